@@ -1,0 +1,8 @@
+//! Device code from `Cargo.toml`.
+
+pub mod container;
+pub mod format;
+pub mod link;
+pub mod registration;
+pub mod target;
+pub mod toolchain;

@@ -1,0 +1,2 @@
+//! offload-link
+fn main() {}
