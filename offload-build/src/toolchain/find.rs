@@ -1,1 +1,186 @@
-//! (being written)
+//! Where the programs are: what was searched is kept, so that a report can say it.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The newest LLVM release whose versioned program names (`clang-23`) are looked for, and the oldest.
+const RELEASES: std::ops::RangeInclusive<u32> = 16..=24;
+
+/// Folders in which programs are looked for, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// The value of `PATH`.
+    pub path: OsString,
+    /// Roots of CUDA trees, whose `bin` folders are searched before `PATH` for NVIDIA's tools.
+    pub cuda: Vec<PathBuf>,
+}
+
+impl Search {
+    /// The first of `names` that is an executable file in a folder of `PATH`.
+    #[must_use]
+    pub fn program(&self, names: &[&str]) -> Option<PathBuf> {
+        // A relative folder in PATH would depend on where the build is started: not searched.
+        let here = Path::new("/");
+        names
+            .iter()
+            .find_map(|name| which::which_in(name, Some(&self.path), here).ok())
+    }
+
+    /// A program of the CUDA toolkit.
+    ///
+    /// # Errors
+    ///
+    /// When none of the trees, nor `PATH`, has it.
+    pub fn cuda_program(&self, name: &'static str) -> Result<PathBuf, NotFound> {
+        let bins = self.cuda.iter().map(|root| root.join("bin"));
+        let found = bins.map(|bin| bin.join(name)).find(|path| path.is_file());
+        found.or_else(|| self.program(&[name])).ok_or_else(|| {
+            let mut searched: Vec<String> = self
+                .cuda
+                .iter()
+                .map(|root| format!("{}/bin", root.display()))
+                .collect();
+            searched.push("PATH".to_owned());
+            NotFound {
+                program: name.to_owned(),
+                searched,
+                hint: "install NVIDIA's CUDA toolkit (or the PyPI package `nvidia-cuda-nvcc-cu12`) \
+                       and set CUDA_PATH to its root",
+            }
+        })
+    }
+
+    /// Every clang found, newest release first: versioned names, then plain `clang`.
+    #[must_use]
+    pub fn clangs(&self) -> Vec<Llvm> {
+        let names = RELEASES.rev().map(|release| format!("clang-{release}"));
+        let mut found: Vec<Llvm> = Vec::new();
+        for name in names.chain(["clang".to_owned()]) {
+            let Some(clang) = self.program(&[&name]) else {
+                continue;
+            };
+            let llvm = Llvm::of(clang);
+            if found.iter().all(|other| other.prefix != llvm.prefix) {
+                found.push(llvm);
+            }
+        }
+        found
+    }
+}
+
+/// One LLVM installation, known by its clang.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Llvm {
+    /// The compiler, as found or declared.
+    pub clang: PathBuf,
+    /// The folder that holds `bin` and `lib`, links resolved.
+    pub prefix: PathBuf,
+}
+
+impl Llvm {
+    /// The installation to which `clang` belongs.
+    #[must_use]
+    pub fn of(clang: PathBuf) -> Self {
+        let real = clang.canonicalize().unwrap_or_else(|_| clang.clone());
+        let prefix = real.ancestors().nth(2).unwrap_or(Path::new("/"));
+        Self {
+            prefix: prefix.to_path_buf(),
+            clang,
+        }
+    }
+
+    /// A sibling of clang, such as `llvm-link`.
+    ///
+    /// # Errors
+    ///
+    /// When clang's folder does not have it.
+    pub fn sibling(&self, name: &'static str) -> Result<PathBuf, NotFound> {
+        let bin = self.prefix.join("bin");
+        let path = bin.join(name);
+        if path.is_file() {
+            return Ok(path);
+        }
+        Err(NotFound {
+            program: name.to_owned(),
+            searched: vec![bin.display().to_string()],
+            hint: "install the LLVM tools of the same release as clang (Debian: `llvm-<release>` and `lld-<release>`)",
+        })
+    }
+
+    /// The folder with `libomptarget.so`, when this release has OpenMP's offload runtime installed.
+    #[must_use]
+    pub fn offload_runtime(&self) -> Option<PathBuf> {
+        self.libraries()
+            .find(|dir| dir.join("libomptarget.so").exists())
+    }
+
+    /// OpenMP's device runtime, as bitcode to be linked into every image for `processor`.
+    ///
+    /// LLVM 19 has one file for each processor, later releases one for each vendor.
+    ///
+    /// # Errors
+    ///
+    /// When no library folder of this release has one.
+    pub fn device_runtime(
+        &self,
+        vendor: &'static str,
+        processor: &str,
+    ) -> Result<PathBuf, NotFound> {
+        let name = format!("libomptarget-{vendor}-{processor}.bc");
+        let names = [name.clone(), format!("libomptarget-{vendor}.bc")];
+        self.libraries()
+            .flat_map(|dir| names.clone().map(|name| dir.join(name)))
+            .find(|path| path.is_file())
+            .ok_or_else(|| NotFound {
+                program: name,
+                searched: self.libraries().map(|dir| dir.display().to_string()).collect(),
+                hint: "install the OpenMP runtime of the same release as clang (Debian: `libomp-<release>-dev`)",
+            })
+    }
+
+    fn libraries(&self) -> impl Iterator<Item = PathBuf> {
+        [
+            "lib",
+            "lib64",
+            "lib/x86_64-unknown-linux-gnu",
+            "lib/x86_64-linux-gnu",
+        ]
+        .into_iter()
+        .map(|dir| self.prefix.join(dir))
+    }
+}
+
+/// A program or file that a target needs and that no searched place has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotFound {
+    program: String,
+    searched: Vec<String>,
+    hint: &'static str,
+}
+
+impl NotFound {
+    /// `program` was looked for in `searched`; `hint` says how to get it.
+    #[must_use]
+    pub fn new(program: &str, searched: Vec<String>, hint: &'static str) -> Self {
+        Self {
+            program: program.to_owned(),
+            searched,
+            hint,
+        }
+    }
+}
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` not found (searched: {})\nhint: {}",
+            self.program,
+            self.searched.join(", "),
+            self.hint
+        )
+    }
+}
+
+impl std::error::Error for NotFound {}

@@ -2,3 +2,6 @@
 
 pub mod command;
 pub mod find;
+
+pub use command::{Command, CommandError, Quoted};
+pub use find::{Llvm, NotFound, Search};
