@@ -1,7 +1,10 @@
 //! Floor 3: device compilers, as values.
 
 pub mod command;
+pub mod depfile;
 pub mod find;
+pub mod jobserver;
+pub mod task;
 
 pub use command::{Command, CommandError, Quoted};
 pub use find::{Llvm, NotFound, Search};

@@ -1,0 +1,162 @@
+//! What Cargo tells a build script, and what the build script tells Cargo. The only `env::var`.
+
+use crate::error::Error;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+/// The variables of a build script, and the lines that it owes Cargo.
+///
+/// Every variable that a user may set is read through [`Environment::variable`], which announces it;
+/// those that Cargo itself sets are read through [`Environment::cargo`] and are not.
+#[derive(Debug)]
+pub(crate) struct Environment {
+    variables: BTreeMap<OsString, OsString>,
+    announced: RefCell<BTreeSet<String>>,
+    directives: RefCell<Vec<String>>,
+}
+
+impl Environment {
+    /// That of this process.
+    pub(crate) fn of_process() -> Self {
+        Self::new(std::env::vars_os().collect())
+    }
+
+    pub(crate) fn new(variables: BTreeMap<OsString, OsString>) -> Self {
+        Self {
+            variables,
+            announced: RefCell::default(),
+            directives: RefCell::default(),
+        }
+    }
+
+    /// A variable that Cargo sets for build scripts.
+    pub(crate) fn cargo(&self, name: &str) -> Option<String> {
+        let value = self.variables.get(std::ffi::OsStr::new(name))?;
+        Some(value.to_string_lossy().into_owned())
+    }
+
+    /// One without which this is no build script.
+    pub(crate) fn required(&self, name: &str) -> Result<String, Error> {
+        self.cargo(name).ok_or_else(|| {
+            Error::new(format_args!(
+                "`{name}` is not set\nhint: Cargo sets it for build scripts; call this from build.rs"
+            ))
+        })
+    }
+
+    /// A variable that a user may set: Cargo runs the build script again when it changes.
+    /// Empty counts as unset.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        if self.announced.borrow_mut().insert(name.to_owned()) {
+            self.tell("rerun-if-env-changed", name);
+        }
+        self.cargo(name).filter(|value| !value.is_empty())
+    }
+
+    /// `OFFLOAD_<KEY>_<target of Cargo>`, else `OFFLOAD_<KEY>`: the name that is set, and its value.
+    pub(crate) fn setting(&self, key: &str) -> Option<(String, String)> {
+        let plain = format!("OFFLOAD_{}", key.to_uppercase().replace('-', "_"));
+        let target = self.cargo("TARGET").unwrap_or_default().replace('-', "_");
+        [format!("{plain}_{target}"), plain]
+            .into_iter()
+            .find_map(|name| Some((name.clone(), self.variable(&name)?)))
+    }
+
+    /// Records `cargo::<key>=<value>`.
+    pub(crate) fn tell(&self, key: &str, value: impl Display) {
+        self.directives
+            .borrow_mut()
+            .push(format!("cargo::{key}={value}"));
+    }
+
+    /// Records an error or warning: a line for each line of `text`, as Cargo reads lines.
+    pub(crate) fn report(&self, level: &str, text: &str) {
+        text.lines().for_each(|line| self.tell(level, line));
+    }
+
+    /// The lines for Cargo so far, which are then forgotten.
+    pub(crate) fn take_directives(&self) -> Vec<String> {
+        std::mem::take(&mut self.directives.borrow_mut())
+    }
+
+    /// Folders named by `PATH`, for finding programs.
+    pub(crate) fn search(&self) -> crate::toolchain::Search {
+        // PATH is announced: a compiler that appears must not leave a stub in place.
+        let path = self.variable("PATH").unwrap_or_default().into();
+        let cuda = [
+            "CUDA_HOME",
+            "CUDA_PATH",
+            "CUDA_ROOT",
+            "CUDA_TOOLKIT_ROOT_DIR",
+        ]
+        .iter()
+        .filter_map(|name| self.variable(name))
+        .chain(["/usr/local/cuda".to_owned()])
+        .map(PathBuf::from)
+        .collect();
+        crate::toolchain::Search { path, cuda }
+    }
+
+    /// Watches `path`, a file or a folder.
+    pub(crate) fn watch(&self, path: &Path) {
+        self.tell("rerun-if-changed", path.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        let pairs = variables
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()));
+        Environment::new(pairs.collect())
+    }
+
+    #[test]
+    fn announces_a_variable_once_whether_set_or_not() {
+        let environment = environment(&[("CPATH", "/x")]);
+        assert_eq!(environment.variable("CPATH").as_deref(), Some("/x"));
+        assert_eq!(environment.variable("CPATH").as_deref(), Some("/x"));
+        assert_eq!(environment.variable("OFFLOAD_TARGETS"), None);
+        assert_eq!(
+            environment.take_directives(),
+            [
+                "cargo::rerun-if-env-changed=CPATH",
+                "cargo::rerun-if-env-changed=OFFLOAD_TARGETS"
+            ]
+        );
+    }
+
+    #[test]
+    fn prefers_the_setting_of_cargos_target() {
+        let environment = environment(&[
+            ("TARGET", "x86_64-unknown-linux-gnu"),
+            ("OFFLOAD_OPT_LEVEL", "1"),
+            ("OFFLOAD_OPT_LEVEL_x86_64_unknown_linux_gnu", "3"),
+            ("OFFLOAD_TARGETS", "sm_80"),
+        ]);
+        let name = "OFFLOAD_OPT_LEVEL_x86_64_unknown_linux_gnu".to_owned();
+        assert_eq!(
+            environment.setting("opt-level"),
+            Some((name, "3".to_owned()))
+        );
+        let plain = ("OFFLOAD_TARGETS".to_owned(), "sm_80".to_owned());
+        assert_eq!(environment.setting("targets"), Some(plain));
+        assert_eq!(environment.setting("std"), None);
+    }
+
+    #[test]
+    fn reports_each_line_as_one_of_cargos() {
+        let environment = environment(&[]);
+        environment.report("error", "no clang\nhint: install it");
+        assert_eq!(
+            environment.take_directives(),
+            ["cargo::error=no clang", "cargo::error=hint: install it"]
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! The one error of the build-script API: opaque, printed as a chain.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// Why device code could not be built.
+///
+/// [`Display`](fmt::Display) and [`Debug`] print the same: what failed, then each cause, then hints,
+/// because Cargo shows `Debug` for an error that `main` returns.
+pub struct Error {
+    what: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    pub(crate) fn new(what: impl fmt::Display) -> Self {
+        Self {
+            what: what.to_string(),
+            source: None,
+        }
+    }
+
+    /// `what` failed because of `source`.
+    pub(crate) fn because(
+        what: impl fmt::Display,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self {
+            what: what.to_string(),
+            source: Some(source.into()),
+        }
+    }
+}
+
+/// For `map_err`: a failure to read, write or rename `path`.
+pub(crate) fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.display().to_string();
+    move |source| Error::because(path, source)
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        // An error of ours that wraps another prints the rest of the chain itself.
+        if let Some(source) = &self.source {
+            write!(f, ": {source}")?;
+            let mut cause = source.source();
+            while let Some(next) = cause {
+                let text = next.to_string();
+                if !source.to_string().contains(&text) {
+                    write!(f, ": {text}")?;
+                }
+                cause = next.source();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Its causes are in its own text.
+impl StdError for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_the_whole_chain_once() {
+        let cause = std::io::Error::new(std::io::ErrorKind::StorageFull, "no space left");
+        let inner = Error::because("out/k.o", cause);
+        let error = Error::because("module `kernels`", inner);
+        assert_eq!(
+            error.to_string(),
+            "module `kernels`: out/k.o: no space left"
+        );
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
+}

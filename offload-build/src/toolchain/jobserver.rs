@@ -1,0 +1,198 @@
+//! Work in parallel under the jobserver that Cargo and make share.
+//!
+//! The crate `jobserver` takes the server's file descriptors over with `unsafe`; opened anew by
+//! path they need none, which is all that a client does: read a byte to start, write it back to end.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How many pieces of work may run at a time.
+#[derive(Debug)]
+pub enum Jobs {
+    /// One at once, and one more for each token that the server gives.
+    Server(Server),
+    /// So many.
+    Count(usize),
+}
+
+/// The two ends of a jobserver's pipe.
+#[derive(Debug)]
+pub struct Server {
+    tokens: File,
+    back: File,
+}
+
+impl Jobs {
+    /// The server that `makeflags` names (`CARGO_MAKEFLAGS`, `MAKEFLAGS`), else `count` at a time.
+    #[must_use]
+    pub fn new(makeflags: Option<&str>, count: usize) -> Self {
+        match makeflags.and_then(Server::open) {
+            Some(server) => Self::Server(server),
+            None => Self::Count(count.max(1)),
+        }
+    }
+
+    /// Calls `work` for every item, several at a time; the results in the order of `items`.
+    pub fn run<I: Send, T: Send>(&self, items: Vec<I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
+        let count = items.len();
+        let most = match self {
+            Self::Server(_) => 64,
+            Self::Count(most) => *most,
+        };
+        let queue = Mutex::new(items.into_iter().enumerate().collect::<VecDeque<_>>());
+        let results = Mutex::new(Vec::with_capacity(count));
+        let step = || {
+            let Some((index, item)) = lock(&queue).pop_front() else {
+                return false;
+            };
+            let result = work(item);
+            lock(&results).push((index, result));
+            true
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..most.min(count) {
+                scope.spawn(|| match self {
+                    Self::Count(_) => while step() {},
+                    Self::Server(server) => {
+                        while !lock(&queue).is_empty() {
+                            match server.acquire() {
+                                Some(token) => {
+                                    step();
+                                    server.release(token);
+                                }
+                                None => std::thread::sleep(Duration::from_millis(2)),
+                            }
+                        }
+                    }
+                });
+            }
+            // This thread works on the token that the process was started with.
+            while step() {}
+        });
+        let mut results = results
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        results.sort_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Server {
+    /// `--jobserver-auth=fifo:PATH`, or `=R,W`: descriptors that this process inherited.
+    #[cfg(target_os = "linux")]
+    fn open(makeflags: &str) -> Option<Self> {
+        use std::os::unix::fs::OpenOptionsExt;
+        /// `O_NONBLOCK` of Linux: an empty pipe answers at once.
+        const NONBLOCK: i32 = if cfg!(any(target_arch = "mips", target_arch = "mips64")) {
+            0o200
+        } else {
+            0o4000
+        };
+        let flag = |name: &str| {
+            makeflags
+                .split_whitespace()
+                .filter_map(|word| word.strip_prefix(name))
+                .next_back()
+        };
+        let auth = flag("--jobserver-auth=").or_else(|| flag("--jobserver-fds="))?;
+        let (read, write) = match auth.strip_prefix("fifo:") {
+            Some(path) => (path.to_owned(), path.to_owned()),
+            None => {
+                let (read, write) = auth.split_once(',')?;
+                let path =
+                    |number: &str| Some(format!("/proc/self/fd/{}", number.parse::<u32>().ok()?));
+                (path(read)?, path(write)?)
+            }
+        };
+        let mut options = OpenOptions::new();
+        options.custom_flags(NONBLOCK);
+        Some(Self {
+            tokens: options.read(true).write(read == write).open(&read).ok()?,
+            back: OpenOptions::new().write(true).open(&write).ok()?,
+        })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn open(_makeflags: &str) -> Option<Self> {
+        None
+    }
+
+    fn acquire(&self) -> Option<u8> {
+        let mut token = [0];
+        loop {
+            match (&self.tokens).read(&mut token) {
+                Ok(1) => return Some(token[0]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => return None,
+            }
+        }
+    }
+
+    fn release(&self, token: u8) {
+        // The pipe holds all tokens there are, so writing one back never blocks. If its other end
+        // is gone, so is everyone who could wait for it.
+        let _ = (&self.back).write_all(&[token]);
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// The largest number of items that `jobs` worked on at once, out of twelve.
+    fn peak(jobs: &Jobs) -> usize {
+        let (now, peak) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let results = jobs.run((0..12).collect(), |item| {
+            peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(15));
+            now.fetch_sub(1, Ordering::SeqCst);
+            item * 2
+        });
+        assert_eq!(results, (0..12).map(|item| item * 2).collect::<Vec<_>>());
+        peak.into_inner()
+    }
+
+    #[test]
+    fn runs_no_more_than_the_tokens_allow_and_gives_them_back() {
+        let fifo = std::env::temp_dir().join(format!("offload-jobserver-{}", std::process::id()));
+        let made = std::process::Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap();
+        assert!(made.success());
+        let mut server = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&fifo)
+            .unwrap();
+        server.write_all(b"ab").unwrap();
+        let flags = format!("-j --jobserver-auth=fifo:{}", fifo.display());
+        let jobs = Jobs::new(Some(&flags), 9);
+        assert!(matches!(jobs, Jobs::Server(_)));
+        assert_eq!(peak(&jobs), 3, "two tokens and the one of the process");
+        let mut tokens = [0; 2];
+        server.read_exact(&mut tokens).unwrap();
+        tokens.sort_unstable();
+        assert_eq!(&tokens, b"ab");
+        std::fs::remove_file(&fifo).unwrap();
+    }
+
+    #[test]
+    fn runs_as_many_as_asked_without_a_server() {
+        assert_eq!(peak(&Jobs::new(None, 1)), 1);
+        assert_eq!(
+            peak(&Jobs::new(Some("--jobserver-auth=fifo:/nonexistent"), 2)),
+            2
+        );
+    }
+}

@@ -1,0 +1,415 @@
+//! A task: the commands that make one file, run only when something they read has changed.
+//!
+//! Beside the output lies `<output>.key`: the digest of how it was made, then a line
+//! `<MD5> <path>` for each file that was read. The output is made under another name and renamed, the key
+//! is written last and removed first: whatever is interrupted, an output with a key is whole and its own.
+
+use crate::toolchain::{Command, CommandError, depfile};
+use md5::{Digest, Md5};
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+/// Commands that make the file `output`, the last of them under the name [`part`] gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// For people: `kernels/saxpy.c for gfx90a`.
+    pub title: String,
+    /// Run one after the other.
+    pub commands: Vec<Command>,
+    /// Files that the commands are known to read, besides those that `depfile` names.
+    pub inputs: Vec<PathBuf>,
+    /// What the last command writes about the files that it read, as `make` reads it.
+    pub depfile: Option<PathBuf>,
+    /// The file that is made.
+    pub output: PathBuf,
+    /// What else decides the content: variables that compilers read.
+    pub environment: String,
+}
+
+/// The name under which an output is made, before it is renamed: beside its place.
+#[must_use]
+pub fn part(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}
+
+/// What a task did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Nothing was started: the output was up to date.
+    pub fresh: bool,
+    /// What the commands wrote on standard error: warnings.
+    pub messages: String,
+    /// Every file that the output depends on.
+    pub reads: Vec<PathBuf>,
+}
+
+/// Why a task failed. Prints what the task was for, then its cause.
+#[derive(Debug)]
+pub enum TaskError {
+    /// A command failed.
+    Command(Box<CommandError>),
+    /// A file could not be read, written or renamed.
+    File(PathBuf, io::Error),
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(error) => error.fmt(f),
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for TaskError {}
+
+/// Digests of file contents, each file read once in a build.
+#[derive(Debug, Default)]
+pub struct Digests(Mutex<HashMap<PathBuf, Option<String>>>);
+
+impl Digests {
+    /// The MD5 of a file's content; nothing when it cannot be read.
+    pub fn of(&self, path: &Path) -> Option<String> {
+        let mut known = self.lock();
+        if let Some(digest) = known.get(path) {
+            return digest.clone();
+        }
+        drop(known);
+        let digest = digest_file(path).ok();
+        known = self.lock();
+        known.insert(path.to_owned(), digest.clone());
+        digest
+    }
+
+    /// Forgets a file that has been written.
+    fn forget(&self, path: &Path) {
+        self.lock().remove(path);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Option<String>>> {
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Task {
+    /// Makes the output unless it is up to date.
+    ///
+    /// # Errors
+    ///
+    /// When a command fails or a file cannot be written; the output and its key are then absent.
+    pub fn run(&self, digests: &Digests) -> Result<Done, TaskError> {
+        let recipe = self.recipe();
+        if let Some(reads) = self.fresh(&recipe, digests) {
+            return Ok(Done {
+                fresh: true,
+                reads,
+                ..Done::default()
+            });
+        }
+        let key = self.key_path();
+        for stale in [&key, &self.output] {
+            match fs::remove_file(stale) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(TaskError::File(stale.clone(), error));
+                }
+                _ => digests.forget(stale),
+            }
+        }
+        let folder = self.output.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(|error| TaskError::File(folder.to_owned(), error))?;
+        let part = part(&self.output);
+        let started = SystemTime::now();
+        let mut messages = String::new();
+        for command in &self.commands {
+            match command.run() {
+                Ok(output) => messages += &output.stderr,
+                Err(error) => {
+                    let _ = fs::remove_file(&part);
+                    return Err(TaskError::Command(Box::new(error)));
+                }
+            }
+        }
+        fs::rename(&part, &self.output).map_err(|error| TaskError::File(part, error))?;
+        let reads = self
+            .reads()
+            .map_err(|(path, error)| TaskError::File(path, error))?;
+        // A file that changed while the compiler ran may not be the one that it read: no key, so the
+        // next build runs this again.
+        let settled = |path: &PathBuf| {
+            fs::metadata(path)
+                .and_then(|data| data.modified())
+                .is_ok_and(|time| time < started)
+        };
+        if reads.iter().all(settled) {
+            let lines = reads
+                .iter()
+                .filter_map(|path| Some(format!("{} {}\n", digests.of(path)?, path.display())));
+            let text = format!("{recipe}\n{}", lines.collect::<String>());
+            write(&key, text.as_bytes()).map_err(|error| TaskError::File(key.clone(), error))?;
+        }
+        Ok(Done {
+            fresh: false,
+            messages,
+            reads,
+        })
+    }
+
+    /// The files that the output was made from, when it is still the one that would be made now.
+    fn fresh(&self, recipe: &str, digests: &Digests) -> Option<Vec<PathBuf>> {
+        let text = fs::read_to_string(self.key_path()).ok()?;
+        let mut lines = text.lines();
+        if lines.next() != Some(recipe) || !self.output.is_file() {
+            return None;
+        }
+        let mut reads = Vec::new();
+        for line in lines {
+            let (digest, path) = line.split_once(' ')?;
+            let path = PathBuf::from(path);
+            if digests.of(&path)? != digest {
+                return None;
+            }
+            reads.push(path);
+        }
+        Some(reads)
+    }
+
+    fn reads(&self) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
+        let mut reads = self.inputs.clone();
+        if let Some(depfile) = &self.depfile {
+            let text = fs::read_to_string(depfile).map_err(|error| (depfile.clone(), error))?;
+            reads.extend(depfile::parse(&text).into_iter().map(PathBuf::from));
+        }
+        reads.sort();
+        reads.dedup();
+        Ok(reads)
+    }
+
+    /// How the output is made, as a digest: commands, variables, and which compilers they are.
+    fn recipe(&self) -> String {
+        let mut hash = Md5::new();
+        hash.update(concat!(
+            env!("CARGO_PKG_NAME"),
+            " ",
+            env!("CARGO_PKG_VERSION"),
+            "\0"
+        ));
+        hash.update(&self.environment);
+        for command in &self.commands {
+            hash.update(format!("\0{command}\0{}", identity(command.program())));
+        }
+        hex(hash)
+    }
+
+    fn key_path(&self) -> PathBuf {
+        let mut name = self.output.as_os_str().to_owned();
+        name.push(".key");
+        name.into()
+    }
+}
+
+/// Which program this is, without starting it: where it really lies, its size, and when it was installed.
+#[must_use]
+pub fn identity(program: &Path) -> String {
+    let real = program
+        .canonicalize()
+        .unwrap_or_else(|_| program.to_owned());
+    let Ok(data) = fs::metadata(&real) else {
+        return real.display().to_string();
+    };
+    let time = data
+        .modified()
+        .ok()
+        .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    format!(
+        "{} {} {}",
+        real.display(),
+        data.len(),
+        time.unwrap_or_default().as_nanos()
+    )
+}
+
+/// Writes a file beside its place and renames it; a file that already holds `bytes` is left alone.
+///
+/// # Errors
+///
+/// When it cannot be written; what was there before is then untouched.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let same_size = fs::metadata(path).is_ok_and(|data| data.len() == bytes.len() as u64);
+    if same_size && fs::read(path)? == bytes {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let part = part(path);
+    let written = fs::File::create(&part).and_then(|mut file| file.write_all(bytes));
+    written
+        .and_then(|()| fs::rename(&part, path))
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&part);
+        })
+}
+
+fn digest_file(path: &Path) -> io::Result<String> {
+    let mut file = fs::File::open(path)?;
+    let mut hash = Md5::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(hash)),
+            count => hash.update(buffer.get(..count).unwrap_or_default()),
+        }
+    }
+}
+
+fn hex(hash: Md5) -> String {
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of its own for one test, with a compiler that counts how often it is started.
+    struct Bench(PathBuf);
+
+    impl Bench {
+        fn new(name: &str) -> Self {
+            let folder =
+                std::env::temp_dir().join(format!("offload-task-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).unwrap();
+            let bench = Self(folder);
+            bench.put("k.c", "one");
+            bench.put("k.h", "header");
+            bench
+        }
+
+        fn put(&self, name: &str, text: &str) {
+            fs::write(self.0.join(name), text).unwrap();
+            // Older than any command that a test starts.
+            let hour = std::time::Duration::from_secs(3600);
+            let file = fs::File::options()
+                .append(true)
+                .open(self.0.join(name))
+                .unwrap();
+            file.set_modified(SystemTime::now() - hour).unwrap();
+        }
+
+        fn task(&self, script: &str) -> Task {
+            let at = |name: &str| self.0.join(name);
+            let script = format!("cd '{}'; echo x >> starts; {script}", self.0.display());
+            Task {
+                title: "k.c".into(),
+                commands: vec![Command::new("/bin/sh").args(["-c", &script])],
+                inputs: vec![at("k.c")],
+                depfile: Some(at("k.d")),
+                output: at("k.o"),
+                environment: String::new(),
+            }
+        }
+
+        fn good(&self) -> Task {
+            let deps = format!("printf 'out: {0}/k.c {0}/k.h\\n' > k.d", self.0.display());
+            self.task(&format!("cat k.c k.h > k.o.part; {deps}"))
+        }
+
+        /// Runs the task as a new build would, and says how many commands have been started by now.
+        fn starts_after(&self, task: &Task) -> usize {
+            let _ = task.run(&Digests::default());
+            fs::read_to_string(self.0.join("starts"))
+                .unwrap()
+                .lines()
+                .count()
+        }
+    }
+
+    impl Drop for Bench {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn starts_nothing_when_nothing_changed() {
+        let bench = Bench::new("fresh");
+        assert_eq!(bench.starts_after(&bench.good()), 1);
+        assert_eq!(bench.starts_after(&bench.good()), 1);
+        assert!(bench.good().run(&Digests::default()).unwrap().fresh);
+    }
+
+    #[test]
+    fn runs_again_for_a_changed_header_argument_variable_or_lost_output() {
+        let bench = Bench::new("changed");
+        assert_eq!(bench.starts_after(&bench.good()), 1);
+        bench.put("k.h", "HEADER");
+        assert_eq!(bench.starts_after(&bench.good()), 2);
+        let mut other = bench.good();
+        other.environment = "CPATH=/x".into();
+        assert_eq!(bench.starts_after(&other), 3);
+        other.commands[0] = other.commands[0].clone().arg("-g");
+        assert_eq!(bench.starts_after(&other), 4);
+        fs::remove_file(&other.output).unwrap();
+        assert_eq!(bench.starts_after(&other), 5);
+        assert_eq!(bench.starts_after(&other), 5);
+    }
+
+    #[test]
+    fn keeps_nothing_of_a_command_that_failed() {
+        let bench = Bench::new("failed");
+        let bad = bench.task("echo half > k.o.part; exit 1");
+        let error = bad.run(&Digests::default()).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("`/bin/sh` failed (exit status: 1)"),
+            "{error}"
+        );
+        for name in ["k.o", "k.o.part", "k.o.key"] {
+            assert!(!bench.0.join(name).exists(), "{name} is left");
+        }
+        assert_eq!(
+            bench.starts_after(&bad),
+            2,
+            "a failure is not remembered as a result"
+        );
+    }
+
+    #[test]
+    fn does_not_trust_an_input_that_changed_meanwhile() {
+        let bench = Bench::new("meanwhile");
+        let deps = format!("printf 'out: {}/k.h\\n' > k.d", bench.0.display());
+        let racing = bench.task(&format!(
+            "cat k.h > k.o.part; sleep 0.05; echo later > k.h; {deps}"
+        ));
+        assert_eq!(bench.starts_after(&racing), 1);
+        assert_eq!(bench.starts_after(&racing), 2);
+    }
+
+    #[test]
+    fn writes_a_file_only_when_it_differs() {
+        let bench = Bench::new("write");
+        let path = bench.0.join("deep/k.rs");
+        write(&path, b"one").unwrap();
+        let before = fs::metadata(&path).unwrap().modified().unwrap();
+        write(&path, b"one").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
+        write(&path, b"two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        let folder = bench.0.join("deep");
+        assert!(write(&folder, b"x").is_err(), "a folder is not replaced");
+        assert!(!part(&folder).exists());
+    }
+}
