@@ -1,0 +1,53 @@
+//! A module whose images are linked later: its offload binaries, and a demand for our linker.
+//!
+//! The offload binaries are where a compiler would have put them, so the last link finds them. An
+//! object of the program also asks for [`NEEDS_OFFLOAD_LINK`], which a stock linker cannot give:
+//! it fails with that name, where it would otherwise make a program that crashes.
+
+use object::elf;
+
+use super::{Error, Global, Host, NEEDS_OFFLOAD_LINK, SHT_LLVM_OFFLOADING, Writer};
+
+/// Offload binaries for the last link.
+#[derive(Clone, Copy, Debug)]
+pub struct Deferred<'a> {
+    /// Offload binaries, back to back, each at a multiple of 8.
+    pub binaries: &'a [u8],
+    /// Name of a function that returns at once; calling it pulls this object out of its archive.
+    pub anchor: &'a str,
+}
+
+impl Deferred<'_> {
+    /// The object file.
+    ///
+    /// # Errors
+    ///
+    /// When there is no machine code for `host`, or `anchor` is not a symbol name.
+    pub fn to_object(&self, host: Host) -> Result<Vec<u8>, Error> {
+        let mut writer = Writer::new(host)?;
+        writer.claim_gnu_abi();
+        let absolute = writer.code.absolute;
+        let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
+        let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;
+        let binaries = writer.section(
+            ".llvm.offloading",
+            elf::SectionType(SHT_LLVM_OFFLOADING),
+            elf::SHF_EXCLUDE,
+            8,
+        )?;
+        writer
+            .object
+            .set_section_data(binaries, self.binaries, 8);
+        let demand = writer.section(
+            ".data.rel.ro.offload_link",
+            elf::SHT_PROGBITS,
+            elf::SHF_WRITE | elf::SHF_ALLOC | elf::SHF_GNU_RETAIN,
+            8,
+        )?;
+        writer.object.append_section_data(demand, &[0; 8], 8);
+        let symbol = writer.undefined(NEEDS_OFFLOAD_LINK, elf::STV_DEFAULT);
+        writer.relocate(demand, 0, absolute, symbol, 0)?;
+        writer.globals(&[Global::Anchor { name: self.anchor }], binaries, text)?;
+        writer.finish()
+    }
+}
