@@ -35,9 +35,7 @@ impl Deferred<'_> {
             elf::SHF_EXCLUDE,
             8,
         )?;
-        writer
-            .object
-            .set_section_data(binaries, self.binaries, 8);
+        writer.object.set_section_data(binaries, self.binaries, 8);
         let demand = writer.section(
             ".data.rel.ro.offload_link",
             elf::SHT_PROGBITS,

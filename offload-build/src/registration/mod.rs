@@ -187,10 +187,7 @@ impl<'a> Writer<'a> {
         align: u64,
     ) -> Result<SectionId, Error> {
         check_name(name)?;
-        let segment = self
-            .object
-            .segment_name(StandardSegment::Data)
-            .to_vec();
+        let segment = self.object.segment_name(StandardSegment::Data).to_vec();
         let id = self
             .object
             .add_section(segment, name.into(), SectionKind::Data);

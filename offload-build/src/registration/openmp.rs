@@ -260,10 +260,7 @@ impl<'a> OpenMp<'a> {
     }
 
     /// The blobs, and where each is in the section.
-    fn blob_section(
-        &self,
-        writer: &mut Writer<'a>,
-    ) -> Result<(SectionId, Vec<Range<u64>>), Error> {
+    fn blob_section(&self, writer: &mut Writer<'a>) -> Result<(SectionId, Vec<Range<u64>>), Error> {
         let mut ranges = Vec::new();
         let mut end = 0_u64;
         for (index, blob) in self.images.iter().enumerate() {
