@@ -1,0 +1,100 @@
+//! The LLVM release whose formats are written.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An LLVM release, in the order of their dates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LlvmRelease {
+    /// LLVM 19.
+    V19,
+    /// LLVM 20.
+    V20,
+    /// LLVM 21.
+    V21,
+    /// LLVM 22.
+    #[default]
+    V22,
+    /// LLVM 23.
+    V23,
+    /// The main branch.
+    Main,
+}
+
+const RELEASES: [(LlvmRelease, &str); 6] = [
+    (LlvmRelease::V19, "19"),
+    (LlvmRelease::V20, "20"),
+    (LlvmRelease::V21, "21"),
+    (LlvmRelease::V22, "22"),
+    (LlvmRelease::V23, "23"),
+    (LlvmRelease::Main, "main"),
+];
+
+impl fmt::Display for LlvmRelease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let row = RELEASES.iter().find(|(release, _)| release == self);
+        f.write_str(row.map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for LlvmRelease {
+    type Err = UnknownRelease;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRelease> {
+        let row = RELEASES.iter().find(|(_, name)| *name == text);
+        row.map(|(release, _)| *release)
+            .ok_or_else(|| UnknownRelease {
+                text: text.to_owned(),
+            })
+    }
+}
+
+/// What was given where a release was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownRelease {
+    /// As it was given.
+    pub text: String,
+}
+
+impl fmt::Display for UnknownRelease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not a release of LLVM; expected", self.text)?;
+        for (index, (_, name)) in RELEASES.iter().enumerate() {
+            let separator = match index {
+                0 => "",
+                _ if index + 1 == RELEASES.len() => " or",
+                _ => ",",
+            };
+            write!(f, "{separator} `{name}`")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownRelease {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_it_prints() {
+        for (release, name) in RELEASES {
+            assert_eq!(name.parse(), Ok(release));
+            assert_eq!(release.to_string(), name);
+        }
+    }
+
+    #[test]
+    fn orders_releases_by_date() {
+        assert!(RELEASES.is_sorted());
+    }
+
+    #[test]
+    fn rejects_other_words_and_lists_the_known_ones() {
+        assert_eq!(
+            "18".parse::<LlvmRelease>().unwrap_err().to_string(),
+            "`18` is not a release of LLVM; expected `19`, `20`, `21`, `22`, `23` or `main`"
+        );
+    }
+}

@@ -1,0 +1,11 @@
+//! Floor 0: names. Strings in, values out.
+
+pub mod kind;
+pub mod llvm;
+pub mod target_id;
+pub mod triple;
+
+pub use kind::{ImageKind, OffloadKind};
+pub use llvm::LlvmRelease;
+pub use target_id::{TargetId, TargetIdError};
+pub use triple::{Triple, TripleError};

@@ -1,0 +1,319 @@
+//! Target IDs: a processor and what is said about its features, as `gfx90a:sramecc-:xnack+`.
+//!
+//! A feature that is not mentioned may be on or off. Specification:
+//! <https://clang.llvm.org/docs/ClangOffloadBundler.html#target-id>.
+
+use std::fmt;
+
+/// A processor with features; the processor alone (`sm_80`) and nothing at all count too.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TargetId {
+    processor: String,
+    /// By name, each once.
+    features: Vec<(&'static str, bool)>,
+}
+
+/// All features that have ever been part of a target ID.
+const FEATURES: [&str; 2] = ["sramecc", "xnack"];
+
+/// Processors whose code also runs on the processors of a family.
+const FAMILIES: [(&str, &[&str]); 9] = [
+    (
+        "gfx9-generic",
+        &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"],
+    ),
+    ("gfx9-4-generic", &["gfx940", "gfx941", "gfx942", "gfx950"]),
+    (
+        "gfx10-1-generic",
+        &["gfx1010", "gfx1011", "gfx1012", "gfx1013"],
+    ),
+    (
+        "gfx10-3-generic",
+        &[
+            "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036",
+        ],
+    ),
+    (
+        "gfx11-generic",
+        &[
+            "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153",
+            "gfx1154",
+        ],
+    ),
+    ("gfx11-7-generic", &["gfx1170", "gfx1171", "gfx1172"]),
+    ("gfx12-generic", &["gfx1200", "gfx1201"]),
+    ("gfx12-5-generic", &["gfx1250", "gfx1251"]),
+    ("gfx13-generic", &["gfx1310"]),
+];
+
+impl TargetId {
+    /// Reads `<processor>[:<feature><+|->]…`, features in any order. Any processor will do.
+    ///
+    /// # Errors
+    ///
+    /// When features come without a processor, lack their sign, are unknown or given twice, or
+    /// a character cannot be in a target ID.
+    pub fn parse(text: &str) -> Result<Self, TargetIdError> {
+        // What separates target IDs from their surroundings in every command line and file name.
+        let foreign =
+            |char: char| !char.is_ascii_graphic() || matches!(char, ',' | ';' | '=' | '/');
+        if let Some((offset, char)) = text.char_indices().find(|(_, char)| foreign(*char)) {
+            return Err(TargetIdError::Character { char, offset });
+        }
+        let (processor, rest) = text.split_once(':').unwrap_or((text, ""));
+        if processor.is_empty() && !text.is_empty() {
+            return Err(TargetIdError::NoProcessor);
+        }
+        let mut id = Self {
+            processor: processor.to_owned(),
+            features: Vec::new(),
+        };
+        for feature in rest.split(':').filter(|_| !rest.is_empty()) {
+            let Some(name) = feature.strip_suffix(['+', '-']) else {
+                return Err(TargetIdError::NoSign {
+                    feature: feature.to_owned(),
+                });
+            };
+            let Some(name) = FEATURES.into_iter().find(|known| *known == name) else {
+                return Err(TargetIdError::UnknownFeature {
+                    feature: feature.to_owned(),
+                });
+            };
+            if id.feature(name).is_some() {
+                return Err(TargetIdError::Twice { feature: name });
+            }
+            id.features.push((name, feature.ends_with('+')));
+        }
+        id.features.sort_unstable();
+        Ok(id)
+    }
+
+    /// The processor, such as `gfx90a` or `sm_80`; may be empty.
+    #[must_use]
+    pub fn processor(&self) -> &str {
+        &self.processor
+    }
+
+    /// Whether a feature is said to be on, said to be off, or not mentioned.
+    #[must_use]
+    pub fn feature(&self, name: &str) -> Option<bool> {
+        let found = self.features.iter().find(|(known, _)| *known == name);
+        found.map(|(_, on)| *on)
+    }
+
+    /// The features that are mentioned, by name.
+    pub fn features(&self) -> impl Iterator<Item = (&'static str, bool)> + '_ {
+        self.features.iter().copied()
+    }
+
+    /// Whether an image for `self` may be used where `wanted` is asked for, triples being equal.
+    ///
+    /// Not symmetric: what is built for any setting of a feature serves each setting, and what
+    /// is built for a family of processors serves each of them. `generic` goes with all.
+    ///
+    /// As LLVM's main branch, but a processor that no table knows serves only itself.
+    #[must_use]
+    pub fn serves(&self, wanted: &Self) -> bool {
+        let generic = |id: &Self| id.processor == "generic";
+        let family = || {
+            let row = FAMILIES.iter().find(|(name, _)| *name == self.processor);
+            row.is_some_and(|(_, members)| members.contains(&wanted.processor.as_str()))
+        };
+        let processor =
+            self.processor == wanted.processor || generic(self) || generic(wanted) || family();
+        processor
+            && self
+                .features()
+                .all(|(name, on)| wanted.feature(name) == Some(on))
+    }
+}
+
+/// Features by name, as in every canonical target ID.
+impl fmt::Display for TargetId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.processor)?;
+        self.features().try_for_each(|(name, on)| {
+            let sign = if on { '+' } else { '-' };
+            write!(f, ":{name}{sign}")
+        })
+    }
+}
+
+/// Why a text is not a target ID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TargetIdError {
+    /// A character that no target ID contains.
+    Character {
+        /// Which.
+        char: char,
+        /// In bytes from the start of the text.
+        offset: usize,
+    },
+    /// Features without a processor.
+    NoProcessor,
+    /// A feature that ends in neither `+` nor `-`.
+    NoSign {
+        /// As written.
+        feature: String,
+    },
+    /// A feature that no processor has.
+    UnknownFeature {
+        /// As written, with its sign.
+        feature: String,
+    },
+    /// The same feature again.
+    Twice {
+        /// Its name.
+        feature: &'static str,
+    },
+}
+
+impl fmt::Display for TargetIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Character { char, offset } => {
+                write!(f, "{char:?} at offset {offset:#x} cannot be in a target ID")
+            }
+            Self::NoProcessor => write!(f, "a target ID starts with a processor"),
+            Self::NoSign { feature } => {
+                write!(
+                    f,
+                    "feature `{feature}` of a target ID ends in neither `+` nor `-`"
+                )
+            }
+            Self::UnknownFeature { feature } => write!(
+                f,
+                "`{feature}` is not a feature of a target ID (`sramecc` and `xnack` are)"
+            ),
+            Self::Twice { feature } => write!(f, "feature `{feature}` is given twice"),
+        }
+    }
+}
+
+impl std::error::Error for TargetIdError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> TargetId {
+        TargetId::parse(text).unwrap()
+    }
+
+    #[test]
+    fn sorts_features_when_displayed() {
+        let id = id("gfx90a:xnack+:sramecc-");
+        assert_eq!(id.to_string(), "gfx90a:sramecc-:xnack+");
+        assert_eq!(id.processor(), "gfx90a");
+        assert_eq!(
+            (id.feature("xnack"), id.feature("sramecc")),
+            (Some(true), Some(false))
+        );
+        assert_eq!(Ok(id), TargetId::parse("gfx90a:sramecc-:xnack+"));
+    }
+
+    #[test]
+    fn accepts_a_processor_alone_and_nothing() {
+        for text in [
+            "",
+            "sm_80",
+            "sm_90a",
+            "gfx1234",
+            "gfx9-4-generic",
+            "generic",
+            "x86-64-v3",
+        ] {
+            assert_eq!(id(text).to_string(), text);
+        }
+        // As `clang-offload-bundler` 22.1 does.
+        assert_eq!(id("gfx906:").to_string(), "gfx906");
+    }
+
+    #[test]
+    fn rejects_what_is_no_target_id() {
+        let cases = [
+            (
+                "gfx90a:xnack",
+                "feature `xnack` of a target ID ends in neither `+` nor `-`",
+            ),
+            (
+                "gfx90a::xnack+",
+                "feature `` of a target ID ends in neither `+` nor `-`",
+            ),
+            (
+                "gfx90a:xnak+",
+                "`xnak+` is not a feature of a target ID (`sramecc` and `xnack` are)",
+            ),
+            (
+                "gfx90a:+",
+                "`+` is not a feature of a target ID (`sramecc` and `xnack` are)",
+            ),
+            (
+                "gfx90a:xnack++",
+                "`xnack++` is not a feature of a target ID (`sramecc` and `xnack` are)",
+            ),
+            ("gfx90a:xnack+:xnack-", "feature `xnack` is given twice"),
+            (":xnack+", "a target ID starts with a processor"),
+            ("gfx 90a", "' ' at offset 0x3 cannot be in a target ID"),
+            (
+                "gfx90a,gfx906",
+                "',' at offset 0x6 cannot be in a target ID",
+            ),
+            ("gfx90ä", "'ä' at offset 0x5 cannot be in a target ID"),
+        ];
+        for (text, expected) in cases {
+            let message = TargetId::parse(text).err().map(|error| error.to_string());
+            assert_eq!(message.unwrap_or_default(), expected, "{text}");
+        }
+    }
+
+    /// Rows: what the image is for; columns: what is asked for. Observed with
+    /// `clang-offload-bundler` 22.1, whose rule for features is the same.
+    #[test]
+    fn serves_every_setting_of_a_feature_it_does_not_mention() {
+        let ids = [
+            "",
+            ":xnack+",
+            ":xnack-",
+            ":sramecc+",
+            ":sramecc+:xnack+",
+            ":sramecc-:xnack+",
+        ];
+        let table = ["YYYYYY", ".Y..YY", "..Y...", "...YY.", "....Y.", ".....Y"];
+        for (image, row) in ids.iter().zip(table) {
+            for (wanted, expected) in ids.iter().zip(row.chars()) {
+                let serves = id(&format!("gfx906{image}")).serves(&id(&format!("gfx906{wanted}")));
+                assert_eq!(serves, expected == 'Y', "{image} for {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn serves_the_processors_of_its_family() {
+        let pairs = [
+            ("gfx9-generic", "gfx906:xnack+", true),
+            ("gfx906", "gfx9-generic", false),
+            ("gfx9-generic", "gfx90a", false),
+            ("gfx9-4-generic", "gfx942", true),
+            ("gfx11-generic", "gfx1151", true),
+            ("gfx11-generic", "gfx1170", false),
+            ("generic", "gfx90a", true),
+            ("generic", "sm_80", true),
+            ("sm_80", "generic", true),
+            ("sm_70", "sm_80", false),
+            ("sm_90", "sm_90a", false),
+            ("", "", true),
+            ("", "sm_70", false),
+            ("gfx1234", "gfx1234:xnack+", true),
+            ("gfx1234", "gfx906", false),
+        ];
+        for (image, wanted, expected) in pairs {
+            assert_eq!(
+                id(image).serves(&id(wanted)),
+                expected,
+                "{image} for {wanted}"
+            );
+        }
+    }
+}
