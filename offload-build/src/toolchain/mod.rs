@@ -1,9 +1,11 @@
 //! Floor 3: device compilers, as values.
 
+pub mod clang;
 pub mod command;
 pub mod depfile;
 pub mod find;
 pub mod jobserver;
+pub mod ptxas;
 pub mod task;
 
 pub use command::{Command, CommandError, Quoted};

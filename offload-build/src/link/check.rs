@@ -1,0 +1,313 @@
+//! Whether a linked image is what its target loads, and has every kernel that the host registers.
+
+use crate::target::{TargetId, Triple};
+use object::read::elf::{ElfFile64, FileHeader};
+use object::{Object, ObjectSymbol, elf};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Machine numbers in `e_flags` of AMD code objects, bits 0–7.
+///
+/// Source: LLVM's AMDGPUUsage, table "AMDGPU `EF_AMDGPU_MACH` Values" (LLVM 22).
+const AMD_MACHINES: &[(&str, u32)] = &[
+    ("gfx700", 0x22),
+    ("gfx701", 0x23),
+    ("gfx702", 0x24),
+    ("gfx703", 0x25),
+    ("gfx704", 0x26),
+    ("gfx705", 0x3b),
+    ("gfx801", 0x28),
+    ("gfx802", 0x29),
+    ("gfx803", 0x2a),
+    ("gfx805", 0x3c),
+    ("gfx810", 0x2b),
+    ("gfx900", 0x2c),
+    ("gfx902", 0x2d),
+    ("gfx904", 0x2e),
+    ("gfx906", 0x2f),
+    ("gfx908", 0x30),
+    ("gfx909", 0x31),
+    ("gfx90a", 0x3f),
+    ("gfx90c", 0x32),
+    ("gfx940", 0x40),
+    ("gfx941", 0x4b),
+    ("gfx942", 0x4c),
+    ("gfx950", 0x4f),
+    ("gfx1010", 0x33),
+    ("gfx1011", 0x34),
+    ("gfx1012", 0x35),
+    ("gfx1013", 0x42),
+    ("gfx1030", 0x36),
+    ("gfx1031", 0x37),
+    ("gfx1032", 0x38),
+    ("gfx1033", 0x39),
+    ("gfx1034", 0x3e),
+    ("gfx1035", 0x3d),
+    ("gfx1036", 0x45),
+    ("gfx1100", 0x41),
+    ("gfx1101", 0x46),
+    ("gfx1102", 0x47),
+    ("gfx1103", 0x44),
+    ("gfx1150", 0x43),
+    ("gfx1151", 0x4a),
+    ("gfx1152", 0x55),
+    ("gfx1153", 0x58),
+    ("gfx1200", 0x48),
+    ("gfx1201", 0x4e),
+];
+
+/// Why an image is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// It is no ELF file, or a broken one.
+    NotElf {
+        /// What the reader says.
+        problem: String,
+    },
+    /// It is for another machine.
+    Machine {
+        /// `e_machine` found.
+        found: u16,
+        /// `e_machine` of the target.
+        expected: u16,
+    },
+    /// It is for another processor, or another setting of a feature.
+    Flags {
+        /// `e_flags` found.
+        found: u32,
+        /// What they should say.
+        expected: String,
+    },
+    /// Entries that the host registers are not defined in it.
+    Undefined {
+        /// Their names.
+        names: Vec<String>,
+    },
+}
+
+impl fmt::Display for CheckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotElf { problem } => write!(f, "image is not an ELF file: {problem}"),
+            Self::Machine { found, expected } => {
+                write!(f, "image has e_machine {found:#x}, expected {expected:#x}")
+            }
+            Self::Flags { found, expected } => {
+                write!(f, "image has e_flags {found:#x}, expected {expected}")
+            }
+            Self::Undefined { names } => {
+                write!(f, "image does not define {}", names.join(", "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for CheckError {}
+
+/// Checks the format, the machine, the processor and the symbols of a linked image.
+///
+/// # Errors
+///
+/// At the first thing that the runtime would refuse, or quietly do without.
+pub fn check(
+    image: &[u8],
+    triple: &Triple,
+    id: &TargetId,
+    entries: &BTreeSet<String>,
+) -> Result<(), CheckError> {
+    let not_elf = |error: object::Error| CheckError::NotElf {
+        problem: error.to_string(),
+    };
+    let file = ElfFile64::<object::Endianness>::parse(image).map_err(not_elf)?;
+    let header = file.elf_header();
+    let endian = file.endian();
+    machine(header.e_machine(endian).0, triple)?;
+    flags(header.e_flags(endian).0, triple, id)?;
+    let defined: BTreeSet<&str> = file
+        .symbols()
+        .chain(file.dynamic_symbols())
+        .filter(|symbol| !symbol.is_undefined())
+        .filter_map(|symbol| symbol.name().ok())
+        .collect();
+    let names: Vec<String> = entries
+        .iter()
+        .filter(|name| !defined.contains(name.as_str()))
+        .cloned()
+        .collect();
+    if names.is_empty() {
+        Ok(())
+    } else {
+        Err(CheckError::Undefined { names })
+    }
+}
+
+fn machine(found: u16, triple: &Triple) -> Result<(), CheckError> {
+    let expected = match triple.arch() {
+        "amdgcn" => elf::EM_AMDGPU,
+        "nvptx64" => elf::EM_CUDA,
+        "x86_64" => elf::EM_X86_64,
+        "aarch64" => elf::EM_AARCH64,
+        _ => return Ok(()),
+    };
+    let expected = expected.0;
+    if found == expected {
+        Ok(())
+    } else {
+        Err(CheckError::Machine { found, expected })
+    }
+}
+
+fn flags(found: u32, triple: &Triple, id: &TargetId) -> Result<(), CheckError> {
+    let wrong = |expected: String| Err(CheckError::Flags { found, expected });
+    let processor = id.processor();
+    if triple.is_amdgpu() {
+        // A processor that the table does not know is left to the compiler that knew it.
+        let known = AMD_MACHINES.iter().find(|(name, _)| *name == processor);
+        if let Some((_, number)) = known.filter(|(_, number)| found & 0xff != *number) {
+            return wrong(format!("{processor} ({number:#x} in bits 0-7)"));
+        }
+        for (feature, shift) in [("xnack", 8), ("sramecc", 10)] {
+            let setting = (found >> shift) & 3;
+            let expected = match id.feature(feature) {
+                Some(true) => 3,
+                Some(false) => 2,
+                None => continue,
+            };
+            if setting != expected {
+                let sign = if expected == 3 { '+' } else { '-' };
+                return wrong(format!("{feature}{sign}"));
+            }
+        }
+    } else if triple.is_nvptx() {
+        let digits = processor
+            .trim_start_matches("sm_")
+            .trim_end_matches(['a', 'f']);
+        if let Ok(number) = digits.parse::<u32>() {
+            // Bits 0-7 up to the ABI of CUDA 12, bits 8-15 since.
+            if found & 0xff != number && (found >> 8) & 0xff != number {
+                return wrong(format!("{processor} (in bits 0-7 or 8-15)"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::write::{Object, StandardSection, Symbol, SymbolSection};
+    use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
+
+    /// An ELF file for `machine` and `flags` that defines `kernel` and needs `missing`.
+    fn image(machine: u16, flags: u32) -> Vec<u8> {
+        let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+        let text = object.section_id(StandardSection::Text);
+        for (name, section) in [
+            ("kernel", SymbolSection::Section(text)),
+            ("missing", SymbolSection::Undefined),
+        ] {
+            object.add_symbol(Symbol {
+                name: name.into(),
+                value: 0,
+                size: 0,
+                kind: SymbolKind::Text,
+                scope: SymbolScope::Dynamic,
+                weak: false,
+                section,
+                flags: SymbolFlags::None,
+            });
+        }
+        let mut bytes = object.write().unwrap();
+        bytes[0x12..0x14].copy_from_slice(&machine.to_le_bytes());
+        bytes[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
+        bytes
+    }
+
+    fn result(bytes: &[u8], triple: &str, id: &str, names: &[&str]) -> String {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let (triple, id) = (Triple::parse(triple).unwrap(), TargetId::parse(id).unwrap());
+        check(bytes, &triple, &id, &names)
+            .map_or_else(|error| error.to_string(), |()| "ok".to_owned())
+    }
+
+    #[test]
+    fn accepts_what_the_target_loads() {
+        let cpu = image(62, 0);
+        assert_eq!(result(&cpu, "x86_64-pc-linux-gnu", "", &["kernel"]), "ok");
+        // Flags as clang 19 writes them for gfx90a and gfx90a:sramecc+:xnack-.
+        assert_eq!(
+            result(
+                &image(224, 0x53f),
+                "amdgcn-amd-amdhsa",
+                "gfx90a",
+                &["kernel"]
+            ),
+            "ok"
+        );
+        assert_eq!(
+            result(
+                &image(224, 0xe3f),
+                "amdgcn-amd-amdhsa",
+                "gfx90a:sramecc+:xnack-",
+                &[]
+            ),
+            "ok"
+        );
+        // As ptxas 12.4 writes them for sm_80, and as 13.5 does.
+        assert_eq!(
+            result(
+                &image(190, 0x0050_0550),
+                "nvptx64-nvidia-cuda",
+                "sm_80",
+                &[]
+            ),
+            "ok"
+        );
+        assert_eq!(
+            result(
+                &image(190, 0x0600_5004),
+                "nvptx64-nvidia-cuda",
+                "sm_80",
+                &[]
+            ),
+            "ok"
+        );
+    }
+
+    #[test]
+    fn refuses_what_it_would_not_run() {
+        let amd = |flags: u32, id: &str| result(&image(224, flags), "amdgcn-amd-amdhsa", id, &[]);
+        assert_eq!(
+            result(b"BC\xc0\xde", "amdgcn-amd-amdhsa", "gfx90a", &[]),
+            "image is not an ELF file: Invalid ELF header size or alignment"
+        );
+        assert_eq!(
+            result(&image(62, 0), "amdgcn-amd-amdhsa", "gfx90a", &[]),
+            "image has e_machine 0x3e, expected 0xe0"
+        );
+        assert_eq!(
+            amd(0x530, "gfx90a"),
+            "image has e_flags 0x530, expected gfx90a (0x3f in bits 0-7)"
+        );
+        assert_eq!(
+            amd(0x53f, "gfx90a:xnack+"),
+            "image has e_flags 0x53f, expected xnack+"
+        );
+        assert_eq!(
+            result(
+                &image(190, 0x0050_0546),
+                "nvptx64-nvidia-cuda",
+                "sm_80",
+                &[]
+            ),
+            "image has e_flags 0x500546, expected sm_80 (in bits 0-7 or 8-15)"
+        );
+        let cpu = image(62, 0);
+        let names = ["kernel", "missing", "other"];
+        assert_eq!(
+            result(&cpu, "x86_64-pc-linux-gnu", "", &names),
+            "image does not define missing, other"
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! clang's command lines for OpenMP: the host object and the device images of one source, apart.
+//!
+//! One process makes one file for one target: what the jobserver can spread and a compiler cache can keep.
+//! Each device pass has clang read the host's side again (unoptimised), to learn the order of the entries.
+
+use crate::target::Triple;
+use crate::toolchain::{Command, task};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Variables that change what clang reads or does.
+pub const VARIABLES: &[&str] = &[
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "CCC_OVERRIDE_OPTIONS",
+];
+
+/// What all compiles of one module have in common.
+#[derive(Clone, Debug)]
+pub struct Clang<'a> {
+    /// The compiler.
+    pub clang: &'a Path,
+    /// The host's triple when it is not clang's own.
+    pub host: Option<&'a str>,
+    /// `-std=`.
+    pub std: Option<&'a str>,
+    /// `-I`, in order.
+    pub include: &'a [PathBuf],
+    /// Debug information in host objects.
+    pub debug: bool,
+}
+
+/// What one compile has of its own.
+#[derive(Clone, Debug)]
+pub struct Compile<'a> {
+    /// The source.
+    pub source: &'a Path,
+    /// The file that is made; its dependencies are written beside it, see [`depfile`].
+    pub output: &'a Path,
+    /// `-O`.
+    pub opt_level: &'a str,
+    /// `-D`, by name; empty for a name without value.
+    pub define: &'a BTreeMap<String, String>,
+    /// As spelled, behind everything else.
+    pub flags: &'a [String],
+}
+
+/// Where a compile writes what it read.
+#[must_use]
+pub fn depfile(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".d");
+    name.into()
+}
+
+impl Clang<'_> {
+    /// The host object: host code and offload entries, no device code.
+    ///
+    /// It is the same for all device targets, so the one that is named is always the host itself.
+    #[must_use]
+    pub fn host_object(&self, compile: &Compile<'_>) -> Command {
+        let mut command = self.start(self.host.unwrap_or("x86_64-pc-linux-gnu"));
+        if self.debug {
+            command = command.arg("-g");
+        }
+        self.finish(command.args(["--offload-host-only", "-fPIC"]), compile)
+    }
+
+    /// The image of one source for one target: an object for a CPU, bitcode for a GPU.
+    #[must_use]
+    pub fn device_image(&self, triple: &Triple, processor: &str, compile: &Compile<'_>) -> Command {
+        let mut command = self.start(triple.as_str()).arg("--offload-device-only");
+        if !processor.is_empty() {
+            command = command
+                .arg(format!("-Xopenmp-target={triple}"))
+                .arg(format!("-march={processor}"));
+        }
+        if triple.is_cpu() {
+            command = command.arg("-fPIC");
+        } else {
+            // The vendor's libraries join at the device link, if the module needs them.
+            command = command.args(["-nogpulib", "-foffload-lto"]);
+        }
+        if triple.is_nvptx() {
+            let feature = crate::toolchain::ptxas::ptx_version(processor);
+            command = command.arg(format!("--cuda-feature=+{feature}"));
+        }
+        self.finish(command, compile)
+    }
+
+    fn start(&self, device: &str) -> Command {
+        let mut command = Command::new(self.clang).arg("--no-default-config");
+        if let Some(host) = self.host {
+            command = command.arg(format!("--target={host}"));
+        }
+        command.args(["-fopenmp".to_owned(), format!("-fopenmp-targets={device}")])
+    }
+
+    fn finish(&self, command: Command, compile: &Compile<'_>) -> Command {
+        let mut command = command.arg(format!("-O{}", compile.opt_level));
+        if let Some(std) = self.std {
+            command = command.arg(format!("-std={std}"));
+        }
+        for folder in self.include {
+            command = command.arg("-I").arg(folder);
+        }
+        for (name, value) in compile.define {
+            let equals = if value.is_empty() { "" } else { "=" };
+            command = command.arg(format!("-D{name}{equals}{value}"));
+        }
+        // -MD speaks of the host's pass; these are of the last pass, the device's (ecosystem §2.2).
+        let dependencies = depfile(compile.output);
+        command
+            .args(compile.flags)
+            .args(["-Xclang", "-dependency-file", "-Xclang"])
+            .arg(dependencies)
+            .args(["-Xclang", "-MT", "-Xclang", "out", "-c"])
+            .arg(compile.source)
+            .arg("-o")
+            .arg(task::part(compile.output))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_each_pass_needs() {
+        let include = [PathBuf::from("my include")];
+        let clang = Clang {
+            clang: Path::new("clang-19"),
+            host: None,
+            std: Some("c11"),
+            include: &include,
+            debug: true,
+        };
+        let define = [("FAST", ""), ("TILE", "64")];
+        let define = define
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
+        let compile = Compile {
+            source: Path::new("k.c"),
+            output: Path::new("k.o"),
+            opt_level: "2",
+            define: &define,
+            flags: &["-Wall".to_owned()],
+        };
+        let tail = "-O2 -std=c11 -I 'my include' -DFAST -DTILE=64 -Wall -Xclang -dependency-file \
+                    -Xclang k.o.d -Xclang -MT -Xclang out -c k.c -o k.o.part";
+        assert_eq!(
+            clang.host_object(&compile).to_string(),
+            format!(
+                "clang-19 --no-default-config -fopenmp -fopenmp-targets=x86_64-pc-linux-gnu -g \
+                 --offload-host-only -fPIC {tail}"
+            )
+        );
+        let amd = Triple::parse("amdgcn-amd-amdhsa").unwrap();
+        assert_eq!(
+            clang
+                .device_image(&amd, "gfx90a:xnack-", &compile)
+                .to_string(),
+            format!(
+                "clang-19 --no-default-config -fopenmp -fopenmp-targets=amdgcn-amd-amdhsa --offload-device-only \
+                 -Xopenmp-target=amdgcn-amd-amdhsa -march=gfx90a:xnack- -nogpulib -foffload-lto {tail}"
+            )
+        );
+    }
+}
