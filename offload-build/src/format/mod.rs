@@ -1,5 +1,8 @@
 //! Floor 1: bytes. Formats as pure functions of bytes; no file, variable or process here.
 
+// Any bytes may come in: what is not there is an error value, never a panic.
+#![deny(clippy::indexing_slicing)]
+
 pub mod bytes;
 pub mod magic;
 pub mod offload_binary;
