@@ -1,1 +1,330 @@
-//! (being written)
+//! The ar archive: objects for the linker, an index of their symbols.
+//!
+//! | offset | size | field                                                         |
+//! |-------:|-----:|---------------------------------------------------------------|
+//! | `0x00` |    8 | magic, `!<arch>\n`, or `!<thin>\n`                            |
+//! |        |      | then each member, at a multiple of 2:                         |
+//! |   `+0` |   16 | name: `name/`, `/<offset in the long names>`, `#1/<length>`   |
+//! |  `+16` |   32 | date, owner, group, mode; of no meaning here                  |
+//! |  `+48` |   10 | size of what follows, decimal                                 |
+//! |  `+58` |    2 | a grave accent and a line feed                                |
+//!
+//! Special members come first: `/`, `/SYM64/` or `__.SYMDEF…` is the index, `//` holds long names.
+//! After `#1/` the name takes the first bytes of the content. In a thin archive only the special
+//! members have content; the others name a file.
+//!
+//! To list the members, only their headers and long names are read. The index is read with the
+//! crate `object`; the headers are not, because its errors do not say where.
+//!
+//! Specification: <https://www.gnu.org/software/binutils>, `include/aout/ar.h`; the BSD form:
+//! <https://man.freebsd.org/cgi/man.cgi?query=ar&sektion=5>.
+
+mod write;
+
+use std::fmt;
+use std::ops::Range;
+
+use object::ReadRef;
+use object::read::archive::ArchiveFile;
+
+use crate::format::bytes::{Alignment, Cursor, OutOfBounds, Window, record};
+use crate::format::magic::Magic;
+
+pub use write::{NewMember, write};
+
+record! {
+    struct Header, "member header", 60 bytes {
+        0x00 name: [u8; 16],
+        0x10 date: [u8; 12],
+        0x1c owner: [u8; 6],
+        0x22 group: [u8; 6],
+        0x28 mode: [u8; 8],
+        0x30 size: [u8; 10],
+        0x3a terminator: [u8; 2],
+    }
+}
+
+const TERMINATOR: [u8; 2] = *b"`\n";
+
+/// An archive in a range of some data.
+#[derive(Clone, Debug)]
+pub struct Archive<'d, R> {
+    /// In file order, without the special ones.
+    pub members: Vec<Member<'d>>,
+    /// Whether the members are files of their own.
+    pub thin: bool,
+    data: R,
+    range: Range<u64>,
+}
+
+/// A member of an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member<'d> {
+    /// Its name; in a thin archive a path that starts in the folder of the archive.
+    pub name: &'d [u8],
+    /// From the start of the file that the archive is in; the index refers to it.
+    pub header_offset: u64,
+    /// Of the content, in bytes.
+    pub size: u64,
+    /// From the start of the file that the archive is in; in a thin archive the file of that name
+    /// has it.
+    pub content: Option<Range<u64>>,
+}
+
+/// A symbol in the index of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexedSymbol<'d> {
+    /// Its name.
+    pub name: &'d [u8],
+    /// [`Member::header_offset`] of the member that defines it.
+    pub header_offset: u64,
+}
+
+impl<'d, R: ReadRef<'d>> Archive<'d, R> {
+    /// Reads the members of the archive that a range of `data` consists of.
+    ///
+    /// # Errors
+    ///
+    /// When it is not an archive, or a member is not inside the range.
+    pub fn parse(data: R, range: Range<u64>) -> Result<Self, ArchiveError> {
+        let mut cursor = Cursor::new(data, range.clone());
+        let range = range.start..cursor.end();
+        let thin = match Magic::at(data, range.clone()) {
+            Magic::Archive => false,
+            Magic::ThinArchive => true,
+            _ => {
+                return Err(ArchiveError::Magic {
+                    offset: range.start,
+                });
+            }
+        };
+        cursor = cursor.at(range.start.saturating_add(8));
+        let mut archive = Self {
+            members: Vec::new(),
+            thin,
+            data,
+            range,
+        };
+        let mut long_names: &[u8] = &[];
+        while cursor.position() < cursor.end() {
+            let member = archive.member(&mut cursor, long_names)?;
+            match member.name {
+                b"//" => {
+                    let content = member.content.clone().unwrap_or_default();
+                    let names = Cursor::new(data, content).read(member.size, "long names");
+                    long_names = names.map_err(ArchiveError::Outside)?;
+                }
+                name if is_index(name) => {}
+                _ => archive.members.push(member),
+            }
+        }
+        Ok(archive)
+    }
+
+    fn member(
+        &self,
+        cursor: &mut Cursor<'d, R>,
+        long_names: &'d [u8],
+    ) -> Result<Member<'d>, ArchiveError> {
+        let offset = cursor.position();
+        let header = cursor
+            .read(Header::LEN, "member header")
+            .map_err(ArchiveError::Outside)?;
+        // The name is borrowed from the file; the other fields are taken from the record.
+        let record = Header::read(&mut Cursor::new(header, 0..Header::LEN));
+        let Header {
+            size: field,
+            terminator: found,
+            ..
+        } = record.map_err(ArchiveError::Outside)?;
+        if found != TERMINATOR {
+            return Err(ArchiveError::Terminator { offset, found });
+        }
+        let size = decimal(&field).ok_or(ArchiveError::Size { offset, field })?;
+        let written = header.get(..16).unwrap_or_default();
+
+        let special =
+            written.starts_with(b"/ ") || written.starts_with(b"//") || written.starts_with(b"/S");
+        let mut content = if self.thin && !special {
+            None
+        } else {
+            let range = OutOfBounds::check("content", cursor.position(), size, cursor.end());
+            let range = range.map_err(|problem| ArchiveError::Content { offset, problem })?;
+            let relative = range.end.saturating_sub(self.range.start);
+            // The padding of the last member may be absent.
+            *cursor = cursor.at(range.end.saturating_add(padding(relative)));
+            Some(range)
+        };
+        let name = match written {
+            [b'/', b'0'..=b'9', ..] => {
+                let at = written.get(1..).and_then(decimal);
+                let name = at.and_then(|at| long_name(long_names, at));
+                name.ok_or(ArchiveError::LongName { offset })?
+            }
+            [b'#', b'1', b'/', b'0'..=b'9', ..] => {
+                let len = written
+                    .get(3..)
+                    .and_then(decimal)
+                    .ok_or(ArchiveError::LongName { offset })?;
+                let Some(content) = &mut content else {
+                    return Err(ArchiveError::LongName { offset });
+                };
+                let mut start = Cursor::new(self.data, content.clone());
+                let name = start.read(len, "name");
+                let name = name.map_err(|problem| ArchiveError::Content { offset, problem })?;
+                content.start = start.position();
+                // Filled up with NULs, to align the content.
+                name.split(|byte| *byte == 0).next().unwrap_or_default()
+            }
+            [b'/', ..] => until(written, b' '),
+            // A slash ends the name, so that it may contain spaces; BSD writes none.
+            _ if written.contains(&b'/') => until(written, b'/'),
+            _ => written.trim_ascii_end(),
+        };
+        let size = content
+            .as_ref()
+            .map_or(size, |range| range.end.saturating_sub(range.start));
+        Ok(Member {
+            name,
+            header_offset: offset,
+            size,
+            content,
+        })
+    }
+
+    /// Reads the index: which member defines a symbol; empty when there is no index.
+    ///
+    /// # Errors
+    ///
+    /// When the index is not what it should be.
+    pub fn symbols(&self) -> Result<Vec<IndexedSymbol<'d>>, ArchiveError> {
+        let window = Window::new(self.data, self.range.clone());
+        let file = ArchiveFile::parse(window).map_err(ArchiveError::Index)?;
+        let Some(symbols) = file.symbols().map_err(ArchiveError::Index)? else {
+            return Ok(Vec::new());
+        };
+        let symbols = symbols.map(|symbol| {
+            let symbol = symbol.map_err(ArchiveError::Index)?;
+            let header_offset = self.range.start.saturating_add(symbol.offset().0);
+            Ok(IndexedSymbol {
+                name: symbol.name(),
+                header_offset,
+            })
+        });
+        symbols.collect()
+    }
+}
+
+/// Whether a member is an index, of GNU, of BSD, or of Windows.
+fn is_index(name: &[u8]) -> bool {
+    const INDICES: [&[u8]; 7] = [
+        b"/",
+        b"/SYM64/",
+        b"/<ECSYMBOLS>/",
+        b"__.SYMDEF",
+        b"__.SYMDEF SORTED",
+        b"__.SYMDEF_64",
+        b"__.SYMDEF_64 SORTED",
+    ];
+    INDICES.contains(&name)
+}
+
+fn until(bytes: &[u8], end: u8) -> &[u8] {
+    bytes.split(|byte| *byte == end).next().unwrap_or_default()
+}
+
+/// A number filled up with spaces.
+fn decimal(field: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(field.trim_ascii_end()).ok()?;
+    // `parse` would take a sign.
+    text.starts_with(|char: char| char.is_ascii_digit())
+        .then(|| text.parse().ok())?
+}
+
+/// GNU ends long names with a slash and a line feed, Windows with a NUL.
+fn long_name(names: &[u8], at: u64) -> Option<&[u8]> {
+    let rest = names.get(usize::try_from(at).ok()?..)?;
+    let end = rest.iter().position(|byte| matches!(byte, b'\n' | 0))?;
+    let name = rest.get(..end)?;
+    Some(name.strip_suffix(b"/").unwrap_or(name))
+}
+
+/// The padding after a member that ends at `offset`.
+fn padding(offset: u64) -> u64 {
+    Alignment::new(2).map_or(0, |two| two.padding(offset))
+}
+
+/// Why a file is not the archive that was expected. Members are named by where their header is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// It starts with something else.
+    Magic {
+        /// From the start of the file.
+        offset: u64,
+    },
+    /// A header is not inside the archive.
+    Outside(OutOfBounds),
+    /// A member header ends with something else.
+    Terminator {
+        /// Of the header.
+        offset: u64,
+        /// What is there.
+        found: [u8; 2],
+    },
+    /// A size that is not a number.
+    Size {
+        /// Of the header.
+        offset: u64,
+        /// What is there.
+        field: [u8; 10],
+    },
+    /// The content of a member is not inside the archive.
+    Content {
+        /// Of the header.
+        offset: u64,
+        /// Where it should be.
+        problem: OutOfBounds,
+    },
+    /// A long name that is not there.
+    LongName {
+        /// Of the header.
+        offset: u64,
+    },
+    /// The index cannot be read.
+    Index(object::read::Error),
+}
+
+impl fmt::Display for ArchiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Magic { offset } => write!(f, "expected an archive at offset {offset:#x}"),
+            Self::Outside(problem) => problem.fmt(f),
+            Self::Terminator { offset, found } => write!(
+                f,
+                "member at offset {offset:#x}: expected its header to end with \"`\\n\", found \"{}\"",
+                found.escape_ascii()
+            ),
+            Self::Size { offset, field } => write!(
+                f,
+                "member at offset {offset:#x}: size field `{}` is not a decimal number",
+                field.trim_ascii_end().escape_ascii()
+            ),
+            Self::Content { offset, problem } => {
+                write!(f, "member at offset {offset:#x}: {problem}")
+            }
+            Self::LongName { offset } => {
+                write!(
+                    f,
+                    "member at offset {offset:#x}: its long name is not there"
+                )
+            }
+            Self::Index(problem) => write!(f, "index of symbols: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for ArchiveError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,582 @@
-//! (being written)
+//! ELF files: the sections that hold offload binaries, found and written.
+//!
+//! On ELF the section of offload binaries is known by its type, `0x6fff4c0b`, whatever its name.
+//! There are two kinds of it: compilers mark it `SHF_EXCLUDE`, for the linker wrapper to read and
+//! the host linker to drop; in a linked program it is `SHF_ALLOC`.
+//!
+//! Every object of every link is looked at, so [`Elf::parse`] reads the file header and the section
+//! headers, and nothing else: names and symbols are read when they are asked for. Both classes and
+//! byte orders are read. The layouts are those of the crate `object`.
+//!
+//! Specification: <https://gabi.xinuos.com>; the section type:
+//! <https://llvm.org/docs/Extensions.html>.
+
+use std::fmt;
+use std::ops::Range;
+
+use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::{Endianness, ReadRef, elf};
+
+use crate::format::bytes::{Cursor, OutOfBounds, Window};
+
+mod write;
+
+pub use write::{Machine, WriteError, embed, rename_section};
+
+/// The type of sections of offload binaries.
+pub const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
+
+/// What compilers call the section of offload binaries.
+pub const OFFLOADING_SECTION: &str = ".llvm.offloading";
+
+/// Our ordinary section of images that are linked and registered: no input of any link.
+pub const FINISHED_SECTION: &str = ".offloading.images";
+
+/// An ELF file in a range of some data.
+#[derive(Clone, Debug)]
+pub struct Elf<'d, R> {
+    /// Relocatable, executable, shared: `e_type`.
+    pub file_type: u16,
+    /// The instruction set: `e_machine`.
+    pub machine: u16,
+    /// What `machine` makes of it: `e_flags`.
+    pub flags: u32,
+    data: R,
+    range: Range<u64>,
+    headers: Headers<'d>,
+    /// Where they are, from the start of the file that the ELF file is in.
+    headers_offset: u64,
+    endian: Endianness,
+    /// Index of the section that holds the names of sections.
+    names: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Headers<'d> {
+    Elf32(&'d [elf::SectionHeader32<Endianness>]),
+    Elf64(&'d [elf::SectionHeader64<Endianness>]),
+}
+
+/// A section header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// In the section header table, whose first is 0 and means nothing.
+    pub index: u32,
+    /// `sh_type`.
+    pub section_type: u32,
+    /// `sh_flags`.
+    pub flags: u64,
+    /// From the start of the file that the ELF file is in.
+    pub offset: u64,
+    /// In bytes.
+    pub size: u64,
+    /// `sh_addralign`.
+    pub alignment: u64,
+    /// `sh_link`.
+    pub link: u32,
+    /// From the start of the section of names.
+    pub name_offset: u32,
+}
+
+/// A symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol<'d> {
+    /// Its name, without the NUL.
+    pub name: &'d [u8],
+    /// Who sees it when linking.
+    pub binding: Binding,
+    /// Hidden or internal: not seen outside of the linked file.
+    pub hidden: bool,
+    /// Where it is defined.
+    pub place: Place,
+    /// `st_value`.
+    pub value: u64,
+    /// In bytes.
+    pub size: u64,
+}
+
+/// Who sees a symbol when linking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Only its object.
+    Local,
+    /// All objects.
+    Global,
+    /// All objects; another definition, or none, will do.
+    Weak,
+}
+
+/// Where a symbol is defined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Elsewhere.
+    Undefined,
+    /// In the section of that index.
+    Section(u32),
+    /// In no section: an absolute value, common storage, or what a processor adds.
+    Other(u16),
+}
+
+/// Which symbol table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SymbolTable {
+    /// All symbols, of a file that is not stripped.
+    All,
+    /// Those that matter when a program is loaded.
+    Dynamic,
+}
+
+/// The names of sections.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'d> {
+    strings: &'d [u8],
+}
+
+impl<'d, R: ReadRef<'d>> Elf<'d, R> {
+    /// Reads the headers of the ELF file that a range of `data` consists of.
+    ///
+    /// # Errors
+    ///
+    /// When it is not an ELF file, or its section header table is not inside the range.
+    pub fn parse(data: R, range: Range<u64>) -> Result<Self, ElfError> {
+        const LARGEST: u64 = size_of::<elf::FileHeader64<Endianness>>() as u64;
+        let mut cursor = Cursor::new(data, range.clone());
+        let range = range.start..cursor.end();
+        let rest = range.end.saturating_sub(range.start);
+        let header = cursor
+            .read(rest.min(LARGEST), "file header")
+            .map_err(ElfError::Outside)?;
+        let (class, encoding) = match header {
+            [0x7f, b'E', b'L', b'F', class, encoding, ..] => (*class, *encoding),
+            _ => {
+                return Err(ElfError::Magic {
+                    offset: range.start,
+                });
+            }
+        };
+        match (class, encoding) {
+            (1, 1 | 2) => {
+                Self::with_header::<elf::FileHeader32<_>>(data, range, header, Headers::Elf32)
+            }
+            (2, 1 | 2) => {
+                Self::with_header::<elf::FileHeader64<_>>(data, range, header, Headers::Elf64)
+            }
+            _ => Err(ElfError::Class { class, encoding }),
+        }
+    }
+
+    fn with_header<H: FileHeader<Endian = Endianness>>(
+        data: R,
+        range: Range<u64>,
+        bytes: &'d [u8],
+        headers: impl Fn(&'d [H::SectionHeader]) -> Headers<'d>,
+    ) -> Result<Self, ElfError> {
+        let size = size_of::<H>() as u64;
+        let missing = OutOfBounds {
+            what: "file header",
+            offset: range.start,
+            size,
+            end: range.end,
+        };
+        let short = (bytes.len() as u64) < size;
+        let Some(header) = H::parse(bytes).ok().filter(|_| !short) else {
+            // The magic and the class have been checked: what is left is the version.
+            return Err(if short {
+                ElfError::Outside(missing)
+            } else {
+                ElfError::Version
+            });
+        };
+        let endian = header.endian().map_err(|_| ElfError::Version)?;
+        let window = Window::new(data, range.clone());
+        let sections = header.section_headers(endian, window).map_err(|_| {
+            let (found, expected) = (header.e_shentsize(endian), size_of::<H::SectionHeader>());
+            if usize::from(found) != expected {
+                return ElfError::EntrySize {
+                    found,
+                    expected: expected as u16,
+                };
+            }
+            let offset = range.start.saturating_add(header.e_shoff(endian).into());
+            // Without the first of them not even the number is known.
+            let count = header.shnum(endian, window).map_or(1, u64::from);
+            let (what, size) = (
+                "section header table",
+                count.saturating_mul(expected as u64),
+            );
+            ElfError::Outside(OutOfBounds {
+                what,
+                offset,
+                size,
+                end: range.end,
+            })
+        })?;
+        Ok(Self {
+            file_type: header.e_type(endian).0,
+            machine: header.e_machine(endian).0,
+            flags: header.e_flags(endian).0,
+            headers: headers(sections),
+            headers_offset: range.start.saturating_add(header.e_shoff(endian).into()),
+            // Read again only for files of more than 65,279 sections.
+            names: header.shstrndx(endian, window).ok(),
+            data,
+            range,
+            endian,
+        })
+    }
+
+    /// All sections, as their headers have it: their contents may lie outside of the file.
+    pub fn sections(&self) -> impl Iterator<Item = Section> + '_ {
+        let (narrow, wide) = match self.headers {
+            Headers::Elf32(headers) => (headers, &[][..]),
+            Headers::Elf64(headers) => (&[][..], headers),
+        };
+        let narrow = narrow.iter().map(|header| self.section_of(header));
+        let sections = narrow.chain(wide.iter().map(|header| self.section_of(header)));
+        (0..)
+            .zip(sections)
+            .map(|(index, section)| Section { index, ..section })
+    }
+
+    fn section_of<H: SectionHeader<Endian = Endianness>>(&self, header: &H) -> Section {
+        let endian = self.endian;
+        Section {
+            index: 0,
+            section_type: header.sh_type(endian).0,
+            flags: header.sh_flags(endian).0,
+            offset: self
+                .range
+                .start
+                .saturating_add(header.sh_offset(endian).into()),
+            size: header.sh_size(endian).into(),
+            alignment: header.sh_addralign(endian).into(),
+            link: header.sh_link(endian),
+            name_offset: header.sh_name(endian),
+        }
+    }
+
+    /// The sections of offload binaries, by their type, in the order of their headers.
+    ///
+    /// # Errors
+    ///
+    /// When one is not inside the file.
+    pub fn offload_sections(&self) -> Result<Vec<Section>, ElfError> {
+        let sections = self.sections();
+        let sections = sections.filter(|section| section.section_type == SHT_LLVM_OFFLOADING);
+        sections
+            .map(|section| self.check(&section).map(|_| section))
+            .collect()
+    }
+
+    /// Where the content of a section lies, from the start of the file that the ELF file is in.
+    ///
+    /// # Errors
+    ///
+    /// When it is not inside the ELF file.
+    pub fn check(&self, section: &Section) -> Result<Range<u64>, ElfError> {
+        let Section {
+            index,
+            offset,
+            size,
+            ..
+        } = *section;
+        if section.section_type == elf::SHT_NOBITS.0 {
+            return Ok(offset..offset);
+        }
+        OutOfBounds::check("content", offset, size, self.range.end)
+            .map_err(|problem| ElfError::Section { index, problem })
+    }
+
+    /// The content of a section.
+    ///
+    /// # Errors
+    ///
+    /// When it is not inside the file.
+    pub fn content(&self, section: &Section) -> Result<&'d [u8], ElfError> {
+        let range = self.check(section)?;
+        let size = range.end.saturating_sub(range.start);
+        let bytes = Cursor::new(self.data, range).read(size, "content");
+        bytes.map_err(|problem| ElfError::Section {
+            index: section.index,
+            problem,
+        })
+    }
+
+    /// Reads the names of all sections.
+    ///
+    /// # Errors
+    ///
+    /// When the section that holds them is not there.
+    pub fn names(&self) -> Result<Names<'d>, ElfError> {
+        let Some(index) = self.names else {
+            // A file without sections has no names either.
+            return Ok(Names { strings: &[] });
+        };
+        Ok(Names {
+            strings: self.content(&self.section(index)?)?,
+        })
+    }
+
+    /// The first section of that name.
+    ///
+    /// # Errors
+    ///
+    /// When the name of a section is not inside the section of names.
+    pub fn find(&self, name: &str) -> Result<Option<Section>, ElfError> {
+        let names = self.names()?;
+        for section in self.sections().skip(1) {
+            if names.of(&section)? == name.as_bytes() {
+                return Ok(Some(section));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads a symbol table; none when the file has no such table.
+    ///
+    /// # Errors
+    ///
+    /// When the table, its names, or a name, is not inside the file.
+    pub fn symbols(&self, table: SymbolTable) -> Result<Vec<Symbol<'d>>, ElfError> {
+        let wanted = match table {
+            SymbolTable::All => elf::SHT_SYMTAB,
+            SymbolTable::Dynamic => elf::SHT_DYNSYM,
+        };
+        let Some(table) = self
+            .sections()
+            .find(|section| section.section_type == wanted.0)
+        else {
+            return Ok(Vec::new());
+        };
+        match self.headers {
+            Headers::Elf32(_) => self.symbols_of::<elf::Sym32<Endianness>>(&table),
+            Headers::Elf64(_) => self.symbols_of::<elf::Sym64<Endianness>>(&table),
+        }
+    }
+
+    fn symbols_of<S: Sym<Endian = Endianness>>(
+        &self,
+        table: &Section,
+    ) -> Result<Vec<Symbol<'d>>, ElfError> {
+        let endian = self.endian;
+        let strings = self.content(&self.section(table.link)?)?;
+        // Section indices that do not fit into a symbol are in a table of their own.
+        let wide = |section: &Section| {
+            section.section_type == elf::SHT_SYMTAB_SHNDX.0 && section.link == table.index
+        };
+        let wide = self
+            .sections()
+            .find(wide)
+            .map(|section| self.content(&section))
+            .transpose()?;
+        let wide = wide
+            .unwrap_or_default()
+            .chunks_exact(4)
+            .map(Some)
+            .chain(std::iter::repeat(None));
+        let entries = object::pod::slice_from_all_bytes::<S>(self.content(table)?)
+            .map_err(|()| ElfError::SymbolTable { index: table.index })?;
+        let symbols = (0..).zip(entries).zip(wide).map(|((index, symbol), wide)| {
+            let offset = symbol.st_name(endian);
+            let name = string(strings, offset).ok_or(ElfError::SymbolName { index, offset })?;
+            Ok(Symbol {
+                name,
+                binding: match symbol.st_bind() {
+                    elf::STB_LOCAL => Binding::Local,
+                    elf::STB_WEAK => Binding::Weak,
+                    _ => Binding::Global,
+                },
+                hidden: matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL),
+                place: match (symbol.st_shndx(endian), wide) {
+                    (elf::SHN_UNDEF, _) => Place::Undefined,
+                    (elf::SHN_XINDEX, Some(bytes)) => Place::Section(match self.endian {
+                        Endianness::Little => {
+                            u32::from_le_bytes(bytes.try_into().unwrap_or_default())
+                        }
+                        Endianness::Big => u32::from_be_bytes(bytes.try_into().unwrap_or_default()),
+                    }),
+                    (section, _) if section.is_special() => Place::Other(section.0),
+                    (section, _) => Place::Section(section.0.into()),
+                },
+                value: symbol.st_value(endian).into(),
+                size: symbol.st_size(endian).into(),
+            })
+        });
+        symbols.collect()
+    }
+
+    /// The section of that index.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn section(&self, index: u32) -> Result<Section, ElfError> {
+        let place = usize::try_from(index).unwrap_or(usize::MAX);
+        let section = match self.headers {
+            Headers::Elf32(headers) => headers.get(place).map(|header| self.section_of(header)),
+            Headers::Elf64(headers) => headers.get(place).map(|header| self.section_of(header)),
+        };
+        let count = match self.headers {
+            Headers::Elf32(headers) => headers.len(),
+            Headers::Elf64(headers) => headers.len(),
+        };
+        let section = section.map(|section| Section { index, ..section });
+        section.ok_or(ElfError::SectionIndex { index, count })
+    }
+}
+
+/// The sections of offload binaries of the ELF file that a range of `data` consists of.
+///
+/// # Errors
+///
+/// When it is not an ELF file, or its headers or one of those sections is not inside the range.
+pub fn offload_sections<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<Section>, ElfError> {
+    Elf::parse(data, range)?.offload_sections()
+}
+
+impl Section {
+    /// Whether the host linker leaves it out: as a rule, what a compiler wrote.
+    #[must_use]
+    pub fn excluded(&self) -> bool {
+        self.flags & elf::SHF_EXCLUDE.0 != 0
+    }
+
+    /// Whether a program has it in memory.
+    #[must_use]
+    pub fn allocated(&self) -> bool {
+        self.flags & elf::SHF_ALLOC.0 != 0
+    }
+}
+
+impl<'d> Names<'d> {
+    /// The name of a section of the file that these names are of.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there.
+    pub fn of(&self, section: &Section) -> Result<&'d [u8], ElfError> {
+        let Section {
+            index,
+            name_offset: offset,
+            ..
+        } = *section;
+        string(self.strings, offset).ok_or(ElfError::Name { index, offset })
+    }
+}
+
+fn string(strings: &[u8], offset: u32) -> Option<&[u8]> {
+    let rest = strings.get(usize::try_from(offset).ok()?..)?;
+    rest.get(..rest.iter().position(|byte| *byte == 0)?)
+}
+
+/// Why a file is not the ELF file that was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ElfError {
+    /// It starts with something else.
+    Magic {
+        /// From the start of the file.
+        offset: u64,
+    },
+    /// A class other than 32 and 64 bits, or a byte order other than little and big.
+    Class {
+        /// `EI_CLASS`.
+        class: u8,
+        /// `EI_DATA`.
+        encoding: u8,
+    },
+    /// A version of ELF other than 1.
+    Version,
+    /// A header is not inside the file.
+    Outside(OutOfBounds),
+    /// Section headers of a size that their class does not have.
+    EntrySize {
+        /// `e_shentsize`.
+        found: u16,
+        /// What it is in that class.
+        expected: u16,
+    },
+    /// The content of a section is not inside the file.
+    Section {
+        /// In the section header table.
+        index: u32,
+        /// Where it should be.
+        problem: OutOfBounds,
+    },
+    /// A section that is referred to does not exist.
+    SectionIndex {
+        /// The index.
+        index: u32,
+        /// How many sections there are.
+        count: usize,
+    },
+    /// The name of a section is not in the section of names.
+    Name {
+        /// Of the section.
+        index: u32,
+        /// From the start of the section of names.
+        offset: u32,
+    },
+    /// A symbol table that does not consist of symbols.
+    SymbolTable {
+        /// Of its section.
+        index: u32,
+    },
+    /// The name of a symbol is not in the string table.
+    SymbolName {
+        /// In the symbol table.
+        index: u32,
+        /// From the start of the string table.
+        offset: u32,
+    },
+}
+
+impl fmt::Display for ElfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Magic { offset } => write!(f, "expected an ELF file at offset {offset:#x}"),
+            Self::Class { class, encoding } => write!(
+                f,
+                "ELF class {class} with byte order {encoding} is not known (both are 1 or 2)"
+            ),
+            Self::Version => write!(f, "the version of this ELF file is not known (1 is)"),
+            Self::Outside(problem) => problem.fmt(f),
+            Self::EntrySize { found, expected } => {
+                write!(
+                    f,
+                    "section headers of size {found:#x}, where {expected:#x} was expected"
+                )
+            }
+            Self::Section { index, problem } => write!(f, "section {index}: {problem}"),
+            Self::SectionIndex { index, count } => {
+                write!(f, "section {index} is referred to, and there are {count}")
+            }
+            Self::Name { index, offset } => {
+                write!(
+                    f,
+                    "section {index}: its name, at {offset:#x} of the names, is not there"
+                )
+            }
+            Self::SymbolTable { index } => {
+                write!(
+                    f,
+                    "section {index}: its size is no multiple of that of a symbol"
+                )
+            }
+            Self::SymbolName { index, offset } => {
+                write!(
+                    f,
+                    "symbol {index}: its name, at {offset:#x} of the strings, is not there"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for ElfError {}
+
+#[cfg(test)]
+mod tests;

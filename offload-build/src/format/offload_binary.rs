@@ -265,17 +265,17 @@ fn parse<'d, R: ReadRef<'d>>(data: R, offset: u64, end: u64) -> At<OffloadBinary
     let whole = |problem| (None, problem);
     let outside = |problem| (None, Problem::Outside(problem));
     let mut cursor = Cursor::new(data, offset..end);
-    let magic = cursor;
-    let header = Header::read(&mut cursor);
-    let magic = || field(&mut { magic }, "magic of header");
-    match header
-        .map_or_else(|_| magic(), |header| Ok(header.magic))
-        .map_err(outside)?
-    {
-        MAGIC => {}
-        found => return Err(whole(Problem::Magic { offset, found })),
+    let mut start = cursor;
+    let header = Header::read(&mut cursor).map_err(outside);
+    let header = header.map_err(|problem| match field(&mut start, "magic") {
+        // Shorter than a header, and something else.
+        Ok(found) if found != MAGIC => whole(Problem::Magic { offset, found }),
+        _ => problem,
+    })?;
+    if header.magic != MAGIC {
+        let found = header.magic;
+        return Err(whole(Problem::Magic { offset, found }));
     }
-    let header = header.map_err(outside)?;
     let count = match header.version {
         // The slot of the count is the size of the entry, of which any is accepted.
         1 => 1,

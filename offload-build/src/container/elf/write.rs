@@ -1,0 +1,196 @@
+//! ELF files, written: an object that carries offload binaries, and a section with a new name.
+
+use std::fmt;
+
+use object::pod::bytes_of;
+use object::write::Object;
+use object::{
+    Architecture, BinaryFormat, Endianness, FileFlags, SectionFlags, SectionKind, U32, U64, elf,
+};
+
+use super::{Elf, ElfError, Headers, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
+use crate::target::Triple;
+
+/// What the headers of a host's objects say about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// `e_machine`.
+    pub number: u16,
+    /// `e_flags`; some linkers refuse objects whose flags differ.
+    pub flags: u32,
+}
+
+/// Architecture of triples, its machine with the flags of Linux distributions, and how `object`
+/// calls it.
+const MACHINES: [(&str, Machine, Architecture); 4] = [
+    ("x86_64", Machine::X86_64, Architecture::X86_64),
+    ("aarch64", Machine::AARCH64, Architecture::Aarch64),
+    ("riscv64", Machine::RISCV64, Architecture::Riscv64),
+    ("powerpc64le", Machine::POWERPC64LE, Architecture::PowerPc64),
+];
+
+impl Machine {
+    /// x86-64.
+    pub const X86_64: Self = Self {
+        number: elf::EM_X86_64.0,
+        flags: 0,
+    };
+    /// AArch64, little-endian.
+    pub const AARCH64: Self = Self {
+        number: elf::EM_AARCH64.0,
+        flags: 0,
+    };
+    /// RISC-V with compressed instructions and hardware floating point of double precision.
+    pub const RISCV64: Self = Self {
+        number: elf::EM_RISCV.0,
+        flags: 5,
+    };
+    /// POWER, little-endian, second version of the ABI.
+    pub const POWERPC64LE: Self = Self {
+        number: elf::EM_PPC64.0,
+        flags: 2,
+    };
+
+    /// That of a host, when objects for it can be written.
+    #[must_use]
+    pub fn of(triple: &Triple) -> Option<Self> {
+        let row = MACHINES.iter().find(|(arch, ..)| *arch == triple.arch());
+        row.map(|(_, machine, _)| *machine)
+    }
+}
+
+/// An object that carries offload binaries for the linker wrapper, and nothing else.
+///
+/// # Errors
+///
+/// When objects for that machine cannot be written.
+pub fn embed(machine: Machine, offload_binaries: &[u8]) -> Result<Vec<u8>, WriteError> {
+    let known = MACHINES
+        .iter()
+        .find(|(_, known, _)| known.number == machine.number);
+    let Some((.., architecture)) = known else {
+        return Err(WriteError::Machine {
+            number: machine.number,
+        });
+    };
+    let mut object = Object::new(BinaryFormat::Elf, *architecture, Endianness::Little);
+    object.flags = FileFlags::Elf {
+        os_abi: elf::ELFOSABI_NONE,
+        abi_version: 0,
+        e_flags: elf::FileFlags(machine.flags),
+    };
+    let section = |sh_type, sh_flags| SectionFlags::Elf { sh_type, sh_flags };
+    let id = object.add_section(Vec::new(), OFFLOADING_SECTION.into(), SectionKind::Other);
+    object.section_mut(id).flags = section(elf::SectionType(SHT_LLVM_OFFLOADING), elf::SHF_EXCLUDE);
+    object.set_section_data(id, offload_binaries, 8);
+    // Without it the linker takes the stack to be executable.
+    let id = object.add_section(Vec::new(), ".note.GNU-stack".into(), SectionKind::Other);
+    object.section_mut(id).flags = section(elf::SHT_PROGBITS, elf::SectionFlags(0));
+    object.set_section_data(id, &[][..], 1);
+    object.write().map_err(WriteError::Object)
+}
+
+/// The object of 64 bits in `bytes`, with another name for all its sections called `old`.
+///
+/// A new section of names comes at the end of the file; nothing else moves.
+///
+/// # Errors
+///
+/// When it is not an ELF file of 64 bits, or has no section of that name.
+pub fn rename_section(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, WriteError> {
+    let elf = Elf::parse(bytes, 0..bytes.len() as u64)?;
+    let (Headers::Elf64(_), Some(names_index)) = (elf.headers, elf.names) else {
+        return Err(WriteError::NotWide);
+    };
+    let (names, endian) = (elf.names()?, elf.endian);
+    let strings = elf.content(&elf.section(names_index)?)?;
+    let (strings_offset, new_offset) = (bytes.len() as u64, strings.len() as u32);
+    let mut out = [bytes, strings, new.as_bytes(), &[0]].concat();
+    let size = out.len() as u64 - strings_offset;
+
+    let mut patch = |section: u32, field: u64, value: &[u8]| {
+        let header = u64::from(section)
+            .checked_mul(HEADER_SIZE)?
+            .checked_add(field)?;
+        let start = usize::try_from(elf.headers_offset.checked_add(header)?).ok()?;
+        let place = out.get_mut(start..start.checked_add(value.len())?)?;
+        place.copy_from_slice(value);
+        Some(())
+    };
+    let mut found = false;
+    for section in elf.sections().skip(1) {
+        if names.of(&section)? == old.as_bytes() {
+            let name = U32::<Endianness>::new(endian, new_offset);
+            patch(section.index, SH_NAME, bytes_of(&name)).ok_or(WriteError::NotWide)?;
+            found = true;
+        }
+    }
+    if !found {
+        return Err(WriteError::NoSection {
+            name: old.to_owned(),
+        });
+    }
+    for (field, value) in [(SH_OFFSET, strings_offset), (SH_SIZE, size)] {
+        let value = U64::<Endianness>::new(endian, value);
+        patch(names_index, field, bytes_of(&value)).ok_or(WriteError::NotWide)?;
+    }
+    Ok(out)
+}
+
+/// Of a section header of 64 bits, and where its fields are.
+const HEADER_SIZE: u64 = size_of::<elf::SectionHeader64<Endianness>>() as u64;
+const SH_NAME: u64 = 0x00;
+const SH_OFFSET: u64 = 0x18;
+const SH_SIZE: u64 = 0x20;
+
+/// Why an ELF file cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// No objects can be written for a host.
+    Machine {
+        /// `e_machine`.
+        number: u16,
+    },
+    /// A field of the object file cannot hold its value.
+    Object(object::write::Error),
+    /// What was given is not the ELF file that was expected.
+    Elf(ElfError),
+    /// A file of 32 bits, or without sections.
+    NotWide,
+    /// The section to rename is not there.
+    NoSection {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl From<ElfError> for WriteError {
+    fn from(problem: ElfError) -> Self {
+        Self::Elf(problem)
+    }
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Machine { number } => {
+                write!(
+                    f,
+                    "objects for machine {number:#x} cannot be written (those for"
+                )?;
+                for (index, (name, machine, _)) in MACHINES.iter().enumerate() {
+                    let separator = if index == 0 { "" } else { "," };
+                    write!(f, "{separator} {name}, {:#x}", machine.number)?;
+                }
+                write!(f, " can)")
+            }
+            Self::Object(problem) => problem.fmt(f),
+            Self::Elf(problem) => problem.fmt(f),
+            Self::NotWide => write!(f, "expected an ELF file of 64 bits with sections"),
+            Self::NoSection { name } => write!(f, "there is no section `{name}`"),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {}
