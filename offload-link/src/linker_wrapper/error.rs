@@ -1,0 +1,129 @@
+//! Why a link did not happen.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use offload_build::registration;
+use offload_build::toolchain::CommandError;
+
+/// Each printed as one message, with what caused it.
+#[derive(Debug)]
+pub(super) enum Error {
+    /// The command line, said in full.
+    Option(String),
+    /// A file of ours.
+    Io {
+        what: String,
+        source: io::Error,
+    },
+    /// An input whose device code cannot be read; `from` names file and member.
+    Input {
+        from: String,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Under LLVM's name nothing says which linker to run.
+    NoLinkerPath,
+    /// The program found as the real linker started us again.
+    Recursion,
+    /// The host linker.
+    Start {
+        program: PathBuf,
+        source: io::Error,
+    },
+    /// A device link failed.
+    DeviceLink {
+        target: String,
+        source: CommandError,
+    },
+    /// None of the images that were found can be linked.
+    NothingLinked {
+        reasons: Vec<String>,
+    },
+    /// Images were left out, and the user said that this is an error.
+    Dropped {
+        images: Vec<String>,
+    },
+    /// The offload entries of two objects have different layouts, in one section.
+    MixedEntries {
+        section: String,
+        first: (String, u64),
+        second: (String, u64),
+    },
+    Registration(registration::Error),
+}
+
+impl Error {
+    pub(super) fn io(what: impl Into<String>, source: io::Error) -> Self {
+        Self::Io {
+            what: what.into(),
+            source,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Option(text) => f.write_str(text),
+            Self::Io { what, source } => write!(f, "{what}: {source}"),
+            Self::Input { from, source } => write!(f, "{from}: {source}"),
+            Self::NoLinkerPath => f.write_str("linker path missing, must pass 'linker-path'"),
+            Self::Recursion => f.write_str(
+                "the program found as the real linker is `offload-link` itself\n\
+                 hint: set OFFLOAD_CC to the compiler driver that should link",
+            ),
+            Self::Start { program, source } if source.kind() == io::ErrorKind::NotFound => {
+                write!(
+                    f,
+                    "cannot start the host linker `{}`: not found\n\
+                     hint: install it, or name another with OFFLOAD_CC or --linker-path",
+                    program.display()
+                )
+            }
+            Self::Start { program, source } => write!(
+                f,
+                "cannot start the host linker `{}`: {source}",
+                program.display()
+            ),
+            Self::DeviceLink { target, source } => {
+                write!(f, "device link for {target}: {source}")
+            }
+            Self::NothingLinked { reasons } => {
+                f.write_str("device code was found, and none of it can be linked")?;
+                reasons
+                    .iter()
+                    .try_for_each(|reason| write!(f, "\n{reason}"))
+            }
+            Self::Dropped { images } => {
+                f.write_str("images were found and not linked (-Werror=dropped-image)")?;
+                images.iter().try_for_each(|image| write!(f, "\n{image}"))
+            }
+            Self::MixedEntries {
+                section,
+                first,
+                second,
+            } => write!(
+                f,
+                "{section}: offload entries of {:#x} bytes in {}, of {:#x} bytes in {}\n\
+                 hint: compile both with the same release of LLVM",
+                first.1, first.0, second.1, second.0
+            ),
+            Self::Registration(source) => {
+                write!(f, "{source}")?;
+                match std::error::Error::source(source) {
+                    Some(inner) => write!(f, ": {inner}"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<registration::Error> for Error {
+    fn from(error: registration::Error) -> Self {
+        Self::Registration(error)
+    }
+}

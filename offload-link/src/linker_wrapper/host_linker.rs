@@ -1,0 +1,175 @@
+//! The program that does the host link, and how it is run.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use object::elf;
+use offload_build::registration::Host;
+use offload_build::toolchain::Command;
+
+use super::Error;
+use super::arguments::{Arguments, Item, Position};
+
+/// Set for the host linker: what we start must not do our work again.
+const GUARD: &str = "OFFLOAD_LINK_ACTIVE";
+
+/// The host's machines, as compilers for them are named; the first is this one's triple for Rust.
+#[rustfmt::skip]
+const MACHINES: &[(u16, &str, &str)] = &[
+    (elf::EM_X86_64.0, "x86_64-unknown-linux-gnu", "x86_64-linux-gnu-gcc"),
+    (elf::EM_AARCH64.0, "aarch64-unknown-linux-gnu", "aarch64-linux-gnu-gcc"),
+    (elf::EM_PPC64.0, "powerpc64le-unknown-linux-gnu", "powerpc64le-linux-gnu-gcc"),
+    (elf::EM_RISCV.0, "riscv64gc-unknown-linux-gnu", "riscv64-linux-gnu-gcc"),
+    (elf::EM_S390.0, "s390x-unknown-linux-gnu", "s390x-linux-gnu-gcc"),
+];
+
+/// `e_machine` of programs that run here.
+const HERE: u16 = if cfg!(target_arch = "aarch64") {
+    elf::EM_AARCH64.0
+} else {
+    elf::EM_X86_64.0
+};
+
+/// Whether the program that started us, directly or not, is ourselves.
+pub(super) fn is_nested() -> bool {
+    env::var_os(GUARD).is_some()
+}
+
+/// The program with the arguments that come before all others.
+pub(super) fn find(arguments: &Arguments, host: Option<Host>) -> Result<Command, Error> {
+    let driver = arguments.position == Position::Driver;
+    if let Some(path) = &arguments.options.linker {
+        return Ok(Command::new(path));
+    }
+    if arguments.position == (Position::Linker { answers: true }) {
+        return Err(Error::NoLinkerPath);
+    }
+    if is_nested() {
+        return Err(Error::Recursion);
+    }
+    if !driver {
+        return Ok(Command::new("ld"));
+    }
+    let foreign = || {
+        let machine = host?.machine;
+        let (.., gcc) = MACHINES.iter().find(|row| row.0 == machine)?;
+        (machine != HERE && in_path(gcc)).then(|| OsString::from(gcc))
+    };
+    let declared = target(arguments, host)
+        .map(|target| format!("OFFLOAD_CC_{}", target.replace(['-', '.'], "_")))
+        .and_then(env::var_os);
+    let named = declared
+        .or_else(|| env::var_os("OFFLOAD_CC"))
+        .or_else(foreign)
+        .or_else(|| env::var_os("CC"))
+        .filter(|value| !value.is_empty() && !is_ourselves(value))
+        .unwrap_or_else(|| "cc".into());
+    // As make and cargo read CC: a program, and arguments after spaces.
+    if Path::new(&named).is_file() {
+        return Ok(Command::new(named));
+    }
+    let text = named.to_string_lossy().into_owned();
+    let mut words = text.split_whitespace();
+    let program = words.next().unwrap_or("cc");
+    Ok(Command::new(program).args(words))
+}
+
+/// The host's triple, by Rust's name where rustc says it.
+fn target(arguments: &Arguments, host: Option<Host>) -> Option<String> {
+    let given = arguments
+        .options
+        .host_triple
+        .as_ref()
+        .or(arguments.target.as_ref());
+    if let Some(target) = given {
+        return Some(target.to_string_lossy().into_owned());
+    }
+    let rustlib = arguments.items.iter().find_map(|item| {
+        let Item::LibraryDir(dir) = item else {
+            return None;
+        };
+        let mut parts = Path::new(dir).iter();
+        parts.find(|part| *part == "rustlib")?;
+        Some(parts.next()?.to_string_lossy().into_owned())
+    });
+    rustlib.or_else(|| {
+        let machine = host?.machine;
+        let (_, triple, _) = MACHINES.iter().find(|row| row.0 == machine)?;
+        Some((*triple).to_owned())
+    })
+}
+
+fn in_path(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|dir| dir.join(name).is_file())
+}
+
+/// Whether `program` is this file; asked only when the name is one of ours.
+fn is_ourselves(program: &OsStr) -> bool {
+    let stem = Path::new(program).file_stem().unwrap_or_default();
+    if super::TOOL_NAMES.iter().all(|name| stem != *name) {
+        return false;
+    }
+    let path = Path::new(program);
+    let real = |path: &Path| path.canonicalize().ok();
+    match real(path) {
+        Some(found) => env::current_exe().ok().as_deref().and_then(real) == Some(found),
+        None => true, // a name of ours, to be found in PATH
+    }
+}
+
+/// Becomes the host linker. Returns only when that fails.
+pub(super) fn become_it(command: &Command) -> Error {
+    let source = process(command).exec();
+    start_error(command, source)
+}
+
+/// Runs the host linker to its end.
+pub(super) fn run(command: &Command) -> Result<ExitStatus, Error> {
+    process(command)
+        .status()
+        .map_err(|source| start_error(command, source))
+}
+
+/// Whether the host linker is lld, which must be told not to collect offload entries.
+pub(super) fn is_lld(arguments: &Arguments, linker: &Command) -> bool {
+    let says_lld = |name: &OsStr| name.to_string_lossy().contains("lld");
+    let file = |path: &OsStr| Path::new(path).file_name().unwrap_or_default().to_owned();
+    let driver = arguments.position == Position::Driver;
+    if let (true, Some(chosen)) = (driver, &arguments.chosen_linker) {
+        return says_lld(&file(chosen));
+    }
+    if !driver && says_lld(&file(linker.program().as_os_str())) {
+        return true;
+    }
+    let question = if driver { "-Wl,--version" } else { "--version" };
+    let asked = process(&linker.clone().arg(question)).output();
+    asked.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("LLD"))
+}
+
+/// As a shell would say it.
+pub(super) fn code(status: ExitStatus) -> u8 {
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// With the environment as it is: the variables that are hidden from device compilers are meant
+/// for the host's linker.
+fn process(command: &Command) -> std::process::Command {
+    let mut process = std::process::Command::new(command.program());
+    process.args(command.arguments()).env(GUARD, "1");
+    process
+}
+
+fn start_error(command: &Command, source: io::Error) -> Error {
+    Error::Start {
+        program: PathBuf::from(command.program()),
+        source,
+    }
+}

@@ -1,0 +1,353 @@
+//! The inputs of the host link: which of them hold device code.
+//!
+//! Every build script is linked through here, so for an input without device code only the ELF
+//! header and the section headers are read, and of an archive the headers of its members: no
+//! names, no symbols. What cannot be read is left to the host linker, which will say so.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use object::read::archive::{ArchiveFile, ArchiveMember};
+use object::read::elf::{FileHeader, SectionHeader};
+use object::{Endianness, ReadCache, ReadCacheOps, ReadRef, elf};
+use offload_build::format::magic::Magic;
+use offload_build::registration::{Host, SHT_LLVM_OFFLOADING};
+
+use super::arguments::{Arguments, Item, Load};
+
+/// Every file of the host link.
+#[derive(Debug, Default)]
+pub(super) struct Inputs {
+    pub files: Vec<InputFile>,
+    /// Machine of the first object.
+    pub host: Option<Host>,
+}
+
+/// A file of the host link that was found and could be opened.
+#[derive(Debug)]
+pub(super) struct InputFile {
+    pub path: PathBuf,
+    /// Index in the items of the command line.
+    pub item: usize,
+    pub load: Load,
+    pub kind: FileKind,
+    pub units: Vec<Unit>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileKind {
+    Object,
+    SharedObject,
+    Archive,
+    /// Offload binaries, which no host linker reads.
+    OffloadBinary,
+    Other,
+}
+
+/// What the host link takes or leaves as a whole: an object, or a member of an archive.
+#[derive(Debug)]
+pub(super) struct Unit {
+    /// Of an archive member: where its header is.
+    pub member: Option<u64>,
+    /// Of a thin archive's member: the file that it names.
+    pub outside: Option<PathBuf>,
+    /// The object in the file.
+    pub data: Range<u64>,
+    pub kind: UnitKind,
+    /// Offload binaries that are not linked yet, in the file.
+    pub sections: Vec<Range<u64>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnitKind {
+    Elf,
+    /// LLVM bitcode: host LTO.
+    Bitcode,
+    /// No object: metadata and the like. The linker takes nothing from it.
+    Other,
+}
+
+impl Inputs {
+    /// Looks at every input of the command line.
+    pub(super) fn scan(arguments: &Arguments) -> Self {
+        let mut inputs = Self::default();
+        let mut search = None;
+        for (index, item) in arguments.items.iter().enumerate() {
+            let (path, file, load) = match item {
+                Item::File { path, load, .. } => match File::open(path) {
+                    Ok(file) => (path.clone(), file, *load),
+                    Err(_) => continue,
+                },
+                Item::Library {
+                    name,
+                    load,
+                    only_static,
+                } => {
+                    let search =
+                        search.get_or_insert_with(|| super::libraries::Search::new(arguments));
+                    match search.find(name, *only_static) {
+                        Some((path, file)) => (path, file, *load),
+                        None => continue,
+                    }
+                }
+                _ => continue,
+            };
+            if let Some((kind, units)) = inputs.look(&path, file) {
+                inputs.files.push(InputFile {
+                    path,
+                    item: index,
+                    load,
+                    kind,
+                    units,
+                });
+            }
+        }
+        inputs
+    }
+
+    /// Whether any input holds images that wait to be linked.
+    #[must_use]
+    pub(super) fn have_device_code(&self) -> bool {
+        self.units().any(|(_, unit)| !unit.sections.is_empty())
+    }
+
+    /// Every unit with its file.
+    pub(super) fn units(&self) -> impl Iterator<Item = (&InputFile, &Unit)> {
+        self.files
+            .iter()
+            .flat_map(|file| file.units.iter().map(move |unit| (file, unit)))
+    }
+
+    fn look(&mut self, path: &Path, file: File) -> Option<(FileKind, Vec<Unit>)> {
+        let cache = ReadCache::new(Pread::new(file));
+        let data = &cache;
+        let unit = |kind, sections, size| Unit {
+            member: None,
+            outside: None,
+            data: 0..size,
+            kind,
+            sections,
+        };
+        let size = data.len().ok()?;
+        match Seen::of(data, 0..size)? {
+            Seen::Archive => Some((FileKind::Archive, self.members(path, &cache))),
+            Seen::OffloadBinary => {
+                let whole = std::iter::once(0..size).collect();
+                let units = vec![unit(UnitKind::Other, whole, size)];
+                Some((FileKind::OffloadBinary, units))
+            }
+            Seen::Object { host, sections } => {
+                self.host.get_or_insert(host);
+                Some((FileKind::Object, vec![unit(UnitKind::Elf, sections, size)]))
+            }
+            Seen::Bitcode => {
+                let units = vec![unit(UnitKind::Bitcode, Vec::new(), size)];
+                Some((FileKind::Object, units))
+            }
+            Seen::SharedObject => Some((FileKind::SharedObject, Vec::new())),
+            Seen::Other => Some((FileKind::Other, Vec::new())),
+        }
+    }
+
+    fn members(&mut self, path: &Path, cache: &ReadCache<Pread>) -> Vec<Unit> {
+        let mut units = Vec::new();
+        let Ok(archive) = ArchiveFile::parse(cache) else {
+            return units;
+        };
+        for member in archive.members() {
+            let Ok(member) = member else { break };
+            let (start, size) = member.file_range();
+            let header = Some(header_offset(&member));
+            if member.is_thin() {
+                let name = Path::new(OsStr::from_bytes(member.name()));
+                let outside = path.parent().unwrap_or(Path::new("")).join(name);
+                let Ok(file) = File::open(&outside) else {
+                    continue;
+                };
+                if let Some((FileKind::Object | FileKind::OffloadBinary, seen)) =
+                    self.look(&outside, file)
+                {
+                    units.extend(seen.into_iter().map(|unit| Unit {
+                        member: header,
+                        outside: Some(outside.clone()),
+                        ..unit
+                    }));
+                }
+                continue;
+            }
+            let data = cache.range(start, size);
+            let (kind, sections) = match Seen::of(data, 0..size) {
+                Some(Seen::Object { host, sections }) => {
+                    self.host.get_or_insert(host);
+                    (UnitKind::Elf, sections)
+                }
+                Some(Seen::Bitcode) => (UnitKind::Bitcode, Vec::new()),
+                _ => (UnitKind::Other, Vec::new()),
+            };
+            let inside = |section: Range<u64>| start + section.start..start + section.end;
+            units.push(Unit {
+                member: header,
+                outside: None,
+                data: start..start + size,
+                kind,
+                sections: sections.into_iter().map(inside).collect(),
+            });
+        }
+        units
+    }
+}
+
+impl Unit {
+    /// The file that holds the unit, given that of its input.
+    #[must_use]
+    pub(super) fn path<'a>(&'a self, input: &'a Path) -> &'a Path {
+        self.outside.as_deref().unwrap_or(input)
+    }
+}
+
+/// What the first bytes and the section headers say.
+enum Seen {
+    Object {
+        host: Host,
+        sections: Vec<Range<u64>>,
+    },
+    SharedObject,
+    Archive,
+    OffloadBinary,
+    Bitcode,
+    Other,
+}
+
+impl Seen {
+    fn of<'data, R: ReadRef<'data>>(data: R, range: Range<u64>) -> Option<Self> {
+        match Magic::at(data, range) {
+            Magic::Elf => {}
+            Magic::Archive | Magic::ThinArchive => return Some(Self::Archive),
+            Magic::OffloadBinary => return Some(Self::OffloadBinary),
+            Magic::Bitcode => return Some(Self::Bitcode),
+            _ => return Some(Self::Other),
+        }
+        let Ok(header) = elf::FileHeader64::<Endianness>::parse(data) else {
+            return Some(Self::Other); // of 32 bits
+        };
+        let endian = header.endian().ok()?;
+        match header.e_type(endian) {
+            elf::ET_REL => {}
+            elf::ET_DYN => return Some(Self::SharedObject),
+            _ => return Some(Self::Other),
+        }
+        let host = Host {
+            machine: header.e_machine(endian).0,
+            flags: header.e_flags(endian).0,
+        };
+        let mut sections = Vec::new();
+        for section in header.section_headers(endian, data).ok()? {
+            let flags = section.sh_flags(endian);
+            if section.sh_type(endian).0 != SHT_LLVM_OFFLOADING || flags.contains(elf::SHF_ALLOC) {
+                continue; // an allocated one holds linked images
+            }
+            if let Some((start, size)) = section.file_range(endian) {
+                sections.push(start..start.checked_add(size)?);
+            }
+        }
+        Some(Self::Object { host, sections })
+    }
+}
+
+/// Where a member's header is, in the usual kind of archive.
+pub(super) fn header_offset(member: &ArchiveMember<'_>) -> u64 {
+    member.file_range().0.saturating_sub(MEMBER_HEADER)
+}
+
+/// Bytes of a member's header in an archive.
+const MEMBER_HEADER: u64 = 60;
+
+/// A file of which small parts are read: a page at a time, which for most objects is all of it.
+#[derive(Debug)]
+pub(super) struct Pread {
+    file: File,
+    position: u64,
+    /// Bytes of the file from `page_start` on.
+    page: Vec<u8>,
+    page_start: u64,
+}
+
+const PAGE: usize = 4096;
+
+impl Pread {
+    pub(super) fn new(file: File) -> Self {
+        Self {
+            file,
+            position: 0,
+            page: Vec::new(),
+            page_start: 0,
+        }
+    }
+
+    /// The next `size` bytes, when they are in the page.
+    fn in_page(&self, size: usize) -> Option<&[u8]> {
+        let start = usize::try_from(self.position.checked_sub(self.page_start)?).ok()?;
+        self.page.get(start..start.checked_add(size)?)
+    }
+
+    fn turn_page(&mut self) -> Result<(), ()> {
+        self.page.resize(PAGE, 0);
+        let count = self.file.read_at(&mut self.page, self.position);
+        self.page_start = self.position;
+        self.page.truncate(count.map_err(|_| ())?);
+        Ok(())
+    }
+}
+
+impl ReadCacheOps for Pread {
+    fn len(&mut self) -> Result<u64, ()> {
+        if self.page.is_empty() && self.position == 0 {
+            self.turn_page()?;
+        }
+        if self.page_start == 0 && self.page.len() < PAGE {
+            return Ok(self.page.len() as u64);
+        }
+        let metadata = self.file.metadata().map_err(|_| ())?;
+        Ok(metadata.len())
+    }
+
+    fn seek(&mut self, position: u64) -> Result<u64, ()> {
+        self.position = position;
+        Ok(position)
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ()> {
+        let count = self.file.read_at(buffer, self.position).map_err(|_| ())?;
+        self.position += count as u64;
+        Ok(count)
+    }
+
+    fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
+        if buffer.len() > PAGE {
+            let all = self.file.read_exact_at(buffer, self.position);
+            return all.map_err(|_| ());
+        }
+        if self.in_page(buffer.len()).is_none() {
+            self.turn_page()?;
+        }
+        buffer.copy_from_slice(self.in_page(buffer.len()).ok_or(())?);
+        Ok(())
+    }
+}
+
+/// The bytes of a range of a file.
+pub(super) fn read_range(path: &Path, range: Range<u64>) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    Seek::seek(&mut file, SeekFrom::Start(range.start))?;
+    let mut bytes = Vec::new();
+    let size = range.end - range.start;
+    if file.take(size).read_to_end(&mut bytes)? as u64 != size {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}

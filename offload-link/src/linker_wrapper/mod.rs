@@ -1,0 +1,118 @@
+//! The linker wrapper: what is done around a host link, so that its device code is linked too.
+//!
+//! | phase                                                        | file               |
+//! |--------------------------------------------------------------|--------------------|
+//! | understand the command line                                  | `arguments.rs`, by the tables of `options.rs` |
+//! | look for device code; none: become the host linker, done     | `inputs.rs`, `libraries.rs`, `host_linker.rs` |
+//! | which archive members the host link takes                    | `symbols.rs`       |
+//! | which images are linked, and together                        | `images.rs`        |
+//! | link them, in parallel                                       | `device_link.rs`   |
+//! | write what registers them                                    | `registration.rs`  |
+//! | link the host program                                        | `host_linker.rs`   |
+//! | say what became of each image                                | `report.rs`        |
+
+mod arguments;
+mod device_link;
+mod elf;
+mod error;
+mod host_linker;
+mod images;
+mod inputs;
+mod libraries;
+mod link;
+mod options;
+mod registration;
+mod relocatable;
+mod report;
+mod response_file;
+mod symbols;
+mod temporaries;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use error::Error;
+
+use arguments::{Arguments, Position};
+use inputs::Inputs;
+use link::Link;
+use options::Answer;
+use temporaries::Temporaries;
+
+/// File stems under which this tool is started.
+const TOOL_NAMES: [&str; 4] = ["offload-link", "offload-ld", "ld.offload", LLVM_NAME];
+const LLVM_NAME: &str = "clang-linker-wrapper";
+
+/// Links. `name` is that under which the tool was started; the result is the exit status.
+pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
+    let stem = Path::new(name).file_stem().unwrap_or_default();
+    let llvm = stem == LLVM_NAME;
+    match link(name, args) {
+        Ok(0) => 0,
+        Ok(_) if llvm => 1,
+        Ok(code) => code,
+        Err(error) => {
+            let mut text = error.to_string();
+            if text.ends_with('\n') {
+                text.pop();
+            }
+            eprintln!("{}: error: {text}", name.to_string_lossy());
+            1
+        }
+    }
+}
+
+fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
+    let stem = Path::new(tool).file_stem().unwrap_or_default();
+    let arguments = Arguments::parse(args, stem)?;
+    if let Some(answer) = arguments.options.answer {
+        print(answer);
+        return Ok(0);
+    }
+    // Below another of us the images are linked already.
+    let nested = host_linker::is_nested() && matches!(arguments.position, Position::Linker { .. });
+    let inputs = if nested || arguments.no_link {
+        Inputs::default()
+    } else {
+        Inputs::scan(&arguments)
+    };
+    let linker = host_linker::find(&arguments, inputs.host)?;
+    if inputs.have_device_code() {
+        let link = Link {
+            arguments,
+            inputs,
+            linker,
+            tool,
+        };
+        return link.run();
+    }
+    if !arguments.options.dry_run && !arguments.repacks() {
+        // The hot path: no file is made, and this process ends by becoming the linker.
+        let line = arguments.render(&[], &[], |_| Err(Error::Recursion))?;
+        return Err(host_linker::become_it(&linker.args(line)));
+    }
+    let files = Temporaries::default();
+    let line = arguments.render(&[], &[], |content| files.response_file(content))?;
+    let command = linker.args(line);
+    if arguments.options.dry_run {
+        eprintln!("{command}");
+        return Ok(0);
+    }
+    host_linker::run(&command).map(host_linker::code)
+}
+
+fn print(answer: Answer) {
+    let version = env!("CARGO_PKG_VERSION");
+    match answer {
+        Answer::Abi => println!("offload-link {version}"),
+        Answer::Version => println!(
+            "{LLVM_NAME} of offload-link {version}\n\
+             follows clang-linker-wrapper 22.1; reads device code since LLVM 15"
+        ),
+        Answer::Help => print!(
+            "usage: {LLVM_NAME} [options] --linker-path=<linker> -- <arguments of the linker>\n\n\
+             What is not listed goes to the linker as it is.\n\n{}",
+            crate::options::help(options::OWN)
+        ),
+    }
+}

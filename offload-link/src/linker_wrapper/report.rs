@@ -1,0 +1,291 @@
+//! What became of every image that was found.
+//!
+//! Nothing is said on a link that succeeds, because rustc turns a linker's output into warnings;
+//! the report goes where the user asked for it.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+
+/// One image and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// The file, with the archive member: `libk.a(k.o)`.
+    pub from: String,
+    /// Offload kind.
+    pub kind: String,
+    pub triple: String,
+    /// Processor or target ID; may be empty.
+    pub processor: String,
+    /// Bytes.
+    pub size: u64,
+    pub fate: Fate,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// In the images of these targets.
+    Linked(Vec<String>),
+    /// The same image is linked from elsewhere.
+    Duplicate { of: String },
+    /// In an archive member that is no part of the host link either.
+    NotTaken,
+    /// Part of the link, and not in the output.
+    LeftOut { reason: String },
+}
+
+/// The images of one host link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    pub lines: Vec<Line>,
+    /// Said to the user, where the user looks.
+    pub warnings: Vec<String>,
+}
+
+const NOT_TAKEN: &str = "not linked: the host link takes nothing from this archive member";
+
+impl Line {
+    /// `openmp-amdgcn-amd-amdhsa--gfx90a`, as entry IDs are written.
+    #[must_use]
+    pub(super) fn target(&self) -> String {
+        target(&self.triple, &self.processor)
+    }
+}
+
+/// A triple and a processor, for messages.
+#[must_use]
+pub(super) fn target(triple: &str, processor: &str) -> String {
+    if processor.is_empty() {
+        triple.to_owned()
+    } else {
+        format!("{triple} {processor}")
+    }
+}
+
+impl Report {
+    /// Images that belong in the output and are not there.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = (&Line, &str)> {
+        self.lines.iter().filter_map(|line| match &line.fate {
+            Fate::LeftOut { reason } => Some((line, reason.as_str())),
+            _ => None,
+        })
+    }
+
+    /// A line for each image.
+    #[must_use]
+    pub(super) fn to_text(&self) -> String {
+        let mut text = String::new();
+        for line in &self.lines {
+            let fate = match &line.fate {
+                Fate::Linked(targets) => format!("linked for {}", targets.join(", ")),
+                Fate::Duplicate { of } => format!("same as in {of}"),
+                Fate::NotTaken => NOT_TAKEN.to_owned(),
+                Fate::LeftOut { reason } => format!("left out: {reason}"),
+            };
+            let target = line.target();
+            let _ = writeln!(
+                text,
+                "{}: {} {target}, {:#x} bytes: {fate}",
+                line.from, line.kind, line.size
+            );
+        }
+        for warning in &self.warnings {
+            let _ = writeln!(text, "warning: {warning}");
+        }
+        text
+    }
+
+    /// The same as JSON, schema 1.
+    #[must_use]
+    pub(super) fn to_json(&self) -> String {
+        let lines: Vec<String> = self.lines.iter().map(json_line).collect();
+        let warnings: Vec<String> = self.warnings.iter().map(|text| json_string(text)).collect();
+        format!(
+            "{{\n  \"schema\": 1,\n  \"images\": [{}],\n  \"warnings\": [{}]\n}}\n",
+            lines.join(","),
+            warnings.join(", ")
+        )
+    }
+
+    /// Writes the report as `request` says: `text` or `json`, then perhaps `:` and a file.
+    pub(super) fn deliver(&self, request: &OsStr) -> Result<(), Error> {
+        let (json, file) = parse_request(request)?;
+        let text = if json { self.to_json() } else { self.to_text() };
+        match file {
+            None => {
+                let mut err = std::io::stderr().lock();
+                err.write_all(text.as_bytes())
+                    .map_err(|source| Error::io("cannot write the report", source))
+            }
+            Some(path) => write_beside(&path, text.as_bytes()),
+        }
+    }
+}
+
+/// `[text|json[:]]FILE`; without `text` or `json`, a file for the text.
+fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), Error> {
+    let bytes = request.as_bytes();
+    for (name, json) in [(&b"text"[..], false), (b"json", true)] {
+        match bytes.strip_prefix(name) {
+            Some(b"") => return Ok((json, None)),
+            Some([b':', file @ ..]) if !file.is_empty() => {
+                let path = std::ffi::OsString::from_vec(file.to_vec());
+                return Ok((json, Some(path.into())));
+            }
+            _ => {}
+        }
+    }
+    if bytes.is_empty() {
+        return Err(Error::Option(
+            "--report: expected `text` or `json`, then perhaps `:<file>`".into(),
+        ));
+    }
+    Ok((false, Some(request.into())))
+}
+
+/// Written under another name first, so that no half of a file is ever seen.
+pub(super) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let result = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(folder)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.persist(path).map_err(|error| error.error)
+        });
+    match result {
+        Ok(_) => Ok(()),
+        Err(source) => Err(Error::io(
+            format!("cannot write `{}`", path.display()),
+            source,
+        )),
+    }
+}
+
+fn json_line(line: &Line) -> String {
+    let fields = match &line.fate {
+        Fate::Linked(targets) => {
+            let targets: Vec<String> = targets.iter().map(|text| json_string(text)).collect();
+            format!(
+                "\"fate\": \"linked\", \"linked_for\": [{}]",
+                targets.join(", ")
+            )
+        }
+        Fate::Duplicate { of } => {
+            format!("\"fate\": \"duplicate\", \"of\": {}", json_string(of))
+        }
+        Fate::NotTaken => {
+            format!(
+                "\"fate\": \"not taken\", \"reason\": {}",
+                json_string(NOT_TAKEN)
+            )
+        }
+        Fate::LeftOut { reason } => {
+            format!(
+                "\"fate\": \"left out\", \"reason\": {}",
+                json_string(reason)
+            )
+        }
+    };
+    format!(
+        "\n    {{ \"from\": {}, \"kind\": {}, \"triple\": {}, \"processor\": {}, \"size\": {}, {fields} }}",
+        json_string(&line.from),
+        json_string(&line.kind),
+        json_string(&line.triple),
+        json_string(&line.processor),
+        line.size
+    )
+}
+
+fn json_string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\n' => quoted += "\\n",
+            control if control < ' ' => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(control));
+            }
+            plain => quoted.push(plain),
+        }
+    }
+    quoted + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let line = |from: &str, fate| Line {
+            from: from.into(),
+            kind: "openmp".into(),
+            triple: "amdgcn-amd-amdhsa".into(),
+            processor: "gfx90a".into(),
+            size: 16,
+            fate,
+        };
+        Report {
+            lines: vec![
+                line("a.o", Fate::Linked(vec!["amdgcn-amd-amdhsa gfx90a".into()])),
+                line(
+                    "lib\"b\".a(b.o)",
+                    Fate::LeftOut {
+                        reason: "two\nlines".into(),
+                    },
+                ),
+            ],
+            warnings: vec!["w".into()],
+        }
+    }
+
+    #[test]
+    fn prints_a_line_for_each_image() {
+        assert_eq!(
+            report().to_text(),
+            "a.o: openmp amdgcn-amd-amdhsa gfx90a, 0x10 bytes: linked for amdgcn-amd-amdhsa gfx90a\n\
+             lib\"b\".a(b.o): openmp amdgcn-amd-amdhsa gfx90a, 0x10 bytes: left out: two\nlines\n\
+             warning: w\n"
+        );
+    }
+
+    #[test]
+    fn writes_json_that_escapes_names() {
+        assert_eq!(
+            report().to_json(),
+            r#"{
+  "schema": 1,
+  "images": [
+    { "from": "a.o", "kind": "openmp", "triple": "amdgcn-amd-amdhsa", "processor": "gfx90a", "size": 16, "fate": "linked", "linked_for": ["amdgcn-amd-amdhsa gfx90a"] },
+    { "from": "lib\"b\".a(b.o)", "kind": "openmp", "triple": "amdgcn-amd-amdhsa", "processor": "gfx90a", "size": 16, "fate": "left out", "reason": "two\nlines" }],
+  "warnings": ["w"]
+}
+"#
+        );
+    }
+
+    #[test]
+    fn reads_where_the_report_goes() {
+        for (request, expected) in [
+            ("text", (false, None)),
+            ("json", (true, None)),
+            ("json:r.json", (true, Some("r.json"))),
+            ("text:a:b", (false, Some("a:b"))),
+            ("r.txt", (false, Some("r.txt"))),
+        ] {
+            let (json, file) = parse_request(request.as_ref()).unwrap();
+            assert_eq!((json, file), (expected.0, expected.1.map(PathBuf::from)));
+        }
+        assert_eq!(
+            parse_request("".as_ref()).unwrap_err().to_string(),
+            "--report: expected `text` or `json`, then perhaps `:<file>`"
+        );
+    }
+}

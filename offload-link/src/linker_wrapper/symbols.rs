@@ -1,0 +1,120 @@
+//! Which archive members the host link takes.
+//!
+//! An archive member is linked when it defines a symbol that something linked leaves undefined.
+//! Linkers differ in how often they go back to an archive; here order does not matter, so a member
+//! that any of them would take is taken.
+
+use std::collections::HashMap;
+
+/// The symbols of one object or archive member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Symbols {
+    /// Defined for others.
+    pub defined: Vec<Vec<u8>>,
+    /// Undefined, and not weak: an archive is searched for it.
+    pub undefined: Vec<Vec<u8>>,
+}
+
+/// Something that the host link takes as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate<'a> {
+    pub symbols: &'a Symbols,
+    /// Linked whatever its symbols.
+    pub always: bool,
+}
+
+/// Which of `candidates` are linked, when `roots` must be defined.
+#[must_use]
+pub(super) fn linked<'a>(
+    candidates: &[Candidate<'a>],
+    roots: impl IntoIterator<Item = &'a [u8]>,
+) -> Vec<bool> {
+    let mut providers: HashMap<&[u8], usize> = HashMap::new();
+    for (index, candidate) in candidates.iter().enumerate() {
+        for name in &candidate.symbols.defined {
+            // One that is linked anyway comes before the first in the order of the command line.
+            let first = providers.entry(name).or_insert(index);
+            if candidate.always && !candidates[*first].always {
+                *first = index;
+            }
+        }
+    }
+    let mut taken = vec![false; candidates.len()];
+    let mut wanted: Vec<&[u8]> = roots.into_iter().collect();
+    for (index, candidate) in candidates.iter().enumerate() {
+        if candidate.always {
+            taken[index] = true;
+            wanted.extend(candidate.symbols.undefined.iter().map(Vec::as_slice));
+        }
+    }
+    while let Some(name) = wanted.pop() {
+        // Taken out: a second wish for the same name changes nothing.
+        if let Some(index) = providers.remove(name) {
+            if !taken[index] {
+                taken[index] = true;
+                let symbols = candidates[index].symbols;
+                wanted.extend(symbols.undefined.iter().map(Vec::as_slice));
+            }
+        }
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbols(defined: &[&str], undefined: &[&str]) -> Symbols {
+        let names = |list: &[&str]| list.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Symbols {
+            defined: names(defined),
+            undefined: names(undefined),
+        }
+    }
+
+    fn taken(list: &[(bool, Symbols)], roots: &[&str]) -> Vec<usize> {
+        let candidates: Vec<_> = list
+            .iter()
+            .map(|(always, symbols)| Candidate {
+                symbols,
+                always: *always,
+            })
+            .collect();
+        let taken = linked(&candidates, roots.iter().map(|root| root.as_bytes()));
+        (0..list.len()).filter(|index| taken[*index]).collect()
+    }
+
+    #[test]
+    fn takes_what_is_wanted_through_any_number_of_members() {
+        let list = [
+            (false, symbols(&["c"], &[])), // before those that want it
+            (true, symbols(&["main"], &["a"])),
+            (false, symbols(&["a"], &["b"])),
+            (false, symbols(&["b"], &["c", "a", "main"])),
+            (false, symbols(&["d"], &["e"])),
+            (false, symbols(&["e"], &[])),
+        ];
+        assert_eq!(taken(&list, &[]), [0, 1, 2, 3]);
+        assert_eq!(taken(&list, &["d"]), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn takes_one_member_for_a_name_that_several_define() {
+        let list = [
+            (false, symbols(&["a"], &[])),
+            (false, symbols(&["a", "z"], &[])),
+            (true, symbols(&[], &["a"])),
+        ];
+        assert_eq!(taken(&list, &[]), [0, 2]);
+        assert_eq!(taken(&list, &["z"]), [0, 1, 2]);
+    }
+
+    #[test]
+    fn takes_no_member_for_a_name_that_an_object_defines() {
+        let list = [
+            (false, symbols(&["a"], &[])),
+            (true, symbols(&["a"], &["a"])),
+        ];
+        assert_eq!(taken(&list, &["a"]), [1]);
+    }
+}

@@ -1,0 +1,174 @@
+//! Option tables: a list of rows, and the one way to compare an argument with them.
+//!
+//! LLVM's tools and linkers write options in ways that `clap` and its like cannot express: long
+//! names with one dash, values joined without `=`, and whatever is unknown must be kept as
+//! spelled. So a row says how its option may be written, and [`find`] says which row an argument
+//! is; parsing, help and tests follow from the rows.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// How an option is written. A long name may follow one dash or two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `--name`.
+    Flag,
+    /// `--name=value` or `--name value`.
+    Value,
+    /// `--name=value` only.
+    Equal,
+    /// `-nvalue` or `-n value`: a letter, always one dash.
+    Letter,
+    /// `-n value` only, always one dash.
+    Separate,
+}
+
+/// One option.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opt<Id: 'static> {
+    /// What it means.
+    pub id: Id,
+    /// Its names, without dashes.
+    pub names: &'static [&'static str],
+    /// How it is written.
+    pub form: Form,
+    /// What `--help` says; empty for options that are not the tool's own.
+    pub help: &'static str,
+}
+
+/// What an argument is, by a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found<Id> {
+    /// An option without value.
+    Flag(Id),
+    /// An option and its value.
+    Value(Id, OsString),
+    /// An option whose value is the next argument.
+    Next(Id),
+}
+
+/// Which dashes a long name may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dashes {
+    /// `-name` and `--name`, as linkers read them.
+    Either,
+    /// Exactly as many as usual: `--name`, or `-n` for a letter.
+    Two,
+    /// One, and the names say where there is another: compiler drivers tell `-x` from `--x`.
+    One,
+}
+
+/// The row that `arg` is written as; the longest name wins.
+pub(crate) fn find<Id: Copy>(table: &[Opt<Id>], arg: &OsStr, dashes: Dashes) -> Option<Found<Id>> {
+    let bytes = arg.as_bytes();
+    let short = bytes.strip_prefix(b"-")?;
+    let long = short.strip_prefix(b"-");
+    let mut best: Option<(usize, Found<Id>)> = None;
+    for row in table {
+        for name in row.names {
+            let text = match (row.form, dashes) {
+                (Form::Letter | Form::Separate, _) => Some(short),
+                (_, Dashes::Either) => Some(long.unwrap_or(short)),
+                (_, Dashes::Two) => long,
+                (_, Dashes::One) => Some(short),
+            };
+            let Some(rest) = text.and_then(|text| text.strip_prefix(name.as_bytes())) else {
+                continue;
+            };
+            let found = match (row.form, rest) {
+                (Form::Flag, b"") => Found::Flag(row.id),
+                (Form::Value | Form::Letter | Form::Separate, b"") => Found::Next(row.id),
+                (Form::Value | Form::Equal, [b'=', value @ ..]) => {
+                    Found::Value(row.id, OsString::from_vec(value.to_vec()))
+                }
+                (Form::Letter, value) => Found::Value(row.id, OsString::from_vec(value.to_vec())),
+                _ => continue,
+            };
+            if best.as_ref().is_none_or(|(len, _)| name.len() > *len) {
+                best = Some((name.len(), found));
+            }
+        }
+    }
+    best.map(|(_, found)| found)
+}
+
+/// The help text: a line for each row that has one.
+pub(crate) fn help<Id>(table: &[Opt<Id>]) -> String {
+    let mut text = String::new();
+    for row in table.iter().filter(|row| !row.help.is_empty()) {
+        let value = match row.form {
+            Form::Flag => "",
+            Form::Value | Form::Equal => "=<value>",
+            Form::Letter | Form::Separate => " <value>",
+        };
+        for name in row.names {
+            let dashes = match row.form {
+                Form::Letter | Form::Separate => "-",
+                _ => "--",
+            };
+            let spelled = format!("{dashes}{name}{value}");
+            text += &format!("  {spelled:<36} {}\n", row.help);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[Opt<u8>] = &[
+        Opt {
+            id: 0,
+            names: &["l"],
+            form: Form::Letter,
+            help: "",
+        },
+        Opt {
+            id: 1,
+            names: &["library", "lib"],
+            form: Form::Value,
+            help: "search for a library",
+        },
+        Opt {
+            id: 2,
+            names: &["lto"],
+            form: Form::Flag,
+            help: "",
+        },
+        Opt {
+            id: 3,
+            names: &["mllvm"],
+            form: Form::Separate,
+            help: "",
+        },
+    ];
+
+    #[test]
+    fn finds_the_longest_name_in_each_form() {
+        let value = |id, text: &str| Some(Found::Value(id, text.into()));
+        for (arg, expected) in [
+            ("-lm", value(0, "m")),
+            ("-l", Some(Found::Next(0))),
+            ("--library=m", value(1, "m")),
+            ("-library=m", value(1, "m")),
+            ("--library=", value(1, "")),
+            ("--library", Some(Found::Next(1))),
+            ("-lto", Some(Found::Flag(2))),
+            ("-lto2", value(0, "to2")),
+            ("-mllvm", Some(Found::Next(3))),
+            ("-mllvmx", None),
+            ("--l", None),
+            ("m", None),
+            ("-", None),
+        ] {
+            assert_eq!(find(TABLE, arg.as_ref(), Dashes::Either), expected, "{arg}");
+        }
+        assert_eq!(find(TABLE, "-lto".as_ref(), Dashes::Two), value(0, "to"));
+        assert_eq!(
+            find(TABLE, "--lto".as_ref(), Dashes::Two),
+            Some(Found::Flag(2))
+        );
+        assert_eq!(find(TABLE, "--lto".as_ref(), Dashes::One), None);
+    }
+}
