@@ -5,11 +5,13 @@ use std::fmt;
 
 /// Why device code could not be built.
 ///
-/// [`Display`](fmt::Display) and [`Debug`] print the same: what failed, then each cause, then hints,
-/// because Cargo shows `Debug` for an error that `main` returns.
+/// [`Display`](fmt::Display) prints what failed, then each cause, then hints. [`Debug`], which Cargo shows
+/// for an error that `main` returns, prints the same, unless Cargo has shown it already, as an error of its own.
 pub struct Error {
     what: String,
     source: Option<Box<dyn StdError + Send + Sync>>,
+    missing: bool,
+    reported: bool,
 }
 
 impl Error {
@@ -17,7 +19,29 @@ impl Error {
         Self {
             what: what.to_string(),
             source: None,
+            missing: false,
+            reported: false,
         }
+    }
+
+    /// A program that device code needs is not installed: `missing = "stub"` does without.
+    pub(crate) fn missing(what: impl fmt::Display) -> Self {
+        Self {
+            missing: true,
+            ..Self::new(what)
+        }
+    }
+
+    /// This error, after Cargo was told about it.
+    pub(crate) fn reported(self) -> Self {
+        Self {
+            reported: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn is_missing(&self) -> bool {
+        self.missing
     }
 
     /// `what` failed because of `source`.
@@ -28,6 +52,8 @@ impl Error {
         Self {
             what: what.to_string(),
             source: Some(source.into()),
+            missing: false,
+            reported: false,
         }
     }
 }
@@ -59,6 +85,9 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.reported {
+            return f.write_str("device code was not built; Cargo shows the reason above");
+        }
         fmt::Display::fmt(self, f)
     }
 }
@@ -80,5 +109,7 @@ mod tests {
             "module `kernels`: out/k.o: no space left"
         );
         assert_eq!(format!("{error:?}"), error.to_string());
+        let short = "device code was not built; Cargo shows the reason above";
+        assert_eq!(format!("{:?}", error.reported()), short);
     }
 }

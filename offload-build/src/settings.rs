@@ -33,7 +33,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("include", Form::List),
     target_key("define", Form::Map),
     target_key("flags", Form::List),
-    target_key("opt-level", Form::Choice(&["0", "1", "2", "3", "s", "z"])),
+    key("opt-level", Form::Choice(&["0", "1", "2", "3", "s", "z"])),
     key("std", Form::Text),
     target_key("exclude", Form::List),
     key("compiler", Form::Text),

@@ -29,6 +29,8 @@ pub struct Task {
     pub output: PathBuf,
     /// What else decides the content: variables that compilers read.
     pub environment: String,
+    /// What to try when a command fails; empty when nobody knows.
+    pub hint: &'static str,
 }
 
 /// The name under which an output is made, before it is renamed: beside its place.
@@ -53,8 +55,8 @@ pub struct Done {
 /// Why a task failed. Prints what the task was for, then its cause.
 #[derive(Debug)]
 pub enum TaskError {
-    /// A command failed.
-    Command(Box<CommandError>),
+    /// A command failed; a hint, or nothing.
+    Command(Box<CommandError>, &'static str),
     /// A file could not be read, written or renamed.
     File(PathBuf, io::Error),
 }
@@ -62,7 +64,8 @@ pub enum TaskError {
 impl fmt::Display for TaskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Command(error) => error.fmt(f),
+            Self::Command(error, "") => error.fmt(f),
+            Self::Command(error, hint) => write!(f, "{error}\nhint: {hint}"),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
         }
     }
@@ -134,7 +137,7 @@ impl Task {
                 Ok(output) => messages += &output.stderr,
                 Err(error) => {
                     let _ = fs::remove_file(&part);
-                    return Err(TaskError::Command(Box::new(error)));
+                    return Err(TaskError::Command(Box::new(error), self.hint));
                 }
             }
         }
@@ -318,6 +321,7 @@ mod tests {
                 depfile: Some(at("k.d")),
                 output: at("k.o"),
                 environment: String::new(),
+                hint: "",
             }
         }
 

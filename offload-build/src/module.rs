@@ -1,0 +1,356 @@
+//! One module of device code: settings checked and made into values.
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::settings::{Settings, nearest};
+use crate::target::{TargetId, Triple};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What the manifest, the variables and the build script together say about one module.
+#[derive(Clone, Debug)]
+pub(crate) struct Module {
+    pub(crate) name: String,
+    /// Absolute, sorted, each once.
+    pub(crate) sources: Vec<PathBuf>,
+    /// Folders in which patterns looked for sources: a new file in one of them is a new source.
+    pub(crate) watched: Vec<PathBuf>,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) include: Vec<PathBuf>,
+    pub(crate) std: Option<String>,
+    /// Of the host objects.
+    pub(crate) own: Flags,
+    pub(crate) compiler: Option<String>,
+    pub(crate) register: Register,
+    pub(crate) stub_when_missing: bool,
+}
+
+/// What images are made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// As the manifest spells it.
+    pub(crate) written: String,
+    pub(crate) triple: Triple,
+    /// Empty where the triple says all.
+    pub(crate) id: TargetId,
+    pub(crate) own: Flags,
+}
+
+/// What may differ from target to target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags {
+    pub(crate) opt_level: String,
+    pub(crate) define: BTreeMap<String, String>,
+    pub(crate) flags: Vec<String>,
+    /// Sources that are left out.
+    pub(crate) exclude: Vec<glob::Pattern>,
+}
+
+/// Who registers the images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Register {
+    /// `Deferred` under our linker, else `Complete`.
+    Auto,
+    /// The module's own object.
+    Complete,
+    /// The object that `offload-link` adds to the last link.
+    Deferred,
+}
+
+impl Module {
+    /// Checks `settings`; nothing when the module belongs to a cargo feature that is off.
+    pub(crate) fn new(
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Result<Option<Self>, Error> {
+        if let Some(feature) = settings.text("feature") {
+            let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
+            if environment.cargo(&variable).is_none() {
+                return Ok(None);
+            }
+        }
+        let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
+        let name = settings.text("name").unwrap_or("kernels").to_owned();
+        if !is_identifier(&name) {
+            return Err(wrong(
+                settings,
+                "name",
+                format_args!("`{name}` is not a Rust identifier"),
+            ));
+        }
+        if settings.text("language").is_none() {
+            return Err(Error::new(format_args!(
+                "module `{name}` has no `language`"
+            )));
+        }
+        let default = environment
+            .cargo("OPT_LEVEL")
+            .unwrap_or_else(|| "2".to_owned());
+        let own = flags(settings, &default)?;
+        let mut watched = Vec::new();
+        let sources = sources(settings, &root, &name, &own.exclude, &mut watched)?;
+        let targets = targets(settings, &name, &own)?;
+        let include = settings
+            .list("include")
+            .iter()
+            .map(|folder| root.join(folder))
+            .collect();
+        let register = match settings.text("register") {
+            Some("complete") => Register::Complete,
+            Some("deferred") => Register::Deferred,
+            _ => Register::Auto,
+        };
+        Ok(Some(Self {
+            name,
+            sources,
+            watched,
+            targets,
+            include,
+            std: settings.text("std").map(str::to_owned),
+            own,
+            compiler: settings.text("compiler").map(str::to_owned),
+            register,
+            stub_when_missing: settings.text("missing") == Some("stub"),
+        }))
+    }
+}
+
+impl Target {
+    /// `gfx90a:xnack-`, `sm_80`, or the triple of a CPU device.
+    pub(crate) fn parse(written: &str) -> Result<Self, String> {
+        let target = |triple: &str, id: &str| {
+            let triple = Triple::parse(triple).map_err(|error| error.to_string())?;
+            let id = TargetId::parse(id).map_err(|error| error.to_string())?;
+            let (written, own) = (written.to_owned(), Flags::default());
+            Ok(Self {
+                written,
+                triple,
+                id,
+                own,
+            })
+        };
+        let digits = |rest: &str| rest.starts_with(|char: char| char.is_ascii_digit());
+        if written == "native" {
+            return Err("`native` is not supported yet: name the processor".to_owned());
+        }
+        if written.strip_prefix("gfx").is_some_and(digits) {
+            return target("amdgcn-amd-amdhsa", written);
+        }
+        if written.strip_prefix("sm_").is_some_and(digits) && !written.contains(':') {
+            return target("nvptx64-nvidia-cuda", written);
+        }
+        match Triple::parse(written) {
+            Ok(triple) if triple.is_cpu() && written.contains('-') => target(written, ""),
+            _ => {
+                let known = [
+                    "x86_64-pc-linux-gnu",
+                    "x86_64-unknown-linux-gnu",
+                    "aarch64-unknown-linux-gnu",
+                ];
+                let hint = nearest(written, known);
+                Err(format!(
+                    "`{written}` is no target: expected a processor (`gfx90a`, `sm_80`) or a host triple{hint}"
+                ))
+            }
+        }
+    }
+
+    /// How `cfg(offload_target_…)` names it (design §9).
+    pub(crate) fn cfg_name(&self) -> String {
+        let text = self.written.to_lowercase().replace('+', "_on");
+        let text = match text.split_once(':') {
+            // Only a feature ends in a sign: in a triple the dash divides.
+            Some((processor, features)) => format!("{processor}_{}", features.replace('-', "_off")),
+            None => text,
+        };
+        let plain = |c: char| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() {
+                c
+            } else {
+                '_'
+            }
+        };
+        format!(
+            "offload_target_{}",
+            text.chars().map(plain).collect::<String>()
+        )
+    }
+
+    /// Its folder among intermediate files.
+    pub(crate) fn folder(&self) -> String {
+        self.written.replace(':', "-")
+    }
+}
+
+fn targets(settings: &Settings, name: &str, own: &Flags) -> Result<Vec<Target>, Error> {
+    let written = settings.list("targets");
+    if written.is_empty() {
+        return Err(Error::new(format_args!("module `{name}` has no `targets`")));
+    }
+    let mut targets: Vec<Target> = Vec::new();
+    for text in written {
+        let mut target =
+            Target::parse(text).map_err(|problem| wrong(settings, "targets", problem))?;
+        if let Some(same) = targets
+            .iter()
+            .find(|other| other.triple == target.triple && other.id == target.id)
+        {
+            let problem = format!("`{text}` and `{}` are the same target", same.written);
+            return Err(wrong(settings, "targets", problem));
+        }
+        target.own = own.clone();
+        if let Some(over) = settings.targets.get(text) {
+            let over = flags(over, &own.opt_level)?;
+            target.own.define.extend(over.define);
+            target.own.flags.extend(over.flags);
+            target.own.exclude.extend(over.exclude);
+        }
+        targets.push(target);
+    }
+    for name in settings.targets.keys() {
+        if !written.contains(name) {
+            let hint = nearest(name, written.iter().map(String::as_str));
+            return Err(Error::new(format_args!(
+                "[package.metadata.offload.target.{name:?}]: `{name}` is not one of `targets`{hint}"
+            )));
+        }
+    }
+    Ok(targets)
+}
+
+fn flags(settings: &Settings, opt_level: &str) -> Result<Flags, Error> {
+    let pattern = |text: &String| {
+        glob::Pattern::new(text)
+            .map_err(|error| wrong(settings, "exclude", format_args!("`{text}`: {error}")))
+    };
+    Ok(Flags {
+        opt_level: settings.text("opt-level").unwrap_or(opt_level).to_owned(),
+        define: settings.map("define"),
+        flags: settings.list("flags").to_vec(),
+        exclude: settings
+            .list("exclude")
+            .iter()
+            .map(pattern)
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn sources(
+    settings: &Settings,
+    root: &Path,
+    name: &str,
+    exclude: &[glob::Pattern],
+    watched: &mut Vec<PathBuf>,
+) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for text in settings.list("sources") {
+        let problem =
+            |problem: String| wrong(settings, "sources", format_args!("`{text}`: {problem}"));
+        let escaped = glob::Pattern::escape(&root.to_string_lossy());
+        let matches =
+            glob::glob(&format!("{escaped}/{text}")).map_err(|error| problem(error.to_string()))?;
+        let before = found.len();
+        for path in matches {
+            let path = path.map_err(|error| problem(error.to_string()))?;
+            if path.is_file() {
+                found.push(path);
+            }
+        }
+        if found.len() == before {
+            return Err(problem("no such file".to_owned()));
+        }
+        if let Some(star) = text.find(['*', '?', '[']) {
+            let fixed = text.get(..star).unwrap_or_default();
+            watched.push(root.join(fixed.rsplit_once('/').map_or("", |(folder, _)| folder)));
+        }
+    }
+    found.retain(|path| !excluded(exclude, root, path));
+    found.sort();
+    found.dedup();
+    if found.is_empty() {
+        return Err(Error::new(format_args!("module `{name}` has no `sources`")));
+    }
+    Ok(found)
+}
+
+/// Whether `path` is one of those that `exclude` names, relative to the package.
+pub(crate) fn excluded(exclude: &[glob::Pattern], root: &Path, path: &Path) -> bool {
+    let relative = path.strip_prefix(root).unwrap_or(path);
+    exclude.iter().any(|pattern| pattern.matches_path(relative))
+}
+
+fn wrong(settings: &Settings, key: &'static str, problem: impl std::fmt::Display) -> Error {
+    Error::new(format_args!("{}: {problem}", settings.origin(key)))
+}
+
+fn is_identifier(name: &str) -> bool {
+    let letter = |char: char| char.is_ascii_alphabetic() || char == '_';
+    name.starts_with(letter)
+        && name
+            .chars()
+            .all(|char| letter(char) || char.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_processors_and_host_triples_as_targets() {
+        let row = |written: &str| {
+            let target = Target::parse(written).unwrap();
+            (
+                target.triple.to_string(),
+                target.id.to_string(),
+                target.cfg_name(),
+            )
+        };
+        let expect =
+            |triple: &str, id: &str, cfg: &str| (triple.to_owned(), id.to_owned(), cfg.to_owned());
+        assert_eq!(
+            row("sm_80"),
+            expect("nvptx64-nvidia-cuda", "sm_80", "offload_target_sm_80")
+        );
+        assert_eq!(
+            row("gfx90a:xnack-"),
+            expect(
+                "amdgcn-amd-amdhsa",
+                "gfx90a:xnack-",
+                "offload_target_gfx90a_xnack_off"
+            )
+        );
+        assert_eq!(
+            row("gfx90a:sramecc+:xnack-"),
+            expect(
+                "amdgcn-amd-amdhsa",
+                "gfx90a:sramecc+:xnack-",
+                "offload_target_gfx90a_sramecc_on_xnack_off"
+            )
+        );
+        assert_eq!(
+            row("x86_64-pc-linux-gnu"),
+            expect(
+                "x86_64-pc-linux-gnu",
+                "",
+                "offload_target_x86_64_pc_linux_gnu"
+            )
+        );
+    }
+
+    #[test]
+    fn rejects_what_is_no_target() {
+        let expected = "expected a processor (`gfx90a`, `sm_80`) or a host triple";
+        let error = |written: &str| Target::parse(written).unwrap_err();
+        assert_eq!(error("gpu"), format!("`gpu` is no target: {expected}"));
+        assert_eq!(
+            error("x86-64-pc-linux-gnu"),
+            format!(
+                "`x86-64-pc-linux-gnu` is no target: {expected}; did you mean `x86_64-pc-linux-gnu`?"
+            )
+        );
+        assert_eq!(
+            error("native"),
+            "`native` is not supported yet: name the processor"
+        );
+    }
+}

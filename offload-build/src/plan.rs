@@ -1,0 +1,132 @@
+//! What a build will do, as a value: printed for a dry run, compared in tests, executed.
+
+use crate::error::Error;
+use crate::openmp;
+use crate::toolchain::jobserver::Jobs;
+use crate::toolchain::task::{self, Digests, Task};
+use crate::toolchain::{Command, Quoted};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The steps of a build, in stages: the steps of one stage do not wait for each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    pub(crate) stages: Vec<Vec<Step>>,
+    /// What is left out, and why: a line each.
+    pub(crate) notes: Vec<String>,
+}
+
+/// One step; later stages may read the files that it writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Run programs, unless their output is up to date.
+    Run(Task),
+    /// Check the linked images, write the object that registers them, and the file that Rust includes.
+    Register(openmp::Registration),
+    /// Put the object of a module into its static library.
+    Archive(openmp::Archive),
+}
+
+/// What an executed plan has to say.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Compilers' warnings, by the title of their task.
+    pub(crate) warnings: Vec<(String, String)>,
+    /// Every file that was read.
+    pub(crate) reads: BTreeSet<PathBuf>,
+}
+
+impl Plan {
+    /// Executes all steps, those of one stage in parallel.
+    pub(crate) fn execute(&self, jobs: &Jobs) -> Result<Outcome, Error> {
+        let digests = Digests::default();
+        let mut outcome = Outcome::default();
+        for stage in &self.stages {
+            let results = jobs.run(stage.iter().collect(), |step: &Step| step.execute(&digests));
+            let mut errors = Vec::new();
+            for (step, result) in stage.iter().zip(results) {
+                match result {
+                    Ok(done) => {
+                        outcome.reads.extend(done.reads);
+                        if !done.messages.trim().is_empty() {
+                            outcome.warnings.push((step.title(), done.messages));
+                        }
+                    }
+                    Err(error) => errors.push(format!("{}: {error}", step.title())),
+                }
+            }
+            if !errors.is_empty() {
+                return Err(Error::new(errors.join("\n")));
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+impl Step {
+    fn execute(&self, digests: &Digests) -> Result<task::Done, Error> {
+        match self {
+            Self::Run(task) => task.run(digests).map_err(Error::new),
+            Self::Register(registration) => registration.execute(),
+            Self::Archive(archive) => archive.execute(),
+        }
+    }
+
+    fn title(&self) -> String {
+        match self {
+            Self::Run(task) => task.title.clone(),
+            Self::Register(registration) => format!("registration of `{}`", registration.module),
+            Self::Archive(archive) => format!("library `{}`", archive.name),
+        }
+    }
+}
+
+/// As a POSIX shell takes it; what is done in this process is a comment.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.notes
+            .iter()
+            .try_for_each(|note| writeln!(f, "# {}", note.replace('\n', "\n# ")))?;
+        self.stages
+            .iter()
+            .flatten()
+            .try_for_each(|step| step.fmt(f))
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(task) => {
+                writeln!(f, "# {}", task.title)?;
+                task.commands
+                    .iter()
+                    .try_for_each(|command| writeln!(f, "{command}"))?;
+                let rename = Command::new("mv")
+                    .arg(task::part(&task.output))
+                    .arg(&task.output);
+                writeln!(f, "{rename}")
+            }
+            Self::Register(registration) => {
+                let output = Quoted(registration.output.as_os_str());
+                writeln!(f, "# {}, in this process: {output}", self.title())?;
+                let images = registration.images.iter();
+                images
+                    .into_iter()
+                    .try_for_each(|image| writeln!(f, "#   {image}"))
+            }
+            Self::Archive(archive) => {
+                writeln!(f, "# {}, in this process", self.title())?;
+                writeln!(
+                    f,
+                    "{}",
+                    Command::new("ar")
+                        .arg("rcsD")
+                        .arg(&archive.library)
+                        .arg(&archive.object)
+                )
+            }
+        }
+    }
+}
