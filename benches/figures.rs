@@ -1,0 +1,198 @@
+//! The figures that we publish: our tools beside LLVM's and beside the bare linker, in one run.
+//!
+//! `make bench` runs it. Every row gives the median of several rounds, in which the candidates take turns, so that
+//! what else the machine does meets them all; and the fastest round, which it disturbs least.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const OURS: &str = env!("CARGO_BIN_EXE_offload-link");
+const LLVM: &str = "/usr/lib/llvm-22/bin/clang-linker-wrapper";
+const CLANG: &str = "/usr/bin/clang-22";
+const OPENMP: &str = "/usr/bin/clang-19";
+
+fn main() {
+    // `cargo test --benches` asks for nothing that takes as long.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let folder = TempDir::new().expect("a temporary folder");
+    let folder = folder.path();
+    plain_links(folder);
+    device_links(folder);
+    example(folder);
+    cold_library(folder);
+}
+
+/// A program of 400 objects without device code.
+fn plain_links(folder: &Path) {
+    let objects = objects(folder, 400, false);
+    let link = link_line(CLANG, &objects, &[]);
+    let mut rows: Vec<Row> = vec![Row::new("ld", &link)];
+    for (name, tool) in [("clang-linker-wrapper 22", LLVM), ("offload-link", OURS)] {
+        rows.push(Row::new(name, &wrapped(tool, &link)));
+    }
+    print("link of 400 objects without device code, ld.bfd", measure(&rows, 15));
+    let lld = link_line(CLANG, &objects, &["-fuse-ld=lld"]);
+    let mut rows: Vec<Row> = vec![Row::new("ld.lld", &lld)];
+    for (name, tool) in [("clang-linker-wrapper 22", LLVM), ("offload-link", OURS)] {
+        rows.push(Row::new(name, &wrapped(tool, &lld)));
+    }
+    print("link of 400 objects without device code, ld.lld 22", measure(&rows, 25));
+}
+
+/// A program of 40 objects, each with an image for the CPU device.
+fn device_links(folder: &Path) {
+    let objects = objects(folder, 40, true);
+    let link = link_line(OPENMP, &objects, &["-fopenmp"]);
+    let old = "/usr/lib/llvm-19/bin/clang-linker-wrapper";
+    let rows = [("clang-linker-wrapper 19", old), ("offload-link", OURS)];
+    let rows = rows.map(|(name, tool)| Row::new(name, &wrapped(tool, &link)));
+    print("link of 40 objects with device code, clang 19", measure(&rows, 9));
+    let newer = objects_of(folder, 40, true, CLANG, "new");
+    let link = link_line(CLANG, &newer, &["-fopenmp", "-L/usr/lib/llvm-19/lib"]);
+    let rows = [("clang-linker-wrapper 22", LLVM), ("offload-link", OURS)];
+    let rows = rows.map(|(name, tool)| Row::new(name, &wrapped(tool, &link)));
+    print("link of 40 objects with device code, clang 22", measure(&rows, 9));
+}
+
+/// `cargo build` of examples/openmp-saxpy: everything, nothing, and one header touched.
+fn example(folder: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let target = folder.join("example");
+    let build = || {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--offline"]).current_dir(root.join("examples/openmp-saxpy"));
+        cargo.env("CARGO_TARGET_DIR", &target);
+        seconds(&mut cargo)
+    };
+    let (cold, warm) = (build(), build());
+    println!("\ncargo build of examples/openmp-saxpy, three targets");
+    println!("  cold, with offload-build   {cold:8.2} s");
+    println!("  nothing changed            {warm:8.2} s");
+}
+
+/// What a user's first build pays for the build-dependency.
+fn cold_library(folder: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut cargo = Command::new(env!("CARGO"));
+    let build = ["build", "--quiet", "--offline", "-p", "offload-build"];
+    cargo.args(build).current_dir(&root).env("CARGO_TARGET_DIR", folder.join("library"));
+    let time = seconds(&mut cargo);
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "-p", "offload-build", "-e", "normal", "--prefix", "none", "--offline"])
+        .current_dir(&root)
+        .output()
+        .expect("cargo tree");
+    let text = String::from_utf8_lossy(&tree.stdout).into_owned();
+    let mut crates: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    crates.sort_unstable();
+    crates.dedup();
+    println!("\ncold build of offload-build, debug");
+    println!("  {} crates, {time:.2} s", crates.len());
+}
+
+/// Objects of one function each, made once by the clang that the links use.
+fn objects(folder: &Path, count: usize, device: bool) -> Vec<PathBuf> {
+    let clang = if device { OPENMP } else { CLANG };
+    objects_of(folder, count, device, clang, "old")
+}
+
+fn objects_of(folder: &Path, count: usize, device: bool, clang: &str, name: &str) -> Vec<PathBuf> {
+    let folder = folder.join(format!("{name}-{count}"));
+    fs::create_dir_all(&folder).expect("a folder for objects");
+    let make = |index: usize| {
+        let (source, object) = (folder.join(format!("{index}.c")), folder.join(format!("{index}.o")));
+        let pragma = if device { "#pragma omp target map(tofrom : x)\n" } else { "" };
+        let entry = if index == 0 { "int main(void) { return 0; }\n" } else { "" };
+        let text = format!("int f{index}(int x) {{\n{pragma}  x += {index};\n  return x;\n}}\n{entry}");
+        fs::write(&source, text).expect("a source");
+        let mut command = Command::new(clang);
+        command.arg("-c").arg(&source).arg("-o").arg(&object).arg("-O1");
+        if device {
+            command.args(["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"]);
+        }
+        assert!(command.status().expect("clang").success());
+        object
+    };
+    (0..count).map(make).collect()
+}
+
+/// The linker's command line, as clang would run it.
+fn link_line(clang: &str, objects: &[PathBuf], flags: &[&str]) -> Vec<String> {
+    let output = objects[0].with_file_name("program");
+    let plan = Command::new(clang)
+        .args(flags)
+        .arg("-###")
+        .args(objects)
+        .arg("-o")
+        .arg(output)
+        .output()
+        .expect("clang -###");
+    let text = String::from_utf8_lossy(&plan.stderr).into_owned();
+    let line = text.lines().last().expect("a link line");
+    line.trim().trim_matches('"').split("\" \"").map(str::to_owned).collect()
+}
+
+/// That command line behind a linker wrapper, as clang calls one.
+fn wrapped(tool: &str, link: &[String]) -> Vec<String> {
+    let own = ["--host-triple=x86_64-pc-linux-gnu".to_owned(), format!("--linker-path={}", link[0])];
+    [tool.to_owned()].into_iter().chain(own).chain(link[1..].iter().cloned()).collect()
+}
+
+struct Row {
+    name: String,
+    command: Vec<String>,
+}
+
+impl Row {
+    fn new(name: &str, command: &[String]) -> Self {
+        Self { name: name.to_owned(), command: command.to_vec() }
+    }
+}
+
+/// The times of each row, sorted.
+fn measure(rows: &[Row], rounds: usize) -> Vec<(String, Vec<Duration>)> {
+    let mut times: Vec<(String, Vec<Duration>)> = rows.iter().map(|row| (row.name.clone(), Vec::new())).collect();
+    for round in 0..=rounds {
+        for (row, (_, times)) in rows.iter().zip(&mut times) {
+            let start = Instant::now();
+            let status = Command::new(&row.command[0])
+                .args(&row.command[1..])
+                .stdout(Stdio::null())
+                .status()
+                .expect("the tool starts");
+            assert!(status.success(), "{} fails: {:?}", row.name, row.command);
+            // The first round warms the page cache.
+            if round > 0 {
+                times.push(start.elapsed());
+            }
+        }
+    }
+    times.iter_mut().for_each(|(_, times)| times.sort_unstable());
+    times
+}
+
+fn print(title: &str, rows: Vec<(String, Vec<Duration>)>) {
+    println!("\n{title}");
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    let base = milliseconds(rows[0].1[rows[0].1.len() / 2]);
+    for (name, times) in rows {
+        let median = milliseconds(times[times.len() / 2]);
+        println!(
+            "  {name:<26} median {median:8.1} ms   fastest {:8.1} ms   {:+8.1} ms   x {:.2}",
+            milliseconds(times[0]),
+            median - base,
+            median / base
+        );
+    }
+}
+
+fn seconds(command: &mut Command) -> f64 {
+    let start = Instant::now();
+    assert!(command.status().expect("cargo starts").success());
+    start.elapsed().as_secs_f64()
+}

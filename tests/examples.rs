@@ -1,0 +1,216 @@
+//! The examples, built and run as a user would: both registrations, three linkers, three profiles, and as
+//! program, test, shared library and static library of a C program.
+//!
+//! Every program runs with `OMP_TARGET_OFFLOAD=MANDATORY` and fails by itself when a kernel did not run on a
+//! device or a result is wrong, so here only what is built and what is said is looked at.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+const RUNTIME: &str = "/usr/lib/llvm-19/lib";
+
+/// How the programs of one build are registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// With the stock linker.
+    Complete,
+    /// With `offload-link` as the linker.
+    Deferred,
+}
+
+/// The linker behind the compiler driver.
+#[derive(Clone, Copy, Debug)]
+enum Linker {
+    Bfd,
+    Lld,
+    RustLld,
+}
+
+impl Linker {
+    fn rustflags(self) -> &'static str {
+        match self {
+            Self::Bfd => "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd",
+            Self::Lld => "-Clinker-features=-lld -Clink-arg=-B/usr/lib/llvm-19/bin -Clink-arg=-fuse-ld=lld",
+            Self::RustLld => "",
+        }
+    }
+}
+
+const PROFILES: [(&str, &[&str]); 3] = [
+    ("debug", &[]),
+    ("release", &["--release"]),
+    ("release", &["--release", "--config", "profile.release.lto=\"fat\""]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+/// Cargo on one of the examples, which have no build folder in common with each other.
+fn cargo(example: &str, mode: Mode, linker: Linker) -> Command {
+    let folder = root().join("examples").join(example);
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .current_dir(&folder)
+        .env("CARGO_TARGET_DIR", target_dir(example, mode))
+        .env("RUSTFLAGS", linker.rustflags())
+        .env("OMP_TARGET_OFFLOAD", "MANDATORY")
+        .env("CARGO_TERM_COLOR", "never")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("OFFLOAD_REQUIRE");
+    if mode == Mode::Deferred {
+        cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", env!("CARGO_BIN_EXE_offload-link"));
+    }
+    cargo
+}
+
+fn target_dir(example: &str, mode: Mode) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("examples").join(example).join(format!("{mode:?}"))
+}
+
+#[track_caller]
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}\n{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    output
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Whether the tools are here; says so when not.
+fn ready() -> bool {
+    support::tool("llvm19", &["clang-19"]).is_some() && support::tool("omptarget19", &["libomptarget.so.19.1"]).is_some()
+}
+
+/// Builds and runs `openmp-saxpy` in every shape, with one linker and one registration.
+fn saxpy(mode: Mode, linker: Linker) {
+    if !ready() {
+        return;
+    }
+    for (folder, flags) in PROFILES {
+        let build = |subcommand: &str| {
+            let mut cargo = cargo("openmp-saxpy", mode, linker);
+            cargo.args([subcommand, "--target", TARGET]).args(flags);
+            cargo
+        };
+        let text = stdout(&succeed(&mut build("run")));
+        assert!(text.contains("saxpy    on a device: true, 1048576 results right: true"), "{text}");
+        assert!(text.contains("image    gfx90a "), "{text}");
+        succeed(build("test").args(["--test", "kernels"]));
+
+        let out = target_dir("openmp-saxpy", mode).join(TARGET).join(folder);
+        let program = out.join("from-c");
+        let c = |arguments: &[&str]| {
+            // Of the libraries of the last link, only C's own are the linker's default.
+            let mut cc = match mode {
+                Mode::Complete => Command::new("cc"),
+                Mode::Deferred => Command::new(env!("CARGO_BIN_EXE_offload-link")),
+            };
+            cc.arg(root().join("examples/openmp-saxpy/tests/main.c")).arg("-o").arg(&program);
+            cc.args(arguments).arg(format!("-Wl,-rpath,{RUNTIME}"));
+            succeed(&mut cc);
+            succeed(Command::new(&program).env("OMP_TARGET_OFFLOAD", "MANDATORY"));
+        };
+        let path = |name: &str| out.join(name).display().to_string();
+        c(&[&path("libopenmp_saxpy.so"), &format!("-Wl,-rpath,{}", out.display())]);
+        let runtime = format!("-L{RUNTIME}");
+        c(&[&path("libopenmp_saxpy.a"), &runtime, "-lomptarget", "-lomp", "-lpthread", "-ldl", "-lm"]);
+    }
+}
+
+#[test]
+fn registers_complete_modules_under_bfd() {
+    saxpy(Mode::Complete, Linker::Bfd);
+}
+
+#[test]
+fn registers_complete_modules_under_lld() {
+    saxpy(Mode::Complete, Linker::Lld);
+}
+
+#[test]
+fn registers_complete_modules_under_rust_lld() {
+    saxpy(Mode::Complete, Linker::RustLld);
+}
+
+#[test]
+fn links_deferred_modules_under_bfd() {
+    saxpy(Mode::Deferred, Linker::Bfd);
+}
+
+#[test]
+fn links_deferred_modules_under_lld() {
+    saxpy(Mode::Deferred, Linker::Lld);
+}
+
+#[test]
+fn links_deferred_modules_under_rust_lld() {
+    saxpy(Mode::Deferred, Linker::RustLld);
+}
+
+#[test]
+fn finds_the_kernels_of_a_library_that_the_program_depends_on() {
+    if !ready() {
+        return;
+    }
+    for mode in [Mode::Complete, Mode::Deferred] {
+        for linker in [Linker::Bfd, Linker::Lld, Linker::RustLld] {
+            for (_, flags) in PROFILES {
+                let text = stdout(&succeed(cargo("openmp-library", mode, linker).args(["run"]).args(flags)));
+                assert_eq!(text, "dot product, on a device: 338350 (expected 338350)\n");
+            }
+        }
+        succeed(cargo("openmp-library", mode, Linker::RustLld).args(["test", "--workspace"]));
+    }
+}
+
+#[test]
+fn runs_the_kernels_of_two_crates_each_with_its_own_registration() {
+    if !ready() {
+        return;
+    }
+    for linker in [Linker::Bfd, Linker::Lld, Linker::RustLld] {
+        for (_, flags) in PROFILES {
+            let text = stdout(&succeed(cargo("openmp-two-crates", Mode::Complete, linker).arg("run").args(flags)));
+            assert_eq!(text, "first:  42 (expected 42)\nsecond: 22 (expected 22)\n");
+        }
+    }
+}
+
+#[test]
+fn joins_the_kernels_of_two_crates_in_one_device_link() {
+    if !ready() {
+        return;
+    }
+    for linker in [Linker::Bfd, Linker::Lld, Linker::RustLld] {
+        for (_, flags) in PROFILES {
+            let mut cargo = cargo("openmp-two-crates", Mode::Deferred, linker);
+            let text = stdout(&succeed(cargo.args(["run", "--features", "joined"]).args(flags)));
+            assert_eq!(text, "first:  42 (expected 42)\nsecond: 22 (expected 22)\njoined: 43 (expected 43)\n");
+        }
+    }
+}
+
+#[test]
+fn needs_offload_link_to_join_them() {
+    if !ready() {
+        return;
+    }
+    let mut cargo = cargo("openmp-two-crates", Mode::Complete, Linker::RustLld);
+    let output = cargo.args(["build", "--features", "joined"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(text.contains("device link for x86_64-pc-linux-gnu"), "{text}");
+    assert!(text.contains("first_twice"), "{text}");
+}
