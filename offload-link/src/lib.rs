@@ -1,6 +1,7 @@
 //! The tools: each understands its command line, does its work through `offload-build`, and says
 //! what went wrong. This crate is its binaries; nothing here is meant for other crates.
 
+mod cargo_offload;
 mod linker_wrapper;
 mod options;
 
@@ -11,4 +12,16 @@ pub fn linker_wrapper() -> ExitCode {
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_else(|| "offload-link".into());
     ExitCode::from(linker_wrapper::run(&name, args.collect()))
+}
+
+/// Runs `cargo offload`.
+pub fn cargo_offload() -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    match cargo_offload::run(std::env::args_os(), &mut out) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -1,0 +1,56 @@
+//! `cargo offload …`: the commands for people.
+
+mod inspect;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::Write;
+
+const USAGE: &str = "usage: cargo offload inspect FILE...
+
+inspect  the device images in objects, archives, programs and offload binaries";
+
+/// Runs the command that `args` name, and writes what it has to say to `out`.
+///
+/// # Errors
+///
+/// When there is no such command, or it fails.
+pub(crate) fn run(args: impl Iterator<Item = OsString>, out: &mut impl Write) -> Result<(), Error> {
+    // Cargo puts the name of the subcommand first.
+    let mut args = args.skip(1).peekable();
+    args.next_if(|word| word == "offload");
+    let command = args.next().unwrap_or_default();
+    let rest: Vec<OsString> = args.collect();
+    let help = |word: &OsString| word == "--help" || word == "-h";
+    if help(&command) || rest.iter().any(help) {
+        return writeln!(out, "{USAGE}").map_err(Error::new);
+    }
+    match command.to_str() {
+        Some("inspect") if !rest.is_empty() => inspect::run(&rest, out),
+        Some("inspect") => Err(Error::new(format_args!(
+            "inspect: no file is named\n{USAGE}"
+        ))),
+        _ => {
+            let command = command.to_string_lossy();
+            Err(Error::new(format_args!(
+                "`{command}` is no command\n{USAGE}"
+            )))
+        }
+    }
+}
+
+/// A command that failed.
+#[derive(Debug)]
+pub(crate) struct Error(String);
+
+impl Error {
+    fn new(problem: impl fmt::Display) -> Self {
+        Self(problem.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
