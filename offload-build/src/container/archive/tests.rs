@@ -1,1 +1,257 @@
+use super::write::write_with;
+use super::*;
 
+const GNU: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/gnu.a");
+const SYM64: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/sym64.a");
+const BSD: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/bsd.a");
+const THIN: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/thin.a");
+const FAT: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf64le.o");
+
+fn parse(bytes: &[u8]) -> Result<Archive<'_, &[u8]>, ArchiveError> {
+    Archive::parse(bytes, 0..bytes.len() as u64)
+}
+
+fn names<'d>(archive: &Archive<'d, &'d [u8]>) -> Vec<&'d str> {
+    archive
+        .members
+        .iter()
+        .map(|member| std::str::from_utf8(member.name).unwrap())
+        .collect()
+}
+
+fn content<'d>(bytes: &'d [u8], member: &Member<'_>) -> &'d [u8] {
+    let range = member.content.clone().unwrap();
+    &bytes[range.start as usize..range.end as usize]
+}
+
+/// Symbols, each with the name of its member.
+fn index<'d>(archive: &Archive<'d, &'d [u8]>) -> Vec<(&'d [u8], &'d [u8])> {
+    let symbols = archive.symbols().unwrap();
+    let member = |offset| {
+        let found = archive
+            .members
+            .iter()
+            .find(|member| member.header_offset == offset);
+        found.unwrap().name
+    };
+    symbols
+        .iter()
+        .map(|symbol| (symbol.name, member(symbol.header_offset)))
+        .collect()
+}
+
+const LONG: &str = "a_rather_long_member_name.o";
+const INDEX: [(&[u8], &[u8]); 3] = [
+    (b"x", b"fat.o"),
+    (b"f", LONG.as_bytes()),
+    (b"y", LONG.as_bytes()),
+];
+
+#[test]
+fn reads_every_form() {
+    for (bytes, expected) in [
+        (GNU, &["fat.o", LONG, "odd.txt"][..]),
+        (SYM64, &["fat.o", LONG]),
+        (BSD, &["fat.o", LONG]),
+    ] {
+        let archive = parse(bytes).unwrap();
+        assert_eq!((names(&archive), archive.thin), (expected.to_vec(), false));
+        assert_eq!(index(&archive), INDEX);
+        assert_eq!(&content(bytes, &archive.members[0])[..FAT.len()], FAT);
+        assert_eq!(&content(bytes, &archive.members[1])[..4], b"\x7fELF");
+    }
+    assert_eq!(content(GNU, &parse(GNU).unwrap().members[2]), b"odd");
+}
+
+#[test]
+fn reads_thin_archives_as_the_files_they_name() {
+    let archive = parse(THIN).unwrap();
+    assert_eq!((names(&archive), archive.thin), (vec!["fat.o", LONG], true));
+    assert_eq!(index(&archive), INDEX);
+    let sizes: Vec<_> = archive
+        .members
+        .iter()
+        .map(|it| (it.size, it.content.clone()))
+        .collect();
+    assert_eq!(sizes, [(1008, None), (1032, None)]);
+}
+
+#[test]
+fn reads_an_archive_inside_a_file_at_any_offset() {
+    for start in [1, 2, 60] {
+        let file = [&vec![0; start][..], GNU, b"more"].concat();
+        let range = start as u64..(start + GNU.len()) as u64;
+        let archive = Archive::parse(&file[..], range).unwrap();
+        assert_eq!(names(&archive), ["fat.o", LONG, "odd.txt"]);
+        assert_eq!(index(&archive), INDEX);
+        assert_eq!(content(&file, &archive.members[2]), b"odd");
+    }
+}
+
+#[test]
+fn writes_the_bytes_ar_and_llvm_write() {
+    let archive = parse(GNU).unwrap();
+    let members = [
+        NewMember {
+            name: "fat.o",
+            bytes: FAT,
+            symbols: &["x"],
+        },
+        NewMember {
+            name: LONG,
+            bytes: content(GNU, &archive.members[1]),
+            symbols: &["f", "y"],
+        },
+        NewMember {
+            name: "odd.txt",
+            bytes: b"odd",
+            symbols: &[],
+        },
+    ];
+    assert_eq!(write(&members), GNU);
+    assert_eq!(write_with(&members[..2], 0), SYM64);
+    // `ar rcsD` of GNU binutils 2.40 and `llvm-ar-22 rcsD` of `printf odd > odd.txt`.
+    let odd = b"!<arch>\nodd.txt/        0           0     0     644     3         `\nodd\n";
+    assert_eq!(write(&members[2..]), odd);
+    assert_eq!(write(&[]), b"!<arch>\n");
+}
+
+#[test]
+fn widens_the_index_when_an_offset_needs_it() {
+    let members = [
+        NewMember {
+            name: "a",
+            bytes: b"12345",
+            symbols: &["s"],
+        },
+        NewMember {
+            name: "b",
+            bytes: b"",
+            symbols: &["t"],
+        },
+    ];
+    // With 32 bits the second member is at 8 + 60 + 16 + 60 + 6 = 0x96.
+    assert!(write_with(&members, 0x97)[8..].starts_with(b"/ "));
+    assert!(write_with(&members, 0x96)[8..].starts_with(b"/SYM64/ "));
+    let (wide, narrow) = (write_with(&members, 0x96), write_with(&members, 0x97));
+    assert_eq!(
+        index(&parse(&wide).unwrap()),
+        index(&parse(&narrow).unwrap())
+    );
+}
+
+#[test]
+fn round_trips_names_of_every_length() {
+    let name = "n".repeat(40);
+    let members: Vec<_> = (1..40)
+        .map(|len| NewMember {
+            name: &name[..len],
+            bytes: &b"0123456789"[..len % 10],
+            symbols: &[],
+        })
+        .collect();
+    let bytes = write(&members);
+    let archive = parse(&bytes).unwrap();
+    assert_eq!(archive.members.len(), members.len());
+    for (member, written) in archive.members.iter().zip(&members) {
+        assert_eq!(
+            (member.name, content(&bytes, member)),
+            (written.name.as_bytes(), written.bytes)
+        );
+    }
+}
+
+#[test]
+fn names_the_problem_and_its_place() {
+    let change = |offset: usize, value: &[u8]| {
+        let mut bytes = GNU.to_vec();
+        bytes[offset..offset + value.len()].copy_from_slice(value);
+        parse(&bytes)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    };
+    // Headers: index at 0x8, long names at 0x5a, members at 0xb4, 0x4e0, 0x924.
+    let cases: [(usize, &[u8], &str); 7] = [
+        (0, b"?", "expected an archive at offset 0x0"),
+        (
+            0x8 + 48,
+            b"12x4",
+            "member at offset 0x8: size field `12x4` is not a decimal number",
+        ),
+        (
+            0xb4 + 48,
+            b"-1  ",
+            "member at offset 0xb4: size field `-1` is not a decimal number",
+        ),
+        (
+            0xb4 + 48,
+            b"9999999999",
+            "member at offset 0xb4: content at offset 0xf0 with size 0x2540be3ff runs past the end \
+             at 0x964",
+        ),
+        (
+            0xb4 + 58,
+            b"xx",
+            "member at offset 0xb4: expected its header to end with \"`\\n\", found \"xx\"",
+        ),
+        (
+            0x4e0,
+            b"/30 ",
+            "member at offset 0x4e0: its long name is not there",
+        ),
+        (
+            0x4e0,
+            b"#1/9999",
+            "member at offset 0x4e0: name at offset 0x51c with size 0x270f runs \
+             past the end at 0x924",
+        ),
+    ];
+    for (offset, value, expected) in cases {
+        assert_eq!(change(offset, value), expected, "{offset:#x}");
+    }
+    let mut bytes = GNU.to_vec();
+    bytes[0x44] = 0xff;
+    assert_eq!(
+        parse(&bytes).unwrap().symbols().unwrap_err().to_string(),
+        "index of symbols: Invalid archive symbol table"
+    );
+}
+
+#[test]
+fn rejects_every_truncation_but_that_between_members() {
+    let ends = [8, 0x5a, 0xb4, 0x4e0, 0x924];
+    for len in 0..GNU.len() {
+        // Of the member that ends the archive, the padding may be absent.
+        let whole = ends.contains(&len) || len + 1 == GNU.len();
+        assert_eq!(parse(&GNU[..len]).is_ok(), whole, "{len:#x}");
+    }
+}
+
+#[test]
+fn survives_every_single_byte_change() {
+    for bytes in [GNU, BSD, THIN] {
+        let mut bytes = bytes.to_vec();
+        let len = bytes.len();
+        for offset in (0..0x130)
+            .chain(0x4c0..0x560)
+            .filter(|offset| *offset < len)
+        {
+            let before = bytes[offset];
+            for value in 0..=255 {
+                bytes[offset] = value;
+                if let Ok(archive) = parse(&bytes) {
+                    let _ = archive.symbols();
+                    for member in archive.members {
+                        assert!(
+                            member
+                                .content
+                                .is_none_or(|range| range.end <= bytes.len() as u64)
+                        );
+                    }
+                }
+            }
+            bytes[offset] = before;
+        }
+    }
+}

@@ -1,7 +1,6 @@
 //! Archives, written: the form of GNU, as `ar rcsD` and `llvm-ar rcsD` write it.
 
 use super::{Header, TERMINATOR, padding};
-use crate::format::bytes::Alignment;
 
 /// A member to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +32,7 @@ pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
         .sum();
     let index_size = |width: u64| {
         let size = width + width * symbols as u64 + strings as u64;
-        // GNU fills up to 2; for the wide form LLVM fills up to 8.
-        Alignment::new(width.max(2))
-            .filter(|_| width == 8)
-            .map_or(size + padding(size), |eight| size + eight.padding(size))
+        size + padding(size)
     };
     // Where the first member is, when the index takes `width` bytes for a number.
     let first = |width: u64| {
