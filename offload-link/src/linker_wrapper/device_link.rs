@@ -15,7 +15,7 @@ use offload_build::toolchain::{Command, Llvm, Search};
 use super::Error;
 use super::arguments::{Arguments, Item};
 use super::images::{Group, Image, Images};
-use super::inputs::{FileKind, Inputs};
+use super::inputs::{FileKind, InputFile, Inputs};
 use super::options::Jobs;
 use super::report::target;
 
@@ -254,7 +254,8 @@ fn for_target(values: &[OsString], triple: &str) -> Vec<OsString> {
 
 /// What a CPU's image may need of the host program: its libraries, in their order.
 ///
-/// Not its objects, whose code would then exist twice, and no archive of Rust's.
+/// Not its objects, whose code would then exist twice, no archive of Rust's, and none with device code
+/// of its own: that has been taken out of it, and its host code defines the same functions.
 fn host_libraries(arguments: &Arguments, inputs: &Inputs) -> Vec<OsString> {
     let mut args = Vec::new();
     let joined = |option: &str, value: &OsStr| {
@@ -263,9 +264,13 @@ fn host_libraries(arguments: &Arguments, inputs: &Inputs) -> Vec<OsString> {
         arg
     };
     for (index, item) in arguments.items.iter().enumerate() {
+        let file = inputs.files.iter().find(|file| file.item == index);
+        let has_images = |file: &InputFile| file.units.iter().any(|unit| !unit.sections.is_empty());
+        if file.is_some_and(has_images) {
+            continue;
+        }
         match item {
             Item::File { path, .. } => {
-                let file = inputs.files.iter().find(|file| file.item == index);
                 let is_library = file.is_some_and(|file| match file.kind {
                     FileKind::SharedObject => true,
                     FileKind::Archive => path.extension() != Some(OsStr::new("rlib")),
