@@ -1,6 +1,7 @@
 //! Archives, written: the form of GNU, as `ar rcsD` and `llvm-ar rcsD` write it.
 
 use super::{Header, TERMINATOR, padding};
+use crate::format::magic::Magic;
 
 /// A member to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub fn write(members: &[NewMember<'_>]) -> Vec<u8> {
 pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
     let (names, long_names) = names(members);
     let symbols: usize = members.iter().map(|member| member.symbols.len()).sum();
+    // GNU ld refuses an archive of objects without an index, were it empty.
+    let is_object =
+        |member: &NewMember<'_>| matches!(Magic::of(member.bytes), Magic::Elf | Magic::Bitcode);
+    let indexed = symbols > 0 || members.iter().any(is_object);
     let strings: usize = members
         .iter()
         .flat_map(|member| member.symbols)
@@ -36,7 +41,7 @@ pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
     };
     // Where the first member is, when the index takes `width` bytes for a number.
     let first = |width: u64| {
-        let index = if symbols == 0 {
+        let index = if !indexed {
             0
         } else {
             Header::LEN + index_size(width)
@@ -63,7 +68,7 @@ pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
     };
 
     let mut out = b"!<arch>\n".to_vec();
-    if symbols > 0 {
+    if indexed {
         let number = |out: &mut Vec<u8>, value: u64| match width {
             8 => out.extend_from_slice(&value.to_be_bytes()),
             _ => out.extend_from_slice(&(value as u32).to_be_bytes()),

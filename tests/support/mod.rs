@@ -1,0 +1,164 @@
+//! What tests need of the machine: programs of others, which may be missing.
+//!
+//! A test whose program is missing says so and passes. `OFFLOAD_REQUIRE` lists, with commas, what
+//! must be there: then it fails.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(
+    unreachable_pub,
+    reason = "a module of several crates, none of which exports it"
+)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What `OFFLOAD_REQUIRE` may list, and where Debian has it besides `PATH`.
+const WORDS: [(&str, &[&str]); 9] = [
+    ("llvm19", &["/usr/lib/llvm-19/bin"]),
+    ("llvm22", &["/usr/lib/llvm-22/bin"]),
+    ("omptarget19", &["/usr/lib/llvm-19/lib"]),
+    ("omptarget22", &["/usr/lib/llvm-22/lib"]),
+    ("comgr", &["/usr/lib/x86_64-linux-gnu"]),
+    ("amdhip", &["/usr/lib/x86_64-linux-gnu"]),
+    ("cuda", &["/usr/local/cuda/bin"]),
+    ("rustweb", &[]),
+    ("qemu", &[]),
+];
+
+/// The first of `names` that this machine has: programs, or libraries. `word` is what
+/// `OFFLOAD_REQUIRE` calls it.
+///
+/// Without it this says so, and the test shall return.
+///
+/// # Panics
+///
+/// When none is there and `OFFLOAD_REQUIRE` lists `word`; when it lists what is not in the table.
+pub fn tool(word: &str, names: &[&str]) -> Option<PathBuf> {
+    let required = required(&std::env::var("OFFLOAD_REQUIRE").unwrap_or_default());
+    let row = WORDS.iter().find(|(known, _)| *known == word);
+    let (_, folders) = row.unwrap_or_else(|| panic!("no word of OFFLOAD_REQUIRE: `{word}`"));
+    find(folders, names).or_else(|| {
+        missing(
+            word,
+            names,
+            required.iter().any(|required| required == word),
+        );
+        None
+    })
+}
+
+/// The same for a program of every development machine, such as `readelf`; required as soon as
+/// anything is.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let required = !required(&std::env::var("OFFLOAD_REQUIRE").unwrap_or_default()).is_empty();
+    find(&[], &[name]).or_else(|| {
+        missing(name, &[name], required);
+        None
+    })
+}
+
+/// Runs a command, which must succeed, and gives its standard output.
+pub fn run(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{out}{err}",
+        output.status
+    );
+    out
+}
+
+/// Numbers for random tests. The seed is printed, so that a failure can be repeated with
+/// `OFFLOAD_TEST_SEED`.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new() -> Self {
+        let given = std::env::var("OFFLOAD_TEST_SEED").ok();
+        let seed = given.map_or_else(
+            || {
+                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                now.unwrap().as_nanos() as u64
+            },
+            |seed| seed.parse().unwrap(),
+        );
+        println!("OFFLOAD_TEST_SEED={seed}");
+        Self(seed)
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        // splitmix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len() as u64) as usize]
+    }
+
+    pub fn bytes(&mut self, below: u64) -> Vec<u8> {
+        (0..self.below(below))
+            .map(|_| self.below(256) as u8)
+            .collect()
+    }
+}
+
+fn find(folders: &[&str], names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::split_paths(&path).map(|folder| folder.to_path_buf());
+    let folders: Vec<PathBuf> = folders.iter().map(PathBuf::from).chain(path).collect();
+    let files = names
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    files.into_iter().find(|file: &PathBuf| Path::is_file(file))
+}
+
+/// Splits the list and checks its words.
+fn required(list: &str) -> Vec<String> {
+    let words = list
+        .split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty());
+    let words = words.inspect(|word| {
+        let known = WORDS.iter().any(|(known, _)| known == word);
+        assert!(
+            known,
+            "OFFLOAD_REQUIRE: `{word}` is not one of {:?}",
+            WORDS.map(|(word, _)| word)
+        );
+    });
+    words.map(str::to_owned).collect()
+}
+
+fn missing(word: &str, names: &[&str], required: bool) {
+    let names = names.join(" or ");
+    assert!(
+        !required,
+        "OFFLOAD_REQUIRE lists {word}, and there is no {names}"
+    );
+    // Past the capture of the test harness, so that it is seen.
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: no {names} ({word})");
+}
+
+#[test]
+#[should_panic(expected = "OFFLOAD_REQUIRE: `llvm18` is not one of [\"llvm19\"")]
+fn rejects_unknown_words() {
+    required("llvm19,llvm18");
+}
+
+#[test]
+#[should_panic(expected = "OFFLOAD_REQUIRE lists cuda, and there is no ptxas or nvcc")]
+fn fails_when_a_required_tool_is_missing() {
+    missing("cuda", &["ptxas", "nvcc"], true);
+}
