@@ -29,7 +29,17 @@ enum Linker {
     RustLld,
 }
 
+const LINKERS: [Linker; 3] = [Linker::Bfd, Linker::Lld, Linker::RustLld];
+
 impl Linker {
+    /// For a C compiler, which knows nothing of rustc's lld.
+    fn cc_flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Bfd | Self::RustLld => &["-fuse-ld=bfd"],
+            Self::Lld => &["-B/usr/lib/llvm-19/bin", "-fuse-ld=lld"],
+        }
+    }
+
     fn rustflags(self) -> &'static str {
         match self {
             Self::Bfd => "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd",
@@ -49,11 +59,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// Cargo on one of the examples, which have no build folder in common with each other.
-fn cargo(example: &str, mode: Mode, linker: Linker) -> Command {
+/// A subcommand of Cargo on one of the examples.
+///
+/// With `--target` the flags do not reach build scripts: offload-build is compiled once for all of them.
+fn cargo(example: &str, mode: Mode, linker: Linker, subcommand: &str) -> Command {
     let folder = root().join("examples").join(example);
     let mut cargo = Command::new(env!("CARGO"));
     cargo
+        .args([subcommand, "--target", TARGET])
         .current_dir(&folder)
         .env("CARGO_TARGET_DIR", target_dir(example, mode))
         .env("RUSTFLAGS", linker.rustflags())
@@ -95,30 +108,21 @@ fn ready() -> bool {
 
 /// Builds and runs `openmp-saxpy` in every shape, with one linker and one registration.
 fn saxpy(mode: Mode, linker: Linker) {
-    if !ready() {
-        return;
-    }
     for (folder, flags) in PROFILES {
-        let build = |subcommand: &str| {
-            let mut cargo = cargo("openmp-saxpy", mode, linker);
-            cargo.args([subcommand, "--target", TARGET]).args(flags);
-            cargo
-        };
-        let text = stdout(&succeed(&mut build("run")));
+        let text = stdout(&succeed(cargo("openmp-saxpy", mode, linker, "run").args(flags)));
         assert!(text.contains("saxpy    on a device: true, 1048576 results right: true"), "{text}");
         assert!(text.contains("image    gfx90a "), "{text}");
-        succeed(build("test").args(["--test", "kernels"]));
+        succeed(cargo("openmp-saxpy", mode, linker, "test").args(flags).args(["--test", "kernels"]));
 
         let out = target_dir("openmp-saxpy", mode).join(TARGET).join(folder);
         let program = out.join("from-c");
         let c = |arguments: &[&str]| {
-            // Of the libraries of the last link, only C's own are the linker's default.
             let mut cc = match mode {
                 Mode::Complete => Command::new("cc"),
                 Mode::Deferred => Command::new(env!("CARGO_BIN_EXE_offload-link")),
             };
             cc.arg(root().join("examples/openmp-saxpy/tests/main.c")).arg("-o").arg(&program);
-            cc.args(arguments).arg(format!("-Wl,-rpath,{RUNTIME}"));
+            cc.args(linker.cc_flags()).args(arguments).arg(format!("-Wl,-rpath,{RUNTIME}"));
             succeed(&mut cc);
             succeed(Command::new(&program).env("OMP_TARGET_OFFLOAD", "MANDATORY"));
         };
@@ -129,34 +133,20 @@ fn saxpy(mode: Mode, linker: Linker) {
     }
 }
 
+// Builds in one folder take turns, so each test has all linkers of one registration.
+
 #[test]
-fn registers_complete_modules_under_bfd() {
-    saxpy(Mode::Complete, Linker::Bfd);
+fn registers_complete_modules_in_every_shape() {
+    if ready() {
+        LINKERS.map(|linker| saxpy(Mode::Complete, linker));
+    }
 }
 
 #[test]
-fn registers_complete_modules_under_lld() {
-    saxpy(Mode::Complete, Linker::Lld);
-}
-
-#[test]
-fn registers_complete_modules_under_rust_lld() {
-    saxpy(Mode::Complete, Linker::RustLld);
-}
-
-#[test]
-fn links_deferred_modules_under_bfd() {
-    saxpy(Mode::Deferred, Linker::Bfd);
-}
-
-#[test]
-fn links_deferred_modules_under_lld() {
-    saxpy(Mode::Deferred, Linker::Lld);
-}
-
-#[test]
-fn links_deferred_modules_under_rust_lld() {
-    saxpy(Mode::Deferred, Linker::RustLld);
+fn links_deferred_modules_in_every_shape() {
+    if ready() {
+        LINKERS.map(|linker| saxpy(Mode::Deferred, linker));
+    }
 }
 
 #[test]
@@ -165,13 +155,13 @@ fn finds_the_kernels_of_a_library_that_the_program_depends_on() {
         return;
     }
     for mode in [Mode::Complete, Mode::Deferred] {
-        for linker in [Linker::Bfd, Linker::Lld, Linker::RustLld] {
+        for linker in LINKERS {
             for (_, flags) in PROFILES {
-                let text = stdout(&succeed(cargo("openmp-library", mode, linker).args(["run"]).args(flags)));
+                let text = stdout(&succeed(cargo("openmp-library", mode, linker, "run").args(flags)));
                 assert_eq!(text, "dot product, on a device: 338350 (expected 338350)\n");
             }
         }
-        succeed(cargo("openmp-library", mode, Linker::RustLld).args(["test", "--workspace"]));
+        succeed(cargo("openmp-library", mode, Linker::RustLld, "test").arg("--workspace"));
     }
 }
 
@@ -180,9 +170,10 @@ fn runs_the_kernels_of_two_crates_each_with_its_own_registration() {
     if !ready() {
         return;
     }
-    for linker in [Linker::Bfd, Linker::Lld, Linker::RustLld] {
+    for linker in LINKERS {
         for (_, flags) in PROFILES {
-            let text = stdout(&succeed(cargo("openmp-two-crates", Mode::Complete, linker).arg("run").args(flags)));
+            let mut cargo = cargo("openmp-two-crates", Mode::Complete, linker, "run");
+            let text = stdout(&succeed(cargo.args(flags)));
             assert_eq!(text, "first:  42 (expected 42)\nsecond: 22 (expected 22)\n");
         }
     }
@@ -193,10 +184,10 @@ fn joins_the_kernels_of_two_crates_in_one_device_link() {
     if !ready() {
         return;
     }
-    for linker in [Linker::Bfd, Linker::Lld, Linker::RustLld] {
+    for linker in LINKERS {
         for (_, flags) in PROFILES {
-            let mut cargo = cargo("openmp-two-crates", Mode::Deferred, linker);
-            let text = stdout(&succeed(cargo.args(["run", "--features", "joined"]).args(flags)));
+            let mut cargo = cargo("openmp-two-crates", Mode::Deferred, linker, "run");
+            let text = stdout(&succeed(cargo.args(["--features", "joined"]).args(flags)));
             assert_eq!(text, "first:  42 (expected 42)\nsecond: 22 (expected 22)\njoined: 43 (expected 43)\n");
         }
     }
@@ -207,8 +198,8 @@ fn needs_offload_link_to_join_them() {
     if !ready() {
         return;
     }
-    let mut cargo = cargo("openmp-two-crates", Mode::Complete, Linker::RustLld);
-    let output = cargo.args(["build", "--features", "joined"]).output().unwrap();
+    let mut cargo = cargo("openmp-two-crates", Mode::Complete, Linker::RustLld, "build");
+    let output = cargo.args(["--features", "joined"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     assert!(text.contains("device link for x86_64-pc-linux-gnu"), "{text}");
