@@ -1,9 +1,11 @@
 //! What is asked of ELF objects beyond their section types, once there is device code.
 
+use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
-use object::read::elf::{FileHeader, SectionHeader, Sym};
-use object::{Endianness, ReadCache, ReadRef, elf};
+use object::{ReadCache, ReadRef, elf};
+use offload_build::container::elf::{Binding, Elf, ElfError, Place, SymbolTable};
 use offload_build::format::offload_entry::EntryTable;
 use offload_build::registration::NEEDS_OFFLOAD_LINK;
 use offload_build::target::OffloadKind;
@@ -11,59 +13,32 @@ use offload_build::target::OffloadKind;
 use super::inputs::{Pread, Unit, UnitKind};
 use super::symbols::Symbols;
 
-/// An object's symbols; none when it is not ELF or cannot be read.
-pub(super) fn symbols<'data, R: ReadRef<'data>>(data: R) -> Option<Symbols> {
-    let mut found = Symbols::default();
-    for_each_symbol(data, |name, symbol, endian| {
-        let bind = symbol.st_bind();
-        if bind != elf::STB_GLOBAL && bind != elf::STB_WEAK {
-            return;
-        }
-        if symbol.st_shndx(endian) != elf::SHN_UNDEF {
-            found.defined.push(name.to_vec());
-        } else if bind == elf::STB_GLOBAL {
-            found.undefined.push(name.to_vec());
-        }
-    })?;
-    Some(found)
-}
-
-/// The symbols of an object, or those that a shared object has for others.
-fn for_each_symbol<'data, R: ReadRef<'data>>(
-    data: R,
-    mut visit: impl FnMut(&[u8], &elf::Sym64<Endianness>, Endianness),
-) -> Option<()> {
-    let header = elf::FileHeader64::<Endianness>::parse(data).ok()?;
-    let endian = header.endian().ok()?;
-    let sections = header.sections(endian, data).ok()?;
-    let wanted = match header.e_type(endian) {
-        elf::ET_DYN => elf::SHT_DYNSYM,
-        _ => elf::SHT_SYMTAB,
+/// The symbols that matter to other objects.
+pub(super) fn symbols<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Symbols, ElfError> {
+    let elf = Elf::parse(data, range)?;
+    let table = match elf::FileType(elf.file_type) {
+        elf::ET_DYN => SymbolTable::Dynamic,
+        _ => SymbolTable::All,
     };
-    let tables = sections
-        .iter()
-        .filter(|section| section.sh_type(endian) == wanted);
-    for section in tables {
-        let table: &[elf::Sym64<Endianness>] = section.data_as_array(endian, data).ok()?;
-        let strings = sections.section(section.link(endian)).ok()?;
-        // As a whole: one read, where a read for each name would be thousands.
-        let strings = strings.data(endian, data).ok()?;
-        for symbol in table {
-            let name = strings.get(symbol.st_name(endian) as usize..)?;
-            visit(name.split(|byte| *byte == 0).next()?, symbol, endian);
+    let mut found = Symbols::default();
+    for symbol in elf.symbols(table)? {
+        match (symbol.binding, symbol.place) {
+            (Binding::Local, _) | (Binding::Weak, Place::Undefined) => {}
+            (Binding::Global, Place::Undefined) => found.undefined.push(symbol.name.to_vec()),
+            (Binding::Global | Binding::Weak, _) => found.defined.push(symbol.name.to_vec()),
         }
     }
-    Some(())
+    Ok(found)
 }
 
 /// A section of offload entries in a host object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EntrySection {
-    pub name: String,
+    pub name: &'static str,
     pub size: u64,
     pub flags: u64,
     pub alignment: u64,
-    /// Size of each entry, by its symbol; 0 when there is none.
+    /// The different sizes of its entries, by their symbols.
     pub strides: Vec<u64>,
 }
 
@@ -77,76 +52,72 @@ pub(super) struct HostSide {
     pub deferred: bool,
 }
 
-/// Reads the host's side of an object. What is not there is left empty.
-pub(super) fn host_side<'data, R: ReadRef<'data>>(data: R) -> Option<HostSide> {
-    let header = elf::FileHeader64::<Endianness>::parse(data).ok()?;
-    let endian = header.endian().ok()?;
-    let sections = header.sections(endian, data).ok()?;
+/// Reads the host's side of an object.
+pub(super) fn host_side<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<HostSide, ElfError> {
+    let elf = Elf::parse(data, range)?;
+    let names = elf.names()?;
     let mut found = HostSide::default();
     let mut indices = Vec::new();
-    for (index, section) in sections.enumerate() {
-        let name = sections.section_name(endian, section).ok()?;
+    for section in elf.sections().skip(1) {
+        let name = names.of(&section)?;
         if name == b".comment" {
-            found.clang = clang_release(section.data(endian, data).ok()?);
+            found.clang = clang_release(elf.content(&section)?);
         }
         let known = EntryTable::ALL
             .into_iter()
             .filter_map(|table| table.section(OffloadKind::OPENMP))
             .find(|known| known.as_bytes() == name);
-        let Some(name) = known else {
+        let Some(name) = known.filter(|_| section.size > 0) else {
             continue;
         };
-        if section.sh_size(endian) == 0 {
-            continue;
-        }
-        indices.push(index);
+        indices.push(section.index);
         found.entries.push(EntrySection {
-            name: name.to_owned(),
-            size: section.sh_size(endian),
-            flags: section.sh_flags(endian).0,
-            alignment: section.sh_addralign(endian),
+            name,
+            size: section.size,
+            flags: section.flags,
+            alignment: section.alignment,
             strides: Vec::new(),
         });
     }
-    let demand = NEEDS_OFFLOAD_LINK.as_bytes();
-    for_each_symbol(data, |name, symbol, endian| {
-        found.deferred |= name == demand;
-        let section = usize::from(symbol.st_shndx(endian).0);
-        let Some(at) = indices.iter().position(|index| index.0 == section) else {
-            return;
+    for symbol in elf.symbols(SymbolTable::All)? {
+        found.deferred |= symbol.name == NEEDS_OFFLOAD_LINK.as_bytes();
+        let Place::Section(index) = symbol.place else {
+            continue;
         };
-        let strides = &mut found.entries[at].strides;
-        let size = symbol.st_size(endian);
-        if name.starts_with(b".offloading.entry.") && !strides.contains(&size) {
-            strides.push(size);
+        let entries = indices.iter().zip(&mut found.entries);
+        let section = entries.into_iter().find(|(known, _)| **known == index);
+        if let Some((_, section)) = section {
+            let is_entry = symbol.name.starts_with(b".offloading.entry.");
+            if is_entry && !section.strides.contains(&symbol.size) {
+                section.strides.push(symbol.size);
+            }
         }
-    })?;
-    Some(found)
+    }
+    Ok(found)
 }
 
 /// `clang version 19.1.7` in the strings of `.comment`.
 fn clang_release(comment: &[u8]) -> Option<u32> {
-    const WORDS: &[u8] = b"clang version ";
-    let at = comment
-        .windows(WORDS.len())
-        .position(|window| window == WORDS)?;
-    let rest = &comment[at + WORDS.len()..];
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+    let text = String::from_utf8_lossy(comment);
+    let (_, rest) = text.split_once("clang version ")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit())?;
+    rest.get(..end)?.parse().ok()
 }
 
-/// Opens a unit's file and gives its object to `read`.
+/// Opens a unit's file and gives its object to `read`; nothing when it is no ELF object.
 pub(super) fn with_unit<T>(
     input: &Path,
     unit: &Unit,
-    read: impl FnOnce(object::read::ReadCacheRange<'_, Pread>) -> Option<T>,
+    read: impl FnOnce(&ReadCache<Pread>, Range<u64>) -> Result<T, ElfError>,
 ) -> Option<T> {
     if unit.kind != UnitKind::Elf {
         return None;
     }
-    let file = std::fs::File::open(unit.path(input)).ok()?;
-    let cache = ReadCache::new(Pread::new(file));
-    read(cache.range(unit.data.start, unit.data.end - unit.data.start))
+    let file = File::open(unit.path(input)).ok()?;
+    read(&ReadCache::new(Pread::new(file)), unit.data.clone()).ok()
 }
 
 #[cfg(test)]

@@ -14,10 +14,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use object::ReadCache;
-use object::read::archive::ArchiveFile;
+use object::{ReadCache, ReadRef};
+use offload_build::container::archive::Archive;
 use offload_build::format::offload_binary;
 use offload_build::target::OffloadKind;
+use offload_build::toolchain::Command;
 
 use super::Error;
 use super::arguments::{Arguments, Load};
@@ -113,6 +114,14 @@ impl Images {
     fn read(inputs: &Inputs) -> Result<Self, Error> {
         let mut found = Self::default();
         for (index, (file, unit)) in inputs.units().enumerate() {
+            if unit.kind == UnitKind::BitcodeWithImages {
+                return Err(Error::Input {
+                    from: unit_name(file, unit),
+                    source: "device code in host bitcode cannot be read\n\
+                             hint: compile the host's side without -flto"
+                        .into(),
+                });
+            }
             if unit.sections.is_empty() {
                 continue;
             }
@@ -167,7 +176,8 @@ impl Images {
             let mut symbols = Vec::new();
             for index in &indices {
                 let bytes = self.images[*index].bytes()?;
-                symbols.push(elf::symbols(bytes).unwrap_or_default());
+                let range = 0..bytes.len() as u64;
+                symbols.push(elf::symbols(bytes, range).unwrap_or_default());
             }
             let candidates: Vec<Candidate<'_>> = indices
                 .iter()
@@ -231,6 +241,16 @@ impl Images {
 impl Image {
     fn key(&self) -> (&str, &str) {
         (&self.triple, canonical(&self.processor))
+    }
+
+    /// The command that does what we do without one: writes the image to a file.
+    pub(super) fn extraction(&self, path: &Path) -> Command {
+        let mut image = format!("--image=file={},triple={}", path.display(), self.triple);
+        if !self.processor.is_empty() {
+            image += &format!(",arch={}", self.processor);
+        }
+        image += &format!(",kind={}", self.offload_kind);
+        Command::new("offload-packager").arg(&self.file).arg(image)
     }
 
     /// The image itself, read when first asked for.
@@ -308,7 +328,7 @@ fn linked_units(inputs: &Inputs, arguments: &Arguments, report: &mut Report) -> 
     let symbols: Vec<Symbols> = inputs
         .units()
         .map(|(file, unit)| {
-            let symbols = elf::with_unit(&file.path, unit, |data| elf::symbols(data));
+            let symbols = elf::with_unit(&file.path, unit, |data, range| elf::symbols(data, range));
             if symbols.is_none() && unit.kind != UnitKind::Other {
                 unread.get_or_insert_with(|| unit_name(file, unit));
             }
@@ -348,10 +368,11 @@ pub(super) fn unit_name(file: &InputFile, unit: &Unit) -> String {
 
 fn member_name(path: &Path, header: u64) -> Option<String> {
     let cache = ReadCache::new(Pread::new(File::open(path).ok()?));
-    let archive = ArchiveFile::parse(&cache).ok()?;
-    let mut members = archive.members().filter_map(Result::ok);
-    let member = members.find(|member| super::inputs::header_offset(member) == header)?;
-    Some(String::from_utf8_lossy(member.name()).into_owned())
+    let size = (&cache).len().ok()?;
+    let archive = Archive::parse(&cache, 0..size).ok()?;
+    let mut members = archive.members.iter();
+    let member = members.find(|member| member.header_offset == header)?;
+    Some(String::from_utf8_lossy(member.name).into_owned())
 }
 
 #[cfg(test)]

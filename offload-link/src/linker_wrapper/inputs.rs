@@ -12,11 +12,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use object::read::archive::{ArchiveFile, ArchiveMember};
-use object::read::elf::{FileHeader, SectionHeader};
-use object::{Endianness, ReadCache, ReadCacheOps, ReadRef, elf};
+use object::{ReadCache, ReadCacheOps, ReadRef, elf};
+use offload_build::container::archive::Archive;
+use offload_build::container::elf::{Elf, SHT_LLVM_OFFLOADING, Section};
 use offload_build::format::magic::Magic;
-use offload_build::registration::{Host, SHT_LLVM_OFFLOADING};
+use offload_build::registration::Host;
 
 use super::arguments::{Arguments, Item, Load};
 
@@ -68,6 +68,8 @@ pub(super) enum UnitKind {
     Elf,
     /// LLVM bitcode: host LTO.
     Bitcode,
+    /// The same, with device code that we cannot read.
+    BitcodeWithImages,
     /// No object: metadata and the like. The linker takes nothing from it.
     Other,
 }
@@ -113,7 +115,8 @@ impl Inputs {
     /// Whether any input holds images that wait to be linked.
     #[must_use]
     pub(super) fn have_device_code(&self) -> bool {
-        self.units().any(|(_, unit)| !unit.sections.is_empty())
+        self.units()
+            .any(|(_, unit)| !unit.sections.is_empty() || unit.kind == UnitKind::BitcodeWithImages)
     }
 
     /// Every unit with its file.
@@ -145,10 +148,7 @@ impl Inputs {
                 self.host.get_or_insert(host);
                 Some((FileKind::Object, vec![unit(UnitKind::Elf, sections, size)]))
             }
-            Seen::Bitcode => {
-                let units = vec![unit(UnitKind::Bitcode, Vec::new(), size)];
-                Some((FileKind::Object, units))
-            }
+            Seen::Bitcode { kind } => Some((FileKind::Object, vec![unit(kind, Vec::new(), size)])),
             Seen::SharedObject => Some((FileKind::SharedObject, Vec::new())),
             Seen::Other => Some((FileKind::Other, Vec::new())),
         }
@@ -156,15 +156,16 @@ impl Inputs {
 
     fn members(&mut self, path: &Path, cache: &ReadCache<Pread>) -> Vec<Unit> {
         let mut units = Vec::new();
-        let Ok(archive) = ArchiveFile::parse(cache) else {
+        let Ok(size) = cache.len() else {
             return units;
         };
-        for member in archive.members() {
-            let Ok(member) = member else { break };
-            let (start, size) = member.file_range();
-            let header = Some(header_offset(&member));
-            if member.is_thin() {
-                let name = Path::new(OsStr::from_bytes(member.name()));
+        let Ok(archive) = Archive::parse(cache, 0..size) else {
+            return units;
+        };
+        for member in archive.members {
+            let header = Some(member.header_offset);
+            let Some(range) = member.content else {
+                let name = Path::new(OsStr::from_bytes(member.name));
                 let outside = path.parent().unwrap_or(Path::new("")).join(name);
                 let Ok(file) = File::open(&outside) else {
                     continue;
@@ -179,23 +180,21 @@ impl Inputs {
                     }));
                 }
                 continue;
-            }
-            let data = cache.range(start, size);
-            let (kind, sections) = match Seen::of(data, 0..size) {
+            };
+            let (kind, sections) = match Seen::of(cache, range.clone()) {
                 Some(Seen::Object { host, sections }) => {
                     self.host.get_or_insert(host);
                     (UnitKind::Elf, sections)
                 }
-                Some(Seen::Bitcode) => (UnitKind::Bitcode, Vec::new()),
+                Some(Seen::Bitcode { kind }) => (kind, Vec::new()),
                 _ => (UnitKind::Other, Vec::new()),
             };
-            let inside = |section: Range<u64>| start + section.start..start + section.end;
             units.push(Unit {
                 member: header,
                 outside: None,
-                data: start..start + size,
+                data: range,
                 kind,
-                sections: sections.into_iter().map(inside).collect(),
+                sections,
             });
         }
         units
@@ -219,53 +218,54 @@ enum Seen {
     SharedObject,
     Archive,
     OffloadBinary,
-    Bitcode,
+    Bitcode {
+        kind: UnitKind,
+    },
     Other,
 }
 
 impl Seen {
     fn of<'data, R: ReadRef<'data>>(data: R, range: Range<u64>) -> Option<Self> {
-        match Magic::at(data, range) {
+        match Magic::at(data, range.clone()) {
             Magic::Elf => {}
             Magic::Archive | Magic::ThinArchive => return Some(Self::Archive),
             Magic::OffloadBinary => return Some(Self::OffloadBinary),
-            Magic::Bitcode => return Some(Self::Bitcode),
+            Magic::Bitcode => {
+                let bytes = data.read_bytes_at(range.start, range.end - range.start);
+                let has_images = bytes.ok()?.windows(METADATA.len()).any(|at| at == METADATA);
+                let kind = match has_images {
+                    true => UnitKind::BitcodeWithImages,
+                    false => UnitKind::Bitcode,
+                };
+                return Some(Self::Bitcode { kind });
+            }
             _ => return Some(Self::Other),
         }
-        let Ok(header) = elf::FileHeader64::<Endianness>::parse(data) else {
-            return Some(Self::Other); // of 32 bits
-        };
-        let endian = header.endian().ok()?;
-        match header.e_type(endian) {
+        let elf = Elf::parse(data, range).ok()?;
+        match elf::FileType(elf.file_type) {
             elf::ET_REL => {}
             elf::ET_DYN => return Some(Self::SharedObject),
             _ => return Some(Self::Other),
         }
         let host = Host {
-            machine: header.e_machine(endian).0,
-            flags: header.e_flags(endian).0,
+            machine: elf.machine,
+            flags: elf.flags,
         };
         let mut sections = Vec::new();
-        for section in header.section_headers(endian, data).ok()? {
-            let flags = section.sh_flags(endian);
-            if section.sh_type(endian).0 != SHT_LLVM_OFFLOADING || flags.contains(elf::SHF_ALLOC) {
-                continue; // an allocated one holds linked images
-            }
-            if let Some((start, size)) = section.file_range(endian) {
-                sections.push(start..start.checked_add(size)?);
+        // One that ends after the file is an error when it is read.
+        let offloading = |section: &Section| section.section_type == SHT_LLVM_OFFLOADING;
+        for section in elf.sections().filter(offloading) {
+            // An allocated one holds linked images.
+            if !section.allocated() {
+                sections.push(section.offset..section.offset.saturating_add(section.size));
             }
         }
         Some(Self::Object { host, sections })
     }
 }
 
-/// Where a member's header is, in the usual kind of archive.
-pub(super) fn header_offset(member: &ArchiveMember<'_>) -> u64 {
-    member.file_range().0.saturating_sub(MEMBER_HEADER)
-}
-
-/// Bytes of a member's header in an archive.
-const MEMBER_HEADER: u64 = 60;
+/// What host bitcode says of the global that holds its offload binaries.
+const METADATA: &[u8] = b".llvm.offloading";
 
 /// A file of which small parts are read: a page at a time, which for most objects is all of it.
 #[derive(Debug)]

@@ -2,8 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use object::elf;
+use offload_build::container::elf::Elf;
 use offload_build::registration::Host;
 use offload_build::target::OffloadKind;
 use offload_build::toolchain::Command;
@@ -45,6 +47,12 @@ impl Link<'_> {
     fn link(&mut self, report: &mut Report) -> Result<u8, Error> {
         let files = Temporaries::default();
         let workplace = self.workplace(&files)?;
+        if !self.arguments.options.override_images.is_empty() {
+            let linked = self.override_images()?;
+            let all: Vec<bool> = self.inputs.units().map(|_| true).collect();
+            let entries = HostEntries::read(&self.inputs, &all, &self.arguments)?;
+            return self.finish(entries, &linked, &files, &workplace);
+        }
         let images = Images::select(&self.inputs, &self.arguments, report)?;
         let entries = HostEntries::read(&self.inputs, &images.linked_units, &self.arguments)?;
         self.drop_offload_binaries();
@@ -87,7 +95,12 @@ impl Link<'_> {
         });
         let dry = self.arguments.options.dry_run;
         let made = if dry {
-            links.iter().flat_map(|link| &link.commands).for_each(print);
+            for link in &links {
+                for (path, image) in &link.inputs {
+                    eprintln!("{}", image.extraction(path));
+                }
+                link.commands.iter().for_each(print);
+            }
             vec![Vec::new(); links.len()]
         } else {
             let options = &self.arguments.options;
@@ -111,10 +124,47 @@ impl Link<'_> {
             )?);
         }
         drop(made);
+        self.finish(entries, &linked, &files, &workplace)
+    }
+
+    fn finish(
+        &self,
+        entries: HostEntries,
+        linked: &[Linked],
+        files: &Temporaries,
+        workplace: &Workplace,
+    ) -> Result<u8, Error> {
         if self.arguments.options.emit_fatbin_only {
-            return self.emit(&linked);
+            return self.emit(linked);
         }
-        self.host_link(entries, &linked, &files, &workplace)
+        self.host_link(entries, linked, files, workplace)
+    }
+
+    /// Images that were linked before: `<kind>=<file>`.
+    fn override_images(&self) -> Result<Vec<Linked>, Error> {
+        let values = self.arguments.options.override_images.iter();
+        let images = values.map(|value| {
+            let text = value.to_string_lossy();
+            let (kind, path) = text.split_once('=').ok_or_else(|| {
+                Error::Option(format!("--override-image: `{text}` is not `<kind>=<file>`"))
+            })?;
+            if kind != OffloadKind::OPENMP.name() {
+                return Err(Error::Option(format!(
+                    "--override-image: only `openmp` images are supported yet, not `{kind}`"
+                )));
+            }
+            let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+                from: path.to_owned(),
+                source,
+            };
+            let bytes = fs::read(path).map_err(|source| invalid(source.into()))?;
+            let elf = Elf::parse(&*bytes, 0..bytes.len() as u64)
+                .map_err(|source| invalid(source.into()))?;
+            let known = MACHINES.iter().find(|(machine, _)| *machine == elf.machine);
+            let architecture = known.map_or("unknown", |(_, architecture)| architecture);
+            Linked::new(architecture, "", &bytes)
+        });
+        images.collect()
     }
 
     fn workplace(&self, files: &Temporaries) -> Result<Workplace, Error> {
@@ -124,7 +174,7 @@ impl Link<'_> {
         Ok(Workplace {
             folder: match (options.save_temps, options.dry_run) {
                 (true, _) => output.parent().unwrap_or(Path::new("")).to_owned(),
-                (false, true) => PathBuf::from("/tmp"),
+                (false, true) => std::env::temp_dir(),
                 (false, false) => files.folder()?.to_owned(),
             },
             prefix: format!("{}.", name.to_string_lossy()),
@@ -226,6 +276,14 @@ impl Link<'_> {
         }
     }
 }
+
+/// `e_machine` of linked images, and what a triple calls it.
+const MACHINES: [(u16, &str); 4] = [
+    (elf::EM_X86_64.0, "x86_64"),
+    (elf::EM_AARCH64.0, "aarch64"),
+    (elf::EM_AMDGPU.0, "amdgcn"),
+    (elf::EM_CUDA.0, "nvptx64"),
+];
 
 fn print(command: &Command) {
     eprintln!("{command}");

@@ -77,7 +77,8 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
         Inputs::scan(&arguments)
     };
     let linker = host_linker::find(&arguments, inputs.host)?;
-    if inputs.have_device_code() {
+    let replaced = !arguments.options.override_images.is_empty();
+    if inputs.have_device_code() || replaced {
         let link = Link {
             arguments,
             inputs,

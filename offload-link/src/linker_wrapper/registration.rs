@@ -69,7 +69,9 @@ impl HostEntries {
             if !linked {
                 continue;
             }
-            let Some(side) = elf::with_unit(&file.path, unit, |data| elf::host_side(data)) else {
+            let Some(side) =
+                elf::with_unit(&file.path, unit, |data, range| elf::host_side(data, range))
+            else {
                 continue;
             };
             let HostSide {
@@ -134,9 +136,9 @@ fn section_of(release: LlvmRelease) -> &'static str {
     table.section(OffloadKind::OPENMP).unwrap_or_default()
 }
 
-fn empty(name: &str) -> EntrySection {
+fn empty(name: &'static str) -> EntrySection {
     EntrySection {
-        name: name.to_owned(),
+        name,
         size: 0,
         flags: 3, // SHF_WRITE | SHF_ALLOC, as clang has it
         alignment: 8,
@@ -156,7 +158,7 @@ fn check_strides(
     };
     match new.strides.iter().find(|size| *size != first) {
         Some(size) => Err(Error::MixedEntries {
-            section: known.name.clone(),
+            section: known.name.to_owned(),
             first: (known_from, *first),
             second: (new_from.to_owned(), *size),
         }),
@@ -186,7 +188,7 @@ pub(super) fn objects<'a>(
         .tables
         .iter()
         .map(|table| {
-            let section = table.name.as_str();
+            let section = table.name;
             let object = OpenMp {
                 images: &images,
                 table: match relocatable {

@@ -4,75 +4,73 @@
 //! images as waiting, nor the entries as its own: sections of offload binaries become ordinary
 //! ones, and the entry section gets a name that no table is made of.
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::Path;
 
-use object::read::elf::{FileHeader, SectionHeader};
-use object::{Endianness, elf};
-use offload_build::registration::SHT_LLVM_OFFLOADING;
+use object::elf;
+use object::read::elf::FileHeader;
+use offload_build::container::elf::{Elf, SHT_LLVM_OFFLOADING, rename_section};
 
 use super::Error;
 use super::elf::EntrySection;
+use super::report::write_beside;
 
-/// What an entry section is called once its table is closed; not longer than any of its names.
+/// What an entry section is called once its table is closed. The table is named by the section
+/// and its size, so two such sections in one program do not meet.
 const FINISHED: &str = ".offloading.entries";
 
 /// Changes the file at `path`. When its entries are not those of `tables`, corrects `tables`
 /// instead, and says `false`: the link must be made again.
 pub(super) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, Error> {
-    let io = |source| Error::io(format!("cannot finish `{}`", path.display()), source);
-    let data = fs::read(path).map_err(io)?;
-    let Some(patches) = patches(&data, tables) else {
-        return Err(Error::Option(format!(
-            "{}: not a relocatable ELF object",
-            path.display()
-        )));
+    let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+        from: path.display().to_string(),
+        source,
     };
-    let Some(patches) = patches else {
-        return Ok(false);
-    };
-    let file = OpenOptions::new().write(true).open(path).map_err(io)?;
-    for (offset, bytes) in patches {
-        file.write_all_at(&bytes, offset).map_err(io)?;
+    let mut bytes = fs::read(path).map_err(|source| invalid(source.into()))?;
+    let mut found = Vec::new();
+    {
+        let elf =
+            Elf::parse(&*bytes, 0..bytes.len() as u64).map_err(|source| invalid(source.into()))?;
+        for table in tables.iter() {
+            let section = elf
+                .find(table.name)
+                .map_err(|source| invalid(source.into()))?;
+            found.push(section.map_or(0, |section| section.size));
+        }
     }
+    let mut right = true;
+    for (table, size) in tables.iter_mut().zip(found) {
+        right &= table.size == size;
+        table.size = size;
+    }
+    if !right {
+        return Ok(false);
+    }
+    for table in &*tables {
+        bytes = rename_section(&bytes, table.name, FINISHED)
+            .map_err(|source| invalid(source.into()))?;
+    }
+    close_sections(&mut bytes).ok_or_else(|| invalid("section headers are not there".into()))?;
+    write_beside(path, &bytes)?;
     Ok(true)
 }
 
-type Patch = (u64, Vec<u8>);
-
-/// Nothing when this is no ELF object; no patches when a table's size was not the true one.
-fn patches(data: &[u8], tables: &mut [EntrySection]) -> Option<Option<Vec<Patch>>> {
-    let header = elf::FileHeader64::<Endianness>::parse(data).ok()?;
-    let endian = header.endian().ok()?;
-    let sections = header.sections(endian, data).ok()?;
-    let strings = header.section_strings_index(endian, data).ok()?;
-    let strings = sections.section(strings).ok()?.sh_offset(endian);
-    let mut patches = Vec::new();
-    let mut right = true;
-    for (index, section) in sections.enumerate() {
-        let at = header.e_shoff(endian) + index.0 as u64 * SECTION_HEADER;
-        let allocated = section.sh_flags(endian).contains(elf::SHF_ALLOC);
-        if section.sh_type(endian).0 == SHT_LLVM_OFFLOADING && !allocated {
-            let sh_type = elf::SHT_PROGBITS.0.to_le_bytes().to_vec();
-            patches.push((at + SH_TYPE, sh_type));
-        }
-        let name = sections.section_name(endian, section).ok()?;
-        let Some(table) = tables
-            .iter_mut()
-            .find(|table| table.name.as_bytes() == name)
-        else {
-            continue;
-        };
-        if section.sh_size(endian) != table.size {
-            table.size = section.sh_size(endian);
-            right = false;
-        }
-        let mut renamed = FINISHED.as_bytes().to_vec();
-        renamed.resize(name.len(), 0);
-        patches.push((strings + u64::from(section.sh_name(endian)), renamed));
+/// Makes ordinary sections of those in which offload binaries wait: the last link leaves them out.
+fn close_sections(bytes: &mut [u8]) -> Option<()> {
+    let header = elf::FileHeader64::<object::Endianness>::parse(&*bytes).ok()?;
+    let headers = header.e_shoff(header.endian().ok()?);
+    let elf = Elf::parse(&*bytes, 0..bytes.len() as u64).ok()?;
+    let waiting: Vec<u64> = elf
+        .sections()
+        .filter(|section| section.section_type == SHT_LLVM_OFFLOADING && !section.allocated())
+        .map(|section| headers + u64::from(section.index) * SECTION_HEADER + SH_TYPE)
+        .collect();
+    for at in waiting {
+        let start = usize::try_from(at).ok()?;
+        let place = bytes.get_mut(start..start.checked_add(4)?)?;
+        place.copy_from_slice(&elf::SHT_PROGBITS.0.to_le_bytes());
     }
-    Some(right.then_some(patches))
+    Some(())
 }
 
 /// Bytes of a section header, and where its type is.

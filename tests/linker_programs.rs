@@ -1,0 +1,266 @@
+//! Real programs: compiled by clang, linked through `offload-link`, run on the CPU device.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+#[path = "linker_support.rs"]
+mod support;
+
+use std::fs;
+use std::process::Command;
+
+use object::{Object, ObjectSection};
+use support::{Project, found, linkers, program, region, text, tool};
+
+#[test]
+fn runs_c_and_cxx_of_several_files_with_every_linker() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile("main.c", &program(&["in_c", "in_cxx"]), &[]);
+    project.compile("c.c", &region("in_c"), &["-ffunction-sections"]);
+    let cxx = region("in_cxx").replace("(void)", "(void) noexcept");
+    project.compile("cxx.cpp", &cxx, &[]);
+    for (name, linker) in linkers() {
+        eprintln!("{name}");
+        let linker = format!("--ld-path={}", linker.display());
+        project.link_and_run(&["main.o", "c.o", "cxx.o", "-Wl,--gc-sections", &linker]);
+    }
+}
+
+#[test]
+fn links_the_members_that_the_program_uses_and_reports_the_others() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile("main.c", &program(&["used"]), &[]);
+    project.compile("used.c", &region("used"), &[]);
+    project.compile("unused.c", &region("unused"), &[]);
+    project.archive("libregions.a", &["unused.o", "used.o"]);
+    let report = "-Wl,--report=text:report";
+    project.link_and_run(&["main.o", "-L.", "-lregions", report]);
+    let ours = |report: String| -> Vec<String> {
+        let lines = report.lines().filter(|line| line.contains("regions"));
+        lines.map(str::to_owned).collect()
+    };
+    let lines = ours(project.read("report"));
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].starts_with("./libregions.a(unused.o): openmp x86_64-pc-linux-gnu, 0x"));
+    assert!(
+        lines[0].ends_with(": not linked: the host link takes nothing from this archive member")
+    );
+    assert!(
+        lines[1].ends_with("linked for x86_64-pc-linux-gnu"),
+        "{lines:?}"
+    );
+
+    // The same archive twice, by path and by name, is linked once.
+    project.link_and_run(&["main.o", "libregions.a", "-L.", "-lregions", report]);
+    let lines = ours(project.read("report"));
+    assert!(
+        lines[3].ends_with("same as in libregions.a(used.o)") || lines[3].contains("not linked"),
+        "{lines:?}"
+    );
+
+    let whole = ["-Wl,--whole-archive", "-lregions", "-Wl,--no-whole-archive"];
+    project.link_and_run(&[&["main.o", "-L.", report][..], &whole].concat());
+    let lines = ours(project.read("report"));
+    assert!(
+        lines.iter().all(|line| line.contains(": linked for")),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn registers_a_shared_library_and_its_program_apart() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile(
+        "main.c",
+        &(program(&["mine", "theirs"]) + &region("mine")),
+        &[],
+    );
+    project.compile("theirs.c", &region("theirs"), &[]);
+    let shared = project
+        .clang(&["-shared", "theirs.o", "-o", "libtheirs.so"])
+        .output()
+        .unwrap();
+    assert!(shared.status.success(), "{shared:?}");
+    let rpath = format!("-Wl,-rpath,{}", project.dir.path().display());
+    project.link_and_run(&["main.o", "-L.", "-ltheirs", &rpath]);
+}
+
+/// Says each call of the registration, then passes it on.
+const WITNESS: &str = "
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+void __tgt_register_lib(void *descriptor) {
+  fprintf(stderr, \"registered\\n\");
+  ((void (*)(void *))dlsym(RTLD_NEXT, \"__tgt_register_lib\"))(descriptor);
+}
+";
+
+#[test]
+fn registers_the_images_of_a_relocatable_link_once() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile(
+        "main.c",
+        &(program(&["mine", "inner"]) + &region("mine")),
+        &[],
+    );
+    project.compile("inner.c", &region("inner"), &[]);
+    project.write("witness.c", WITNESS);
+    let witness = Command::new("cc")
+        .current_dir(project.dir.path())
+        .args(["-shared", "-fPIC", "witness.c", "-o", "witness.so"])
+        .status();
+    assert!(witness.unwrap().success());
+    for (name, linker) in linkers() {
+        let linker = format!("--ld-path={}", linker.display());
+        let first = project
+            .clang(&["-r", "inner.o", "-o", "r.o", &linker])
+            .output()
+            .unwrap();
+        assert!(first.status.success(), "{name}: {first:?}");
+        let data = fs::read(project.path("r.o")).unwrap();
+        let object = object::File::parse(&*data).unwrap();
+        assert!(object.section_by_name("omp_offloading_entries").is_none());
+        assert!(object.section_by_name(".offloading.images").unwrap().size() > 0x1000);
+
+        // Its images are not linked again, and it keeps its entries to itself.
+        project.link_and_run(&[
+            "main.o",
+            "r.o",
+            &linker,
+            "-Wl,--gc-sections",
+            "-Wl,--report=text:report",
+        ]);
+        let report = project.read("report");
+        assert!(!report.contains("r.o"), "{report}");
+        let run = project
+            .command(project.path("a.out"))
+            .env("LD_LIBRARY_PATH", &project.runtime)
+            .env("LD_PRELOAD", project.path("witness.so"))
+            .output()
+            .unwrap();
+        assert_eq!(text(&run.stderr), "registered\nregistered\n", "{name}");
+    }
+}
+
+#[test]
+fn links_device_code_of_a_crate_into_a_rust_program() {
+    let (Some(project), Some(cargo)) = (Project::new(), found("cargo")) else {
+        return;
+    };
+    project.compile("kernel.c", &region("region"), &[]);
+    project.archive("libkernel.a", &["kernel.o"]);
+    let folder = project.dir.path().display().to_string();
+    let runtime = project.runtime.display().to_string();
+    for crate_dir in ["dep/src", "app/src"] {
+        fs::create_dir_all(project.path(crate_dir)).unwrap();
+    }
+    let manifest = |name: &str| {
+        format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n"
+        )
+    };
+    project.write("dep/Cargo.toml", manifest("dep"));
+    project.write(
+        "dep/build.rs",
+        format!(
+            "fn main() {{ for line in [\"rustc-link-search=native={folder}\", \
+             \"rustc-link-search=native={runtime}\", \"rustc-link-lib=static=kernel\", \
+             \"rustc-link-lib=dylib=omptarget\", \"rustc-link-lib=dylib=omp\"] \
+             {{ println!(\"cargo:{{line}}\"); }} }}"
+        ),
+    );
+    project.write(
+        "dep/src/lib.rs",
+        "extern \"C\" { fn region() -> i32; }\npub fn on_host() -> i32 { unsafe { region() } }",
+    );
+    let dependency = "[dependencies]\ndep = { path = \"../dep\" }\n";
+    project.write("app/Cargo.toml", manifest("app") + dependency);
+    project.write(
+        "app/src/main.rs",
+        "fn main() { std::process::exit(dep::on_host()) }",
+    );
+    let flags = ["", "-Clinker-features=-lld", "-Clink-arg=-fuse-ld=bfd"];
+    for (flags, profile) in flags
+        .iter()
+        .flat_map(|flags| [(flags, "dev"), (flags, "release")])
+    {
+        let build = project
+            .command(&cargo)
+            .current_dir(project.path("app"))
+            .args(["build", "--offline", "--quiet", "--profile", profile])
+            .env("CARGO_TARGET_DIR", project.path("target"))
+            .env(
+                "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
+                env!("CARGO_BIN_EXE_offload-link"),
+            )
+            .env("RUSTFLAGS", flags)
+            .env("OFFLOAD_LINK_REPORT", project.path("report"))
+            .output()
+            .unwrap();
+        assert!(build.status.success(), "{flags} {profile}: {build:?}");
+        // rustc makes a warning of anything that a linker says.
+        assert_eq!(text(&build.stderr), "", "{flags} {profile}");
+        let report = project.read("report");
+        assert!(report.contains(".rlib(kernel.o): openmp"), "{report}");
+        let folder = if profile == "dev" { "debug" } else { profile };
+        let run = project.run(&format!("target/{folder}/app"));
+        assert!(run.status.success(), "{flags} {profile}: {run:?}");
+    }
+}
+
+#[test]
+fn registers_each_generation_of_entries_and_rejects_a_mixture() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    let Some(newer) = tool("llvm22", "clang") else {
+        return;
+    };
+    project.compile("main.c", &(program(&["old"]) + &region("old")), &[]);
+    project.write("new.c", region("new_region"));
+    let compile = project
+        .command(newer)
+        .args(support::OPENMP)
+        .args(["-c", "-fPIC", "new.c"])
+        .output()
+        .unwrap();
+    assert!(compile.status.success(), "{compile:?}");
+    let args = ["main.o", "new.o", "-Wl,--dry-run"];
+    let link = project.clang(&args).output().unwrap();
+    let lines = text(&link.stderr);
+    for section in ["omp_offloading_entries", "llvm_offload_entries"] {
+        assert!(
+            lines.contains(&format!("openmp.{section}.image.wrapper.o")),
+            "{lines}"
+        );
+    }
+    let only = project
+        .clang(&["main.o", "new.o", "-Wl,--dry-run,--llvm=19"])
+        .output()
+        .unwrap();
+    assert!(
+        text(&only.stderr).contains("a.out.openmp.image.wrapper.o"),
+        "{only:?}"
+    );
+
+    let rename = "--rename-section=llvm_offload_entries=omp_offloading_entries";
+    let mix = project.command("objcopy").args([rename, "new.o"]).status();
+    assert!(mix.unwrap().success());
+    let link = project.clang(&["main.o", "new.o"]).output().unwrap();
+    assert!(!link.status.success());
+    assert!(
+        text(&link.stderr).contains(
+            "error: omp_offloading_entries: offload entries of 0x20 bytes in main.o, \
+             of 0x38 bytes in new.o\nhint: compile both with the same release of LLVM\n"
+        ),
+        "{link:?}"
+    );
+}
