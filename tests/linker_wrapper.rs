@@ -419,8 +419,11 @@ fn leaves_out_what_cannot_be_linked_here_and_says_so_where_asked() {
     );
 
     project.write("plain.c", "int main(void) { return 0; }");
+    let compile = project.command("cc").args(["-c", "plain.c"]).status();
+    assert!(compile.unwrap().success());
     let only = project
-        .clang(&["plain.c", "-Xlinker", "sm_80.bin", "-o", "none"])
+        .command(TOOL)
+        .args(["plain.o", "sm_80.bin", "-o", "none"])
         .output()
         .unwrap();
     assert!(!only.status.success());
@@ -565,11 +568,13 @@ fn extracts_what_the_host_link_leaves_when_asked_or_needed() {
         assert!(embed.unwrap().success());
         let _ = fs::remove_file(project.path("libhelper.a"));
         project.archive("libhelper.a", &["helper.o"]);
-        let code = "int helper(void);\n#pragma omp declare target to(helper) device_type(nohost)\n";
-        let calls = region("mine").replace("host = on_host();", "host = on_host() + helper();");
+        let calls = region("mine").replace(
+            "int on_host(void) { return 0; }",
+            "int on_host(void) { int helper(void); return helper(); }",
+        );
         let report = "-Wl,--report=text:report";
         if processor.is_empty() {
-            project.compile("main.c", &(program(&["mine"]) + code + &calls), &[]);
+            project.compile("main.c", &(program(&["mine"]) + &calls), &[]);
             project.link_and_run(&["main.o", "libhelper.a", report]);
             assert!(
                 project

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use object::elf;
 use offload_build::container::elf::Elf;
