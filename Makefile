@@ -15,7 +15,7 @@ test:
 
 bench:
 	@.ci/setup test
-	benches/run
+	cargo bench --quiet --locked -p offload-link --bench figures -- --bench
 
 lint:
 	cargo fmt --all --check

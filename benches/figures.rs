@@ -35,13 +35,19 @@ fn plain_links(folder: &Path) {
     for (name, tool) in [("clang-linker-wrapper 22", LLVM), ("offload-link", OURS)] {
         rows.push(Row::new(name, &wrapped(tool, &link)));
     }
-    print("link of 400 objects without device code, ld.bfd", measure(&rows, 15));
+    print(
+        "link of 400 objects without device code, ld.bfd",
+        measure(&rows, 15),
+    );
     let lld = link_line(CLANG, &objects, &["-fuse-ld=lld"]);
     let mut rows: Vec<Row> = vec![Row::new("ld.lld", &lld)];
     for (name, tool) in [("clang-linker-wrapper 22", LLVM), ("offload-link", OURS)] {
         rows.push(Row::new(name, &wrapped(tool, &lld)));
     }
-    print("link of 400 objects without device code, ld.lld 22", measure(&rows, 25));
+    print(
+        "link of 400 objects without device code, ld.lld 22",
+        measure(&rows, 25),
+    );
 }
 
 /// A program of 40 objects, each with an image for the CPU device.
@@ -51,12 +57,18 @@ fn device_links(folder: &Path) {
     let old = "/usr/lib/llvm-19/bin/clang-linker-wrapper";
     let rows = [("clang-linker-wrapper 19", old), ("offload-link", OURS)];
     let rows = rows.map(|(name, tool)| Row::new(name, &wrapped(tool, &link)));
-    print("link of 40 objects with device code, clang 19", measure(&rows, 9));
+    print(
+        "link of 40 objects with device code, clang 19",
+        measure(&rows, 9),
+    );
     let newer = objects_of(folder, 40, true, CLANG, "new");
     let link = link_line(CLANG, &newer, &["-fopenmp", "-L/usr/lib/llvm-19/lib"]);
     let rows = [("clang-linker-wrapper 22", LLVM), ("offload-link", OURS)];
     let rows = rows.map(|(name, tool)| Row::new(name, &wrapped(tool, &link)));
-    print("link of 40 objects with device code, clang 22", measure(&rows, 9));
+    print(
+        "link of 40 objects with device code, clang 22",
+        measure(&rows, 9),
+    );
 }
 
 /// `cargo build` of examples/openmp-saxpy: everything, nothing, and one header touched.
@@ -65,7 +77,9 @@ fn example(folder: &Path) {
     let target = folder.join("example");
     let build = || {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--offline"]).current_dir(root.join("examples/openmp-saxpy"));
+        cargo
+            .args(["build", "--quiet", "--offline"])
+            .current_dir(root.join("examples/openmp-saxpy"));
         cargo.env("CARGO_TARGET_DIR", &target);
         seconds(&mut cargo)
     };
@@ -80,15 +94,30 @@ fn cold_library(folder: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut cargo = Command::new(env!("CARGO"));
     let build = ["build", "--quiet", "--offline", "-p", "offload-build"];
-    cargo.args(build).current_dir(&root).env("CARGO_TARGET_DIR", folder.join("library"));
+    cargo
+        .args(build)
+        .current_dir(&root)
+        .env("CARGO_TARGET_DIR", folder.join("library"));
     let time = seconds(&mut cargo);
     let tree = Command::new(env!("CARGO"))
-        .args(["tree", "-p", "offload-build", "-e", "normal", "--prefix", "none", "--offline"])
+        .args([
+            "tree",
+            "-p",
+            "offload-build",
+            "-e",
+            "normal",
+            "--prefix",
+            "none",
+            "--offline",
+        ])
         .current_dir(&root)
         .output()
         .expect("cargo tree");
     let text = String::from_utf8_lossy(&tree.stdout).into_owned();
-    let mut crates: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    let mut crates: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
     crates.sort_unstable();
     crates.dedup();
     println!("\ncold build of offload-build, debug");
@@ -105,13 +134,30 @@ fn objects_of(folder: &Path, count: usize, device: bool, clang: &str, name: &str
     let folder = folder.join(format!("{name}-{count}"));
     fs::create_dir_all(&folder).expect("a folder for objects");
     let make = |index: usize| {
-        let (source, object) = (folder.join(format!("{index}.c")), folder.join(format!("{index}.o")));
-        let pragma = if device { "#pragma omp target map(tofrom : x)\n" } else { "" };
-        let entry = if index == 0 { "int main(void) { return 0; }\n" } else { "" };
-        let text = format!("int f{index}(int x) {{\n{pragma}  x += {index};\n  return x;\n}}\n{entry}");
+        let (source, object) = (
+            folder.join(format!("{index}.c")),
+            folder.join(format!("{index}.o")),
+        );
+        let pragma = if device {
+            "#pragma omp target map(tofrom : x)\n"
+        } else {
+            ""
+        };
+        let entry = if index == 0 {
+            "int main(void) { return 0; }\n"
+        } else {
+            ""
+        };
+        let text =
+            format!("int f{index}(int x) {{\n{pragma}  x += {index};\n  return x;\n}}\n{entry}");
         fs::write(&source, text).expect("a source");
         let mut command = Command::new(clang);
-        command.arg("-c").arg(&source).arg("-o").arg(&object).arg("-O1");
+        command
+            .arg("-c")
+            .arg(&source)
+            .arg("-o")
+            .arg(&object)
+            .arg("-O1");
         if device {
             command.args(["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"]);
         }
@@ -134,13 +180,24 @@ fn link_line(clang: &str, objects: &[PathBuf], flags: &[&str]) -> Vec<String> {
         .expect("clang -###");
     let text = String::from_utf8_lossy(&plan.stderr).into_owned();
     let line = text.lines().last().expect("a link line");
-    line.trim().trim_matches('"').split("\" \"").map(str::to_owned).collect()
+    line.trim()
+        .trim_matches('"')
+        .split("\" \"")
+        .map(str::to_owned)
+        .collect()
 }
 
 /// That command line behind a linker wrapper, as clang calls one.
 fn wrapped(tool: &str, link: &[String]) -> Vec<String> {
-    let own = ["--host-triple=x86_64-pc-linux-gnu".to_owned(), format!("--linker-path={}", link[0])];
-    [tool.to_owned()].into_iter().chain(own).chain(link[1..].iter().cloned()).collect()
+    let own = [
+        "--host-triple=x86_64-pc-linux-gnu".to_owned(),
+        format!("--linker-path={}", link[0]),
+    ];
+    [tool.to_owned()]
+        .into_iter()
+        .chain(own)
+        .chain(link[1..].iter().cloned())
+        .collect()
 }
 
 struct Row {
@@ -150,13 +207,19 @@ struct Row {
 
 impl Row {
     fn new(name: &str, command: &[String]) -> Self {
-        Self { name: name.to_owned(), command: command.to_vec() }
+        Self {
+            name: name.to_owned(),
+            command: command.to_vec(),
+        }
     }
 }
 
 /// The times of each row, sorted.
 fn measure(rows: &[Row], rounds: usize) -> Vec<(String, Vec<Duration>)> {
-    let mut times: Vec<(String, Vec<Duration>)> = rows.iter().map(|row| (row.name.clone(), Vec::new())).collect();
+    let mut times: Vec<(String, Vec<Duration>)> = rows
+        .iter()
+        .map(|row| (row.name.clone(), Vec::new()))
+        .collect();
     for round in 0..=rounds {
         for (row, (_, times)) in rows.iter().zip(&mut times) {
             let start = Instant::now();
@@ -172,7 +235,9 @@ fn measure(rows: &[Row], rounds: usize) -> Vec<(String, Vec<Duration>)> {
             }
         }
     }
-    times.iter_mut().for_each(|(_, times)| times.sort_unstable());
+    times
+        .iter_mut()
+        .for_each(|(_, times)| times.sort_unstable());
     times
 }
 

@@ -4,6 +4,8 @@
 //! Every program runs with `OMP_TARGET_OFFLOAD=MANDATORY` and fails by itself when a kernel did not run on a
 //! device or a result is wrong, so here only what is built and what is said is looked at.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -43,7 +45,9 @@ impl Linker {
     fn rustflags(self) -> &'static str {
         match self {
             Self::Bfd => "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd",
-            Self::Lld => "-Clinker-features=-lld -Clink-arg=-B/usr/lib/llvm-19/bin -Clink-arg=-fuse-ld=lld",
+            Self::Lld => {
+                "-Clinker-features=-lld -Clink-arg=-B/usr/lib/llvm-19/bin -Clink-arg=-fuse-ld=lld"
+            }
             Self::RustLld => "",
         }
     }
@@ -52,11 +56,17 @@ impl Linker {
 const PROFILES: [(&str, &[&str]); 3] = [
     ("debug", &[]),
     ("release", &["--release"]),
-    ("release", &["--release", "--config", "profile.release.lto=\"fat\""]),
+    (
+        "release",
+        &["--release", "--config", "profile.release.lto=\"fat\""],
+    ),
 ];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .unwrap()
 }
 
 /// A subcommand of Cargo on one of the examples.
@@ -75,13 +85,19 @@ fn cargo(example: &str, mode: Mode, linker: Linker, subcommand: &str) -> Command
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("OFFLOAD_REQUIRE");
     if mode == Mode::Deferred {
-        cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", env!("CARGO_BIN_EXE_offload-link"));
+        cargo.env(
+            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
+            env!("CARGO_BIN_EXE_offload-link"),
+        );
     }
     cargo
 }
 
 fn target_dir(example: &str, mode: Mode) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("examples").join(example).join(format!("{mode:?}"))
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("examples")
+        .join(example)
+        .join(format!("{mode:?}"))
 }
 
 #[track_caller]
@@ -103,16 +119,26 @@ fn stdout(output: &Output) -> String {
 
 /// Whether the tools are here; says so when not.
 fn ready() -> bool {
-    support::tool("llvm19", &["clang-19"]).is_some() && support::tool("omptarget19", &["libomptarget.so.19.1"]).is_some()
+    support::tool("llvm19", &["clang"]).is_some()
+        && support::tool("omptarget19", &["libomptarget.so.19.1"]).is_some()
 }
 
 /// Builds and runs `openmp-saxpy` in every shape, with one linker and one registration.
 fn saxpy(mode: Mode, linker: Linker) {
     for (folder, flags) in PROFILES {
-        let text = stdout(&succeed(cargo("openmp-saxpy", mode, linker, "run").args(flags)));
-        assert!(text.contains("saxpy    on a device: true, 1048576 results right: true"), "{text}");
+        let text = stdout(&succeed(
+            cargo("openmp-saxpy", mode, linker, "run").args(flags),
+        ));
+        assert!(
+            text.contains("saxpy    on a device: true, 1048576 results right: true"),
+            "{text}"
+        );
         assert!(text.contains("image    gfx90a "), "{text}");
-        succeed(cargo("openmp-saxpy", mode, linker, "test").args(flags).args(["--test", "kernels"]));
+        succeed(
+            cargo("openmp-saxpy", mode, linker, "test")
+                .args(flags)
+                .args(["--test", "kernels"]),
+        );
 
         let out = target_dir("openmp-saxpy", mode).join(TARGET).join(folder);
         let program = out.join("from-c");
@@ -121,15 +147,30 @@ fn saxpy(mode: Mode, linker: Linker) {
                 Mode::Complete => Command::new("cc"),
                 Mode::Deferred => Command::new(env!("CARGO_BIN_EXE_offload-link")),
             };
-            cc.arg(root().join("examples/openmp-saxpy/tests/main.c")).arg("-o").arg(&program);
-            cc.args(linker.cc_flags()).args(arguments).arg(format!("-Wl,-rpath,{RUNTIME}"));
+            cc.arg(root().join("examples/openmp-saxpy/tests/main.c"))
+                .arg("-o")
+                .arg(&program);
+            cc.args(linker.cc_flags())
+                .args(arguments)
+                .arg(format!("-Wl,-rpath,{RUNTIME}"));
             succeed(&mut cc);
             succeed(Command::new(&program).env("OMP_TARGET_OFFLOAD", "MANDATORY"));
         };
         let path = |name: &str| out.join(name).display().to_string();
-        c(&[&path("libopenmp_saxpy.so"), &format!("-Wl,-rpath,{}", out.display())]);
+        c(&[
+            &path("libopenmp_saxpy.so"),
+            &format!("-Wl,-rpath,{}", out.display()),
+        ]);
         let runtime = format!("-L{RUNTIME}");
-        c(&[&path("libopenmp_saxpy.a"), &runtime, "-lomptarget", "-lomp", "-lpthread", "-ldl", "-lm"]);
+        c(&[
+            &path("libopenmp_saxpy.a"),
+            &runtime,
+            "-lomptarget",
+            "-lomp",
+            "-lpthread",
+            "-ldl",
+            "-lm",
+        ]);
     }
 }
 
@@ -138,14 +179,18 @@ fn saxpy(mode: Mode, linker: Linker) {
 #[test]
 fn registers_complete_modules_in_every_shape() {
     if ready() {
-        LINKERS.map(|linker| saxpy(Mode::Complete, linker));
+        LINKERS
+            .iter()
+            .for_each(|linker| saxpy(Mode::Complete, *linker));
     }
 }
 
 #[test]
 fn links_deferred_modules_in_every_shape() {
     if ready() {
-        LINKERS.map(|linker| saxpy(Mode::Deferred, linker));
+        LINKERS
+            .iter()
+            .for_each(|linker| saxpy(Mode::Deferred, *linker));
     }
 }
 
@@ -157,7 +202,9 @@ fn finds_the_kernels_of_a_library_that_the_program_depends_on() {
     for mode in [Mode::Complete, Mode::Deferred] {
         for linker in LINKERS {
             for (_, flags) in PROFILES {
-                let text = stdout(&succeed(cargo("openmp-library", mode, linker, "run").args(flags)));
+                let text = stdout(&succeed(
+                    cargo("openmp-library", mode, linker, "run").args(flags),
+                ));
                 assert_eq!(text, "dot product, on a device: 338350 (expected 338350)\n");
             }
         }
@@ -188,7 +235,10 @@ fn joins_the_kernels_of_two_crates_in_one_device_link() {
         for (_, flags) in PROFILES {
             let mut cargo = cargo("openmp-two-crates", Mode::Deferred, linker, "run");
             let text = stdout(&succeed(cargo.args(["--features", "joined"]).args(flags)));
-            assert_eq!(text, "first:  42 (expected 42)\nsecond: 22 (expected 22)\njoined: 43 (expected 43)\n");
+            assert_eq!(
+                text,
+                "first:  42 (expected 42)\nsecond: 22 (expected 22)\njoined: 43 (expected 43)\n"
+            );
         }
     }
 }
@@ -198,10 +248,18 @@ fn needs_offload_link_to_join_them() {
     if !ready() {
         return;
     }
-    let mut cargo = cargo("openmp-two-crates", Mode::Complete, Linker::RustLld, "build");
+    let mut cargo = cargo(
+        "openmp-two-crates",
+        Mode::Complete,
+        Linker::RustLld,
+        "build",
+    );
     let output = cargo.args(["--features", "joined"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
-    assert!(text.contains("device link for x86_64-pc-linux-gnu"), "{text}");
+    assert!(
+        text.contains("device link for x86_64-pc-linux-gnu"),
+        "{text}"
+    );
     assert!(text.contains("first_twice"), "{text}");
 }

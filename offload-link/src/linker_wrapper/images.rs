@@ -21,7 +21,7 @@ use offload_build::target::OffloadKind;
 use offload_build::toolchain::Command;
 
 use super::Error;
-use super::arguments::{Arguments, Load};
+use super::arguments::{Arguments, Item, Load};
 use super::elf;
 use super::inputs::{FileKind, InputFile, Inputs, Pread, Unit, UnitKind, read_range};
 use super::report::{Fate, Line, Report, target};
@@ -324,7 +324,13 @@ fn linked_units(inputs: &Inputs, arguments: &Arguments, report: &mut Report) -> 
     if !open {
         return inputs.units().map(|(file, _)| always(file)).collect();
     }
-    let mut unread = None;
+    // A source, as a compiler driver takes it: nobody knows yet what its object will need.
+    let source = |file: &&InputFile| {
+        let named = matches!(arguments.items.get(file.item), Some(Item::File { .. }));
+        named && file.kind == FileKind::Other
+    };
+    let source = inputs.files.iter().find(source);
+    let mut unread = source.map(|file| file.path.display().to_string());
     let symbols: Vec<Symbols> = inputs
         .units()
         .map(|(file, unit)| {
