@@ -1,0 +1,17 @@
+//! Any bytes: no panic, and what is accepted lies where it says.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use offload_build::container::elf::{Elf, SymbolTable, rename_section};
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(elf) = Elf::parse(data, 0..data.len() as u64) else { return };
+    for section in elf.offload_sections().into_iter().flatten() {
+        assert_eq!(elf.content(&section).map(|bytes| bytes.len() as u64), Ok(section.size));
+    }
+    let _ = elf.symbols(SymbolTable::All);
+    let _ = elf.symbols(SymbolTable::Dynamic);
+    if let Ok(renamed) = rename_section(data, ".text", ".other") {
+        assert!(Elf::parse(&renamed[..], 0..renamed.len() as u64).is_ok());
+    }
+});
