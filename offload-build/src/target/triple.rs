@@ -217,35 +217,41 @@ fn insert(fields: &mut Vec<String>, place: usize, word: String, fixed: impl Fn(u
 
 /// Spellings that depend on each other.
 fn rename(fields: &mut Vec<String>) {
-    let word =
-        |fields: &[String], role: Role| fields.get(role as usize).cloned().unwrap_or_default();
-    let (vendor, os) = (word(fields, Role::Vendor), word(fields, Role::Os));
-    let environment = word(fields, Role::Environment);
-    let mut set = |role: Role, text: &str| {
-        let place = role as usize;
-        if fields.len() <= place {
-            fields.resize(place + 1, "unknown".to_owned());
-        }
-        if let Some(field) = fields.get_mut(place) {
-            text.clone_into(field);
-        }
-    };
+    let field = |role: Role| fields.get(role as usize).map_or("", String::as_str);
+    let (vendor, environment) = (field(Role::Vendor), field(Role::Environment));
     if let Some(version) = environment.strip_prefix("androideabi") {
-        set(Role::Environment, &format!("android{version}"));
+        let version = format!("android{version}");
+        set(fields, Role::Environment, &version);
     } else if vendor == "suse" && environment == "gnueabi" {
-        set(Role::Environment, "gnueabihf");
+        set(fields, Role::Environment, "gnueabihf");
     }
-    if os.starts_with("windows") || os.starts_with("win32") {
-        set(Role::Os, "windows");
-        if matches!(environment.as_str(), "" | "unknown") {
-            set(Role::Environment, "msvc");
+    let field = |role: Role| fields.get(role as usize).map_or("", String::as_str);
+    let (os, environment) = (field(Role::Os), field(Role::Environment));
+    let starts = |words: [&str; 2]| words.iter().any(|word| os.starts_with(word));
+    let environment = if starts(["windows", "win32"]) {
+        let known = is_known(Role::Environment, environment, Moved::Yes);
+        if known {
+            environment.to_owned()
+        } else {
+            "msvc".to_owned()
         }
     } else if os.starts_with("mingw") {
-        set(Role::Os, "windows");
-        set(Role::Environment, "gnu");
+        "gnu".to_owned()
     } else if os.starts_with("cygwin") {
-        set(Role::Os, "windows");
-        set(Role::Environment, "cygnus");
+        "cygnus".to_owned()
+    } else {
+        return;
+    };
+    fields.truncate(ROLES.len());
+    set(fields, Role::Os, "windows");
+    set(fields, Role::Environment, &environment);
+}
+
+fn set(fields: &mut Vec<String>, role: Role, text: &str) {
+    let place = role as usize;
+    fields.resize(fields.len().max(place + 1), "unknown".to_owned());
+    if let Some(field) = fields.get_mut(place) {
+        text.clone_into(field);
     }
 }
 
