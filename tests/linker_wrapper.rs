@@ -400,7 +400,7 @@ fn leaves_out_what_cannot_be_linked_here_and_says_so_where_asked() {
         "{report}"
     );
     assert!(
-        report.contains("left out: `ptxas` not found (searched: PATH)\nhint: "),
+        report.contains("left out: `ptxas` not found (searched: PATH); hint: "),
         "{report}"
     );
 
@@ -641,4 +641,57 @@ fn refuses_host_bitcode_with_device_code_instead_of_dropping_it() {
         ),
         "{link:?}"
     );
+}
+
+#[test]
+fn leaves_a_command_line_that_only_compiles_alone() {
+    let shim = Shim::printing();
+    let args = ["-c", "a.c", "--save-temps", "--dry-run", "-o", "a.o"];
+    assert_eq!(shim.lines("offload-link", &args), args);
+}
+
+#[test]
+fn does_nothing_below_another_of_itself() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile("main.c", &(program(&["mine"]) + &region("mine")), &[]);
+    // As rustc's linker, with a clang behind it that runs us again for its own link.
+    let clang = format!(
+        "{} -B{} -fopenmp",
+        project.clang.display(),
+        project.path("bin").display()
+    );
+    let link = project
+        .command(TOOL)
+        .env("OFFLOAD_CC", &clang)
+        .args([
+            "main.o",
+            "-fopenmp-targets=x86_64-pc-linux-gnu",
+            "--report=text:report",
+        ])
+        .arg(format!("-L{}", project.runtime.display()))
+        .arg("-lomptarget")
+        .output()
+        .unwrap();
+    assert!(link.status.success(), "{link:?}");
+    let registered = project.command("nm").arg("a.out").output().unwrap();
+    let registered = text(&registered.stdout);
+    assert_eq!(
+        registered.matches(".omp_offloading.descriptor_reg").count(),
+        1,
+        "{registered}"
+    );
+    assert!(project.run("a.out").status.success());
+}
+
+#[test]
+fn answers_to_its_names_with_a_release_behind_them() {
+    let shim = Shim::printing();
+    for name in ["clang-linker-wrapper-22", "ld.offload"] {
+        std::os::unix::fs::symlink(TOOL, shim.dir.path().join(name)).unwrap();
+        // Only a linker's `-z` and `-rpath` are followed by a value.
+        let args = ["-z", "a.o", "--device-linker", "x", "--wrapper-verbose"];
+        assert_eq!(shim.lines(name, &args), ["-z", "a.o"]);
+    }
 }

@@ -23,12 +23,12 @@ pub(super) enum Position {
 }
 
 impl Position {
-    fn of(stem: &OsStr, tokens: &[Token]) -> Self {
-        match stem.to_str() {
-            Some(super::LLVM_NAME) => Self::Linker {
+    fn of(tool: &str, tokens: &[Token]) -> Self {
+        match tool {
+            super::LLVM_NAME => Self::Linker {
                 answers: !tokens.iter().any(|token| linker_path(token).is_some()),
             },
-            Some("offload-ld" | "ld.offload") => Self::Linker { answers: false },
+            "offload-ld" | "ld.offload" => Self::Linker { answers: false },
             _ => match tokens.iter().find_map(linker_path) {
                 Some(path) if !is_driver(path) => Self::Linker { answers: false },
                 _ => Self::Driver,
@@ -74,6 +74,8 @@ pub(super) struct Arguments {
     pub target: Option<OsString>,
     /// Nothing will be linked: there is nothing for us to do.
     pub no_link: bool,
+    /// A compiler driver that only compiles, or answers a question: no option is ours.
+    pub compiles: bool,
     tokens: Vec<Token>,
     argv: Vec<OsString>,
     /// Token before which objects are inserted.
@@ -130,8 +132,8 @@ enum Edit {
 }
 
 impl Arguments {
-    /// Understands `argv`, which is without the program's name; `stem` is of that.
-    pub(super) fn parse(argv: Vec<OsString>, stem: &OsStr) -> Result<Self, Error> {
+    /// Understands `argv`, which is without the program's name; `tool` is that.
+    pub(super) fn parse(argv: Vec<OsString>, tool: &str) -> Result<Self, Error> {
         let mut tokens = Vec::with_capacity(argv.len());
         for (origin, text) in argv.iter().enumerate() {
             tokens.extend(response_file::expand(text)?.into_iter().map(|text| Token {
@@ -140,7 +142,7 @@ impl Arguments {
                 edit: Edit::Keep,
             }));
         }
-        let position = Position::of(stem, &tokens);
+        let position = Position::of(tool, &tokens);
         let mut walk = Walk {
             arguments: Self {
                 position,
@@ -154,6 +156,7 @@ impl Arguments {
                 chosen_linker: None,
                 target: None,
                 no_link: false,
+                compiles: false,
                 tokens: Vec::new(),
                 argv,
                 insertion: None,
@@ -190,6 +193,11 @@ impl Arguments {
     /// Takes an input off the host's command line.
     pub(super) fn drop_input(&mut self, token: usize) {
         self.tokens[token].edit = Edit::Drop;
+    }
+
+    /// The command line as it was given.
+    pub(super) fn given(&self) -> Vec<OsString> {
+        self.argv.clone()
     }
 
     /// Where the output goes.
@@ -396,6 +404,10 @@ impl Walk {
             Stream::Driver => find(CC, text, Dashes::One),
         };
         match found {
+            Some(Found::Flag(Host::NoLink) | Found::Value(Host::NoLink, _)) => {
+                self.arguments.no_link = true;
+                self.arguments.compiles |= stream == Stream::Driver;
+            }
             Some(Found::Flag(id)) => self.flag(id),
             Some(Found::Value(id, value)) => self.value(id, value, at),
             Some(Found::Next(Host::Xlinker)) => self.xlinker = Some(at),
@@ -455,7 +467,6 @@ impl Walk {
                 }
             }
             Host::Relocatable => self.arguments.relocatable = true,
-            Host::NoLink => self.arguments.no_link = true,
             _ => {}
         }
     }
@@ -490,7 +501,6 @@ impl Walk {
             Host::Root => arguments.roots.push(value),
             Host::FuseLd | Host::LdPath => arguments.chosen_linker = Some(value),
             Host::Target => arguments.target = Some(value),
-            Host::NoLink => arguments.no_link = true,
             _ => {}
         }
     }

@@ -313,4 +313,57 @@ mod tests {
             ["foo=bar", "a", "b", "-DX=1"]
         );
     }
+
+    #[test]
+    fn gives_a_cpu_image_the_libraries_of_the_host_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = dir.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            path.into_os_string()
+        };
+        // Headers of ELF files, of type 1 (relocatable) and 3 (shared).
+        let elf = |e_type: u8| {
+            let mut header = vec![0; 64];
+            header[..8].copy_from_slice(b"\x7fELF\x02\x01\x01\0");
+            (header[16], header[18], header[20], header[52], header[58]) = (e_type, 62, 1, 64, 64);
+            header
+        };
+        let shared = file("libs.so", &elf(3));
+        let object = file("a.o", &elf(1));
+        let archive = file("liba.a", b"!<arch>\n");
+        let rlib = file("libr.rlib", b"!<arch>\n");
+        let argv = [
+            "-dynamic-linker".into(),
+            shared.clone(),
+            "-plugin".into(),
+            shared.clone(),
+            object,
+            "-Ldir".into(),
+            shared.clone(),
+            "--whole-archive".into(),
+            archive.clone(),
+            rlib,
+            "--no-whole-archive".into(),
+            "-l".into(),
+            "m".into(),
+            "--as-needed".into(),
+            "-rpath=x".into(),
+        ];
+        let arguments = Arguments::parse(argv.to_vec(), "offload-ld").unwrap();
+        let inputs = Inputs::scan(&arguments);
+        let expected = [
+            "-Ldir".into(),
+            shared,
+            "-Wl,--whole-archive".into(),
+            archive,
+            "-Wl,--no-whole-archive".into(),
+            "-lm".into(),
+            "-Xlinker".into(),
+            "-rpath".into(),
+            "-Xlinker".into(),
+            "x".into(),
+        ];
+        assert_eq!(host_libraries(&arguments, &inputs), expected);
+    }
 }

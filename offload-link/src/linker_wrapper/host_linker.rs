@@ -110,8 +110,7 @@ fn in_path(name: &str) -> bool {
 
 /// Whether `program` is this file; asked only when the name is one of ours.
 fn is_ourselves(program: &OsStr) -> bool {
-    let stem = Path::new(program).file_stem().unwrap_or_default();
-    if super::TOOL_NAMES.iter().all(|name| stem != *name) {
+    if !super::TOOL_NAMES.contains(&&*super::tool_name(program)) {
         return false;
     }
     let path = Path::new(program);

@@ -10,10 +10,11 @@ use offload_build::registration::Host;
 use offload_build::target::OffloadKind;
 use offload_build::toolchain::Command;
 
-use super::arguments::{Arguments, Item};
+use super::arguments::{Arguments, Item, Position};
 use super::device_link::{self, DeviceLink, Missing, Workplace};
 use super::images::Images;
 use super::inputs::{FileKind, Inputs};
+use super::options::Jobs;
 use super::registration::{self, HostEntries, Linked};
 use super::report::{Fate, Report, write_beside};
 use super::temporaries::Temporaries;
@@ -104,7 +105,11 @@ impl Link<'_> {
             vec![Vec::new(); links.len()]
         } else {
             let options = &self.arguments.options;
-            device_link::run(&links, options.jobs, options.verbose)?
+            let usual = match self.arguments.position {
+                Position::Driver => Jobs::Jobserver,
+                Position::Linker { .. } => Jobs::Count(1),
+            };
+            device_link::run(&links, options.jobs.unwrap_or(usual), options.verbose)?
         };
         let mut linked = Vec::new();
         for (link, image) in links.iter().zip(&made) {
@@ -271,8 +276,8 @@ impl Link<'_> {
             return Vec::new();
         }
         match self.arguments.position {
-            super::Position::Driver => vec!["-Wl,-z,nostart-stop-gc".into()],
-            super::Position::Linker { .. } => vec!["-z".into(), "nostart-stop-gc".into()],
+            Position::Driver => vec!["-Wl,-z,nostart-stop-gc".into()],
+            Position::Linker { .. } => vec!["-z".into(), "nostart-stop-gc".into()],
         }
     }
 }

@@ -39,14 +39,28 @@ use link::Link;
 use options::Answer;
 use temporaries::Temporaries;
 
-/// File stems under which this tool is started.
+/// Names under which this tool is started.
 const TOOL_NAMES: [&str; 4] = ["offload-link", "offload-ld", "ld.offload", LLVM_NAME];
 const LLVM_NAME: &str = "clang-linker-wrapper";
 
+/// The name that decides how this tool behaves: of its file, without a release (`-22`).
+fn tool_name(path: &OsStr) -> std::borrow::Cow<'_, str> {
+    let name = Path::new(path).file_name().unwrap_or_default();
+    let digits = |c: char| c.is_ascii_digit();
+    match name.to_string_lossy() {
+        std::borrow::Cow::Borrowed(name) => {
+            let trimmed = name.trim_end_matches(digits);
+            let versioned = trimmed.len() < name.len();
+            let short = trimmed.strip_suffix('-').filter(|_| versioned);
+            short.unwrap_or(name).into()
+        }
+        owned => owned,
+    }
+}
+
 /// Links. `name` is that under which the tool was started; the result is the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
-    let stem = Path::new(name).file_stem().unwrap_or_default();
-    let llvm = stem == LLVM_NAME;
+    let llvm = tool_name(name) == LLVM_NAME;
     match link(name, args) {
         Ok(0) => 0,
         Ok(_) if llvm => 1,
@@ -63,8 +77,7 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
 }
 
 fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
-    let stem = Path::new(tool).file_stem().unwrap_or_default();
-    let arguments = Arguments::parse(args, stem)?;
+    let arguments = Arguments::parse(args, &tool_name(tool))?;
     if let Some(answer) = arguments.options.answer {
         print(answer);
         return Ok(0);
@@ -86,6 +99,9 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
             tool,
         };
         return link.run();
+    }
+    if arguments.compiles {
+        return Err(host_linker::become_it(&linker.args(arguments.given())));
     }
     if !arguments.options.dry_run && !arguments.repacks() {
         // The hot path: no file is made, and this process ends by becoming the linker.

@@ -214,7 +214,8 @@ pub(super) struct Options {
     pub dry_run: bool,
     pub verbose: bool,
     pub save_temps: bool,
-    pub jobs: Jobs,
+    /// Default: one under LLVM's name, else what make or cargo allow.
+    pub jobs: Option<Jobs>,
     pub mllvm: Vec<OsString>,
     pub llvm: Option<String>,
     pub report: Option<OsString>,
@@ -228,12 +229,6 @@ pub(super) enum Jobs {
     Count(usize),
     /// As many as make or cargo give tokens for.
     Jobserver,
-}
-
-impl Default for Jobs {
-    fn default() -> Self {
-        Self::Count(1)
-    }
 }
 
 /// What is answered instead of linking.
@@ -263,7 +258,7 @@ impl Options {
             Own::DryRun => self.dry_run = true,
             Own::Verbose => self.verbose = true,
             Own::SaveTemps => self.save_temps = true,
-            Own::Jobs => self.jobs = parse_jobs(&value)?,
+            Own::Jobs => self.jobs = Some(parse_jobs(&value)?),
             Own::Mllvm => self.mllvm.push(value),
             Own::OffloadOpt => {
                 let dash = if value.as_encoded_bytes().starts_with(b"-") {
@@ -314,5 +309,118 @@ fn parse_jobs(value: &OsString) -> Result<Jobs, Error> {
         _ => Err(Error::Option(format!(
             "--wrapper-jobs={text}: expected a positive integer or 'jobserver', got '{text}'"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::arguments::{Arguments, Item};
+    use super::*;
+
+    /// Every way to write an option, with `4` as its value, which all of them accept.
+    fn spellings<Id>(table: &[Opt<Id>], dashes: &str) -> Vec<Vec<String>> {
+        let mut all = Vec::new();
+        for row in table {
+            for name in row.names {
+                match row.form {
+                    Form::Flag => all.push(vec![format!("{dashes}{name}")]),
+                    Form::Equal => all.push(vec![format!("{dashes}{name}=4")]),
+                    Form::Value => {
+                        all.push(vec![format!("{dashes}{name}=4")]);
+                        all.push(vec![format!("{dashes}{name}"), "4".into()]);
+                    }
+                    Form::Letter => {
+                        all.push(vec![format!("-{name}4")]);
+                        all.push(vec![format!("-{name}"), "4".into()]);
+                    }
+                    Form::Separate => all.push(vec![format!("-{name}"), "4".into()]),
+                }
+            }
+        }
+        all
+    }
+
+    fn parse(tool: &str, args: &[&[String]]) -> Result<Arguments, Error> {
+        let args = args.concat().into_iter().map(OsString::from).collect();
+        Arguments::parse(args, tool)
+    }
+
+    fn render(arguments: &Arguments) -> Vec<String> {
+        let no_file = |_: &[u8]| -> Result<PathBuf, Error> { unreachable!() };
+        let line = arguments.render(&[], &[], no_file).unwrap();
+        line.into_iter()
+            .map(|arg| arg.into_string().unwrap())
+            .collect()
+    }
+
+    fn files(arguments: &Arguments) -> Vec<PathBuf> {
+        let files = arguments.items.iter().filter_map(|item| match item {
+            Item::File { path, .. } => Some(path.clone()),
+            _ => None,
+        });
+        files.collect()
+    }
+
+    #[test]
+    fn consumes_every_option_of_ours_in_both_positions() {
+        let file = ["a.o".to_owned()];
+        for spelled in spellings(OWN, "--") {
+            for tool in ["offload-ld", "offload-link"] {
+                // For the driver it is an option of clang's.
+                if spelled[0] == "-mllvm" && tool == "offload-link" {
+                    continue;
+                }
+                match parse(tool, &[&spelled, &file]) {
+                    Ok(arguments) => assert_eq!(render(&arguments), file, "{tool} {spelled:?}"),
+                    Err(Error::Option(text)) => {
+                        assert!(
+                            text.ends_with("is not supported yet") || text.contains("O3"),
+                            "{text}"
+                        );
+                    }
+                    Err(other) => panic!("{spelled:?}: {other}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn forwards_every_option_of_the_hosts_and_takes_no_value_for_an_input() {
+        let file = ["a.o".to_owned()];
+        for (tool, table, dashes) in [("offload-ld", LD, "--"), ("offload-link", CC, "-")] {
+            for spelled in spellings(table, dashes) {
+                // Of the linker's options `-mllvm` alone is LLVM's in this position.
+                if spelled[0].trim_start_matches('-').starts_with("mllvm") && tool == "offload-ld" {
+                    continue;
+                }
+                // What follows these is the linker's, where `4` is a file.
+                if ["-Xlinker", "--for-linker"].contains(&&*spelled[0]) {
+                    continue;
+                }
+                let arguments = parse(tool, &[&spelled, &file]).unwrap();
+                let expected = [&spelled[..], &file].concat();
+                assert_eq!(render(&arguments), expected);
+                assert_eq!(
+                    files(&arguments),
+                    [PathBuf::from("a.o")],
+                    "{tool} {spelled:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn has_each_name_once_in_a_table() {
+        fn names<Id>(table: &[Opt<Id>]) -> Vec<&'static str> {
+            table.iter().flat_map(|row| row.names).copied().collect()
+        }
+        for mut names in [names(OWN), names(LD), names(CC)] {
+            names.sort_unstable();
+            let count = names.len();
+            names.dedup();
+            assert_eq!(names.len(), count, "{names:?}");
+        }
     }
 }

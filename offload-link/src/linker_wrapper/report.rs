@@ -84,7 +84,7 @@ impl Report {
                 Fate::Linked(targets) => format!("linked for {}", targets.join(", ")),
                 Fate::Duplicate { of } => format!("same as in {of}"),
                 Fate::NotTaken => NOT_TAKEN.to_owned(),
-                Fate::LeftOut { reason } => format!("left out: {reason}"),
+                Fate::LeftOut { reason } => format!("left out: {}", reason.replace('\n', "; ")),
             };
             let target = line.target();
             let _ = writeln!(
@@ -94,7 +94,7 @@ impl Report {
             );
         }
         for warning in &self.warnings {
-            let _ = writeln!(text, "warning: {warning}");
+            let _ = writeln!(text, "warning: {}", warning.replace('\n', "; "));
         }
         text
     }
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(
             report().to_text(),
             "a.o: openmp amdgcn-amd-amdhsa gfx90a, 0x10 bytes: linked for amdgcn-amd-amdhsa gfx90a\n\
-             lib\"b\".a(b.o): openmp amdgcn-amd-amdhsa gfx90a, 0x10 bytes: left out: two\nlines\n\
+             lib\"b\".a(b.o): openmp amdgcn-amd-amdhsa gfx90a, 0x10 bytes: left out: two; lines\n\
              warning: w\n"
         );
     }
