@@ -263,3 +263,56 @@ fn needs_offload_link_to_join_them() {
     );
     assert!(text.contains("first_twice"), "{text}");
 }
+
+/// A build folder of its own, for a test that builds what the others do not.
+fn apart(cargo: &mut Command, name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    cargo.env("CARGO_TARGET_DIR", &folder);
+    folder
+}
+
+#[test]
+fn names_offload_link_when_a_stock_linker_meets_a_deferred_module() {
+    if !ready() {
+        return;
+    }
+    for linker in LINKERS {
+        let mut cargo = cargo("openmp-library", Mode::Complete, linker, "build");
+        apart(&mut cargo, "stock");
+        let output = cargo.env("OFFLOAD_REGISTER", "deferred").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success());
+        assert!(text.contains("__offload_needs_offload_link"), "{text}");
+    }
+}
+
+#[test]
+fn registers_once_when_offload_link_meets_a_complete_module() {
+    if !ready() {
+        return;
+    }
+    let mut cargo = cargo("openmp-library", Mode::Deferred, Linker::RustLld, "build");
+    let folder = apart(&mut cargo, "once");
+    succeed(cargo.env("OFFLOAD_REGISTER", "complete"));
+    // Stands before the runtime in the loader's order, and counts.
+    let source = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stdio.h>\n\
+        void __tgt_register_lib(void *d) { puts(\"registered\"); fflush(stdout);\n\
+        ((void (*)(void *))dlsym(RTLD_NEXT, \"__tgt_register_lib\"))(d); }\n";
+    std::fs::write(folder.join("count.c"), source).unwrap();
+    let library = folder.join("libcount.so");
+    let mut cc = Command::new("cc");
+    succeed(
+        cc.args(["-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(folder.join("count.c")),
+    );
+    let mut app = Command::new(folder.join(TARGET).join("debug/app"));
+    app.env("LD_PRELOAD", library)
+        .env("LD_LIBRARY_PATH", RUNTIME)
+        .env("OMP_TARGET_OFFLOAD", "MANDATORY");
+    let text = stdout(&succeed(&mut app));
+    assert_eq!(
+        text,
+        "registered\ndot product, on a device: 338350 (expected 338350)\n"
+    );
+}
