@@ -250,6 +250,35 @@ fn reads_the_symbols_that_nm_prints() {
 }
 
 #[test]
+fn reads_objects_of_more_sections_than_a_header_can_count() {
+    let Some(clang) = tool("llvm22", &["clang"]) else {
+        return;
+    };
+    let folder = Folder::new();
+    folder.put("blob", binary("gfx90a", b"image"));
+    let mut source: String = (0..66_000)
+        .map(|index| format!(".section s{index},\"a\"\n"))
+        .collect();
+    source += ".globl last\nlast:\n.section .llvm.offloading,\"e\",@llvm_offloading\n";
+    folder.put("a.s", source + ".p2align 3\n.incbin \"blob\"\n");
+    folder.run(&clang, &["-c", "a.s"]);
+    let object = folder.get("a.o");
+    assert_eq!(arches(&object), ["gfx90a"]);
+    let elf = Elf::parse(&object[..], 0..object.len() as u64).unwrap();
+    let last = elf.find("s65999").unwrap().unwrap();
+    assert!(last.index > 0xffff);
+    let symbols = elf.symbols(SymbolTable::All).unwrap();
+    let symbol = symbols
+        .iter()
+        .find(|symbol| symbol.name == b"last")
+        .unwrap();
+    assert_eq!(symbol.place, Place::Section(last.index));
+    let renamed = rename_section(&object, "s65999", "other").unwrap();
+    let elf = Elf::parse(&renamed[..], 0..renamed.len() as u64).unwrap();
+    assert_eq!(elf.find("other").unwrap().unwrap().index, last.index);
+}
+
+#[test]
 fn renames_sections_as_linkers_and_readelf_see_them() {
     let (Some(clang), Some(readelf), Some(ld)) = (
         tool("llvm22", &["clang"]),

@@ -210,6 +210,10 @@ fn names_the_problem_and_its_place() {
     for (offset, value, expected) in cases {
         assert_eq!(change(offset, value), expected, "{offset:#x}");
     }
+    assert_eq!(
+        parse(&GNU[..0x60]).unwrap_err().to_string(),
+        "member header at offset 0x5a with size 0x3c runs past the end at 0x60"
+    );
     let mut bytes = GNU.to_vec();
     bytes[0x44] = 0xff;
     assert_eq!(

@@ -189,6 +189,21 @@ fn names_the_problem_and_its_place() {
 }
 
 #[test]
+fn says_that_a_file_is_too_short_for_its_header() {
+    let message = |len: usize| parse(&ELF64_LITTLE[..len]).unwrap_err().to_string();
+    assert_eq!(
+        message(0x20),
+        "file header at offset 0x0 with size 0x40 runs past the end at 0x20"
+    );
+    assert_eq!(message(5), "expected an ELF file at offset 0x0");
+    let message = parse(&ELF32_BIG[..0x33]).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "file header at offset 0x0 with size 0x34 runs past the end at 0x33"
+    );
+}
+
+#[test]
 fn rejects_every_truncation() {
     for bytes in ALL {
         for len in 0..bytes.len() {
