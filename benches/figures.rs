@@ -53,7 +53,9 @@ fn plain_links(folder: &Path) {
 /// A program of 40 objects, each with an image for the CPU device.
 fn device_links(folder: &Path) {
     let objects = objects(folder, 40, true);
-    let link = link_line(OPENMP, &objects, &["-fopenmp"]);
+    // What clang would add by itself if it were to call the wrapper.
+    let libraries = ["-fopenmp", "-L/usr/lib/llvm-19/lib", "-lomptarget"];
+    let link = link_line(OPENMP, &objects, &libraries);
     let old = "/usr/lib/llvm-19/bin/clang-linker-wrapper";
     let rows = [("clang-linker-wrapper 19", old), ("offload-link", OURS)];
     let rows = rows.map(|(name, tool)| Row::new(name, &wrapped(tool, &link)));
@@ -62,7 +64,7 @@ fn device_links(folder: &Path) {
         measure(&rows, 9),
     );
     let newer = objects_of(folder, 40, true, CLANG, "new");
-    let link = link_line(CLANG, &newer, &["-fopenmp", "-L/usr/lib/llvm-19/lib"]);
+    let link = link_line(CLANG, &newer, &libraries);
     let rows = [("clang-linker-wrapper 22", LLVM), ("offload-link", OURS)];
     let rows = rows.map(|(name, tool)| Row::new(name, &wrapped(tool, &link)));
     print(
