@@ -316,3 +316,35 @@ fn registers_once_when_offload_link_meets_a_complete_module() {
         "registered\ndot product, on a device: 338350 (expected 338350)\n"
     );
 }
+
+#[test]
+fn builds_the_template_as_its_user_would() {
+    if !ready() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("template");
+    let crate_folder = folder.join("my-kernels");
+    let _ = std::fs::remove_dir_all(&crate_folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    succeed(
+        Command::new("cp")
+            .arg("-R")
+            .arg(root().join("templates/openmp"))
+            .arg(&crate_folder),
+    );
+    // Until it is published, the crate is the one of this tree.
+    let patch = format!(
+        "patch.crates-io.offload-build.path={:?}",
+        root().join("offload-build")
+    );
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args(["run", "--config", &patch])
+        .current_dir(&crate_folder);
+    cargo
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env("OMP_TARGET_OFFLOAD", "MANDATORY");
+    let text = stdout(&succeed(&mut cargo));
+    assert!(text.starts_with("x86_64-pc-linux-gnu: "), "{text}");
+    assert!(text.ends_with(" bytes\n[2.0, 4.0, 6.0]\n"), "{text}");
+}
