@@ -510,6 +510,7 @@ mod tests {
             ("aarch64-linux-android21", "aarch64-unknown-linux-android21"),
             ("amdgcn-amd-amdhsa", "amdgcn-amd-amdhsa"),
             ("amdgcn--amdhsa", "amdgcn-unknown-amdhsa"),
+            ("amdgcn-amdhsa", "amdgcn-unknown-amdhsa"),
             ("amdgcn-amd-amdhsa-", "amdgcn-amd-amdhsa-unknown"),
             ("nvptx64-nvidia-cuda", "nvptx64-nvidia-cuda"),
             ("nvptx64", "nvptx64"),
