@@ -16,6 +16,7 @@ mod manifest;
 mod module;
 mod openmp;
 mod plan;
+mod run;
 mod settings;
 
 pub use builder::{Build, TargetBuild};
