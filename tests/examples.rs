@@ -134,6 +134,9 @@ fn saxpy(mode: Mode, linker: Linker) {
             "{text}"
         );
         assert!(text.contains("image    gfx90a "), "{text}");
+        if support::tool("cuda", &["ptxas"]).is_some() {
+            assert!(text.contains("image    sm_80 "), "{text}");
+        }
         succeed(
             cargo("openmp-saxpy", mode, linker, "test")
                 .args(flags)
