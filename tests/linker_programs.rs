@@ -61,6 +61,41 @@ fn links_the_members_that_the_program_uses_and_reports_the_others() {
         "{lines:?}"
     );
 
+    // A thin archive names its members, which are files of their own.
+    let thin = project
+        .command("ar")
+        .args(["rcT", "libthin.a", "unused.o", "used.o"])
+        .status();
+    assert!(thin.unwrap().success());
+    project.link_and_run(&["main.o", "libthin.a", report]);
+    let linked = project.read("report");
+    let linked = linked
+        .lines()
+        .find(|line| line.starts_with("libthin.a(used.o)"));
+    assert!(linked.unwrap().contains(": linked for"), "{linked:?}");
+
+    // So do the objects between `--start-lib` and `--end-lib`, where the linker knows these.
+    let lld = linkers()
+        .into_iter()
+        .find(|(name, _)| name.starts_with("lld"));
+    if let Some((_, lld)) = lld {
+        let lld = format!("--ld-path={}", lld.display());
+        let lazy = ["-Wl,--start-lib", "unused.o", "used.o", "-Wl,--end-lib"];
+        project.link_and_run(&[&["main.o", &lld, report][..], &lazy].concat());
+        let linked = project.read("report");
+        let fate = |name: &str| {
+            linked
+                .lines()
+                .find(|line| line.starts_with(name))
+                .map(str::to_owned)
+        };
+        assert!(fate("used.o").unwrap().contains(": linked for"), "{linked}");
+        assert!(
+            fate("unused.o").unwrap().contains(": not linked: "),
+            "{linked}"
+        );
+    }
+
     let whole = ["-Wl,--whole-archive", "-lregions", "-Wl,--no-whole-archive"];
     project.link_and_run(&[&["main.o", "-L.", report][..], &whole].concat());
     let lines = ours(project.read("report"));

@@ -9,21 +9,15 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use offload_build::toolchain::Llvm;
 use tempfile::TempDir;
 
-/// A program of an LLVM release, by `word` (`llvm19`): Debian's `<name>-19`. That it is missing is
-/// said, and is a failure when `OFFLOAD_REQUIRE` has the word.
+#[path = "support/mod.rs"]
+mod tools;
+
+/// A program of an LLVM release, by `word` (`llvm19`).
 pub fn tool(word: &str, name: &str) -> Option<PathBuf> {
     let release = word.trim_start_matches("llvm");
-    let path = found(&format!("{name}-{release}"));
-    if path.is_none() {
-        let required = std::env::var("OFFLOAD_REQUIRE").unwrap_or_default();
-        let required = required.split(',').any(|required| required == word);
-        assert!(!required, "{word}: {name} is missing");
-        eprintln!("skipped: {word}: {name} is missing");
-    }
-    path
+    tools::tool(word, &[&format!("{name}-{release}"), name])
 }
 
 /// A program of `PATH`.
@@ -97,12 +91,8 @@ impl Project {
     /// With LLVM 19, whose runtime Debian has. Nothing when that is not installed.
     pub fn new() -> Option<Self> {
         let clang = tool("llvm19", "clang")?;
-        let runtime = Llvm::of(clang.clone()).offload_runtime();
-        if runtime.is_none() {
-            let required = std::env::var("OFFLOAD_REQUIRE").unwrap_or_default();
-            assert!(!required.contains("omptarget19"), "omptarget19 is missing");
-            eprintln!("skipped: omptarget19 is missing");
-        }
+        let runtime = tools::tool("omptarget19", &["libomptarget.so"])?;
+        let runtime = runtime.parent()?.to_owned();
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("bin")).unwrap();
         fs::create_dir(dir.path().join("tmp")).unwrap();
@@ -113,7 +103,7 @@ impl Project {
         Some(Self {
             dir,
             clang,
-            runtime: runtime?,
+            runtime,
         })
     }
 

@@ -695,3 +695,26 @@ fn answers_to_its_names_with_a_release_behind_them() {
         assert_eq!(shim.lines(name, &args), ["-z", "a.o"]);
     }
 }
+
+#[test]
+fn returns_the_status_of_a_linker_that_failed_after_device_links() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile("main.c", &(program(&["mine"]) + &region("mine")), &[]);
+    for (body, driver, llvm) in [("exit 3", 3, 1), ("kill -9 $$", 137, 1), ("exit 0", 0, 0)] {
+        let real = project.script("real", body);
+        let output = project
+            .command(TOOL)
+            .env("OFFLOAD_CC", &real)
+            .arg("main.o")
+            .output();
+        assert_eq!(output.unwrap().status.code(), Some(driver), "{body}");
+        let wrapper = project.path("bin/clang-linker-wrapper");
+        let mut under_llvms_name = project.command(wrapper);
+        under_llvms_name.arg(format!("--linker-path={}", real.display()));
+        let output = under_llvms_name.arg("main.o").output().unwrap();
+        assert_eq!(output.status.code(), Some(llvm), "{body}");
+        assert_eq!(project.leftovers().len(), 0);
+    }
+}
