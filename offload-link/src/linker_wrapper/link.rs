@@ -74,7 +74,12 @@ impl Link<'_> {
                     note_linked(report, &link);
                     links.push(link);
                 }
-                Err(missing) => reasons.push(note_missing(report, &missing)),
+                Err(missing) => {
+                    // The one thing said on a link that succeeds: a target that was asked for is lost.
+                    let reason = note_missing(report, &missing);
+                    eprintln!("{}: warning: {reason}", self.tool.to_string_lossy());
+                    reasons.push(reason);
+                }
             }
         }
         if links.is_empty() && !reasons.is_empty() {

@@ -1,7 +1,7 @@
 //! What became of every image that was found.
 //!
-//! Nothing is said on a link that succeeds, because rustc turns a linker's output into warnings;
-//! the report goes where the user asked for it.
+//! On a link that succeeds nothing is said, because rustc turns a linker's output into warnings, unless
+//! a whole target is lost, which is worth one. The report goes where the user asked for it.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
