@@ -172,7 +172,7 @@ fn accepts_what_is_right() {
             "container/mod.rs",
             "use crate::format::magic::Magic;\nuse crate::target::Triple;",
         ),
-        ("link/mod.rs", "use crate::registration::Host;"),
+        ("link/mod.rs", "use crate::registration::Global;"),
         (
             "builder.rs",
             "use crate::error::Error;\nuse std::fs;\nuse crate::link::LinkJob;",

@@ -12,9 +12,10 @@ use std::process::{Command, Output};
 
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, elf};
+use offload_build::container::elf::{Machine, SHT_LLVM_OFFLOADING};
 use offload_build::registration::deferred::Deferred;
 use offload_build::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
-use offload_build::registration::{Global, Host, NEEDS_OFFLOAD_LINK, SHT_LLVM_OFFLOADING};
+use offload_build::registration::{Global, NEEDS_OFFLOAD_LINK};
 use offload_build::toolchain::Llvm;
 use support::{found, tool};
 use tempfile::TempDir;
@@ -119,7 +120,7 @@ fn ours(case: &Case, table: EntryTable<'_>, section: BlobSection) -> Vec<u8> {
         section,
         globals: &[],
     };
-    registration.to_object(Host::X86_64).unwrap()
+    registration.to_object(Machine::X86_64).unwrap()
 }
 
 /// What a linker sees, without the order in which it is stored.
@@ -292,7 +293,7 @@ fn gives_images_and_an_anchor_to_the_program() {
             Global::Anchor { name: "anchor" },
         ],
     };
-    let bytes = registration.to_object(Host::X86_64).unwrap();
+    let bytes = registration.to_object(Machine::X86_64).unwrap();
     case.write("registration.o", &bytes);
     case.write(
         "b.c",
@@ -312,7 +313,7 @@ fn defers_with_an_object_that_only_our_linker_completes() {
         binaries: &case.blob,
         anchor: "anchor",
     };
-    let bytes = deferred.to_object(Host::X86_64).unwrap();
+    let bytes = deferred.to_object(Machine::X86_64).unwrap();
     let file = ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();
     let section = file.section_by_name(".llvm.offloading").unwrap();
     assert_eq!(
@@ -339,7 +340,7 @@ fn defers_with_an_object_that_only_our_linker_completes() {
             name: NEEDS_OFFLOAD_LINK,
         }],
     };
-    let bytes = registration.to_object(Host::X86_64).unwrap();
+    let bytes = registration.to_object(Machine::X86_64).unwrap();
     case.write("registration.o", &bytes);
     for (name, linker, keep) in linkers() {
         let stock = case.link(&["b.c", "deferred.o", &linker]);
@@ -372,7 +373,7 @@ fn links_for_aarch64() {
         section: BlobSection::Offloading,
         globals: &[Global::Anchor { name: "anchor" }],
     };
-    let bytes = registration.to_object(Host::AARCH64).unwrap();
+    let bytes = registration.to_object(Machine::AARCH64).unwrap();
     fs::write(dir.path().join("r.o"), bytes).unwrap();
     let mut link = Command::new(lld);
     link.args(["-shared", "r.o", "-o", "r.so", "--eh-frame-hdr"]);
@@ -413,8 +414,8 @@ fn rejects_what_no_object_can_hold() {
         .unwrap_err()
         .to_string()
     };
-    let riscv = Host {
-        machine: 0xf3,
+    let riscv = Machine {
+        number: 0xf3,
         flags: 0,
     };
     assert_eq!(
@@ -422,7 +423,7 @@ fn rejects_what_no_object_can_hold() {
         "registration for host machine 0xf3 is not supported (x86_64, 0x3e, and aarch64, 0xb7, are)"
     );
     assert_eq!(
-        object(&[blob(0..8), blob(8..9)], &[], Host::X86_64),
+        object(&[blob(0..8), blob(8..9)], &[], Machine::X86_64),
         "image 1 ends at 0x9, after the end at 0x8"
     );
     let name = "x";
@@ -432,11 +433,11 @@ fn rejects_what_no_object_can_hold() {
         size: 2,
     };
     assert_eq!(
-        object(&[blob(0..8)], &[beyond], Host::X86_64),
+        object(&[blob(0..8)], &[beyond], Machine::X86_64),
         "symbol `x` ends at 0xffffffffffffffff, after the end at 0x8"
     );
     assert_eq!(
-        object(&[], &[Global::Anchor { name: "a\0b" }], Host::X86_64),
+        object(&[], &[Global::Anchor { name: "a\0b" }], Machine::X86_64),
         "`a\0b` cannot be the name of a symbol or section"
     );
 }

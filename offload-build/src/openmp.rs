@@ -6,11 +6,11 @@ mod steps;
 pub(crate) use steps::{Archive, PlannedImage, Registration};
 
 use crate::compiler::Compiler;
+use crate::container::elf::Machine;
 use crate::error::Error;
 use crate::link::{DeviceInput, DeviceLinker, LinkJob};
 use crate::module::{Flags, Module, Target, excluded};
 use crate::plan::{Plan, Step};
-use crate::registration::Host;
 use crate::toolchain::clang::{self, Clang, Compile};
 use crate::toolchain::task::{self, Task};
 use crate::toolchain::{Command, NotFound, Search};
@@ -26,7 +26,7 @@ pub(crate) struct Context<'a> {
     pub(crate) out: &'a Path,
     /// The host's triple when it is not clang's own.
     pub(crate) cross: Option<&'a str>,
-    pub(crate) host: Host,
+    pub(crate) host: Machine,
     pub(crate) debug: bool,
     /// Variables that the compiler reads, for the keys of tasks.
     pub(crate) variables: &'a str,

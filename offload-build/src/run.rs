@@ -1,6 +1,7 @@
 //! From settings to a finished build: modules checked, planned, executed, and Cargo told about it.
 
 use crate::compiler::Compiler;
+use crate::container::elf::Machine;
 use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::host_file::{Content, HostFile};
@@ -8,7 +9,6 @@ use crate::manifest::{self, Source};
 use crate::module::{Module, Register, Target};
 use crate::openmp::{self, Context};
 use crate::plan::{Outcome, Plan};
-use crate::registration::Host;
 use crate::settings::{KEYS, Settings};
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::{Command, clang, task};
@@ -344,11 +344,11 @@ fn workspace(root: &Path, own: &str) -> Result<Option<(PathBuf, String)>, Error>
     Ok(None)
 }
 
-fn host(target: &str) -> Result<Host, Error> {
+fn host(target: &str) -> Result<Machine, Error> {
     let linux = target.contains("-linux-");
     match target.split('-').next() {
-        Some("x86_64") if linux => Ok(Host::X86_64),
-        Some("aarch64") if linux => Ok(Host::AARCH64),
+        Some("x86_64") if linux => Ok(Machine::X86_64),
+        Some("aarch64") if linux => Ok(Machine::AARCH64),
         _ => Err(Error::new(format_args!(
             "`{target}` is not supported as a host yet (x86_64 and aarch64 Linux are)"
         ))),

@@ -2,14 +2,15 @@
 
 use crate::container::archive::{self, NewMember};
 use crate::container::elf;
+use crate::container::elf::Machine;
 use crate::error::{self, Error};
 use crate::format::offload_binary::{BinaryImage, OffloadBinary};
 use crate::host_file::{self, Content, HostFile};
 use crate::link::{self, DeviceInput};
 use crate::module::Target;
+use crate::registration::Global;
 use crate::registration::deferred::Deferred;
 use crate::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
-use crate::registration::{Global, Host};
 use crate::target::{ImageKind, LlvmRelease, OffloadKind};
 use crate::toolchain::task::{self, Done};
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
@@ -89,7 +90,7 @@ pub(crate) struct Registration {
     pub(crate) images: Vec<PlannedImage>,
     pub(super) hosts: Vec<PathBuf>,
     pub(super) deferred: bool,
-    pub(super) host: Host,
+    pub(super) host: Machine,
     pub(super) unique: String,
     pub(super) version: String,
     pub(crate) output: PathBuf,

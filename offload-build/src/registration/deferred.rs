@@ -6,7 +6,8 @@
 
 use object::elf;
 
-use super::{Error, Global, Host, NEEDS_OFFLOAD_LINK, SHT_LLVM_OFFLOADING, Writer};
+use super::{Error, Global, NEEDS_OFFLOAD_LINK, Writer};
+use crate::container::elf::{Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
 
 /// Offload binaries for the last link.
 #[derive(Clone, Copy, Debug)]
@@ -23,14 +24,14 @@ impl Deferred<'_> {
     /// # Errors
     ///
     /// When there is no machine code for `host`, or `anchor` is not a symbol name.
-    pub fn to_object(&self, host: Host) -> Result<Vec<u8>, Error> {
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
         let mut writer = Writer::new(host)?;
         writer.claim_gnu_abi();
         let absolute = writer.code.absolute;
         let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
         let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;
         let binaries = writer.section(
-            ".llvm.offloading",
+            OFFLOADING_SECTION,
             elf::SectionType(SHT_LLVM_OFFLOADING),
             elf::SHF_EXCLUDE,
             8,

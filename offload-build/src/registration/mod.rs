@@ -25,35 +25,11 @@ use object::{
     SymbolKind, SymbolScope,
 };
 
+use crate::container::elf::Machine;
 use machine::Code;
-
-/// The type of a section of offload binaries, `SHT_LLVM_OFFLOADING`.
-pub const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 
 /// The symbol that a deferred object needs and that only `offload-link` defines.
 pub const NEEDS_OFFLOAD_LINK: &str = "__offload_needs_offload_link";
-
-/// The machine that the object is for, as the headers of the host's objects say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Host {
-    /// `e_machine`.
-    pub machine: u16,
-    /// `e_flags`, which linkers compare between objects on some machines.
-    pub flags: u32,
-}
-
-impl Host {
-    /// x86-64.
-    pub const X86_64: Self = Self {
-        machine: elf::EM_X86_64.0,
-        flags: 0,
-    };
-    /// AArch64.
-    pub const AARCH64: Self = Self {
-        machine: elf::EM_AARCH64.0,
-        flags: 0,
-    };
-}
 
 /// A symbol that the object defines for others; the name must be unique in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,9 +135,9 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(host: Host) -> Result<Self, Error> {
-        let code = Code::of(host.machine).ok_or(Error::Machine {
-            machine: host.machine,
+    fn new(host: Machine) -> Result<Self, Error> {
+        let code = Code::of(host.number).ok_or(Error::Machine {
+            machine: host.number,
         })?;
         let mut object = Object::new(BinaryFormat::Elf, code.architecture, Endianness::Little);
         object.flags = FileFlags::Elf {

@@ -20,7 +20,8 @@ use object::write::SectionId;
 use object::{SymbolKind, elf};
 
 use super::machine::Operand;
-use super::{Error, Global, Host, SHT_LLVM_OFFLOADING, Writer};
+use super::{Error, Global, Writer};
+use crate::container::elf::{FINISHED_SECTION, Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
 
 /// What gives images to libomptarget when the program starts.
 #[derive(Clone, Copy, Debug)]
@@ -80,8 +81,8 @@ impl BlobSection {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Offloading => ".llvm.offloading",
-            Self::Finished => ".offloading.images",
+            Self::Offloading => OFFLOADING_SECTION,
+            Self::Finished => FINISHED_SECTION,
         }
     }
 }
@@ -92,7 +93,7 @@ impl<'a> OpenMp<'a> {
     /// # Errors
     ///
     /// When there is no machine code for `host`, or an image or a symbol lies outside its blob.
-    pub fn to_object(&self, host: Host) -> Result<Vec<u8>, Error> {
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
         let count = i32::try_from(self.images.len()).map_err(|_| Error::Images {
             count: self.images.len(),
         })?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use object::elf;
-use offload_build::registration::Host;
+use offload_build::container::elf::Machine;
 use offload_build::toolchain::Command;
 
 use super::Error;
@@ -40,7 +40,7 @@ pub(super) fn is_nested() -> bool {
 }
 
 /// The program with the arguments that come before all others.
-pub(super) fn find(arguments: &Arguments, host: Option<Host>) -> Result<Command, Error> {
+pub(super) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Command, Error> {
     let driver = arguments.position == Position::Driver;
     if let Some(path) = &arguments.options.linker {
         return Ok(Command::new(path));
@@ -55,7 +55,7 @@ pub(super) fn find(arguments: &Arguments, host: Option<Host>) -> Result<Command,
         return Ok(Command::new("ld"));
     }
     let foreign = || {
-        let machine = host?.machine;
+        let machine = host?.number;
         let (.., gcc) = MACHINES.iter().find(|row| row.0 == machine)?;
         (machine != HERE && in_path(gcc)).then(|| OsString::from(gcc))
     };
@@ -79,7 +79,7 @@ pub(super) fn find(arguments: &Arguments, host: Option<Host>) -> Result<Command,
 }
 
 /// The host's triple, by Rust's name where rustc says it.
-fn target(arguments: &Arguments, host: Option<Host>) -> Option<String> {
+fn target(arguments: &Arguments, host: Option<Machine>) -> Option<String> {
     let given = arguments
         .options
         .host_triple
@@ -97,7 +97,7 @@ fn target(arguments: &Arguments, host: Option<Host>) -> Option<String> {
         Some(parts.next()?.to_string_lossy().into_owned())
     });
     rustlib.or_else(|| {
-        let machine = host?.machine;
+        let machine = host?.number;
         let (_, triple, _) = MACHINES.iter().find(|row| row.0 == machine)?;
         Some((*triple).to_owned())
     })

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use object::{ReadCache, ReadCacheOps, ReadRef, elf};
 use offload_build::container::archive::Archive;
+use offload_build::container::elf::Machine;
 use offload_build::container::elf::{Elf, SHT_LLVM_OFFLOADING, Section};
 use offload_build::format::magic::Magic;
-use offload_build::registration::Host;
 
 use super::arguments::{Arguments, Item, Load};
 
@@ -25,7 +25,7 @@ use super::arguments::{Arguments, Item, Load};
 pub(super) struct Inputs {
     pub files: Vec<InputFile>,
     /// Machine of the first object.
-    pub host: Option<Host>,
+    pub host: Option<Machine>,
 }
 
 /// A file of the host link that was found and could be opened.
@@ -212,7 +212,7 @@ impl Unit {
 /// What the first bytes and the section headers say.
 enum Seen {
     Object {
-        host: Host,
+        host: Machine,
         sections: Vec<Range<u64>>,
     },
     SharedObject,
@@ -247,8 +247,8 @@ impl Seen {
             elf::ET_DYN => return Some(Self::SharedObject),
             _ => return Some(Self::Other),
         }
-        let host = Host {
-            machine: elf.machine,
+        let host = Machine {
+            number: elf.machine,
             flags: elf.flags,
         };
         let mut sections = Vec::new();

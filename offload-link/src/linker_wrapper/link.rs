@@ -6,7 +6,7 @@ use std::path::Path;
 
 use object::elf;
 use offload_build::container::elf::Elf;
-use offload_build::registration::Host;
+use offload_build::container::elf::Machine;
 use offload_build::target::OffloadKind;
 use offload_build::toolchain::Command;
 
@@ -224,7 +224,7 @@ impl Link<'_> {
         workplace: &Workplace,
     ) -> Result<u8, Error> {
         let arguments = &self.arguments;
-        let host = self.inputs.host.unwrap_or(Host::X86_64);
+        let host = self.inputs.host.unwrap_or(Machine::X86_64);
         let mut flags = Vec::new();
         if !linked.is_empty() && !arguments.relocatable && !arguments.options.dry_run {
             flags = self.keep_entries();

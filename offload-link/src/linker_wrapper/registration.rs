@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use offload_build::container::elf::Machine;
 use offload_build::format::offload_binary::BinaryImage;
 use offload_build::format::offload_entry;
 use offload_build::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
-use offload_build::registration::{Global, Host, NEEDS_OFFLOAD_LINK};
+use offload_build::registration::{Global, NEEDS_OFFLOAD_LINK};
 use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
 
 use super::Error;
@@ -171,7 +172,7 @@ pub(super) fn objects<'a>(
     entries: &'a HostEntries,
     linked: &[Linked],
     relocatable: bool,
-    host: Host,
+    host: Machine,
 ) -> Result<Vec<(&'a str, Vec<u8>)>, Error> {
     let images: Vec<Blob<'_>> = linked
         .iter()
