@@ -174,7 +174,31 @@ fn saxpy(mode: Mode, linker: Linker) {
             "-ldl",
             "-lm",
         ]);
+        own_region(mode, &path("libopenmp_saxpy.a"), &program);
     }
+}
+
+/// Links a C program that has a target region of its own with the Rust library, as clang does it: with
+/// LLVM's linker wrapper, which must leave complete modules alone, or with ours in its place.
+fn own_region(mode: Mode, library: &str, program: &Path) {
+    let mut clang = Command::new("clang-19");
+    clang.args(["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"]);
+    if mode == Mode::Deferred {
+        let folder = program.with_file_name("wrapper");
+        let link = folder.join("clang-linker-wrapper");
+        std::fs::create_dir_all(&folder).unwrap();
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_offload-link"), link).unwrap();
+        clang.arg(format!("-B{}", folder.display()));
+    }
+    clang
+        .arg(root().join("examples/openmp-saxpy/tests/own_region.c"))
+        .arg(library);
+    clang
+        .args(["-lm", "-lpthread", "-ldl"])
+        .arg(format!("-Wl,-rpath,{RUNTIME}"));
+    succeed(clang.arg("-o").arg(program));
+    succeed(Command::new(program).env("OMP_TARGET_OFFLOAD", "MANDATORY"));
 }
 
 // Builds in one folder take turns, so each test has all linkers of one registration.
