@@ -480,6 +480,65 @@ fn shows_the_command_of_a_device_link_that_failed() {
 }
 
 #[test]
+fn leaves_nothing_behind_when_the_disk_is_full_or_the_temporary_folder_missing() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile("main.c", &(program(&["mine"]) + &region("mine")), &[]);
+    let wrapper = project.path("bin/clang-linker-wrapper");
+    let link =
+        "--linker-path=/usr/bin/ld -shared -o none main.o -L. --unresolved-symbols=ignore-all";
+    let runtime = format!("-L{} -lomp", project.runtime.display());
+    // No file may grow past this many blocks of 512 bytes: what a full disk is to every writer.
+    let mut reached = Vec::new();
+    for blocks in [0, 1, 2, 4, 8, 16, 32, 64] {
+        let script = format!(
+            "trap '' XFSZ; ulimit -f {blocks}; exec '{}' {link} {runtime}",
+            wrapper.display()
+        );
+        let output = project
+            .command("sh")
+            .args(["-c", &script])
+            .output()
+            .unwrap();
+        let said = text(&output.stderr);
+        if output.status.success() {
+            reached.push("linked");
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(1), "{blocks} blocks: {said}");
+        let reasons = ["File too large", "File size limit exceeded"];
+        let reason = reasons.iter().any(|reason| said.contains(reason));
+        assert!(reason, "{blocks} blocks: {said}");
+        assert!(!project.path("none").exists(), "{blocks} blocks: {said}");
+        let child = said.contains("device link for x86_64-pc-linux-gnu");
+        reached.push(if child {
+            "device link"
+        } else {
+            "own file or host link"
+        });
+    }
+    assert_eq!(project.leftovers(), Vec::<std::path::PathBuf>::new());
+    assert!(reached.contains(&"device link"), "{reached:?}");
+    assert!(reached.contains(&"own file or host link"), "{reached:?}");
+    assert_eq!(
+        reached.last(),
+        Some(&"linked"),
+        "the limits are wide enough in the end"
+    );
+
+    let mut link = project.clang(&["main.o", "-o", "lost"]);
+    let output = link
+        .env("TMPDIR", project.path("nowhere"))
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert!(!output.status.success());
+    assert!(said.contains("nowhere"), "{said}");
+    assert!(!project.path("lost").exists());
+}
+
+#[test]
 fn keeps_every_step_beside_the_output() {
     let Some(project) = Project::new() else {
         return;

@@ -1,0 +1,97 @@
+//! `cargo offload inspect`, on files made here.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use offload_build::container::archive::{self, NewMember};
+use offload_build::container::elf::{Machine, embed};
+use offload_build::format::offload_binary::BinaryImage;
+use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn inspect(folder: &Path, files: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+    command
+        .args(["offload", "inspect"])
+        .args(files)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+/// Two offload binaries: an object of five bytes, bitcode of one.
+fn binaries() -> Vec<u8> {
+    let binary = |kind, strings: &[(&str, &str)], image: &[u8]| {
+        let binary = BinaryImage {
+            image_kind: kind,
+            offload_kind: OffloadKind::OPENMP,
+            flags: 0,
+            strings,
+            image,
+        };
+        binary.to_bytes(LlvmRelease::default()).unwrap()
+    };
+    let cpu = [("triple", "x86_64-pc-linux-gnu"), ("arch", "")];
+    let amd = [("triple", "amdgcn-amd-amdhsa"), ("arch", "gfx90a:xnack+")];
+    [
+        binary(ImageKind::OBJECT, &cpu, b"12345"),
+        binary(ImageKind::BITCODE, &amd, b"1"),
+    ]
+    .concat()
+}
+
+#[test]
+fn lists_the_images_of_any_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    let object = embed(Machine::X86_64, &binaries()).unwrap();
+    write("k.bin", &binaries());
+    write("k.o", &object);
+    write(
+        "libk.a",
+        &archive::write(&[NewMember {
+            name: "k.o",
+            bytes: &object,
+            symbols: &[],
+        }]),
+    );
+    write("plain.txt", b"no device code\n");
+    let output = inspect(folder.path(), &["k.bin", "k.o", "libk.a", "plain.txt"]);
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    // Header and entry are 72 bytes, two pairs 32, the strings 33: the image is at 137, rounded up to 8.
+    let table = "  target                           kind     for     size  where\n";
+    let binary = "k.bin: 2 device images\n".to_owned()
+        + table
+        + "  x86_64-pc-linux-gnu              object   openmp     5  offset 0x90, offload binary\n";
+    assert!(text.starts_with(&binary), "{text}");
+    let rest = "amdgcn-amd-amdhsa gfx90a:xnack+  bitcode  openmp     1  ";
+    assert_eq!(text.matches(rest).count(), 3, "{text}");
+    assert!(text.contains("k.o: 2 device images\n"), "{text}");
+    assert!(
+        text.contains(", to be linked\nlibk.a: 2 device images\n"),
+        "{text}"
+    );
+    assert!(text.contains("  k.o, offset 0x"), "{text}");
+    assert!(text.ends_with("plain.txt: no device images\n"), "{text}");
+}
+
+#[test]
+fn names_the_file_and_the_place_of_what_is_broken() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = binaries();
+    std::fs::write(folder.path().join("cut.bin"), &bytes[..bytes.len() - 1]).unwrap();
+    let fails = |files: &[&str]| {
+        let output = inspect(folder.path(), files);
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let cut = fails(&["cut.bin"]);
+    assert!(
+        cut.starts_with("error: cut.bin: offload binary 1: "),
+        "{cut}"
+    );
+    assert!(cut.contains(" runs past the end at 0x"), "{cut}");
+    assert!(fails(&["none.bin"]).starts_with("error: none.bin: No such file or directory"));
+    assert!(fails(&[]).starts_with("error: inspect: no file is named\nusage: "));
+}
