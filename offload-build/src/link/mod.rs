@@ -160,6 +160,8 @@ impl DeviceLinker<'_> {
             .clang(job)?
             .args([
                 "-nogpulib",
+                // Or a ptxas in PATH makes clang choose the newest PTX that it knows itself.
+                "--cuda-path=/nonexistent",
                 "-S",
                 "-Xclang",
                 "-target-feature",
@@ -374,7 +376,7 @@ mod tests {
             planned("nvidia", "nvptx64-nvidia-cuda", "sm_80", &["a.bc"]).unwrap(),
             [
                 format!(
-                    "bin/clang --no-default-config {target} -S -Xclang -target-feature -Xclang +ptx78 \
+                    "bin/clang --no-default-config {target} --cuda-path=/nonexistent -S -Xclang -target-feature -Xclang +ptx78 \
                      {runtime} -o k.s -O3 -x ir a.bc -g"
                 ),
                 "bin/ptxas -m64 -O3 -arch sm_80 k.s -o k.img".to_owned(),
