@@ -128,7 +128,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         depfile: None,
         output: object.clone(),
         environment: String::new(),
-        hint: "",
+        undefined_hint: "",
     };
     let archive = Archive {
         name: format!("{}_offload", context.unique),
@@ -216,7 +216,7 @@ impl Context<'_> {
             depfile: Some(clang::depfile(output)),
             output: output.to_owned(),
             environment: self.variables.to_owned(),
-            hint: "",
+            undefined_hint: "",
         })
     }
 
@@ -257,7 +257,7 @@ impl Context<'_> {
             depfile: None,
             output: output.to_owned(),
             environment: self.variables.to_owned(),
-            hint: "device functions of other crates are found when offload-link is Cargo's linker: \
+            undefined_hint: "device functions of other crates are found when offload-link is Cargo's linker: \
                    it links the device code of all crates together",
         })
     }

@@ -29,8 +29,8 @@ pub struct Task {
     pub output: PathBuf,
     /// What else decides the content: variables that compilers read.
     pub environment: String,
-    /// What to try when a command fails; empty when nobody knows.
-    pub hint: &'static str,
+    /// What to try when a command fails over undefined symbols; empty when nobody knows.
+    pub undefined_hint: &'static str,
 }
 
 /// The name under which an output is made, before it is renamed: beside its place.
@@ -137,7 +137,9 @@ impl Task {
                 Ok(output) => messages += &output.stderr,
                 Err(error) => {
                     let _ = fs::remove_file(&part);
-                    return Err(TaskError::Command(Box::new(error), self.hint));
+                    let undefined = error.to_string().contains("undefined");
+                    let hint = if undefined { self.undefined_hint } else { "" };
+                    return Err(TaskError::Command(Box::new(error), hint));
                 }
             }
         }
@@ -321,7 +323,7 @@ mod tests {
                 depfile: Some(at("k.d")),
                 output: at("k.o"),
                 environment: String::new(),
-                hint: "",
+                undefined_hint: "",
             }
         }
 
