@@ -77,6 +77,7 @@ impl Package {
         command
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
+            .env("CARGO", env!("CARGO"))
             .env("CARGO_MANIFEST_DIR", self.folder.path())
             .env("CARGO_PKG_NAME", "pack")
             .env("CARGO_PKG_VERSION", "1.2.3")
@@ -544,4 +545,51 @@ fn leaves_nothing_half_written_when_the_disk_is_full() {
     );
     package.builds();
     assert!(fs::read(&library).unwrap() != good);
+}
+
+#[test]
+fn takes_the_settings_of_the_workspace_that_cargo_says_the_package_is_in() {
+    let keys = "sources = [\"kernels/*.c\"]\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    let own =
+        "[package]\nname = \"pack\"\n[package.metadata.offload]\nsources = [\"kernels/k.c\"]\n";
+    let defaults = "[workspace.metadata.offload]\nlanguage = \"openmp\"\ntargets = [\"x86_64-pc-linux-gnu\"]\n";
+    let manifest = |name: &str, text: &str| package.put(&format!("{name}/Cargo.toml"), text);
+    for file in ["k.c", "k.h"] {
+        let text = fs::read_to_string(package.at("kernels").join(file)).unwrap();
+        package.put(&format!("in/kernels/{file}"), &text);
+    }
+    package.put("in/src/lib.rs", "");
+    let script = || {
+        let mut script = package.script();
+        script.env("CARGO_MANIFEST_DIR", package.at("in"));
+        script
+    };
+    let lacks = "module `kernels` has no `language`";
+
+    manifest(".", &format!("[workspace]\nmembers = [\"in\"]\n{defaults}"));
+    manifest("in", own);
+    let told = text(&script().output().unwrap());
+    let watched = format!("rerun-if-changed={}\n", package.at("Cargo.toml").display());
+    assert!(told.contains(&watched), "{told}");
+
+    manifest(".", &format!("[workspace]\nexclude = [\"in\"]\n{defaults}"));
+    assert_eq!(package.fails(&mut script()), lacks, "an excluded package");
+    manifest(".", &format!("[workspace]\n{defaults}"));
+    assert_eq!(package.fails(&mut script()), lacks, "one that is no member");
+
+    manifest("in", &format!("{own}[workspace]\n{defaults}"));
+    text(&script().output().unwrap());
+
+    manifest(
+        "root",
+        &format!("[workspace]\nmembers = [\"../in\"]\n{defaults}"),
+    );
+    manifest(
+        "in",
+        &own.replace("[package]\n", "[package]\nworkspace = \"../root\"\n"),
+    );
+    text(&script().output().unwrap());
 }

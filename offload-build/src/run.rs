@@ -290,7 +290,7 @@ pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error
     let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
     let path = root.join("Cargo.toml");
     let text = std::fs::read_to_string(&path).map_err(error::io(&path))?;
-    let workspace = workspace(&root, &text)?;
+    let workspace = workspace(environment, &path)?;
     let profile = match environment.cargo("PROFILE").as_deref() {
         Some("release") => "release",
         _ => "dev",
@@ -299,9 +299,15 @@ pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error
         file: "Cargo.toml",
         text: &text,
     };
-    let above = workspace
-        .as_ref()
-        .map(|(path, text)| (path.display().to_string(), text));
+    let above = workspace.as_ref().map(|(above, text)| {
+        let own = *above == path;
+        let file = if own {
+            source.file.to_owned()
+        } else {
+            above.display().to_string()
+        };
+        (file, text)
+    });
     let above = above.as_ref().map(|(file, text)| Source { file, text });
     let mut modules = manifest::modules(source, above, profile).map_err(Error::new)?;
     environment.watch(&path);
@@ -323,25 +329,23 @@ pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error
     Ok(modules)
 }
 
-/// The manifest of the workspace that a package is a member of, if that is another one than its own.
-fn workspace(root: &Path, own: &str) -> Result<Option<(PathBuf, String)>, Error> {
-    let is_root = |text: &str| {
-        text.lines()
-            .any(|line| line.trim_start().starts_with("[workspace"))
-    };
-    if is_root(own) {
+/// The manifest of the workspace that a package is a member of; its own, when that is the root.
+///
+/// Cargo is asked: `exclude`, `package.workspace` and vendored packages are its to tell. Whatever runs this
+/// build script in Cargo's place has no workspaces.
+fn workspace(environment: &Environment, own: &Path) -> Result<Option<(PathBuf, String)>, Error> {
+    let Some(cargo) = environment.cargo("CARGO") else {
         return Ok(None);
-    }
-    for folder in root.ancestors().skip(1) {
-        let path = folder.join("Cargo.toml");
-        if path.is_file() {
-            let text = std::fs::read_to_string(&path).map_err(error::io(&path))?;
-            if is_root(&text) {
-                return Ok(Some((path, text)));
-            }
-        }
-    }
-    Ok(None)
+    };
+    let locate =
+        Command::new(cargo).args(["locate-project", "--workspace", "--message-format=plain"]);
+    // It fails for a package below a workspace of which it is no member.
+    let Ok(found) = locate.arg("--manifest-path").arg(own).run() else {
+        return Ok(None);
+    };
+    let path = PathBuf::from(found.stdout.trim_end());
+    let text = std::fs::read_to_string(&path).map_err(error::io(&path))?;
+    Ok(Some((path, text)))
 }
 
 fn host(target: &str) -> Result<Machine, Error> {
