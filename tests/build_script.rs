@@ -363,6 +363,35 @@ fn reports_a_device_link_that_fails() {
 }
 
 #[test]
+fn says_that_gpus_have_no_math_library() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    package.put("kernels/k.c", "#include <math.h>\ndouble run(double x) {\n#pragma omp target map(tofrom : x)\n  x = sin(x);\n  return x;\n}\n");
+    let fails = |target: &str| package.fails(package.script().env("OFFLOAD_TARGETS", target));
+    let hint = "\nhint: images for GPUs have no math library (`sin`)";
+    let error = fails("gfx90a");
+    assert!(
+        error.contains("__ocml_sin_f64") && error.contains(hint),
+        "{error}"
+    );
+    let Some(ptxas) = support::tool("cuda", &["ptxas"]) else {
+        return;
+    };
+    let cuda = ptxas.ancestors().nth(2).unwrap();
+    let mut script = package.script();
+    let error = package.fails(
+        script
+            .env("OFFLOAD_TARGETS", "sm_80")
+            .env("CUDA_PATH", cuda),
+    );
+    assert!(
+        error.contains("__nv_sin") && error.contains(hint),
+        "{error}"
+    );
+}
+
+#[test]
 fn reports_a_source_without_any_target_region() {
     let Some(package) = Package::new(CPU) else {
         return;
@@ -485,8 +514,12 @@ fn prints_the_plan_instead_of_building() {
     assert_eq!(output.status.code(), Some(1));
     let plan = String::from_utf8(output.stderr).unwrap();
     let plan = plan.replace(&format!("{}/", package.folder.path().display()), "");
-    let head = "# kernels/k.c for the host\nllvm/bin/clang --no-default-config -fopenmp -fopenmp-targets=x86_64-pc-linux-gnu ";
-    assert!(plan.starts_with(head), "{plan}");
+    let head = "\n# kernels/k.c for the host\nllvm/bin/clang --no-default-config -fopenmp -fopenmp-targets=x86_64-pc-linux-gnu ";
+    assert!(
+        plan.starts_with("mkdir -p target/build/pack-0123/out/offload/kernels ")
+            && plan.contains(head),
+        "{plan}"
+    );
     assert!(
         plan.contains("\nmv target/build/pack-0123/out/offload/kernels/host/kernels-k.c.o.part "),
         "{plan}"
@@ -592,4 +625,126 @@ fn takes_the_settings_of_the_workspace_that_cargo_says_the_package_is_in() {
         &own.replace("[package]\n", "[package]\nworkspace = \"../root\"\n"),
     );
     text(&script().output().unwrap());
+}
+
+#[test]
+fn watches_no_folder_in_which_cargo_builds() {
+    let keys =
+        "sources = [\"**/*.c\"]\nexclude = [\"llvm/**\"]\ntargets = [\"x86_64-pc-linux-gnu\"]\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    package.put("target/build/other-0123/out/made.c", "no C at all");
+    let told = package.builds();
+    let watches = |name: &str| {
+        let line = format!("cargo::rerun-if-changed={}\n", package.at(name).display());
+        told.contains(&line.replace("/\n", "\n"))
+    };
+    assert!(watches("kernels"), "{told}");
+    assert!(!watches("") && !watches("target"), "{told}");
+}
+
+#[test]
+fn watches_headers_of_a_package_that_lies_in_the_compilers_prefix() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    package.put("kernels/k.h", "#include \"../llvm/src/one.h\"\n");
+    package.put("llvm/src/one.h", "#define ONE 1\n");
+    let told = package.builds();
+    assert!(told.contains("/llvm/src/one.h\n"), "{told}");
+    assert!(!told.contains("/stddef.h\n"), "{told}");
+}
+
+#[test]
+fn reports_a_warning_once_for_all_passes() {
+    let keys = "sources = [\"kernels/*.c\"]\nflags = [\"-Wall\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"gfx90a\"]\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    package.put(
+        "kernels/k.h",
+        "#define ONE 1\nstatic int unused(void) { return 1; }\n",
+    );
+    package.put("kernels/k.c", &format!("static int lonely;\n{KERNEL}"));
+    let told = package.builds();
+    let count = |text: &str| told.matches(text).count();
+    for warning in ["unused function 'unused'", "unused variable 'lonely'"] {
+        assert_eq!(count(warning), 1, "{told}");
+    }
+    assert_eq!(count("cargo::warning=kernels/k.c for "), 1, "{told}");
+    assert_eq!(count("generated."), 0, "{told}");
+}
+
+#[test]
+fn builds_a_stub_when_the_tools_of_every_target_are_missing() {
+    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"sm_80\"]\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    let mut script = package.script();
+    script.env("CUDA_PATH", "/nonexistent");
+    let error = package.fails(&mut script);
+    assert!(
+        error.starts_with("module `kernels`: no image for `sm_80`: `ptxas` not found (searched: ")
+            && error.ends_with("\nmodule `kernels`: no image can be built"),
+        "{error}"
+    );
+    let told = text(&script.env("OFFLOAD_MISSING", "stub").output().unwrap());
+    assert!(told.contains("cargo::rustc-cfg=offload_stub\n"), "{told}");
+}
+
+#[test]
+fn takes_paths_from_the_package_or_from_the_root() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let mut script = package.script();
+    script
+        .env("OFFLOAD_COMPILER", "llvm/bin/clang")
+        .env("OFFLOAD_SOURCES", package.at("kernels/k.c"));
+    text(&script.output().unwrap());
+}
+
+#[test]
+fn names_a_source_that_is_neither_c_nor_cpp() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let mut script = package.script();
+    script.env("OFFLOAD_SOURCES", "kernels/*");
+    assert_eq!(
+        package.fails(&mut script),
+        "OFFLOAD_SOURCES: `kernels/k.h` is neither C nor C++ (`.c`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)"
+    );
+    package.put("kernels/k.inc", KERNEL);
+    let mut script = package.script();
+    script
+        .env("OFFLOAD_SOURCES", "kernels/k.inc")
+        .env("OFFLOAD_FLAGS", "-x;c");
+    text(&script.output().unwrap());
+}
+
+#[test]
+fn prints_a_plan_that_a_shell_runs() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let mut script = package.script();
+    let output = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
+    let plan = String::from_utf8(output.stderr).unwrap();
+    // What follows the images is made in the process of the build script.
+    let images = plan.split("# registration of ").next().unwrap();
+    let mut shell = Command::new("sh");
+    text(&shell.args(["-e", "-c", images]).output().unwrap());
+    let files = || {
+        let made = package.files().into_iter();
+        let made = made.filter(|file| file.ends_with("image") || file.ends_with("k.c.o"));
+        made.map(|file| (fs::read(&file).unwrap(), file)).collect()
+    };
+    let by_hand: Vec<(Vec<u8>, String)> = files();
+    assert_eq!(by_hand.len(), 3);
+    fs::remove_dir_all(package.at("target")).unwrap();
+    package.builds();
+    assert!(by_hand == files());
 }

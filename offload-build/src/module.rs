@@ -7,13 +7,16 @@ use crate::target::{TargetId, Triple};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// What makes a source C++, whose objects need its library.
+pub(crate) const CPP_EXTENSIONS: [&str; 6] = ["C", "cc", "cp", "cpp", "cxx", "c++"];
+
 /// What the manifest, the variables and the build script together say about one module.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
     pub(crate) name: String,
     /// Absolute, sorted, each once.
     pub(crate) sources: Vec<PathBuf>,
-    /// Folders in which patterns looked for sources: a new file in one of them is a new source.
+    /// Folders in which patterns look for sources: a new file in one of them is a new source.
     pub(crate) watched: Vec<PathBuf>,
     pub(crate) targets: Vec<Target>,
     pub(crate) include: Vec<PathBuf>,
@@ -87,8 +90,12 @@ impl Module {
             .cargo("OPT_LEVEL")
             .unwrap_or_else(|| "2".to_owned());
         let own = flags(settings, &default)?;
+        let out = PathBuf::from(environment.required("OUT_DIR")?);
         let mut watched = Vec::new();
-        let sources = sources(settings, &root, &name, &own.exclude, &mut watched)?;
+        let sources = sources(settings, &root, &out, &own, &mut watched)?;
+        if sources.is_empty() {
+            return Err(Error::new(format_args!("module `{name}` has no `sources`")));
+        }
         let targets = targets(settings, &name, &own)?;
         let include = settings
             .list("include")
@@ -108,7 +115,12 @@ impl Module {
             include,
             std: settings.text("std").map(str::to_owned),
             own,
-            compiler: settings.text("compiler").map(str::to_owned),
+            compiler: settings
+                .text("compiler")
+                .map(|text| match text.contains('/') {
+                    true => root.join(text).to_string_lossy().into_owned(),
+                    false => text.to_owned(),
+                }),
             register,
             stub_when_missing: settings.text("missing") == Some("stub"),
         }))
@@ -238,39 +250,81 @@ fn flags(settings: &Settings, opt_level: &str) -> Result<Flags, Error> {
 fn sources(
     settings: &Settings,
     root: &Path,
-    name: &str,
-    exclude: &[glob::Pattern],
+    out: &Path,
+    own: &Flags,
     watched: &mut Vec<PathBuf>,
 ) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for text in settings.list("sources") {
         let problem =
             |problem: String| wrong(settings, "sources", format_args!("`{text}`: {problem}"));
-        let escaped = glob::Pattern::escape(&root.to_string_lossy());
-        let matches =
-            glob::glob(&format!("{escaped}/{text}")).map_err(|error| problem(error.to_string()))?;
+        let pattern = match Path::new(text).is_absolute() {
+            true => text.clone(),
+            false => format!("{}/{text}", glob::Pattern::escape(&root.to_string_lossy())),
+        };
+        let star = text.find(['*', '?', '[']);
+        let matches = glob::glob(&pattern).map_err(|error| problem(error.to_string()))?;
         let before = found.len();
         for path in matches {
             let path = path.map_err(|error| problem(error.to_string()))?;
-            if path.is_file() {
+            // What a pattern finds there was made by some build script.
+            let made = star.is_some()
+                && target_folder(root, out).is_some_and(|made| path.starts_with(made));
+            if path.is_file() && !made {
                 found.push(path);
             }
         }
         if found.len() == before {
             return Err(problem("no such file".to_owned()));
         }
-        if let Some(star) = text.find(['*', '?', '[']) {
-            let fixed = text.get(..star).unwrap_or_default();
-            watched.push(root.join(fixed.rsplit_once('/').map_or("", |(folder, _)| folder)));
+        if let Some(star) = star {
+            let (fixed, rest) = text.split_at(star);
+            let folder = root.join(fixed.rsplit_once('/').map_or("", |(folder, _)| folder));
+            watched.extend(watch(&folder, out, rest.contains('/')));
         }
     }
-    found.retain(|path| !excluded(exclude, root, path));
+    found.retain(|path| !excluded(&own.exclude, root, path));
     found.sort();
     found.dedup();
-    if found.is_empty() {
-        return Err(Error::new(format_args!("module `{name}` has no `sources`")));
+    if !own.flags.iter().any(|flag| flag.starts_with("-x")) {
+        if let Some(path) = found.iter().find(|path| !is_c_or_cpp(path)) {
+            let shown = path.strip_prefix(root).unwrap_or(path).display();
+            let extensions = CPP_EXTENSIONS.join("`, `.");
+            let problem = format!("`{shown}` is neither C nor C++ (`.c`, `.{extensions}` are)");
+            return Err(wrong(settings, "sources", problem));
+        }
     }
     Ok(found)
+}
+
+/// The folder of the package, if any, in which Cargo builds.
+fn target_folder(root: &Path, out: &Path) -> Option<PathBuf> {
+    let below = out.strip_prefix(root).ok()?;
+    Some(root.join(below.components().next()?))
+}
+
+/// What is watched for new files in `folder`, and in the folders below it when `deep`.
+///
+/// Cargo watches a folder with everything in it: one in which it builds itself would change with every build.
+fn watch(folder: &Path, out: &Path, deep: bool) -> Vec<PathBuf> {
+    if !out.starts_with(folder) {
+        return vec![folder.to_owned()];
+    }
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let beside = entries.map(|entry| entry.path()).filter(|path| {
+        let hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        deep && path.is_dir() && !hidden && !out.starts_with(path)
+    });
+    let mut beside: Vec<PathBuf> = beside.collect();
+    beside.sort();
+    beside
+}
+
+fn is_c_or_cpp(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    extension == "c" || CPP_EXTENSIONS.iter().any(|known| extension == *known)
 }
 
 /// Whether `path` is one of those that `exclude` names, relative to the package.

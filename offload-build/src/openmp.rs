@@ -17,6 +17,11 @@ use crate::toolchain::{Command, NotFound, Search};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+const CRATES_HINT: &str = "device functions of other crates are found when offload-link is Cargo's linker: \
+    it links the device code of all crates together";
+const GPU_HINT: &str = "images for GPUs have no math library (`sin`) and no C library (`printf`) yet; \
+    device functions of other crates are found when offload-link is Cargo's linker";
+
 /// What the plan of a module is made from, besides the module.
 pub(crate) struct Context<'a> {
     pub(crate) compiler: &'a Compiler,
@@ -92,9 +97,10 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         built.push(target.clone());
     }
     if built.is_empty() {
-        return Err(Error::new(format_args!(
-            "no image can be built\n{}",
-            notes.join("\n")
+        return Err(Error::missing(format_args!(
+            "{}\nmodule `{}`: no image can be built",
+            notes.join("\n"),
+            module.name
         )));
     }
     let registration = Registration {
@@ -257,8 +263,11 @@ impl Context<'_> {
             depfile: None,
             output: output.to_owned(),
             environment: self.variables.to_owned(),
-            undefined_hint: "device functions of other crates are found when offload-link is Cargo's linker: \
-                   it links the device code of all crates together",
+            undefined_hint: if target.triple.is_cpu() {
+                CRATES_HINT
+            } else {
+                GPU_HINT
+            },
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::toolchain::task::{self, Digests, Task};
 use crate::toolchain::{Command, Quoted};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The steps of a build, in stages: the steps of one stage do not wait for each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) enum Step {
 /// What an executed plan has to say.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Compilers' warnings, by the title of their task.
+    /// Compilers' warnings, each once, by the title of the first task that gave it.
     pub(crate) warnings: Vec<(String, String)>,
     /// Every file that was read.
     pub(crate) reads: BTreeSet<PathBuf>,
@@ -42,6 +42,7 @@ impl Plan {
     pub(crate) fn execute(&self, jobs: &Jobs) -> Result<Outcome, Error> {
         let digests = Digests::default();
         let mut outcome = Outcome::default();
+        let mut seen = BTreeSet::new();
         for stage in &self.stages {
             let results = jobs.run(stage.iter().collect(), |step: &Step| step.execute(&digests));
             let mut errors = Vec::new();
@@ -49,8 +50,10 @@ impl Plan {
                 match result {
                     Ok(done) => {
                         outcome.reads.extend(done.reads);
-                        if !done.messages.trim().is_empty() {
-                            outcome.warnings.push((step.title(), done.messages));
+                        let mut new = diagnostics(&done.messages);
+                        new.retain(|text| seen.insert(text.clone()));
+                        if !new.is_empty() {
+                            outcome.warnings.push((step.title(), new.concat()));
                         }
                     }
                     Err(error) => errors.push(format!("{}: {error}", step.title())),
@@ -62,6 +65,29 @@ impl Plan {
         }
         Ok(outcome)
     }
+}
+
+/// What a compiler wrote, a text for each warning with its notes, without the line that counts them.
+///
+/// Every pass over a source, those of the device and of the host, finds the same.
+fn diagnostics(messages: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut headed = true;
+    for line in messages.lines() {
+        let counts =
+            line.ends_with(" generated.") && line.starts_with(|c: char| c.is_ascii_digit());
+        if counts || line.trim().is_empty() {
+            continue;
+        }
+        let head = line.contains("warning: ");
+        let includes = line.starts_with("In file included from ");
+        match found.last_mut() {
+            Some(last) if !(headed && (head || includes)) => *last += &format!("{line}\n"),
+            _ => found.push(format!("{line}\n")),
+        }
+        headed = head || (headed && !includes);
+    }
+    found
 }
 
 impl Step {
@@ -88,6 +114,14 @@ impl fmt::Display for Plan {
         self.notes
             .iter()
             .try_for_each(|note| writeln!(f, "# {}", note.replace('\n', "\n# ")))?;
+        let tasks = self.stages.iter().flatten().filter_map(|step| match step {
+            Step::Run(task) => task.output.parent(),
+            Step::Register(_) | Step::Archive(_) => None,
+        });
+        let folders: BTreeSet<&Path> = tasks.collect();
+        if !folders.is_empty() {
+            writeln!(f, "{}", Command::new("mkdir").arg("-p").args(folders))?;
+        }
         self.stages
             .iter()
             .flatten()

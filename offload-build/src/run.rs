@@ -6,7 +6,7 @@ use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::host_file::{Content, HostFile};
 use crate::manifest::{self, Source};
-use crate::module::{Module, Register, Target};
+use crate::module::{CPP_EXTENSIONS, Module, Register, Target};
 use crate::openmp::{self, Context};
 use crate::plan::{Outcome, Plan};
 use crate::settings::{KEYS, Settings};
@@ -17,8 +17,6 @@ use std::path::{Path, PathBuf};
 
 /// Folders in which the loader looks anyway.
 const LOADER_FOLDERS: [&str; 3] = ["/lib", "/usr/lib", "/usr/lib64"];
-/// What makes a source C++, whose objects need its library.
-const CPP_EXTENSIONS: [&str; 5] = ["C", "cc", "cpp", "cxx", "c++"];
 
 /// One build of the modules of a package.
 pub(crate) struct Run<'a> {
@@ -138,9 +136,9 @@ impl<'a> Run<'a> {
         for (title, text) in warnings {
             environment.report("warning", &format!("{title}:\n{text}"));
         }
-        let own = |path: &&PathBuf| {
-            !path.starts_with(&self.out) && !path.starts_with(&built.compiler.llvm.prefix)
-        };
+        // The compiler's own headers change with it. Not all of its prefix: in `/usr` there are packages, too.
+        let headers = built.compiler.llvm.prefix.join("lib");
+        let own = |path: &&PathBuf| !path.starts_with(&self.out) && !path.starts_with(&headers);
         reads
             .iter()
             .filter(own)

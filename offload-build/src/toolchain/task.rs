@@ -1,7 +1,7 @@
 //! A task: the commands that make one file, run only when something they read has changed.
 //!
 //! Beside the output lies `<output>.key`: the digest of how it was made, then a line
-//! `<MD5> <path>` for each file that was read. The output is made under another name and renamed, the key
+//! `<MD5> <path>` for the output, and one for each file that was read. The output is made under another name and renamed, the key
 //! is written last and removed first: whatever is interrupted, an output with a key is whole and its own.
 
 use crate::toolchain::{Command, CommandError, depfile};
@@ -137,7 +137,10 @@ impl Task {
                 Ok(output) => messages += &output.stderr,
                 Err(error) => {
                     let _ = fs::remove_file(&part);
-                    let undefined = error.to_string().contains("undefined");
+                    let text = error.to_string();
+                    // The second is of ptxas.
+                    let undefined =
+                        text.contains("undefined") || text.contains("Unresolved extern");
                     let hint = if undefined { self.undefined_hint } else { "" };
                     return Err(TaskError::Command(Box::new(error), hint));
                 }
@@ -155,8 +158,8 @@ impl Task {
                 .is_ok_and(|time| time < started)
         };
         if reads.iter().all(settled) {
-            let lines = reads
-                .iter()
+            let lines = std::iter::once(&self.output)
+                .chain(&reads)
                 .filter_map(|path| Some(format!("{} {}\n", digests.of(path)?, path.display())));
             let text = format!("{recipe}\n{}", lines.collect::<String>());
             write(&key, text.as_bytes()).map_err(|error| TaskError::File(key.clone(), error))?;
@@ -172,7 +175,7 @@ impl Task {
     fn fresh(&self, recipe: &str, digests: &Digests) -> Option<Vec<PathBuf>> {
         let text = fs::read_to_string(self.key_path()).ok()?;
         let mut lines = text.lines();
-        if lines.next() != Some(recipe) || !self.output.is_file() {
+        if lines.next() != Some(recipe) {
             return None;
         }
         let mut reads = Vec::new();
@@ -184,7 +187,8 @@ impl Task {
             }
             reads.push(path);
         }
-        Some(reads)
+        // A power cut may leave the output shorter than it was written.
+        (!reads.is_empty() && reads.remove(0) == self.output).then_some(reads)
     }
 
     fn reads(&self) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
@@ -370,6 +374,9 @@ mod tests {
         fs::remove_file(&other.output).unwrap();
         assert_eq!(bench.starts_after(&other), 5);
         assert_eq!(bench.starts_after(&other), 5);
+        fs::write(&other.output, "one").unwrap();
+        assert_eq!(bench.starts_after(&other), 6, "an output cut short");
+        assert_eq!(bench.starts_after(&other), 6);
     }
 
     #[test]
