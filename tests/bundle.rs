@@ -8,8 +8,11 @@
 mod support;
 
 use std::fs;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::process::Command;
 
+use offload_build::format::bundle::{Bundle, BundleImage, to_bytes, walk};
 use offload_build::target::EntryId;
 use support::{Random, run, tool};
 
@@ -86,4 +89,166 @@ fn writes_entry_ids_as_the_bundler_does() {
         assert_eq!(ours.to_string(), theirs, "{target}");
     }
     println!("llvm22: {} entry IDs, equal", 2 * CASES);
+}
+
+const RELEASES: [&str; 2] = ["llvm19", "llvm22"];
+
+/// What a bundle is made of, and how the bundler of both releases is told to make it.
+#[derive(Debug)]
+struct Case {
+    bundle_type: &'static str,
+    align: u32,
+    /// In the form that is written, the same for both releases.
+    images: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl Case {
+    fn new(random: &mut Random) -> Self {
+        const DEVICES: [&str; 8] = [
+            "hip-amdgcn-amd-amdhsa--gfx906",
+            "hip-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-",
+            "hipv4-amdgcn-amd-amdhsa--gfx1030",
+            "hipv4-amdgcn-amd-amdhsa--gfx1100",
+            "openmp-amdgcn-amd-amdhsa--gfx908",
+            "openmp-nvptx64-nvidia-cuda-unknown-sm_80",
+            "hip-spirv64-amd-amdhsa--amdgcnspirv",
+            "openmp-x86_64-pc-linux-gnu-",
+        ];
+        let mut ids: Vec<&str> = DEVICES
+            .into_iter()
+            .filter(|_| random.below(3) == 0)
+            .collect();
+        let only_hip = !ids.is_empty() && ids.iter().all(|id| id.starts_with("hip"));
+        if !only_hip || random.below(3) > 0 {
+            let place = random.below(ids.len() as u64 + 1) as usize;
+            ids.insert(place, "host-x86_64-unknown-linux-gnu-");
+        }
+        Self {
+            bundle_type: *random.pick(&["bc", "o", "gch", "ast"]),
+            align: *random.pick(&[1, 1, 2, 3, 7, 16, 64, 4096]),
+            images: ids.into_iter().map(|id| (id, random.bytes(200))).collect(),
+        }
+    }
+
+    fn images(&self) -> Vec<(&str, &[u8])> {
+        self.images
+            .iter()
+            .map(|(id, image)| (*id, image.as_slice()))
+            .collect()
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let images = self
+            .images
+            .iter()
+            .map(|(id, image)| BundleImage { id, image });
+        let align = NonZeroU64::new(self.align.into()).unwrap();
+        to_bytes(&images.collect::<Vec<_>>(), align).unwrap()
+    }
+
+    fn arguments(&self) -> [String; 2] {
+        // LLVM 19 takes all of a target that ends in a dash for the target ID.
+        let target = |id: &'static str| {
+            if id.contains(':') {
+                id
+            } else {
+                id.trim_end_matches('-')
+            }
+        };
+        let ids = self.images.iter().map(|(id, _)| target(id));
+        let ids: Vec<&str> = ids.collect();
+        let targets = ids.join(",");
+        [
+            format!("-type={}", self.bundle_type),
+            format!("-targets={targets}"),
+        ]
+    }
+}
+
+fn images<'a>(bytes: &'a [u8], bundle: &'a Bundle) -> Vec<(&'a str, &'a [u8])> {
+    let entries = bundle.entries.iter();
+    let image = entries.map(|entry| {
+        let image = &bytes[entry.image.start as usize..entry.image.end as usize];
+        (entry.id.as_str(), image)
+    });
+    image.collect()
+}
+
+/// Runs a test for the bundler of each release, with a folder that has some files of its own.
+fn with_bundlers(mut test: impl FnMut(&str, &dyn Fn() -> Command, &dyn Fn(usize) -> PathBuf)) {
+    for word in RELEASES {
+        let Some(bundler) = tool(word, &["clang-offload-bundler"]) else {
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let file = |index: usize| folder.path().join(index.to_string());
+        test(word, &|| Command::new(&bundler), &file);
+    }
+}
+
+#[test]
+fn bundles_what_the_bundler_bundles_and_reads_what_it_bundled() {
+    let mut random = Random::new();
+    with_bundlers(|word, bundler, file| {
+        for _ in 0..CASES {
+            let case = Case::new(&mut random);
+            let output = file(case.images.len());
+            let mut command = bundler();
+            command
+                .args(case.arguments())
+                .arg(format!("-bundle-align={}", case.align));
+            for (index, (_, image)) in case.images.iter().enumerate() {
+                fs::write(file(index), image).unwrap();
+                command.arg("-input").arg(file(index));
+            }
+            run(command.arg("-output").arg(&output));
+            let theirs = fs::read(output).unwrap();
+            assert!(case.to_bytes() == theirs, "{word}: other bytes: {case:?}");
+            let found = walk(&theirs[..], 0..theirs.len() as u64).unwrap();
+            let [bundle] = &found.bundles[..] else {
+                panic!("{found:?}")
+            };
+            assert_eq!(images(&theirs, bundle), case.images());
+            assert_eq!(bundle.size, theirs.len() as u64);
+        }
+        println!("{word}: {CASES} bundles, equal");
+    });
+}
+
+#[test]
+fn bundles_what_the_bundler_lists_and_unbundles() {
+    let mut random = Random::new();
+    with_bundlers(|word, bundler, file| {
+        for _ in 0..CASES {
+            let case = Case::new(&mut random);
+            let input = file(case.images.len());
+            fs::write(&input, case.to_bytes()).unwrap();
+            let [bundle_type, targets] = case.arguments();
+            let mut command = bundler();
+            command.args([&bundle_type, "-list", "-input"]).arg(&input);
+            let list = run(&mut command);
+            let mut listed: Vec<&str> = list.lines().collect();
+            let mut written: Vec<&str> = case.images.iter().map(|(id, _)| *id).collect();
+            listed.sort_unstable();
+            written.sort_unstable();
+            assert_eq!(listed, written, "{word}");
+
+            let mut command = bundler();
+            command
+                .args([&bundle_type, &targets, "-unbundle", "-input"])
+                .arg(&input);
+            for index in 0..case.images.len() {
+                command.arg("-output").arg(file(index));
+            }
+            run(&mut command);
+            for (index, (id, image)) in case.images.iter().enumerate() {
+                assert_eq!(
+                    &fs::read(file(index)).unwrap(),
+                    image,
+                    "{word}: {id}: {case:?}"
+                );
+            }
+        }
+        println!("{word}: {CASES} unbundled, equal");
+    });
 }

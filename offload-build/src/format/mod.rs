@@ -3,6 +3,7 @@
 // Any bytes may come in: what is not there is an error value, never a panic.
 #![deny(clippy::indexing_slicing)]
 
+pub mod bundle;
 pub mod bytes;
 pub mod magic;
 pub mod offload_binary;
