@@ -748,3 +748,37 @@ fn prints_a_plan_that_a_shell_runs() {
     package.builds();
     assert!(by_hand == files());
 }
+
+#[test]
+fn declares_the_cfg_of_every_target_that_any_layer_lists() {
+    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"gfx90a\", \"sm_80\"]\n\
+                [package.metadata.offload.profile.dev]\ntargets = [\"x86_64-pc-linux-gnu\"]\n\
+                [package.metadata.offload.profile.release]\ntargets = [\"sm_90\"]\n\
+                [[package.metadata.offload.module]]\nname = \"on\"\n\
+                [[package.metadata.offload.module]]\nname = \"off\"\nfeature = \"off\"\ntargets = [\"gfx942\"]\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    let told = package.builds();
+    for name in ["gfx90a", "sm_80", "sm_90", "gfx942", "x86_64_pc_linux_gnu"] {
+        let line = format!("cargo::rustc-check-cfg=cfg(offload_target_{name})\n");
+        assert!(told.contains(&line), "{line}{told}");
+    }
+    let set = "cargo::rustc-cfg=offload_target_";
+    assert_eq!(told.matches(set).count(), 1, "{told}");
+}
+
+#[test]
+fn builds_for_gpus_what_requires_unified_memory() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let source = format!("#pragma omp requires unified_shared_memory\n{KERNEL}");
+    package.put("kernels/k.c", &source);
+    let mut script = package.script();
+    let told = text(&script.env("OFFLOAD_TARGETS", "gfx90a").output().unwrap());
+    assert!(told.contains("offload_target_gfx90a\n"), "{told}");
+    let file = fs::read_to_string(package.at("target/build/pack-0123/out/kernels.rs")).unwrap();
+    let kernels = file.lines().find(|line| line.contains("KERNELS")).unwrap();
+    assert_eq!(kernels.matches('"').count(), 2, "{kernels}");
+}

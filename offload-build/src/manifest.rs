@@ -143,6 +143,7 @@ impl<'a> Source<'a> {
                 if name.get_ref() == profile {
                     settings.overlay(&over);
                 }
+                settings.listed.extend(over.listed);
             }
         }
         Ok((settings, modules))

@@ -13,6 +13,7 @@ use crate::settings::{KEYS, Settings};
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::{Command, clang, task};
 use md5::{Digest, Md5};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Folders in which the loader looks anyway.
@@ -22,6 +23,8 @@ const LOADER_FOLDERS: [&str; 3] = ["/lib", "/usr/lib", "/usr/lib64"];
 pub(crate) struct Run<'a> {
     environment: &'a Environment,
     modules: Vec<Module>,
+    /// Names that code may ask for by `cfg`.
+    cfg_names: BTreeSet<String>,
     out: PathBuf,
 }
 
@@ -41,9 +44,12 @@ impl<'a> Run<'a> {
         own: &Settings,
     ) -> Result<Self, Error> {
         let mut checked: Vec<Module> = Vec::new();
+        let mut cfg_names = BTreeSet::new();
         for settings in modules {
             let mut settings = settings.clone();
             settings.overlay(own);
+            let listed = settings.listed.iter();
+            cfg_names.extend(listed.filter_map(|text| Some(Target::parse(text).ok()?.cfg_name())));
             let Some(module) = Module::new(&settings, environment)? else {
                 continue;
             };
@@ -59,6 +65,7 @@ impl<'a> Run<'a> {
         Ok(Self {
             environment,
             modules: checked,
+            cfg_names,
             out,
         })
     }
@@ -88,12 +95,7 @@ impl<'a> Run<'a> {
         }
         environment.tell("rerun-if-changed", "build.rs");
         environment.tell("rustc-check-cfg", "cfg(offload_stub)");
-        let names = self
-            .modules
-            .iter()
-            .flat_map(|module| &module.targets)
-            .map(Target::cfg_name);
-        for name in names.collect::<std::collections::BTreeSet<_>>() {
+        for name in &self.cfg_names {
             environment.tell("rustc-check-cfg", format_args!("cfg({name})"));
         }
         let mut finished = Vec::new();

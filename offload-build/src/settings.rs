@@ -1,7 +1,7 @@
 //! The keys of `[package.metadata.offload]`: one table, from which the manifest's reader, the
 //! `OFFLOAD_*` variables and the methods of `Build` follow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A key: what it is called in the manifest, and what it holds.
@@ -95,6 +95,8 @@ pub(crate) struct Entry {
 pub(crate) struct Settings {
     values: BTreeMap<&'static str, Entry>,
     pub(crate) targets: BTreeMap<String, Settings>,
+    /// Whatever any layer lists under `targets`, for this profile or another: code may ask for it by `cfg`.
+    pub(crate) listed: BTreeSet<String>,
 }
 
 impl Settings {
@@ -102,6 +104,9 @@ impl Settings {
     pub(crate) fn set(&mut self, name: &'static str, setting: Setting, origin: impl fmt::Display) {
         debug_assert!(find(name).is_some(), "`{name}` is a row of KEYS");
         let origin = origin.to_string();
+        if let ("targets", Setting::List(list)) = (name, &setting) {
+            self.listed.extend(list.iter().cloned());
+        }
         let setting = match (setting, self.values.remove(name).map(|entry| entry.setting)) {
             (Setting::Map(new), Some(Setting::Map(mut old))) => {
                 old.extend(new);
@@ -117,6 +122,7 @@ impl Settings {
         for (name, entry) in &over.values {
             self.set(name, entry.setting.clone(), &entry.origin);
         }
+        self.listed.extend(over.listed.iter().cloned());
         for (target, settings) in &over.targets {
             self.targets
                 .entry(target.clone())

@@ -272,7 +272,8 @@ impl Entries {
             }
             let names = file.symbols().filter_map(|symbol| {
                 let name = symbol.name().ok()?.strip_prefix(ENTRY_SYMBOL)?;
-                (!symbol.is_undefined()).then(|| name.to_owned())
+                // `requires` makes an entry without a name, which no image defines.
+                (!symbol.is_undefined() && !name.is_empty()).then(|| name.to_owned())
             });
             let names: Vec<String> = names.collect();
             if let Some(entries) = &mut found {
