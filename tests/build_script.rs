@@ -392,6 +392,37 @@ fn says_that_gpus_have_no_math_library() {
 }
 
 #[test]
+fn links_kernels_for_gpus_that_the_optimizer_reshapes() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    // A parallel region below a call, and a call by pointer: modes and state machines that are chosen late.
+    package.put(
+        "kernels/k.c",
+        "#pragma omp declare target\nint far(int);\n#pragma omp end declare target\n\
+         int run(int x, int (*f)(int)) {\n#pragma omp target map(tofrom : x) firstprivate(f)\n  {\n    x = far(x);\n\
+         #pragma omp parallel\n    x = far(x);\n  }\n\
+         #pragma omp target map(tofrom : x) firstprivate(f)\n  x = f(x);\n  return x;\n}\n\
+         #pragma omp declare target\nint far(int x) {\n#pragma omp parallel\n  x++;\n  return x;\n}\n#pragma omp end declare target\n",
+    );
+    let cuda = support::tool("cuda", &["ptxas"]);
+    let targets = match &cuda {
+        Some(_) => "gfx90a;sm_80",
+        None => "gfx90a",
+    };
+    for level in ["1", "2", "3", "s"] {
+        let mut script = package.script();
+        if let Some(root) = cuda.as_deref().and_then(|path| path.ancestors().nth(2)) {
+            script.env("CUDA_PATH", root);
+        }
+        script
+            .env("OFFLOAD_TARGETS", targets)
+            .env("OFFLOAD_OPT_LEVEL", level);
+        text(&script.output().unwrap());
+    }
+}
+
+#[test]
 fn reports_a_source_without_any_target_region() {
     let Some(package) = Package::new(CPU) else {
         return;

@@ -20,6 +20,13 @@ use crate::toolchain::{Command, Llvm, NotFound, Search, ptxas};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// What `OpenMPOpt` did in each compile and must not do again here: both call functions of the device runtime
+/// that it had no use for before, so that they were not linked into the module and stay undefined.
+const DECIDED_BEFORE: [&str; 2] = [
+    "-openmp-opt-disable-spmdization",
+    "-openmp-opt-disable-state-machine-rewrite",
+];
+
 /// Images for one target that become one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkJob {
@@ -193,16 +200,15 @@ impl DeviceLinker<'_> {
         &self,
         vendor: &'static str,
         job: &LinkJob,
-    ) -> Result<[OsString; 4], NotFound> {
+    ) -> Result<Vec<OsString>, NotFound> {
         let processor = job.processor.split(':').next().unwrap_or_default();
         let runtime = self.llvm()?.device_runtime(vendor, processor)?;
-        let flag = || OsString::from("-Xclang");
-        Ok([
-            flag(),
-            "-mlink-builtin-bitcode".into(),
-            flag(),
-            runtime.into(),
-        ])
+        let passes = DECIDED_BEFORE.iter().flat_map(|pass| ["-mllvm", pass]);
+        let options = passes.chain(["-mlink-builtin-bitcode"]).map(OsString::from);
+        let options = options.chain([runtime.into()]);
+        Ok(options
+            .flat_map(|option| ["-Xclang".into(), option])
+            .collect())
     }
 
     fn module(&self, command: Command, module: Option<&Path>) -> Command {
@@ -347,7 +353,9 @@ mod tests {
 
     #[test]
     fn plans_one_module_with_the_device_runtime_for_amd() {
-        let runtime = "-Xclang -mlink-builtin-bitcode -Xclang lib/libomptarget-amdgpu-gfx90a.bc";
+        let runtime = "-Xclang -mllvm -Xclang -openmp-opt-disable-spmdization \
+                       -Xclang -mllvm -Xclang -openmp-opt-disable-state-machine-rewrite \
+                       -Xclang -mlink-builtin-bitcode -Xclang lib/libomptarget-amdgpu-gfx90a.bc";
         let link = "bin/clang --no-default-config --target=amdgcn-amd-amdhsa -mcpu=gfx90a:xnack- -nogpulib -o k.img";
         assert_eq!(
             planned(
@@ -370,7 +378,9 @@ mod tests {
 
     #[test]
     fn plans_an_assembly_for_nvidia() {
-        let runtime = "-Xclang -mlink-builtin-bitcode -Xclang lib/libomptarget-nvptx-sm_80.bc";
+        let runtime = "-Xclang -mllvm -Xclang -openmp-opt-disable-spmdization \
+                       -Xclang -mllvm -Xclang -openmp-opt-disable-state-machine-rewrite \
+                       -Xclang -mlink-builtin-bitcode -Xclang lib/libomptarget-nvptx-sm_80.bc";
         let target = "--target=nvptx64-nvidia-cuda -march=sm_80 -nogpulib";
         assert_eq!(
             planned("nvidia", "nvptx64-nvidia-cuda", "sm_80", &["a.bc"]).unwrap(),
