@@ -813,3 +813,26 @@ fn builds_for_gpus_what_requires_unified_memory() {
     let kernels = file.lines().find(|line| line.contains("KERNELS")).unwrap();
     assert_eq!(kernels.matches('"').count(), 2, "{kernels}");
 }
+
+#[test]
+fn looks_behind_a_compiler_cache_for_the_compiler() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    package.put("cache/ccache", "#!/bin/sh\nexit 1\n");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(package.at("cache/ccache"), executable).unwrap();
+    for name in ["clang", "clang-19"] {
+        std::os::unix::fs::symlink("ccache", package.at("cache").join(name)).unwrap();
+    }
+    let path = format!("{}:/usr/bin:/bin", package.at("cache").display());
+    let mut script = package.script();
+    script.env_remove("OFFLOAD_COMPILER").env("PATH", path);
+    let told = text(&script.output().unwrap());
+    assert!(
+        told.contains("rerun-if-changed=/usr/bin/clang-19\n"),
+        "{told}"
+    );
+    script.env("OFFLOAD_COMPILER", "clang-19");
+    text(&script.output().unwrap());
+}

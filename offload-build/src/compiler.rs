@@ -36,22 +36,21 @@ impl Compiler {
     }
 
     fn declared(declared: &str, search: &Search) -> Result<(Llvm, PathBuf), Error> {
-        let Some(path) = search.program(&[declared]) else {
+        let found: Vec<Llvm> = search.programs(declared).map(Llvm::of).collect();
+        let Some(first) = found.first() else {
             let problem = format!("`compiler`: `{declared}` is not an executable file\n{HINT}");
             return Err(Error::missing(problem));
         };
-        let llvm = Llvm::of(path);
-        let Some(runtime) = llvm.offload_runtime() else {
-            let folder = llvm.prefix.display();
+        let Some(both) = found.iter().find_map(with_runtime) else {
+            let folder = first.prefix.display();
             let problem =
                 format!("`compiler`: `{declared}` has no libomptarget.so in {folder}/lib\n{HINT}");
             return Err(Error::missing(problem));
         };
-        Ok((llvm, runtime))
+        Ok(both)
     }
 
     fn newest(module: &Module, found: &[Llvm]) -> Result<(Llvm, PathBuf), Error> {
-        let with_runtime = |llvm: &Llvm| Some((llvm.clone(), llvm.offload_runtime()?));
         if let Some(both) = found.iter().find_map(with_runtime) {
             return Ok(both);
         }
@@ -94,6 +93,10 @@ impl Compiler {
         }
         Ok(())
     }
+}
+
+fn with_runtime(llvm: &Llvm) -> Option<(Llvm, PathBuf)> {
+    Some((llvm.clone(), llvm.offload_runtime()?))
 }
 
 #[cfg(unix)]

@@ -20,11 +20,16 @@ impl Search {
     /// The first of `names` that is an executable file in a folder of `PATH`.
     #[must_use]
     pub fn program(&self, names: &[&str]) -> Option<PathBuf> {
+        names.iter().find_map(|name| self.programs(name).next())
+    }
+
+    /// Every executable file `name` in the folders of `PATH`, in order.
+    pub fn programs(&self, name: &str) -> impl Iterator<Item = PathBuf> {
         // A relative folder in PATH would depend on where the build is started: not searched.
         let here = Path::new("/");
-        names
-            .iter()
-            .find_map(|name| which::which_in(name, Some(&self.path), here).ok())
+        which::which_in_all(name, Some(&self.path), here)
+            .into_iter()
+            .flatten()
     }
 
     /// A program of the CUDA toolkit.
@@ -51,18 +56,17 @@ impl Search {
         })
     }
 
-    /// Every clang found, newest release first: versioned names, then plain `clang`.
+    /// Every clang found, newest release first: versioned names, then plain `clang`. What stands before one in
+    /// `PATH` under its name may be a link to a compiler cache, which has no LLVM around it.
     #[must_use]
     pub fn clangs(&self) -> Vec<Llvm> {
         let names = RELEASES.rev().map(|release| format!("clang-{release}"));
         let mut found: Vec<Llvm> = Vec::new();
         for name in names.chain(["clang".to_owned()]) {
-            let Some(clang) = self.program(&[&name]) else {
-                continue;
-            };
-            let llvm = Llvm::of(clang);
-            if found.iter().all(|other| other.prefix != llvm.prefix) {
-                found.push(llvm);
+            for llvm in self.programs(&name).map(Llvm::of) {
+                if found.iter().all(|other| other.prefix != llvm.prefix) {
+                    found.push(llvm);
+                }
             }
         }
         found
