@@ -13,6 +13,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use offload_build::format::bundle::{Bundle, BundleImage, to_bytes, walk};
+use offload_build::format::compressed_bundle::{
+    CompressedBundle, Compression, Method, Version, compress,
+};
 use offload_build::target::EntryId;
 use support::{Random, run, tool};
 
@@ -250,5 +253,94 @@ fn bundles_what_the_bundler_lists_and_unbundles() {
             }
         }
         println!("{word}: {CASES} unbundled, equal");
+    });
+}
+
+/// The version that the bundler writes, with what is set in its environment.
+const VERSIONS: [(&str, Option<&str>, Version); 3] = [
+    ("llvm19", None, Version::V2),
+    ("llvm22", None, Version::V3),
+    ("llvm22", Some("2"), Version::V2),
+];
+
+#[test]
+fn decompresses_what_the_bundler_compresses() {
+    let mut random = Random::new();
+    with_bundlers(|word, bundler, file| {
+        let rows = VERSIONS.iter().filter(|(llvm, _, _)| *llvm == word);
+        for (_, variable, version) in rows {
+            for _ in 0..CASES {
+                let case = Case::new(&mut random);
+                let output = file(case.images.len());
+                let mut command = bundler();
+                command.args(case.arguments()).arg("-compress");
+                command.arg(format!("-bundle-align={}", case.align));
+                command.arg(format!("-compression-level={}", random.below(20)));
+                if let Some(variable) = variable {
+                    command.env("COMPRESSED_BUNDLE_FORMAT_VERSION", variable);
+                }
+                for (index, (_, image)) in case.images.iter().enumerate() {
+                    fs::write(file(index), image).unwrap();
+                    command.arg("-input").arg(file(index));
+                }
+                run(command.arg("-output").arg(&output));
+                let theirs = fs::read(output).unwrap();
+                let size = theirs.len() as u64;
+                let found = CompressedBundle::parse(&theirs[..], 0, size).unwrap();
+                assert_eq!((found.version, found.method), (*version, Method::Zstd));
+                assert_eq!(found.range(), 0..size);
+                let bundle = found.decompress(&theirs[..], 1 << 20).unwrap();
+                assert!(bundle == case.to_bytes(), "{word}: other bytes: {case:?}");
+            }
+            println!(
+                "{word}: {CASES} decompressed, version {}, equal",
+                version.raw()
+            );
+        }
+    });
+}
+
+#[test]
+fn compresses_what_the_bundler_unbundles() {
+    let mut random = Random::new();
+    with_bundlers(|word, bundler, file| {
+        let mut counts = [[0; 2]; 3];
+        for _ in 0..CASES {
+            let case = Case::new(&mut random);
+            // LLVM 19 does not know version 3.
+            let versions = [Version::V1, Version::V2, Version::V3];
+            let versions = &versions[..if word == "llvm19" { 2 } else { 3 }];
+            let how = Compression {
+                version: *random.pick(versions),
+                method: *random.pick(&[Method::Zlib, Method::Zstd]),
+                level: *random.pick(&[None, Some(1), Some(9), Some(19)]),
+            };
+            counts[usize::from(how.version.raw()) - 1][usize::from(how.method.raw())] += 1;
+            let input = file(case.images.len());
+            fs::write(&input, compress(&case.to_bytes(), how).unwrap()).unwrap();
+            let mut command = bundler();
+            command
+                .args(case.arguments())
+                .args(["-verbose", "-unbundle", "-input"]);
+            command.arg(&input);
+            for index in 0..case.images.len() {
+                command.arg("-output").arg(file(index));
+            }
+            let output = command.output().unwrap();
+            let report = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{word}: {how:?}: {report}");
+            assert!(
+                report.contains("Hashes match: Yes"),
+                "{word}: {how:?}: {report}"
+            );
+            for (index, (id, image)) in case.images.iter().enumerate() {
+                assert_eq!(
+                    &fs::read(file(index)).unwrap(),
+                    image,
+                    "{word}: {id}: {case:?}"
+                );
+            }
+        }
+        println!("{word}: {CASES} unbundled, equal; by version, zlib and zstd: {counts:?}");
     });
 }

@@ -5,6 +5,7 @@
 
 pub mod bundle;
 pub mod bytes;
+pub mod compressed_bundle;
 pub mod magic;
 pub mod offload_binary;
 pub mod offload_entry;

@@ -1,0 +1,14 @@
+//! Any bytes: no panic, and no more output than is claimed.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use offload_build::format::compressed_bundle::CompressedBundle;
+
+fuzz_target!(|data: &[u8]| {
+    let size = data.len() as u64;
+    let Ok(found) = CompressedBundle::parse(data, 0, size) else { return };
+    assert!(found.data.start <= found.data.end && found.data.end <= size);
+    if let Ok(bundle) = found.decompress(data, 1 << 20) {
+        assert!(bundle.len() as u64 == found.uncompressed_size);
+    }
+});

@@ -1,0 +1,181 @@
+//! Why compressed bundles cannot be read or written.
+
+use std::fmt;
+use std::io;
+
+use super::{MAGIC, Method, Version};
+use crate::format::bytes::OutOfBounds;
+
+/// Why bytes are not a compressed bundle. Offsets are from the start of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// Something is not inside the file.
+    Outside(OutOfBounds),
+    /// It starts with something else.
+    Magic {
+        /// Where.
+        offset: u64,
+        /// What is there.
+        found: [u8; 4],
+    },
+    /// A version that cannot be read.
+    Version {
+        /// Which.
+        version: u16,
+    },
+    /// A method that cannot be read.
+    Method {
+        /// Which.
+        method: u16,
+    },
+    /// A method whose cargo feature is off.
+    NotBuilt {
+        /// Which.
+        method: Method,
+    },
+    /// The size it claims does not hold its header.
+    Size {
+        /// The size.
+        size: u64,
+        /// The smallest that does.
+        least: u64,
+    },
+    /// The compressed data is damaged.
+    Data {
+        /// What the library says.
+        message: String,
+    },
+    /// The output cannot be written.
+    Output {
+        /// What kept it.
+        kind: io::ErrorKind,
+    },
+    /// More data than claimed.
+    Longer {
+        /// The uncompressed size in the header.
+        claimed: u64,
+    },
+    /// Less data than claimed.
+    Shorter {
+        /// The uncompressed size in the header.
+        claimed: u64,
+        /// The size of the data.
+        found: u64,
+    },
+    /// More data is claimed than the caller wants.
+    Limit {
+        /// The uncompressed size in the header.
+        claimed: u64,
+        /// What the caller wants.
+        limit: u64,
+    },
+    /// Other data than claimed.
+    Hash {
+        /// The hash in the header.
+        claimed: [u8; 8],
+        /// That of the data.
+        found: [u8; 8],
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "compressed bundle: ")?;
+        match self {
+            Self::Outside(problem) => problem.fmt(f),
+            Self::Magic { offset, found } => write!(
+                f,
+                "expected the magic `{}` at offset {offset:#x}, found `{}`",
+                MAGIC.escape_ascii(),
+                found.escape_ascii()
+            ),
+            Self::Version { version } => {
+                write!(f, "version {version} is not supported (1, 2 and 3 are)")
+            }
+            Self::Method { method } => {
+                write!(
+                    f,
+                    "method {method} is not known (0, zlib, and 1, zstd, are)"
+                )
+            }
+            Self::NotBuilt { method } => not_built(*method, f),
+            Self::Size { size, least } => {
+                write!(
+                    f,
+                    "size {size:#x} is less than the {least:#x} of its header"
+                )
+            }
+            Self::Data { message } => write!(f, "the data is damaged: {message}"),
+            Self::Output { kind } => write!(f, "cannot write what it contains: {kind}"),
+            Self::Longer { claimed } => {
+                write!(
+                    f,
+                    "there is more data than its uncompressed size {claimed:#x}"
+                )
+            }
+            Self::Shorter { claimed, found } => write!(
+                f,
+                "expected data of uncompressed size {claimed:#x}, found {found:#x}"
+            ),
+            Self::Limit { claimed, limit } => write!(
+                f,
+                "uncompressed size {claimed:#x} is more than the allowed {limit:#x}"
+            ),
+            Self::Hash { claimed, found } => write!(
+                f,
+                "expected data with the hash {:016x}, found {:016x}",
+                u64::from_be_bytes(*claimed),
+                u64::from_be_bytes(*found)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+fn not_built(method: Method, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "{method} is not built in (the cargo feature `{method}` of `offload-build` is off)"
+    )
+}
+
+/// Why a bundle cannot be compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// A method whose cargo feature is off.
+    NotBuilt {
+        /// Which.
+        method: Method,
+    },
+    /// A size that the header has no room for.
+    TooLarge {
+        /// Whose header.
+        version: Version,
+        /// The size.
+        size: u64,
+    },
+    /// The library failed.
+    Compressor {
+        /// What it says.
+        message: String,
+    },
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotBuilt { method } => not_built(*method, f),
+            Self::TooLarge { version, size } => write!(
+                f,
+                "size {size:#x} does not fit into version {} of a compressed bundle",
+                version.raw()
+            ),
+            Self::Compressor { message } => write!(f, "cannot compress the bundle: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {}
