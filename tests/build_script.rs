@@ -836,3 +836,19 @@ fn looks_behind_a_compiler_cache_for_the_compiler() {
     script.env("OFFLOAD_COMPILER", "clang-19");
     text(&script.output().unwrap());
 }
+
+#[test]
+fn leaves_no_file_of_a_module_whose_feature_is_off() {
+    let Some(package) = Package::new(&format!("{CPU}feature = \"gpu\"\n")) else {
+        return;
+    };
+    let file = package.at("target/build/pack-0123/out/kernels.rs");
+    let mut script = package.script();
+    text(&script.env("CARGO_FEATURE_GPU", "1").output().unwrap());
+    assert!(file.is_file());
+    let told = package.builds();
+    assert!(
+        !file.is_file() && !told.contains("rustc-link-lib"),
+        "{told}"
+    );
+}

@@ -66,14 +66,7 @@ impl Module {
         settings: &Settings,
         environment: &Environment,
     ) -> Result<Option<Self>, Error> {
-        if let Some(feature) = settings.text("feature") {
-            let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
-            if environment.cargo(&variable).is_none() {
-                return Ok(None);
-            }
-        }
-        let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
-        let name = settings.text("name").unwrap_or("kernels").to_owned();
+        let name = Self::name(settings).to_owned();
         if !is_identifier(&name) {
             return Err(wrong(
                 settings,
@@ -81,6 +74,13 @@ impl Module {
                 format_args!("`{name}` is not a Rust identifier"),
             ));
         }
+        if let Some(feature) = settings.text("feature") {
+            let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
+            if environment.cargo(&variable).is_none() {
+                return Ok(None);
+            }
+        }
+        let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         if settings.text("language").is_none() {
             return Err(Error::new(format_args!(
                 "module `{name}` has no `language`"
@@ -124,6 +124,11 @@ impl Module {
             register,
             stub_when_missing: settings.text("missing") == Some("stub"),
         }))
+    }
+
+    /// The name of the module that `settings` describe.
+    pub(crate) fn name(settings: &Settings) -> &str {
+        settings.text("name").unwrap_or("kernels")
     }
 }
 

@@ -23,6 +23,8 @@ const LOADER_FOLDERS: [&str; 3] = ["/lib", "/usr/lib", "/usr/lib64"];
 pub(crate) struct Run<'a> {
     environment: &'a Environment,
     modules: Vec<Module>,
+    /// Names of modules whose feature is off.
+    off: Vec<String>,
     /// Names that code may ask for by `cfg`.
     cfg_names: BTreeSet<String>,
     out: PathBuf,
@@ -44,6 +46,7 @@ impl<'a> Run<'a> {
         own: &Settings,
     ) -> Result<Self, Error> {
         let mut checked: Vec<Module> = Vec::new();
+        let mut off = Vec::new();
         let mut cfg_names = BTreeSet::new();
         for settings in modules {
             let mut settings = settings.clone();
@@ -51,6 +54,7 @@ impl<'a> Run<'a> {
             let listed = settings.listed.iter();
             cfg_names.extend(listed.filter_map(|text| Some(Target::parse(text).ok()?.cfg_name())));
             let Some(module) = Module::new(&settings, environment)? else {
+                off.push(Module::name(&settings).to_owned());
                 continue;
             };
             if checked.iter().any(|other| other.name == module.name) {
@@ -65,6 +69,7 @@ impl<'a> Run<'a> {
         Ok(Self {
             environment,
             modules: checked,
+            off,
             cfg_names,
             out,
         })
@@ -97,6 +102,10 @@ impl<'a> Run<'a> {
         environment.tell("rustc-check-cfg", "cfg(offload_stub)");
         for name in &self.cfg_names {
             environment.tell("rustc-check-cfg", format_args!("cfg({name})"));
+        }
+        // What an earlier build wrote must not compile in the place of what a clean build does not have.
+        for name in &self.off {
+            let _ = std::fs::remove_file(self.host_file(name));
         }
         let mut finished = Vec::new();
         for module in &self.modules {
@@ -203,13 +212,18 @@ impl<'a> Run<'a> {
 
     fn stub(&self, module: &Module, reason: &str) -> Result<(), Error> {
         self.environment.tell("rustc-cfg", "offload_stub");
-        let path = self.out.join(format!("{}.rs", module.name));
+        let path = self.host_file(&module.name);
         let file = HostFile {
             module: module.name.clone(),
             kernels: Vec::new(),
             content: Content::NotBuilt(reason.to_owned()),
         };
         task::write(&path, file.to_string().as_bytes()).map_err(error::io(&path))
+    }
+
+    /// The file that Rust includes.
+    fn host_file(&self, module: &str) -> PathBuf {
+        self.out.join(format!("{module}.rs"))
     }
 
     fn prepare(&self, module: &Module) -> Result<Built, Error> {
