@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use offload_build::format::bundle::{Bundle, BundleImage, to_bytes, walk};
+use offload_build::format::bundle_text::{self, Comment};
 use offload_build::format::compressed_bundle::{
     CompressedBundle, Compression, Method, Version, compress,
 };
@@ -226,34 +227,55 @@ fn bundles_what_the_bundler_lists_and_unbundles() {
             let case = Case::new(&mut random);
             let input = file(case.images.len());
             fs::write(&input, case.to_bytes()).unwrap();
-            let [bundle_type, targets] = case.arguments();
-            let mut command = bundler();
-            command.args([&bundle_type, "-list", "-input"]).arg(&input);
-            let list = run(&mut command);
-            let mut listed: Vec<&str> = list.lines().collect();
-            let mut written: Vec<&str> = case.images.iter().map(|(id, _)| *id).collect();
-            listed.sort_unstable();
-            written.sort_unstable();
-            assert_eq!(listed, written, "{word}");
-
-            let mut command = bundler();
-            command
-                .args([&bundle_type, &targets, "-unbundle", "-input"])
-                .arg(&input);
-            for index in 0..case.images.len() {
-                command.arg("-output").arg(file(index));
-            }
-            run(&mut command);
-            for (index, (id, image)) in case.images.iter().enumerate() {
-                assert_eq!(
-                    &fs::read(file(index)).unwrap(),
-                    image,
-                    "{word}: {id}: {case:?}"
-                );
-            }
+            expect_unbundled(word, bundler, file, &case, Order::OfAHash);
         }
         println!("{word}: {CASES} unbundled, equal");
     });
+}
+
+/// The order in which entries are listed.
+#[derive(PartialEq)]
+enum Order {
+    OfTheFile,
+    OfAHash,
+}
+
+/// Has the bundler list and unbundle the case, which is in the file after those of its images.
+fn expect_unbundled(
+    word: &str,
+    bundler: &dyn Fn() -> Command,
+    file: &dyn Fn(usize) -> PathBuf,
+    case: &Case,
+    order: Order,
+) {
+    let input = file(case.images.len());
+    let [bundle_type, targets] = case.arguments();
+    let mut command = bundler();
+    command.args([&bundle_type, "-list", "-input"]).arg(&input);
+    let list = run(&mut command);
+    let mut listed: Vec<&str> = list.lines().collect();
+    let mut written: Vec<&str> = case.images.iter().map(|(id, _)| *id).collect();
+    if order == Order::OfAHash {
+        listed.sort_unstable();
+        written.sort_unstable();
+    }
+    assert_eq!(listed, written, "{word}");
+
+    let mut command = bundler();
+    command
+        .args([&bundle_type, &targets, "-unbundle", "-input"])
+        .arg(&input);
+    for index in 0..case.images.len() {
+        command.arg("-output").arg(file(index));
+    }
+    run(&mut command);
+    for (index, (id, image)) in case.images.iter().enumerate() {
+        assert_eq!(
+            &fs::read(file(index)).unwrap(),
+            image,
+            "{word}: {id}: {case:?}"
+        );
+    }
 }
 
 /// The version that the bundler writes, with what is set in its environment.
@@ -342,5 +364,85 @@ fn compresses_what_the_bundler_unbundles() {
             }
         }
         println!("{word}: {CASES} unbundled, equal; by version, zlib and zstd: {counts:?}");
+    });
+}
+
+/// The types of text, with what starts a comment in each.
+const TEXTS: [(&str, Comment); 7] = [
+    ("i", Comment::Slashes),
+    ("ii", Comment::Slashes),
+    ("cui", Comment::Slashes),
+    ("hipi", Comment::Slashes),
+    ("d", Comment::Hash),
+    ("s", Comment::Hash),
+    ("ll", Comment::Semicolon),
+];
+
+/// Texts in the place of a case's images, and the comment of its type.
+fn text_case(random: &mut Random) -> (Case, Comment) {
+    const PIECES: [&str; 9] = [
+        "\n",
+        "int x;",
+        "\r\n",
+        ";",
+        "#",
+        "//",
+        " __CLANG_OFFLOAD_BUNDLE__",
+        "__START__ ",
+        "_END__ x",
+    ];
+    let mut case = Case::new(random);
+    let (bundle_type, comment) = *random.pick(&TEXTS);
+    case.bundle_type = bundle_type;
+    for (_, text) in &mut case.images {
+        let pieces = (0..random.below(12)).map(|_| *random.pick(&PIECES));
+        *text = pieces.collect::<String>().into_bytes();
+    }
+    (case, comment)
+}
+
+#[test]
+fn bundles_texts_as_the_bundler_does_and_reads_what_it_bundled() {
+    let mut random = Random::new();
+    with_bundlers(|word, bundler, file| {
+        for _ in 0..CASES {
+            let (case, comment) = text_case(&mut random);
+            let output = file(case.images.len());
+            let mut command = bundler();
+            command.args(case.arguments());
+            for (index, (_, text)) in case.images.iter().enumerate() {
+                fs::write(file(index), text).unwrap();
+                command.arg("-input").arg(file(index));
+            }
+            run(command.arg("-output").arg(&output));
+            let theirs = fs::read(output).unwrap();
+            let ours = bundle_text::to_bytes(&case.images(), comment).unwrap();
+            assert!(ours == theirs, "{word}: other bytes: {case:?}");
+            let entries = bundle_text::parse(&theirs[..], 0..theirs.len() as u64, comment).unwrap();
+            let entries = entries.iter().map(|entry| {
+                let text = &theirs[entry.text.start as usize..entry.text.end as usize];
+                (entry.id.as_str(), text)
+            });
+            assert_eq!(entries.collect::<Vec<_>>(), case.images());
+        }
+        println!("{word}: {CASES} text bundles, equal");
+    });
+}
+
+#[test]
+fn bundles_texts_that_the_bundler_lists_and_unbundles() {
+    let mut random = Random::new();
+    with_bundlers(|word, bundler, file| {
+        for _ in 0..CASES {
+            let (case, comment) = text_case(&mut random);
+            let input = file(case.images.len());
+            fs::write(
+                &input,
+                bundle_text::to_bytes(&case.images(), comment).unwrap(),
+            )
+            .unwrap();
+            expect_unbundled(word, bundler, file, &case, Order::OfTheFile);
+        }
+        println!("{word}: {CASES} text bundles unbundled, equal");
     });
 }

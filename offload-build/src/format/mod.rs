@@ -4,6 +4,7 @@
 #![deny(clippy::indexing_slicing)]
 
 pub mod bundle;
+pub mod bundle_text;
 pub mod bytes;
 pub mod compressed_bundle;
 pub mod magic;
