@@ -229,7 +229,16 @@ impl<'a> Source<'a> {
         value: &'v Value<'a>,
     ) -> Result<Cow<'v, str>, ManifestError> {
         match value.get_ref() {
-            DeValue::Integer(number) => Ok(number.as_str().into()),
+            DeValue::Integer(number) => {
+                // As C spells it: TOML's octal is `0o17`.
+                let prefix = match number.radix() {
+                    2 => "0b",
+                    8 => "0",
+                    16 => "0x",
+                    _ => "",
+                };
+                Ok(format!("{prefix}{}", number.as_str()).into())
+            }
             DeValue::Float(number) => Ok(number.as_str().into()),
             DeValue::Boolean(true) => Ok("".into()),
             _ => self.text(name, value),
@@ -325,6 +334,14 @@ mod tests {
         assert_eq!(settings.map("define"), pairs.into());
         assert_eq!(settings.targets["gfx90a"].list("flags"), ["-g"]);
         assert_eq!(settings.origin("sources"), "Cargo.toml:3:1");
+    }
+
+    #[test]
+    fn defines_numbers_as_c_spells_them() {
+        let text = "[package.metadata.offload]\ndefine = { A = 0x40, B = 0o17, C = 0b101, D = 1_000, E = -3, F = 1.5 }\n";
+        let found = package(text).unwrap()[0].map("define");
+        let values: Vec<&str> = found.values().map(String::as_str).collect();
+        assert_eq!(values, ["0x40", "017", "0b101", "1000", "-3", "1.5"]);
     }
 
     #[test]
