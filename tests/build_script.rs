@@ -852,3 +852,25 @@ fn leaves_no_file_of_a_module_whose_feature_is_off() {
         "{told}"
     );
 }
+
+#[test]
+fn leaves_out_what_a_layer_below_defines_and_what_exclude_names() {
+    let keys = "sources = [\"kernels/*.c\"]\nexclude = [\"./kernels/no.c\"]\n\
+                targets = [\"x86_64-pc-linux-gnu\", \"gfx90a\"]\ndefine = { A = 1, B = 2, C = 3 }\n\
+                [package.metadata.offload.profile.dev]\ndefine = { A = false }\n\
+                [package.metadata.offload.target.gfx90a]\ndefine = { B = false }\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    package.put("kernels/no.c", "#error excluded\n");
+    let mut script = package.script();
+    let output = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
+    let plan = String::from_utf8(output.stderr).unwrap();
+    assert!(!plan.contains("no.c") && !plan.contains("-DA=1"), "{plan}");
+    let compiles = |line: &&str| line.contains(" -c ");
+    for line in plan.lines().filter(compiles) {
+        assert_eq!(line.contains("-DB=2"), !line.contains("gfx90a"), "{line}");
+        assert!(line.contains("-DC=3"), "{line}");
+    }
+    assert_eq!(plan.lines().filter(compiles).count(), 3);
+}

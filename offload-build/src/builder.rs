@@ -241,7 +241,7 @@ impl TargetBuild {
 }
 
 fn define(settings: &mut Settings, name: &str, value: &str) {
-    let map = [(name.to_owned(), value.to_owned())].into();
+    let map = [(name.to_owned(), Some(value.to_owned()))].into();
     settings.set("define", Setting::Map(map), "Build::define");
 }
 

@@ -200,12 +200,12 @@ impl<'a> Source<'a> {
                 Setting::List(texts.collect::<Result<_, _>>()?)
             }
             (Form::Map, DeValue::Table(table)) => {
-                let pairs = table
-                    .iter()
-                    .filter(|(_, value)| value.get_ref().as_bool() != Some(false));
-                let pairs = pairs.map(|(name, value)| {
-                    let text = self.definition(name.get_ref(), value)?;
-                    Ok((name.get_ref().clone().into_owned(), text.into_owned()))
+                let pairs = table.iter().map(|(name, value)| {
+                    let text = match value.get_ref().as_bool() {
+                        Some(false) => None,
+                        _ => Some(self.definition(name.get_ref(), value)?.into_owned()),
+                    };
+                    Ok((name.get_ref().clone().into_owned(), text))
                 });
                 Setting::Map(pairs.collect::<Result<_, _>>()?)
             }
@@ -329,8 +329,13 @@ mod tests {
         assert_eq!(settings.text("language"), Some("openmp"));
         assert_eq!(settings.list("sources"), ["a.c", "b.c"]);
         assert_eq!(settings.text("opt-level"), Some("2"));
-        let pairs = [("NAME", "x"), ("ON", ""), ("TILE", "64")];
-        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let pairs = [
+            ("NAME", Some("x")),
+            ("OFF", None),
+            ("ON", Some("")),
+            ("TILE", Some("64")),
+        ];
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.map(str::to_owned)));
         assert_eq!(settings.map("define"), pairs.into());
         assert_eq!(settings.targets["gfx90a"].list("flags"), ["-g"]);
         assert_eq!(settings.origin("sources"), "Cargo.toml:3:1");
@@ -340,7 +345,7 @@ mod tests {
     fn defines_numbers_as_c_spells_them() {
         let text = "[package.metadata.offload]\ndefine = { A = 0x40, B = 0o17, C = 0b101, D = 1_000, E = -3, F = 1.5 }\n";
         let found = package(text).unwrap()[0].map("define");
-        let values: Vec<&str> = found.values().map(String::as_str).collect();
+        let values: Vec<&str> = found.values().filter_map(Option::as_deref).collect();
         assert_eq!(values, ["0x40", "017", "0b101", "1000", "-3", "1.5"]);
     }
 

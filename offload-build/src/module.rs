@@ -217,8 +217,13 @@ fn targets(settings: &Settings, name: &str, own: &Flags) -> Result<Vec<Target>, 
         }
         target.own = own.clone();
         if let Some(over) = settings.targets.get(text) {
+            for (name, value) in over.map("define") {
+                match value {
+                    Some(value) => target.own.define.insert(name, value),
+                    None => target.own.define.remove(&name),
+                };
+            }
             let over = flags(over, &own.opt_level)?;
-            target.own.define.extend(over.define);
             target.own.flags.extend(over.flags);
             target.own.exclude.extend(over.exclude);
         }
@@ -237,12 +242,16 @@ fn targets(settings: &Settings, name: &str, own: &Flags) -> Result<Vec<Target>, 
 
 fn flags(settings: &Settings, opt_level: &str) -> Result<Flags, Error> {
     let pattern = |text: &String| {
-        glob::Pattern::new(text)
+        glob::Pattern::new(text.trim_start_matches("./"))
             .map_err(|error| wrong(settings, "exclude", format_args!("`{text}`: {error}")))
     };
     Ok(Flags {
         opt_level: settings.text("opt-level").unwrap_or(opt_level).to_owned(),
-        define: settings.map("define"),
+        define: settings
+            .map("define")
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect(),
         flags: settings.list("flags").to_vec(),
         exclude: settings
             .list("exclude")

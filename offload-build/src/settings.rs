@@ -79,8 +79,8 @@ const fn target_key(name: &'static str, form: Form) -> Key {
 pub(crate) enum Setting {
     Text(String),
     List(Vec<String>),
-    /// Empty for a name without a value.
-    Map(BTreeMap<String, String>),
+    /// Empty for a name without a value, nothing for one that a layer below may have and this one leaves out.
+    Map(BTreeMap<String, Option<String>>),
 }
 
 /// A value, and where it was written: `Cargo.toml:12:3`, `OFFLOAD_TARGETS`, `Build::targets`.
@@ -155,7 +155,7 @@ impl Settings {
         }
     }
 
-    pub(crate) fn map(&self, name: &'static str) -> BTreeMap<String, String> {
+    pub(crate) fn map(&self, name: &'static str) -> BTreeMap<String, Option<String>> {
         match self.entry(name).map(|entry| &entry.setting) {
             Some(Setting::Map(map)) => map.clone(),
             _ => BTreeMap::new(),
@@ -175,8 +175,8 @@ impl Form {
             Form::List => Setting::List(parts().map(str::to_owned).collect()),
             Form::Map => {
                 let pair = |part: &str| match part.split_once('=') {
-                    Some((name, value)) => (name.to_owned(), value.to_owned()),
-                    None => (part.to_owned(), String::new()),
+                    Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                    None => (part.to_owned(), Some(String::new())),
                 };
                 Setting::Map(parts().map(pair).collect())
             }
@@ -256,8 +256,8 @@ mod tests {
         );
         let map = Form::Map.parse("TILE=64;FAST").unwrap();
         let pairs = [
-            ("FAST".to_owned(), String::new()),
-            ("TILE".to_owned(), "64".to_owned()),
+            ("FAST".to_owned(), Some(String::new())),
+            ("TILE".to_owned(), Some("64".to_owned())),
         ];
         assert_eq!(map, Setting::Map(pairs.into()));
         let error = find("register").unwrap().form.parse("complet").unwrap_err();
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn lays_layers_over_each_other() {
         let mut below = Settings::default();
-        let map = |name: &str| Setting::Map([(name.to_owned(), String::new())].into());
+        let map = |name: &str| Setting::Map([(name.to_owned(), Some(String::new()))].into());
         below.set("define", map("A"), "workspace");
         below.set("targets", Setting::List(vec!["sm_80".into()]), "workspace");
         let mut over = Settings::default();
