@@ -705,6 +705,11 @@ fn reports_a_warning_once_for_all_passes() {
     }
     assert_eq!(count("cargo::warning=kernels/k.c for "), 1, "{told}");
     assert_eq!(count("generated."), 0, "{told}");
+    let again = package.builds();
+    assert_eq!(
+        again, told,
+        "Cargo shows what the last run says, so it says all again"
+    );
 }
 
 #[test]

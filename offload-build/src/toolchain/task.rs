@@ -1,7 +1,8 @@
 //! A task: the commands that make one file, run only when something they read has changed.
 //!
 //! Beside the output lies `<output>.key`: the digest of how it was made, then a line
-//! `<MD5> <path>` for the output, and one for each file that was read. The output is made under another name and renamed, the key
+//! `<MD5> <path>` for the output, and one for each file that was read. In `<output>.messages` are warnings, which
+//! Cargo forgets when a build script runs again. The output is made under another name and renamed, the key
 //! is written last and removed first: whatever is interrupted, an output with a key is whole and its own.
 
 use crate::toolchain::{Command, CommandError, depfile};
@@ -46,7 +47,7 @@ pub fn part(output: &Path) -> PathBuf {
 pub struct Done {
     /// Nothing was started: the output was up to date.
     pub fresh: bool,
-    /// What the commands wrote on standard error: warnings.
+    /// What the commands wrote on standard error, now or when the output was made: warnings.
     pub messages: String,
     /// Every file that the output depends on.
     pub reads: Vec<PathBuf>,
@@ -115,11 +116,12 @@ impl Task {
             return Ok(Done {
                 fresh: true,
                 reads,
-                ..Done::default()
+                messages: fs::read_to_string(self.beside(".messages")).unwrap_or_default(),
             });
         }
-        let key = self.key_path();
-        for stale in [&key, &self.output] {
+        let key = self.beside(".key");
+        let kept = self.beside(".messages");
+        for stale in [&key, &kept, &self.output] {
             match fs::remove_file(stale) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(TaskError::File(stale.clone(), error));
@@ -157,6 +159,9 @@ impl Task {
                 .and_then(|data| data.modified())
                 .is_ok_and(|time| time < started)
         };
+        if !messages.is_empty() {
+            write(&kept, messages.as_bytes()).map_err(|error| TaskError::File(kept, error))?;
+        }
         if reads.iter().all(settled) {
             let lines = std::iter::once(&self.output)
                 .chain(&reads)
@@ -173,7 +178,7 @@ impl Task {
 
     /// The files that the output was made from, when it is still the one that would be made now.
     fn fresh(&self, recipe: &str, digests: &Digests) -> Option<Vec<PathBuf>> {
-        let text = fs::read_to_string(self.key_path()).ok()?;
+        let text = fs::read_to_string(self.beside(".key")).ok()?;
         let mut lines = text.lines();
         if lines.next() != Some(recipe) {
             return None;
@@ -218,9 +223,9 @@ impl Task {
         hex(hash)
     }
 
-    fn key_path(&self) -> PathBuf {
+    fn beside(&self, extension: &str) -> PathBuf {
         let mut name = self.output.as_os_str().to_owned();
-        name.push(".key");
+        name.push(extension);
         name.into()
     }
 }
