@@ -137,6 +137,22 @@ fn reads_one_inside_a_file_and_leaves_what_follows() {
     );
 }
 
+/// `clang-offload-bundler` 22.1.8 accepts both: for it the header alone is an empty file.
+#[test]
+fn reads_several_frames_and_rejects_a_header_alone() {
+    let half = |range: Range<usize>| {
+        let half = bundle()[range].to_vec();
+        compress(&half, Compression::default()).unwrap()[32..].to_vec()
+    };
+    let mut bytes = [V3[..32].to_vec(), half(0..100), half(100..172)].concat();
+    let size = bytes.len() as u64;
+    bytes[8..16].copy_from_slice(&size.to_le_bytes());
+    assert_eq!(decompress(&bytes).unwrap(), bundle());
+    let header = changed(&V3[..32], 8, &[32]);
+    let found = decompress(&header).unwrap_err();
+    assert!(matches!(found, Error::Data { .. }), "{found}");
+}
+
 #[test]
 fn names_the_problem_and_its_place() {
     let message = |bytes: &[u8]| decompress(bytes).unwrap_err().to_string();
