@@ -7,8 +7,8 @@ use crate::format::bundle::{BundleImage, to_bytes};
 const V2: &[u8] = include_bytes!("../../../../tests/golden/19.1.7/compressed.bundle");
 const V3: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/compressed.bundle");
 
-/// The same bundle in version 1, whose writer, LLVM 18, was not at hand: made by hand with Python's
-/// `zlib`, accepted by `clang-offload-bundler` 19.1.7 and 22.1.8.
+/// The same bundle in version 1, whose writer, LLVM 18, was not at hand: put together by hand,
+/// accepted by `clang-offload-bundler` 19.1.7 and 22.1.8.
 const V1: &[u8] = b"CCOB\x01\0\0\0\xac\0\0\0\xf4\x2b\x60\xc9\x9d\x30\xfa\x7a\
     \x78\x9c\x8b\x8f\x77\xf6\x71\xf4\x73\x8f\xf7\x77\x73\xf3\xf1\x77\x74\x89\x77\x0a\xf5\x73\xf1\
     \x71\x8d\x8f\x67\x62\x80\x80\x6e\x28\xcd\x01\xa5\xe5\xa0\x74\x46\x7e\x71\x89\x6e\x85\x85\x59\
