@@ -879,3 +879,19 @@ fn leaves_out_what_a_layer_below_defines_and_what_exclude_names() {
     }
     assert_eq!(plan.lines().filter(compiles).count(), 3);
 }
+
+#[test]
+fn refuses_a_processor_that_the_release_does_not_know() {
+    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"gfx90b\"]\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    let error = package.fails(&mut package.script());
+    let expected = "module `kernels`: no image for `gfx90b`: `libomptarget-amdgpu-gfx90b.bc` not found (searched: ";
+    assert!(error.starts_with(expected), "{error}");
+    assert!(
+        error.contains("\nhint: this LLVM has OpenMP's device runtime for gfx1010, "),
+        "{error}"
+    );
+    assert!(!package.has_library());
+}

@@ -83,6 +83,13 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             let output = folder.join("image");
             match context.device_link(target, inputs, &output) {
                 Ok(task) => links.push(Step::Run(task)),
+                Err(unknown) if unknown.is_unsupported() => {
+                    let written = &target.written;
+                    return Err(Error::because(
+                        format_args!("module `{}`: no image for `{written}`", module.name),
+                        unknown,
+                    ));
+                }
                 Err(missing) => {
                     notes.push(format!(
                         "module `{}`: no image for `{}`: {missing}",

@@ -50,6 +50,7 @@ impl Search {
             NotFound {
                 program: name.to_owned(),
                 searched,
+                instead: Vec::new(),
                 hint: "install NVIDIA's CUDA toolkit (or the PyPI package `nvidia-cuda-nvcc-cu12`) \
                        and set CUDA_PATH to its root",
             }
@@ -108,6 +109,7 @@ impl Llvm {
         Err(NotFound {
             program: name.to_owned(),
             searched: vec![bin.display().to_string()],
+            instead: Vec::new(),
             hint: "install the LLVM tools of the same release as clang (Debian: `llvm-<release>` and `lld-<release>`)",
         })
     }
@@ -131,16 +133,35 @@ impl Llvm {
         vendor: &'static str,
         processor: &str,
     ) -> Result<PathBuf, NotFound> {
-        let name = format!("libomptarget-{vendor}-{processor}.bc");
-        let names = [name.clone(), format!("libomptarget-{vendor}.bc")];
-        self.libraries()
+        let prefix = format!("libomptarget-{vendor}");
+        let name = format!("{prefix}-{processor}.bc");
+        let names = [name.clone(), format!("{prefix}.bc")];
+        let found = self
+            .libraries()
             .flat_map(|dir| names.clone().map(|name| dir.join(name)))
-            .find(|path| path.is_file())
-            .ok_or_else(|| NotFound {
-                program: name,
-                searched: self.libraries().map(|dir| dir.display().to_string()).collect(),
-                hint: "install the OpenMP runtime of the same release as clang (Debian: `libomp-<release>-dev`)",
-            })
+            .find(|path| path.is_file());
+        found.ok_or_else(|| NotFound {
+            program: name,
+            searched: self.libraries().map(|dir| dir.display().to_string()).collect(),
+            instead: self.processors(&format!("{prefix}-")),
+            hint: "install the OpenMP runtime of the same release as clang (Debian: `libomp-<release>-dev`)",
+        })
+    }
+
+    /// The processors for which there are device runtimes whose names start so, sorted.
+    fn processors(&self, prefix: &str) -> Vec<String> {
+        let files = self
+            .libraries()
+            .filter_map(|dir| dir.read_dir().ok())
+            .flatten()
+            .flatten();
+        let processor = |file: std::fs::DirEntry| {
+            let name = file.file_name().into_string().ok()?;
+            Some(name.strip_prefix(prefix)?.strip_suffix(".bc")?.to_owned())
+        };
+        let mut processors: Vec<String> = files.filter_map(processor).collect();
+        processors.sort();
+        processors
     }
 
     fn libraries(&self) -> impl Iterator<Item = PathBuf> {
@@ -160,6 +181,8 @@ impl Llvm {
 pub struct NotFound {
     program: String,
     searched: Vec<String>,
+    /// What is there for others: not the file is missing, but support for this processor.
+    instead: Vec<String>,
     hint: &'static str,
 }
 
@@ -170,20 +193,30 @@ impl NotFound {
         Self {
             program: program.to_owned(),
             searched,
+            instead: Vec::new(),
             hint,
         }
+    }
+
+    /// Whether no installation would help: the release does not know the processor.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        !self.instead.is_empty()
     }
 }
 
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` not found (searched: {})\nhint: {}",
-            self.program,
-            self.searched.join(", "),
-            self.hint
-        )
+        let (program, searched) = (&self.program, self.searched.join(", "));
+        write!(f, "`{program}` not found (searched: {searched})\nhint: ")?;
+        match self.instead.as_slice() {
+            [] => f.write_str(self.hint),
+            known => write!(
+                f,
+                "this LLVM has OpenMP's device runtime for {}; name one of these, or take another release",
+                known.join(", ")
+            ),
+        }
     }
 }
 
