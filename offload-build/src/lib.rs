@@ -1,4 +1,17 @@
-//! Device code from `Cargo.toml`.
+//! GPU kernels in a Rust or C project, from `Cargo.toml` to a registered image.
+//!
+//! A build script is one line; what it builds is declared in `[package.metadata.offload]`:
+//!
+//! ```no_run
+//! fn main() -> Result<(), offload_build::Error> {
+//!     offload_build::Build::from_manifest()?.run()
+//! }
+//! ```
+//!
+//! [`Build`] is all that a build script needs. The modules are the floors below it, for tools that read or
+//! write the same files: names ([`target`]), bytes ([`mod@format`]), the files that hold them
+//! ([`container`]), compilers ([`toolchain`]), device links ([`link`]) and what gives images to a runtime
+//! ([`registration`]). Formats read any bytes without a panic, and of large files only the headers.
 
 pub mod container;
 pub mod format;

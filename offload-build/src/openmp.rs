@@ -122,27 +122,11 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         host_file: context.out.join(format!("{}.rs", module.name)),
     };
     let object = folder.join("module.o");
-    let mut relocatable = Command::new(&context.compiler.llvm.clang).arg("--no-default-config");
-    if let Some(host) = context.cross {
-        relocatable = relocatable.arg(format!("--target={host}"));
-    }
-    let inputs: Vec<PathBuf> = [registration.output.clone()]
+    let inputs = [registration.output.clone()]
         .into_iter()
         .chain(hosts)
         .collect();
-    let relocatable = relocatable
-        .args(["-r", "-nostdlib", "-o"])
-        .arg(task::part(&object))
-        .args(&inputs);
-    let join = Task {
-        title: format!("host code and registration of `{}`", module.name),
-        commands: vec![relocatable],
-        inputs,
-        depfile: None,
-        output: object.clone(),
-        environment: String::new(),
-        undefined_hint: "",
-    };
+    let join = context.join(&module.name, inputs, &object);
     let archive = Archive {
         name: format!("{}_offload", context.unique),
         library: context.out.join(format!("lib{}_offload.a", context.unique)),
@@ -162,6 +146,27 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
 }
 
 impl Context<'_> {
+    /// One relocatable object of what registers the images, which comes first, and the host objects.
+    fn join(&self, module: &str, inputs: Vec<PathBuf>, object: &Path) -> Task {
+        let mut link = Command::new(&self.compiler.llvm.clang).arg("--no-default-config");
+        if let Some(host) = self.cross {
+            link = link.arg(format!("--target={host}"));
+        }
+        let link = link
+            .args(["-r", "-nostdlib", "-o"])
+            .arg(task::part(object))
+            .args(&inputs);
+        Task {
+            title: format!("host code and registration of `{module}`"),
+            commands: vec![link],
+            inputs,
+            depfile: None,
+            output: object.to_owned(),
+            environment: String::new(),
+            undefined_hint: "",
+        }
+    }
+
     fn device_compiles(
         &self,
         module: &Module,
