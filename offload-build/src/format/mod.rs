@@ -10,3 +10,4 @@ pub mod compressed_bundle;
 pub mod magic;
 pub mod offload_binary;
 pub mod offload_entry;
+pub mod pieces;
