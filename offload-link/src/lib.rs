@@ -2,8 +2,10 @@
 //! what went wrong. This crate is its binaries; nothing here is meant for other crates.
 
 mod cargo_offload;
+mod json;
 mod linker_wrapper;
 mod options;
+mod response_file;
 
 use std::process::ExitCode;
 

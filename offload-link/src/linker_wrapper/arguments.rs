@@ -9,9 +9,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use super::Error;
 use super::options::{ANSWERED, CC, Host, LD, OWN, Options, Own};
-use super::{Error, response_file};
 use crate::options::{Dashes, Found, find};
+use crate::response_file;
 
 /// Whose arguments these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +137,9 @@ impl Arguments {
     pub(super) fn parse(argv: Vec<OsString>, tool: &str) -> Result<Self, Error> {
         let mut tokens = Vec::with_capacity(argv.len());
         for (origin, text) in argv.iter().enumerate() {
-            tokens.extend(response_file::expand(text)?.into_iter().map(|text| Token {
+            let expanded =
+                response_file::expand(text).map_err(|error| Error::Option(error.to_string()))?;
+            tokens.extend(expanded.into_iter().map(|text| Token {
                 text,
                 origin,
                 edit: Edit::Keep,

@@ -24,7 +24,6 @@ mod options;
 mod registration;
 mod relocatable;
 mod report;
-mod response_file;
 mod symbols;
 mod temporaries;
 

@@ -9,7 +9,10 @@ use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::Error;
+use crate::json;
 
 /// One image and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,13 +105,11 @@ impl Report {
     /// The same as JSON, schema 1.
     #[must_use]
     pub(super) fn to_json(&self) -> String {
-        let lines: Vec<String> = self.lines.iter().map(json_line).collect();
-        let warnings: Vec<String> = self.warnings.iter().map(|text| json_string(text)).collect();
-        format!(
-            "{{\n  \"schema\": 1,\n  \"images\": [{}],\n  \"warnings\": [{}]\n}}\n",
-            lines.join(","),
-            warnings.join(", ")
-        )
+        json::text(&JsonReport {
+            schema: 1,
+            images: self.lines.iter().map(JsonLine::of).collect(),
+            warnings: &self.warnings,
+        })
     }
 
     /// Writes the report as `request` says: `text` or `json`, then perhaps `:` and a file.
@@ -169,54 +170,62 @@ pub(super) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-fn json_line(line: &Line) -> String {
-    let fields = match &line.fate {
-        Fate::Linked(targets) => {
-            let targets: Vec<String> = targets.iter().map(|text| json_string(text)).collect();
-            format!(
-                "\"fate\": \"linked\", \"linked_for\": [{}]",
-                targets.join(", ")
-            )
-        }
-        Fate::Duplicate { of } => {
-            format!("\"fate\": \"duplicate\", \"of\": {}", json_string(of))
-        }
-        Fate::NotTaken => {
-            format!(
-                "\"fate\": \"not taken\", \"reason\": {}",
-                json_string(NOT_TAKEN)
-            )
-        }
-        Fate::LeftOut { reason } => {
-            format!(
-                "\"fate\": \"left out\", \"reason\": {}",
-                json_string(reason)
-            )
-        }
-    };
-    format!(
-        "\n    {{ \"from\": {}, \"kind\": {}, \"triple\": {}, \"processor\": {}, \"size\": {}, {fields} }}",
-        json_string(&line.from),
-        json_string(&line.kind),
-        json_string(&line.triple),
-        json_string(&line.processor),
-        line.size
-    )
+/// Schema 1, `docs/json.md`.
+#[derive(Serialize)]
+struct JsonReport<'a> {
+    schema: u32,
+    images: Vec<JsonLine<'a>>,
+    warnings: &'a [String],
 }
 
-fn json_string(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            '\n' => quoted += "\\n",
-            control if control < ' ' => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(control));
-            }
-            plain => quoted.push(plain),
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    from: &'a str,
+    kind: &'a str,
+    triple: &'a str,
+    processor: &'a str,
+    size: u64,
+    #[serde(flatten)]
+    fate: JsonFate<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "fate", rename_all = "lowercase")]
+enum JsonFate<'a> {
+    Linked {
+        linked_for: &'a [String],
+    },
+    Duplicate {
+        of: &'a str,
+    },
+    #[serde(rename = "not taken")]
+    NotTaken {
+        reason: &'a str,
+    },
+    #[serde(rename = "left out")]
+    LeftOut {
+        reason: &'a str,
+    },
+}
+
+impl<'a> JsonLine<'a> {
+    fn of(line: &'a Line) -> Self {
+        Self {
+            from: &line.from,
+            kind: &line.kind,
+            triple: &line.triple,
+            processor: &line.processor,
+            size: line.size,
+            fate: match &line.fate {
+                Fate::Linked(targets) => JsonFate::Linked {
+                    linked_for: targets,
+                },
+                Fate::Duplicate { of } => JsonFate::Duplicate { of },
+                Fate::NotTaken => JsonFate::NotTaken { reason: NOT_TAKEN },
+                Fate::LeftOut { reason } => JsonFate::LeftOut { reason },
+            },
         }
     }
-    quoted + "\""
 }
 
 #[cfg(test)]
@@ -263,9 +272,30 @@ mod tests {
             r#"{
   "schema": 1,
   "images": [
-    { "from": "a.o", "kind": "openmp", "triple": "amdgcn-amd-amdhsa", "processor": "gfx90a", "size": 16, "fate": "linked", "linked_for": ["amdgcn-amd-amdhsa gfx90a"] },
-    { "from": "lib\"b\".a(b.o)", "kind": "openmp", "triple": "amdgcn-amd-amdhsa", "processor": "gfx90a", "size": 16, "fate": "left out", "reason": "two\nlines" }],
-  "warnings": ["w"]
+    {
+      "from": "a.o",
+      "kind": "openmp",
+      "triple": "amdgcn-amd-amdhsa",
+      "processor": "gfx90a",
+      "size": 16,
+      "fate": "linked",
+      "linked_for": [
+        "amdgcn-amd-amdhsa gfx90a"
+      ]
+    },
+    {
+      "from": "lib\"b\".a(b.o)",
+      "kind": "openmp",
+      "triple": "amdgcn-amd-amdhsa",
+      "processor": "gfx90a",
+      "size": 16,
+      "fate": "left out",
+      "reason": "two\nlines"
+    }
+  ],
+  "warnings": [
+    "w"
+  ]
 }
 "#
         );

@@ -1,17 +1,16 @@
 //! Response files: `@file` stands for the arguments in it.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-
-use super::Error;
 
 /// Response files may name others; so many in all. More is a file that names itself.
 const MOST: usize = 2000;
 
 /// What an argument stands for: itself, unless it names a file that can be read.
-pub(super) fn expand(argument: &OsStr) -> Result<Vec<OsString>, Error> {
+pub(crate) fn expand(argument: &OsStr) -> Result<Vec<OsString>, TooMany> {
     let mut expanded = Vec::new();
     // Arguments still to look at, the next one last.
     let mut left = vec![argument.to_owned()];
@@ -27,10 +26,7 @@ pub(super) fn expand(argument: &OsStr) -> Result<Vec<OsString>, Error> {
         };
         files += 1;
         if files > MOST {
-            return Err(Error::Option(format!(
-                "{}: more than {MOST} response files, one in another",
-                argument.to_string_lossy()
-            )));
+            return Err(TooMany { argument });
         }
         left.extend(unquote(&content).into_iter().rev());
     }
@@ -63,7 +59,7 @@ fn unquote(content: &[u8]) -> Vec<OsString> {
 }
 
 /// A response file that reads back as `arguments`.
-pub(super) fn quote(arguments: &[OsString]) -> Vec<u8> {
+pub(crate) fn quote(arguments: &[OsString]) -> Vec<u8> {
     let mut content = Vec::new();
     for argument in arguments {
         content.push(b'"');
@@ -76,6 +72,22 @@ pub(super) fn quote(arguments: &[OsString]) -> Vec<u8> {
         content.extend(b"\"\n");
     }
     content
+}
+
+/// Response files that name each other without end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TooMany {
+    argument: OsString,
+}
+
+impl fmt::Display for TooMany {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let argument = self.argument.to_string_lossy();
+        write!(
+            f,
+            "{argument}: more than {MOST} response files, one in another"
+        )
+    }
 }
 
 #[cfg(test)]
