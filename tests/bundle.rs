@@ -12,8 +12,9 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::Command;
 
-use offload_build::format::bundle::{Bundle, BundleImage, to_bytes, walk};
+use offload_build::format::bundle::{Bundle, BundleImage, to_bytes};
 use offload_build::format::bundle_text::{self, Comment};
+use offload_build::format::bundles::{self, AnyBundle};
 use offload_build::format::compressed_bundle::{
     CompressedBundle, Compression, Method, Version, compress,
 };
@@ -208,8 +209,8 @@ fn bundles_what_the_bundler_bundles_and_reads_what_it_bundled() {
             run(command.arg("-output").arg(&output));
             let theirs = fs::read(output).unwrap();
             assert!(case.to_bytes() == theirs, "{word}: other bytes: {case:?}");
-            let found = walk(&theirs[..], 0..theirs.len() as u64).unwrap();
-            let [bundle] = &found.bundles[..] else {
+            let found = bundles::walk(&theirs[..], 0..theirs.len() as u64).unwrap();
+            let [AnyBundle::Plain(bundle)] = &found.bundles[..] else {
                 panic!("{found:?}")
             };
             assert_eq!(images(&theirs, bundle), case.images());
@@ -336,6 +337,7 @@ fn compresses_what_the_bundler_unbundles() {
                 version: *random.pick(versions),
                 method: *random.pick(&[Method::Zlib, Method::Zstd]),
                 level: *random.pick(&[None, Some(1), Some(9), Some(19)]),
+                ..Compression::default()
             };
             counts[usize::from(how.version.raw()) - 1][usize::from(how.method.raw())] += 1;
             let input = file(case.images.len());

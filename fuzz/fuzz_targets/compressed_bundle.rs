@@ -2,6 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use offload_build::format::bundle::Bundle;
 use offload_build::format::compressed_bundle::CompressedBundle;
 
 fuzz_target!(|data: &[u8]| {
@@ -10,5 +11,9 @@ fuzz_target!(|data: &[u8]| {
     assert!(found.data.start <= found.data.end && found.data.end <= size);
     if let Ok(bundle) = found.decompress(data, 1 << 20) {
         assert!(bundle.len() as u64 == found.uncompressed_size);
+        // Its headers alone say the same.
+        if let Ok(Some(inside)) = found.contents(data) {
+            assert_eq!(Bundle::parse(&bundle[..], 0, bundle.len() as u64), Ok(inside));
+        }
     }
 });

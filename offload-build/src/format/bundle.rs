@@ -13,8 +13,9 @@
 //! Integers are little-endian. The images follow the headers, in entry order, each at a multiple
 //! of the writer's alignment, which the file does not record.
 //!
-//! Linkers concatenate bundles, with zeros between them: [`walk`] reads them all. Where a bundle
-//! ends is not in the file either; it is where the last image ends, or the headers.
+//! Linkers concatenate bundles, with zeros between them: [`bundles`](super::bundles) reads them
+//! all. Where a bundle ends is not in the file either; it is where the last image ends, or the
+//! headers.
 //!
 //! Specification: <https://clang.llvm.org/docs/ClangOffloadBundler.html#bundled-binary-file-layout>.
 //! LLVM 22 reads the first bundle only, takes one whose first header is damaged for no bundle at
@@ -93,60 +94,6 @@ impl Bundle {
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset.saturating_add(self.size)
     }
-}
-
-/// The bundles that follow each other in a range, and where they end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bundles {
-    /// In file order.
-    pub bundles: Vec<Bundle>,
-    /// Where something else starts, from the start of the file; the end of the range when
-    /// nothing does. Zeros after the last bundle belong to the bundles.
-    pub end: u64,
-}
-
-/// Reads the bundles at the start of a range of `data`: concatenated, with any number of zeros
-/// between them. Bytes of other kinds end them and are left to the caller.
-///
-/// An image that contains a bundle is not searched.
-///
-/// # Errors
-///
-/// When the first one is absent, or one is invalid.
-pub fn walk<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Bundles, Error> {
-    let end = Cursor::new(data, range.clone()).end();
-    let (mut bundles, mut position) = (Vec::new(), range.start);
-    loop {
-        let bundle = parse(data, position, end).map_err(|(entry, problem)| Error {
-            index: bundles.len(),
-            entry,
-            problem,
-        })?;
-        position = after_zeros(data, bundle.range().end, end);
-        bundles.push(bundle);
-        if field::<[u8; 24], _>(&mut Cursor::new(data, position..end), "magic") != Ok(MAGIC) {
-            return Ok(Bundles {
-                bundles,
-                end: position,
-            });
-        }
-    }
-}
-
-/// The first place from `position` that is not zero, or `end`.
-fn after_zeros<'d, R: ReadRef<'d>>(data: R, mut position: u64, end: u64) -> u64 {
-    const STEP: u64 = 0x1000;
-    while position < end {
-        let mut cursor = Cursor::new(data, position..end);
-        let Ok(bytes) = cursor.read(STEP.min(end - position), "padding") else {
-            return position;
-        };
-        if let Some(other) = bytes.iter().position(|byte| *byte != 0) {
-            return position + other as u64;
-        }
-        position = cursor.position();
-    }
-    position
 }
 
 type At<T> = Result<T, (Option<u64>, Problem)>;

@@ -18,13 +18,18 @@
 //!
 //! Specification: <https://clang.llvm.org/docs/ClangOffloadBundler.html#compressed-bundle-format>.
 //! LLVM 22 ignores the size of all, and a wrong hash or uncompressed size; here they are errors.
-//! Bytes that follow a bundle of version 2 or 3 are no part of it, as in LLVM's main branch.
+//! Bytes that follow a bundle are no part of it, as in LLVM's main branch.
+//!
+//! Neither reading nor writing needs the bundle in memory: [`CompressedBundle::decompress_to`] and
+//! [`Compressor`] are streams, and [`CompressedBundle::contents`] decompresses headers only.
 
 mod codec;
 mod error;
+mod frames;
+mod read;
+mod write;
 
 use std::fmt;
-use std::io::{Read, Write};
 use std::ops::Range;
 
 use md5::{Digest, Md5};
@@ -33,6 +38,7 @@ use object::ReadRef;
 use super::bytes::{Cursor, OutOfBounds, field, record};
 
 pub use error::{Error, WriteError};
+pub use write::{Compressed, Compression, Compressor, compress, compress_to};
 
 const MAGIC: [u8; 4] = *b"CCOB";
 
@@ -164,27 +170,79 @@ pub struct CompressedBundle {
     pub version: Version,
     /// The method.
     pub method: Method,
+    /// Of all, as claimed, in bytes; version 1 claims none.
+    pub size: Option<u64>,
     /// As claimed, in bytes.
     pub uncompressed_size: u64,
     /// As claimed.
     pub hash: [u8; 8],
     /// The compressed data, from the start of the file. In version 1, whose size is not in the
-    /// file, all that was given to [`Self::parse`].
+    /// file, it ends with the last frame of zstd; with zlib it is all that was given to
+    /// [`Self::parse`].
     pub data: Range<u64>,
 }
 
 impl CompressedBundle {
     /// Reads the header at `offset` of `data`; nothing at `end` or later belongs to it.
     ///
-    /// Any input may be given: this does not panic, and allocates nothing.
+    /// Any input may be given: this does not panic, and allocates nothing. Only of version 1 more
+    /// than the header is read: the heads of the blocks of zstd.
     ///
     /// # Errors
     ///
     /// When the magic is absent, version or method is unknown, or the size of all does not lie
     /// between that of the header and `end`.
     pub fn parse<'d, R: ReadRef<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
+        let mut bundle = Self::read(data, offset, end)?;
+        bundle.data.end = match bundle.claimed_end() {
+            Some(end) => end?,
+            None => bundle.frames_end(data).unwrap_or(bundle.data.end),
+        };
+        Ok(bundle)
+    }
+
+    /// As [`Self::parse`], for one in a sequence: where the size of all is not in the file, or
+    /// impossible, it ends with its data, and where that cannot be told, at `boundary`.
+    ///
+    /// Data of zlib is decompressed for that, when no more is claimed than is left of `budget`.
+    pub(super) fn parse_in_sequence<'d, R: ReadRef<'d>>(
+        data: R,
+        offset: u64,
+        end: u64,
+        budget: &mut u64,
+        boundary: impl FnOnce(u64) -> u64,
+    ) -> Result<Self, Error> {
+        let mut bundle = Self::read(data, offset, end)?;
+        let end = match (bundle.claimed_end(), bundle.method) {
+            (Some(Ok(end)), _) => Some(end),
+            (_, Method::Zstd) => bundle.frames_end(data),
+            (_, Method::Zlib) => budget
+                .checked_sub(bundle.uncompressed_size)
+                .and_then(|left| {
+                    *budget = left;
+                    bundle.decompress_to(data, &mut std::io::sink()).ok()
+                }),
+        };
+        bundle.data.end = end.unwrap_or_else(|| boundary(bundle.data.start));
+        Ok(bundle)
+    }
+
+    /// Where it ends by the size of all.
+    fn claimed_end(&self) -> Option<Result<u64, Error>> {
+        let (size, least) = (self.size?, self.version.header_size());
+        let check = || {
+            if size < least {
+                return Err(Error::Size { size, least });
+            }
+            let all = OutOfBounds::check("body", self.offset, size, self.data.end);
+            Ok(all.map_err(Error::Outside)?.end)
+        };
+        Some(check())
+    }
+
+    /// The header; the data goes up to `end`.
+    fn read<'d, R: ReadRef<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
         let mut cursor = Cursor::new(data, offset..end);
-        let end = cursor.end();
         let found = field(&mut cursor.clone(), "magic of header").map_err(Error::Outside)?;
         if found != MAGIC {
             return Err(Error::Magic { offset, found });
@@ -199,32 +257,35 @@ impl CompressedBundle {
         let (size, uncompressed_size, hash) = match version {
             Version::V1 => {
                 let sizes = Sizes1::read(&mut cursor).map_err(Error::Outside)?;
-                let size = end.saturating_sub(offset);
-                (size, sizes.uncompressed_size.into(), sizes.hash)
+                (None, sizes.uncompressed_size.into(), sizes.hash)
             }
             Version::V2 => {
                 let sizes = Sizes2::read(&mut cursor).map_err(Error::Outside)?;
                 let (size, uncompressed) = (sizes.size.into(), sizes.uncompressed_size.into());
-                (size, uncompressed, sizes.hash)
+                (Some(size), uncompressed, sizes.hash)
             }
             Version::V3 => {
                 let sizes = Sizes3::read(&mut cursor).map_err(Error::Outside)?;
-                (sizes.size, sizes.uncompressed_size, sizes.hash)
+                (Some(sizes.size), sizes.uncompressed_size, sizes.hash)
             }
         };
-        let least = version.header_size();
-        if size < least {
-            return Err(Error::Size { size, least });
-        }
-        let all = OutOfBounds::check("body", offset, size, end).map_err(Error::Outside)?;
         Ok(Self {
             offset,
             version,
             method,
+            size,
             uncompressed_size,
             hash,
-            data: cursor.position()..all.end,
+            data: cursor.position()..cursor.end(),
         })
+    }
+
+    /// Where the frames of zstd end that the data starts with.
+    fn frames_end<'d, R: ReadRef<'d>>(&self, data: R) -> Option<u64> {
+        match self.method {
+            Method::Zlib => None,
+            Method::Zstd => frames::end(Cursor::new(data, self.data.clone())),
+        }
     }
 
     /// The bytes of the file that it takes up.
@@ -232,112 +293,16 @@ impl CompressedBundle {
     pub fn range(&self) -> Range<u64> {
         self.offset..self.data.end
     }
-
-    /// Decompresses the data of the file that it was read from, to `out`, and compares size and
-    /// hash; an error may come after output.
-    ///
-    /// No more than the claimed size is written, and memory grows with what is decompressed, not
-    /// with what is claimed. Whoever trusts no claim compares [`Self::uncompressed_size`] first.
-    ///
-    /// # Errors
-    ///
-    /// When the data is damaged, or has another size or hash; when `out` fails; when the method
-    /// is not built in.
-    pub fn decompress_to<'d, R: ReadRef<'d> + 'd>(
-        &self,
-        data: R,
-        out: &mut impl Write,
-    ) -> Result<(), Error> {
-        let mut stream = codec::decoder(self, data)?;
-        let (mut hash, mut written) = (Md5::new(), 0_u64);
-        let mut buffer = vec![0; codec::BUFFER];
-        let claimed = self.uncompressed_size;
-        // One byte more than claimed is asked for, to see that there is none. Not of zstd in version
-        // 1, whose end is not known: what follows there it would take for a damaged frame.
-        let open = (self.version, self.method) == (Version::V1, Method::Zstd);
-        let more = u64::from(!open);
-        loop {
-            let left = claimed.saturating_sub(written).saturating_add(more);
-            let left = usize::try_from(left).unwrap_or(usize::MAX);
-            let room = buffer.get_mut(..left.min(codec::BUFFER));
-            let room = room.unwrap_or_default();
-            let count = stream.read(room).map_err(|problem| Error::Data {
-                message: problem.to_string(),
-            })?;
-            if count == 0 {
-                break;
-            }
-            written = written.saturating_add(count as u64);
-            if written > claimed {
-                return Err(Error::Longer { claimed });
-            }
-            let bytes = room.get(..count).unwrap_or_default();
-            hash.update(bytes);
-            out.write_all(bytes).map_err(|problem| Error::Output {
-                kind: problem.kind(),
-            })?;
-        }
-        if written < claimed {
-            return Err(Error::Shorter {
-                claimed,
-                found: written,
-            });
-        }
-        let found = head_of(hash);
-        if found != self.hash {
-            let claimed = self.hash;
-            return Err(Error::Hash { claimed, found });
-        }
-        Ok(())
-    }
-
-    /// The bundle, for those who want it in memory.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Self::decompress_to`], and when the claimed size is more than `limit`.
-    pub fn decompress<'d, R: ReadRef<'d> + 'd>(
-        &self,
-        data: R,
-        limit: u64,
-    ) -> Result<Vec<u8>, Error> {
-        let claimed = self.uncompressed_size;
-        if claimed > limit {
-            return Err(Error::Limit { claimed, limit });
-        }
-        let mut bundle = Vec::new();
-        self.decompress_to(data, &mut bundle)?;
-        Ok(bundle)
-    }
 }
 
-/// How to compress.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compression {
-    /// Version 3 when not said, as LLVM 22.
-    pub version: Version,
-    /// Zstd when not said, as LLVM.
-    pub method: Method,
-    /// What the method calls so, brought into its range; when not said 3 for zstd and 6 for zlib,
-    /// as LLVM.
-    pub level: Option<i32>,
-}
-
-/// Compresses a bundle, binary or text.
-///
-/// With zstd this is what LLVM writes when it uses the same version of that library.
-///
-/// # Errors
-///
-/// When the method is not built in, or a size is too large for the version.
-pub fn compress(bundle: &[u8], how: Compression) -> Result<Vec<u8>, WriteError> {
-    let Compression {
-        version, method, ..
-    } = how;
-    let data = codec::compress(bundle, how)?;
-    let uncompressed_size = bundle.len() as u64;
-    let size = version.header_size() + data.len() as u64;
-    let hash = head_of(Md5::new_with_prefix(bundle));
+/// The bytes of a header.
+fn header(
+    version: Version,
+    method: Method,
+    size: u64,
+    uncompressed_size: u64,
+    hash: [u8; 8],
+) -> Result<Vec<u8>, WriteError> {
     let small = |size| {
         let large = WriteError::TooLarge { version, size };
         u32::try_from(size).map_err(|_| large)
@@ -368,7 +333,6 @@ pub fn compress(bundle: &[u8], how: Compression) -> Result<Vec<u8>, WriteError> 
         }
         .write(&mut bytes),
     }
-    bytes.extend_from_slice(&data);
     Ok(bytes)
 }
 

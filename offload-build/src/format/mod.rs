@@ -5,6 +5,7 @@
 
 pub mod bundle;
 pub mod bundle_text;
+pub mod bundles;
 pub mod bytes;
 pub mod compressed_bundle;
 pub mod magic;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use super::{MAGIC, Method, Version};
+use crate::format::bundle;
 use crate::format::bytes::OutOfBounds;
 
 /// Why bytes are not a compressed bundle. Offsets are from the start of the file.
@@ -77,6 +78,8 @@ pub enum Error {
         /// That of the data.
         found: [u8; 8],
     },
+    /// The bundle inside is damaged.
+    Bundle(bundle::Error),
 }
 
 impl fmt::Display for Error {
@@ -128,6 +131,7 @@ impl fmt::Display for Error {
                 u64::from_be_bytes(*claimed),
                 u64::from_be_bytes(*found)
             ),
+            Self::Bundle(problem) => write!(f, "inside of it, {problem}"),
         }
     }
 }
@@ -157,9 +161,26 @@ pub enum WriteError {
         /// The size.
         size: u64,
     },
+    /// A bundle of another size than was announced.
+    Size {
+        /// What was announced.
+        expected: u64,
+        /// What came, or what came before it was too much.
+        found: u64,
+    },
     /// The library failed.
     Compressor {
         /// What it says.
+        message: String,
+    },
+    /// The bundle cannot be read.
+    Input {
+        /// What the system says.
+        message: String,
+    },
+    /// The output cannot be written.
+    Output {
+        /// What the system says.
         message: String,
     },
 }
@@ -173,7 +194,13 @@ impl fmt::Display for WriteError {
                 "size {size:#x} does not fit into version {} of a compressed bundle",
                 version.raw()
             ),
+            Self::Size { expected, found } => write!(
+                f,
+                "expected a bundle of size {expected:#x} to compress, found {found:#x}"
+            ),
             Self::Compressor { message } => write!(f, "cannot compress the bundle: {message}"),
+            Self::Input { message } => write!(f, "cannot read the bundle: {message}"),
+            Self::Output { message } => write!(f, "cannot write the compressed bundle: {message}"),
         }
     }
 }

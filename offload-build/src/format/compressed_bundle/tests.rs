@@ -1,7 +1,8 @@
-use std::num::NonZeroU64;
+use std::io::{Cursor as Memory, Read, Write};
+use std::num::{NonZeroU32, NonZeroU64};
 
 use super::*;
-use crate::format::bundle::{BundleImage, to_bytes};
+use crate::format::bundle::{Bundle, BundleImage, Layout, to_bytes};
 
 /// `clang-offload-bundler` of these releases; commands in `tests/golden/README.md`.
 const V2: &[u8] = include_bytes!("../../../../tests/golden/19.1.7/compressed.bundle");
@@ -35,7 +36,11 @@ fn parse(bytes: &[u8]) -> Result<CompressedBundle, Error> {
 }
 
 fn decompress(bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    parse(bytes)?.decompress(bytes, 1 << 20)
+    decompress_within(bytes, 1 << 20)
+}
+
+fn decompress_within(bytes: &[u8], limit: u64) -> Result<Vec<u8>, Error> {
+    parse(bytes)?.decompress(bytes, limit)
 }
 
 fn changed(whole: &[u8], offset: usize, change: &[u8]) -> Vec<u8> {
@@ -49,6 +54,7 @@ fn how(version: Version, method: Method, level: Option<i32>) -> Compression {
         version,
         method,
         level,
+        ..Compression::default()
     }
 }
 
@@ -130,11 +136,35 @@ fn reads_one_inside_a_file_and_leaves_what_follows() {
         assert_eq!(found.range(), 5..5 + size);
         assert_eq!(found.decompress(&bytes[..], 172).unwrap(), bundle());
     }
-    let zstd = compress(&bundle(), how(Version::V1, Method::Zstd, None)).unwrap();
-    assert_eq!(
-        decompress(&[&zstd[..], &[0; 4096], V3].concat()).unwrap(),
-        bundle()
-    );
+}
+
+/// Version 1 does not say where it ends, its data does.
+#[test]
+fn ends_where_the_data_of_version_1_ends() {
+    let frame = &V3[32..];
+    let rests: [&[u8]; 5] = [b"", b"x", &[0; 4096], V3, V1];
+    for rest in rests {
+        let zlib = [V1, rest].concat();
+        let found = parse(&zlib).unwrap();
+        assert_eq!(found.size, None);
+        let end = found.decompress_to(&zlib[..], &mut std::io::sink());
+        assert_eq!(end, Ok(V1.len() as u64));
+        // In one frame, in three, two of which are skipped, and with a frame that says no size.
+        let skipped = b"\x57\x2a\x4d\x18\x04\0\0\0CCOB";
+        let unsized_ = [&frame[..4], b"\0\x58", &frame[6..]].concat();
+        for frames in [frame.to_vec(), [skipped, skipped, frame].concat(), unsized_] {
+            let whole = [b"CCOB\x01\0\x01\0", &V1[8..20], &frames].concat();
+            let bytes = [&whole[..], rest].concat();
+            let found = parse(&bytes).unwrap();
+            assert_eq!(found.range(), 0..whole.len() as u64);
+            let mut out = Vec::new();
+            let end = found.decompress_to(&bytes[..], &mut out);
+            assert_eq!((end, out), (Ok(whole.len() as u64), bundle()));
+            let cut = parse(&bytes[..whole.len() - 1]).unwrap();
+            assert_eq!(cut.range(), 0..whole.len() as u64 - 1);
+            cut.decompress(&bytes[..], 172).unwrap_err();
+        }
+    }
 }
 
 /// `clang-offload-bundler` 22.1.8 accepts both: for it the header alone is an empty file.
@@ -261,6 +291,313 @@ fn names_the_sizes_and_failures_of_writing() {
     let message = "words".to_owned();
     let error = WriteError::Compressor { message };
     assert_eq!(error.to_string(), "cannot compress the bundle: words");
+}
+
+/// A stream of numbers that compress a little, without any of them in memory.
+struct Numbers {
+    state: u64,
+    left: u64,
+}
+
+impl Read for Numbers {
+    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        let count = room.len().min(self.left as usize);
+        for byte in &mut room[..count] {
+            self.state = self
+                .state
+                .wrapping_mul(0x5851_f42d_4c95_7f2d)
+                .wrapping_add(1);
+            *byte = (self.state >> 58) as u8;
+        }
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+fn numbers(size: u64) -> Numbers {
+    Numbers {
+        state: size,
+        left: size,
+    }
+}
+
+fn compress_numbers(size: u64, how: Compression) -> Vec<u8> {
+    let mut out = Memory::new(Vec::new());
+    let compressed = compress_to(how, size, numbers(size), &mut out).unwrap();
+    let bytes = out.into_inner();
+    assert_eq!(compressed.size, bytes.len() as u64);
+    assert!(bytes.starts_with(&compressed.header));
+    assert_eq!(parse(&bytes).unwrap().hash, compressed.hash);
+    bytes
+}
+
+/// What LLVM does: all at once, by one thread.
+fn one_shot(content: &[u8]) -> Vec<u8> {
+    let mut compressor = zstd::bulk::Compressor::new(3).unwrap();
+    compressor.long_distance_matching(true).unwrap();
+    compressor.compress(content).unwrap()
+}
+
+const JOBS: u64 = 512 << 10;
+
+#[test]
+fn writes_the_same_bytes_with_any_number_of_threads() {
+    // Around the least size that threads share, and around two jobs.
+    let sizes = [JOBS - 1, JOBS, JOBS + 1, 2 << 20, (4 << 20) + 1, 20 << 20];
+    for size in sizes {
+        let threads = |threads| Compression {
+            threads: NonZeroU32::new(threads).unwrap(),
+            ..Compression::default()
+        };
+        let bytes = compress_numbers(size, threads(1));
+        for count in [2, 5] {
+            assert!(
+                compress_numbers(size, threads(count)) == bytes,
+                "{size:#x}, {count}"
+            );
+        }
+        let mut content = Vec::new();
+        numbers(size).read_to_end(&mut content).unwrap();
+        assert!(parse(&bytes).unwrap().decompress(&bytes[..], size).unwrap() == content);
+        let (ours, llvm) = (&bytes[32..], one_shot(&content));
+        if size <= JOBS {
+            assert!(ours == llvm, "{size:#x}");
+        }
+        assert!(
+            ours.len().abs_diff(llvm.len()) * 100 < llvm.len(),
+            "{size:#x}"
+        );
+    }
+}
+
+/// However the bundle comes, and whatever is asked for in between.
+#[test]
+fn writes_the_same_bytes_for_any_pieces() {
+    for method in [Method::Zlib, Method::Zstd] {
+        for size in [1_000, 3 << 20] {
+            let how = how(Version::V3, method, None);
+            let whole = compress_numbers(size, how);
+            for step in [1_000, 100_003, 1 << 20] {
+                let mut compressor = Compressor::new(how, size, Vec::new()).unwrap();
+                let mut content = numbers(size);
+                let mut buffer = vec![0; step];
+                while let Some(count) = Some(content.read(&mut buffer).unwrap()).filter(|n| *n > 0)
+                {
+                    compressor.write_all(&buffer[..count]).unwrap();
+                    compressor.flush().unwrap();
+                }
+                let (data, compressed) = compressor.finish().unwrap();
+                assert!(
+                    [compressed.header, data].concat() == whole,
+                    "{method}, {size}, {step}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn writes_where_the_output_is() {
+    let mut out = Memory::new(b"before".to_vec());
+    out.set_position(6);
+    let bundle = bundle();
+    let how = Compression::default();
+    let compressed = compress_to(how, bundle.len() as u64, &bundle[..], &mut out).unwrap();
+    out.write_all(b"after").unwrap();
+    let bytes = out.into_inner();
+    assert_eq!(bytes.len() as u64, 6 + compressed.size + 5);
+    let found = CompressedBundle::parse(&bytes[..], 6, bytes.len() as u64).unwrap();
+    assert_eq!(found.range(), 6..6 + compressed.size);
+    assert_eq!(found.decompress(&bytes[..], 172).unwrap(), bundle);
+}
+
+#[test]
+fn rejects_bundles_of_another_size_than_announced() {
+    for (method, _, _) in METHODS {
+        for size in [100, 1 << 20] {
+            let compress = |announced| {
+                let how = how(Version::V3, method, None);
+                let out = &mut Memory::new(Vec::new());
+                compress_to(how, announced, numbers(size), out).unwrap_err()
+            };
+            let (expected, found) = (size + 1, size);
+            assert_eq!(compress(size + 1), WriteError::Size { expected, found });
+            let error = compress(size - 1);
+            assert!(matches!(error, WriteError::Size { expected, .. } if expected == size - 1));
+        }
+    }
+}
+
+#[test]
+fn rejects_sizes_that_the_version_has_no_room_for() {
+    for (version, method) in [(Version::V1, Method::Zlib), (Version::V2, Method::Zstd)] {
+        for size in [1 << 32, u64::MAX] {
+            let error = Compressor::new(how(version, method, None), size, Vec::new());
+            assert_eq!(error.err(), Some(WriteError::TooLarge { version, size }));
+        }
+    }
+    let large = Compressor::new(Compression::default(), 1 << 40, Vec::new());
+    assert!(large.is_ok(), "version 3 has room");
+}
+
+#[test]
+fn names_what_fails_when_compressing() {
+    struct Broken;
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::TimedOut.into())
+        }
+    }
+    let how = Compression::default();
+    let error = compress_to(how, 1, Broken, &mut Memory::new(Vec::new())).unwrap_err();
+    assert_eq!(error.to_string(), "cannot read the bundle: timed out");
+    for size in [100, 1 << 20] {
+        let mut room = Memory::new([0; 40]);
+        let error = compress_to(how, size, numbers(size), &mut room).unwrap_err();
+        assert!(matches!(error, WriteError::Output { .. }), "{error}");
+        let text = "cannot write the compressed bundle: ";
+        assert!(error.to_string().starts_with(text), "{error}");
+    }
+}
+
+#[test]
+fn reads_the_headers_of_what_is_inside() {
+    let inner = bundle();
+    let plain = Bundle::parse(&inner[..], 0, inner.len() as u64).unwrap();
+    for bytes in [V1, V2, V3] {
+        let found = parse(bytes).unwrap().contents(bytes).unwrap();
+        assert_eq!(found.as_ref(), Some(&plain));
+    }
+    // Text, nothing, and another compressed bundle are left to the caller.
+    for content in [&b"// __CLANG_OFFLOAD_BUNDLE____START__ a\n"[..], b"", V3] {
+        for (method, _, _) in METHODS {
+            let bytes = compress(content, how(Version::V3, method, None)).unwrap();
+            assert_eq!(parse(&bytes).unwrap().contents(&bytes[..]), Ok(None));
+        }
+    }
+}
+
+/// Counts what is read of a slice.
+#[derive(Clone, Copy)]
+struct Reads<'a>(&'a [u8], &'a std::cell::Cell<u64>);
+
+impl<'a> ReadRef<'a> for Reads<'a> {
+    fn len(self) -> Result<u64, ()> {
+        Ok(self.0.len() as u64)
+    }
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        self.1.set(self.1.get() + size);
+        self.0.read_bytes_at(offset, size)
+    }
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        self.0.read_bytes_at_until(range, delimiter)
+    }
+}
+
+#[test]
+fn decompresses_no_more_than_the_headers() {
+    let size = 64 << 20;
+    let layout = Layout::new([("a-b", size)], NonZeroU64::new(4096).unwrap()).unwrap();
+    // Stored, so that as much is decompressed as is read: a frame of blocks of 128 KiB.
+    let mut content = vec![0; layout.size() as usize];
+    content[..layout.head.len()].copy_from_slice(&layout.head);
+    let mut frame = b"\x28\xb5\x2f\xfd\x00\x58".to_vec();
+    let blocks = content.chunks(0x2_0000);
+    let last = blocks.len() - 1;
+    for (index, block) in blocks.enumerate() {
+        let header = (block.len() as u32) << 3 | u32::from(index == last);
+        frame.extend_from_slice(&header.to_le_bytes()[..3]);
+        frame.extend_from_slice(block);
+    }
+    let (version, method) = (Version::V3, Method::Zstd);
+    let all = 32 + frame.len() as u64;
+    let header = header(version, method, all, layout.size(), [0; 8]).unwrap();
+    let bytes = [header, frame].concat();
+    let count = std::cell::Cell::new(0);
+    let data = Reads(&bytes, &count);
+    let found = CompressedBundle::parse(data, 0, all).unwrap();
+    let contents = found.contents(data).unwrap().unwrap();
+    assert_eq!(contents.entries[0].image, 4096..4096 + size);
+    assert!(count.get() < 1 << 20, "{} bytes read", count.get());
+}
+
+/// More than is decompressed at first, so that it takes several attempts.
+#[test]
+fn reads_headers_of_any_length_inside() {
+    let id = "i".repeat(300_000);
+    let ids = [format!("{id}a"), format!("{id}b"), format!("{id}c")];
+    let images = ids.iter().map(|id| BundleImage {
+        id,
+        image: b"image",
+    });
+    let inner = to_bytes(&images.collect::<Vec<_>>(), NonZeroU64::MIN).unwrap();
+    for (method, _, _) in METHODS {
+        let bytes = compress(&inner, how(Version::V3, method, None)).unwrap();
+        let found = parse(&bytes).unwrap().contents(&bytes[..]).unwrap();
+        assert_eq!(found, Bundle::parse(&inner[..], 0, inner.len() as u64).ok());
+        // One ID that the rest holds, and the limit does not.
+        let huge = changed(&inner, 48, &(17_u64 << 20).to_le_bytes());
+        let huge = [huge, vec![0; 18 << 20]].concat();
+        let bytes = compress(&huge, how(Version::V3, method, None)).unwrap();
+        let error = parse(&bytes).unwrap().contents(&bytes[..]).unwrap_err();
+        let (claimed, limit) = ((17 << 20) + 56, 16 << 20);
+        assert_eq!(error, Error::Limit { claimed, limit });
+    }
+}
+
+#[test]
+fn names_what_is_wrong_inside() {
+    let message = |bytes: &[u8]| {
+        let error = parse(bytes).unwrap().contents(bytes).unwrap_err();
+        error.to_string()
+    };
+    let inner = changed(&bundle(), 0x1b, b"\x80");
+    // The bytes of an image, taken for entries.
+    let bytes = compress(&inner, Compression::default()).unwrap();
+    let text = message(&bytes);
+    assert!(
+        text.starts_with("compressed bundle: inside of it, bundle 0: entry "),
+        "{text}"
+    );
+    let outside = changed(&bundle(), 0x28, b"\xff");
+    let bytes = compress(&outside, Compression::default()).unwrap();
+    let text = "compressed bundle: inside of it, bundle 0: entry 0: image at offset 0x8b with \
+                size 0xff runs past the end at 0xac";
+    assert_eq!(message(&bytes), text);
+    let claims = |size: u64| changed(V3, 16, &size.to_le_bytes());
+    let text = "compressed bundle: there is more data than its uncompressed size 0xab";
+    assert_eq!(message(&claims(0xab)), text);
+    let text =
+        "compressed bundle: expected data of uncompressed size 0xffffffffffffffff, found 0xac";
+    assert_eq!(message(&claims(u64::MAX)), text);
+}
+
+/// A frame as small as this may claim any window: the library would have to allocate it.
+#[test]
+fn allows_windows_as_large_as_what_is_claimed() {
+    // Blocks that repeat a zero 128 KiB times; 0x88 is a window of 128 MiB, 0xa8 of 2 GiB.
+    let frame = |window: u8, blocks: usize| {
+        let mut frame = b"\x28\xb5\x2f\xfd\x00".to_vec();
+        frame.push(window);
+        frame.extend(b"\x02\0\x10\0".repeat(blocks));
+        [&frame, &b"\x01\0\0"[..]].concat()
+    };
+    let read = |window, claimed| {
+        let frame = frame(window, 2);
+        let (version, method) = (Version::V3, Method::Zstd);
+        let size = 32 + frame.len() as u64;
+        let header = header(version, method, size, claimed, [0; 8]).unwrap();
+        decompress_within(&[header, frame].concat(), u64::MAX)
+    };
+    let found = 0x4_0000;
+    let shorter = |claimed| Err(Error::Shorter { claimed, found });
+    assert_eq!(read(0x88, found + 1), shorter(found + 1));
+    assert_eq!(read(0xa8, 1 << 31), shorter(1 << 31));
+    let error = read(0x90, found + 1).unwrap_err();
+    assert!(matches!(error, Error::Data { .. }), "{error}");
+    assert_eq!(read(0x90, 1 << 28), shorter(1 << 28));
+    let error = read(0xb0, u64::MAX).unwrap_err();
+    assert!(matches!(error, Error::Data { .. }), "{error}");
 }
 
 #[test]

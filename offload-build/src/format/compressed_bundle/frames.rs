@@ -1,0 +1,70 @@
+//! Where zstd frames end, which takes no decompressing: each block says how long it is.
+//!
+//! Specification: <https://datatracker.ietf.org/doc/html/rfc8878#section-3.1>.
+
+use object::ReadRef;
+
+use crate::format::bytes::{Cursor, OutOfBounds, field};
+
+const FRAME: u32 = 0xfd2f_b528;
+/// The last digit may be any.
+const SKIPPABLE: u32 = 0x184d_2a50;
+
+/// The end of the frames that follow each other from where `cursor` is, when there is one and
+/// none is cut.
+pub(super) fn end<'d, R: ReadRef<'d>>(mut cursor: Cursor<'d, R>) -> Option<u64> {
+    let mut end = None;
+    while frame(&mut cursor).ok()? {
+        end = Some(cursor.position());
+    }
+    end
+}
+
+/// Passes a frame, or finds none.
+fn frame<'d, R: ReadRef<'d>>(cursor: &mut Cursor<'d, R>) -> Result<bool, OutOfBounds> {
+    let Ok(magic) = field::<u32, _>(cursor, "magic of frame") else {
+        return Ok(false);
+    };
+    if magic & !0xf == SKIPPABLE {
+        let size: u32 = field(cursor, "size of skippable frame")?;
+        skip(cursor, size.into())?;
+        return Ok(true);
+    }
+    if magic != FRAME {
+        return Ok(false);
+    }
+    let [descriptor]: [u8; 1] = field(cursor, "descriptor of frame")?;
+    let single_segment = descriptor & 0x20 != 0;
+    let has_checksum = descriptor & 0x04 != 0;
+    let window = u64::from(!single_segment);
+    let dictionary = match descriptor & 3 {
+        3 => 4,
+        size => size.into(),
+    };
+    let content_size = match descriptor >> 6 {
+        0 => u64::from(single_segment),
+        log => 1 << log,
+    };
+    skip(cursor, window + dictionary + content_size)?;
+    loop {
+        let [low, middle, high]: [u8; 3] = field(cursor, "header of block")?;
+        let header = u32::from_le_bytes([low, middle, high, 0]);
+        let size = match header >> 1 & 3 {
+            // One byte that is repeated.
+            1 => 1,
+            _ => header >> 3,
+        };
+        skip(cursor, size.into())?;
+        if header & 1 != 0 {
+            break;
+        }
+    }
+    skip(cursor, if has_checksum { 4 } else { 0 })?;
+    Ok(true)
+}
+
+fn skip<'d, R: ReadRef<'d>>(cursor: &mut Cursor<'d, R>, size: u64) -> Result<(), OutOfBounds> {
+    let range = OutOfBounds::check("frame", cursor.position(), size, cursor.end())?;
+    *cursor = cursor.at(range.end);
+    Ok(())
+}

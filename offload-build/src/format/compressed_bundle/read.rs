@@ -1,0 +1,250 @@
+//! What compressed bundles contain: all of it, or the headers of the bundle.
+
+use std::io::{self, BufRead, Read, Write};
+
+use md5::{Digest, Md5};
+use object::ReadRef;
+
+use super::codec::{self, Decoder};
+use super::{CompressedBundle, Error, head_of};
+use crate::format::bundle::{self, Bundle};
+use crate::format::bytes::{Cursor, OutOfBounds};
+use crate::format::magic::Magic;
+
+/// Headers of a bundle that are larger than this are not read by [`CompressedBundle::contents`].
+const MAX_HEADERS: u64 = 16 << 20;
+
+impl CompressedBundle {
+    /// Decompresses the data of the file that it was read from, to `out`, and compares size and
+    /// hash; an error may come after output. Gives where the compressed data ends, from the start
+    /// of the file: with zlib in version 1, other things may follow in [`Self::data`].
+    ///
+    /// No more than the claimed size is written, and memory grows with what is decompressed, not
+    /// with what is claimed. Whoever trusts no claim compares [`Self::uncompressed_size`] first.
+    ///
+    /// # Errors
+    ///
+    /// When the data is damaged, or has another size or hash; when `out` fails; when the method
+    /// is not built in.
+    pub fn decompress_to<'d, R: ReadRef<'d>>(
+        &self,
+        data: R,
+        out: &mut impl Write,
+    ) -> Result<u64, Error> {
+        self.decompress_from(self.slices(data), out)
+    }
+
+    /// The same for those who have a stream: `source` is at the start of [`Self::data`]. What is
+    /// read of it is not kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::decompress_to`].
+    pub fn decompress_from(
+        &self,
+        source: impl BufRead,
+        out: &mut impl Write,
+    ) -> Result<u64, Error> {
+        let mut decoder = self.decoder(source)?;
+        let (mut hash, mut written) = (Md5::new(), 0_u64);
+        let mut buffer = vec![0; codec::BUFFER];
+        let claimed = self.uncompressed_size;
+        loop {
+            let count = decoder.read(&mut buffer).map_err(damaged)?;
+            if count == 0 {
+                break;
+            }
+            written = written.saturating_add(count as u64);
+            if written > claimed {
+                return Err(Error::Longer { claimed });
+            }
+            let bytes = buffer.get(..count).unwrap_or_default();
+            hash.update(bytes);
+            out.write_all(bytes).map_err(|problem| Error::Output {
+                kind: problem.kind(),
+            })?;
+        }
+        if written < claimed {
+            return Err(Error::Shorter {
+                claimed,
+                found: written,
+            });
+        }
+        let found = head_of(hash);
+        if found != self.hash {
+            let claimed = self.hash;
+            return Err(Error::Hash { claimed, found });
+        }
+        Ok(decoder.into_source().position)
+    }
+
+    /// The bundle, for those who want it in memory.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::decompress_to`], and when the claimed size is more than `limit`.
+    pub fn decompress<'d, R: ReadRef<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, Error> {
+        let claimed = self.uncompressed_size;
+        if claimed > limit {
+            return Err(Error::Limit { claimed, limit });
+        }
+        let mut bundle = Vec::new();
+        self.decompress_to(data, &mut bundle)?;
+        Ok(bundle)
+    }
+
+    /// The binary bundle that it contains, of which only the headers are decompressed; `None` when
+    /// it is no binary bundle. Offsets are from the start of the uncompressed bundle, and ranges
+    /// lie inside of its claimed size; neither that nor the hash is compared.
+    ///
+    /// # Errors
+    ///
+    /// When the data or a header is damaged, an image lies outside, the headers take up more than
+    /// 16 MiB, or the method is not built in.
+    pub fn contents<'d, R: ReadRef<'d>>(&self, data: R) -> Result<Option<Bundle>, Error> {
+        let mut decoder = self.decoder(self.slices(data))?;
+        let (mut bytes, mut wanted) = (Vec::new(), codec::BUFFER as u64);
+        let claimed = self.uncompressed_size;
+        loop {
+            let missing = wanted.saturating_sub(bytes.len() as u64);
+            let mut more = decoder.by_ref().take(missing);
+            more.read_to_end(&mut bytes).map_err(damaged)?;
+            let found = bytes.len() as u64;
+            if found > claimed {
+                return Err(Error::Longer { claimed });
+            }
+            if found < wanted && found < claimed {
+                return Err(Error::Shorter { claimed, found });
+            }
+            if Magic::of(&bytes) != Magic::Bundle {
+                return Ok(None);
+            }
+            let start = Start {
+                bytes: &bytes,
+                size: claimed,
+            };
+            match Bundle::parse(start, 0, claimed) {
+                Err(bundle::Error {
+                    problem: bundle::Problem::Outside(OutOfBounds { offset, size, .. }),
+                    ..
+                }) if offset.checked_add(size).is_some_and(|end| end <= claimed) => {
+                    // Not yet decompressed. Twice as much, so that headers are read a few times only.
+                    let end = offset.saturating_add(size);
+                    if end > MAX_HEADERS {
+                        let (claimed, limit) = (end, MAX_HEADERS);
+                        return Err(Error::Limit { claimed, limit });
+                    }
+                    wanted = end.max(wanted.saturating_mul(2)).min(MAX_HEADERS);
+                }
+                parsed => return parsed.map(Some).map_err(Error::Bundle),
+            }
+        }
+    }
+
+    fn slices<'d, R: ReadRef<'d>>(&self, data: R) -> Slices<'d, R> {
+        Slices {
+            cursor: Cursor::new(data, self.data.clone()),
+            slice: &[],
+        }
+    }
+
+    fn decoder<B: BufRead>(&self, source: B) -> Result<Decoder<Source<B>>, Error> {
+        let source = Source {
+            source,
+            position: self.data.start,
+            end: self.data.end,
+        };
+        Decoder::new(self.method, self.uncompressed_size, source)
+    }
+}
+
+fn damaged(problem: io::Error) -> Error {
+    let message = problem.to_string();
+    Error::Data { message }
+}
+
+/// A stream, up to the end of the data.
+struct Source<B> {
+    source: B,
+    /// What has been consumed ends here.
+    position: u64,
+    end: u64,
+}
+
+impl<B: BufRead> BufRead for Source<B> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let left = self.end.saturating_sub(self.position);
+        if left == 0 {
+            return Ok(&[]);
+        }
+        let bytes = self.source.fill_buf()?;
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        Ok(bytes.get(..left).unwrap_or(bytes))
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.position = self.position.saturating_add(count as u64);
+        self.source.consume(count);
+    }
+}
+
+impl<B: BufRead> Read for Source<B> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let mut bytes = self.fill_buf()?;
+        let count = Read::read(&mut bytes, room)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+/// A range of some data as a stream, of which each byte is asked for once.
+struct Slices<'d, R> {
+    cursor: Cursor<'d, R>,
+    slice: &'d [u8],
+}
+
+impl<'d, R: ReadRef<'d>> BufRead for Slices<'d, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.slice.is_empty() {
+            let left = self.cursor.end().saturating_sub(self.cursor.position());
+            let size = left.min(codec::BUFFER as u64);
+            let bytes = self.cursor.read(size, "compressed data");
+            self.slice = bytes.map_err(io::Error::other)?;
+        }
+        Ok(self.slice)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.slice = self.slice.get(count..).unwrap_or_default();
+    }
+}
+
+impl<'d, R: ReadRef<'d>> Read for Slices<'d, R> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let mut bytes = self.fill_buf()?;
+        let count = Read::read(&mut bytes, room)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+/// Some bytes, and as many more as are claimed but not there yet.
+#[derive(Clone, Copy)]
+struct Start<'a> {
+    bytes: &'a [u8],
+    size: u64,
+}
+
+impl<'a> ReadRef<'a> for Start<'a> {
+    fn len(self) -> Result<u64, ()> {
+        Ok(self.size)
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        self.bytes.read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: std::ops::Range<u64>, end: u8) -> Result<&'a [u8], ()> {
+        self.bytes.read_bytes_at_until(range, end)
+    }
+}
