@@ -11,16 +11,19 @@
 //! Specification: <https://gabi.xinuos.com>; the section type:
 //! <https://llvm.org/docs/Extensions.html>.
 
-use std::fmt;
 use std::ops::Range;
 
-use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, ReadRef, elf};
 
 use crate::format::bytes::{Cursor, OutOfBounds, Window};
 
+mod error;
+mod symbols;
 mod write;
 
+pub use error::ElfError;
+pub use symbols::{Binding, Place, Symbol, SymbolTable};
 pub use write::{Machine, WriteError, embed, rename_section};
 
 /// The type of sections of offload binaries.
@@ -76,54 +79,6 @@ pub struct Section {
     pub link: u32,
     /// From the start of the section of names.
     pub name_offset: u32,
-}
-
-/// A symbol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Symbol<'d> {
-    /// Its name, without the NUL.
-    pub name: &'d [u8],
-    /// Who sees it when linking.
-    pub binding: Binding,
-    /// Hidden or internal: not seen outside of the linked file.
-    pub hidden: bool,
-    /// Where it is defined.
-    pub place: Place,
-    /// `st_value`.
-    pub value: u64,
-    /// In bytes.
-    pub size: u64,
-}
-
-/// Who sees a symbol when linking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binding {
-    /// Only its object.
-    Local,
-    /// All objects.
-    Global,
-    /// All objects; another definition, or none, will do.
-    Weak,
-}
-
-/// Where a symbol is defined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Elsewhere.
-    Undefined,
-    /// In the section of that index.
-    Section(u32),
-    /// In no section: an absolute value, common storage, or what a processor adds.
-    Other(u16),
-}
-
-/// Which symbol table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SymbolTable {
-    /// All symbols, of a file that is not stripped.
-    All,
-    /// Those that matter when a program is loaded.
-    Dynamic,
 }
 
 /// The names of sections.
@@ -332,79 +287,6 @@ impl<'d, R: ReadRef<'d>> Elf<'d, R> {
         Ok(None)
     }
 
-    /// Reads a symbol table; none when the file has no such table.
-    ///
-    /// # Errors
-    ///
-    /// When the table, its names, or a name, is not inside the file.
-    pub fn symbols(&self, table: SymbolTable) -> Result<Vec<Symbol<'d>>, ElfError> {
-        let wanted = match table {
-            SymbolTable::All => elf::SHT_SYMTAB,
-            SymbolTable::Dynamic => elf::SHT_DYNSYM,
-        };
-        let Some(table) = self
-            .sections()
-            .find(|section| section.section_type == wanted.0)
-        else {
-            return Ok(Vec::new());
-        };
-        match self.headers {
-            Headers::Elf32(_) => self.symbols_of::<elf::Sym32<Endianness>>(&table),
-            Headers::Elf64(_) => self.symbols_of::<elf::Sym64<Endianness>>(&table),
-        }
-    }
-
-    fn symbols_of<S: Sym<Endian = Endianness>>(
-        &self,
-        table: &Section,
-    ) -> Result<Vec<Symbol<'d>>, ElfError> {
-        let endian = self.endian;
-        let strings = self.content(&self.section(table.link)?)?;
-        // Section indices that do not fit into a symbol are in a table of their own.
-        let wide = |section: &Section| {
-            section.section_type == elf::SHT_SYMTAB_SHNDX.0 && section.link == table.index
-        };
-        let wide = self
-            .sections()
-            .find(wide)
-            .map(|section| self.content(&section))
-            .transpose()?;
-        let wide = wide
-            .unwrap_or_default()
-            .chunks_exact(4)
-            .map(Some)
-            .chain(std::iter::repeat(None));
-        let entries = object::pod::slice_from_all_bytes::<S>(self.content(table)?)
-            .map_err(|()| ElfError::SymbolTable { index: table.index })?;
-        let symbols = (0..).zip(entries).zip(wide).map(|((index, symbol), wide)| {
-            let offset = symbol.st_name(endian);
-            let name = string(strings, offset).ok_or(ElfError::SymbolName { index, offset })?;
-            Ok(Symbol {
-                name,
-                binding: match symbol.st_bind() {
-                    elf::STB_LOCAL => Binding::Local,
-                    elf::STB_WEAK => Binding::Weak,
-                    _ => Binding::Global,
-                },
-                hidden: matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL),
-                place: match (symbol.st_shndx(endian), wide) {
-                    (elf::SHN_UNDEF, _) => Place::Undefined,
-                    (elf::SHN_XINDEX, Some(bytes)) => Place::Section(match self.endian {
-                        Endianness::Little => {
-                            u32::from_le_bytes(bytes.try_into().unwrap_or_default())
-                        }
-                        Endianness::Big => u32::from_be_bytes(bytes.try_into().unwrap_or_default()),
-                    }),
-                    (section, _) if section.is_special() => Place::Other(section.0),
-                    (section, _) => Place::Section(section.0.into()),
-                },
-                value: symbol.st_value(endian).into(),
-                size: symbol.st_size(endian).into(),
-            })
-        });
-        symbols.collect()
-    }
-
     /// The section of that index.
     ///
     /// # Errors
@@ -471,112 +353,6 @@ fn string(strings: &[u8], offset: u32) -> Option<&[u8]> {
     let rest = strings.get(usize::try_from(offset).ok()?..)?;
     rest.get(..rest.iter().position(|byte| *byte == 0)?)
 }
-
-/// Why a file is not the ELF file that was expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ElfError {
-    /// It starts with something else.
-    Magic {
-        /// From the start of the file.
-        offset: u64,
-    },
-    /// A class other than 32 and 64 bits, or a byte order other than little and big.
-    Class {
-        /// `EI_CLASS`.
-        class: u8,
-        /// `EI_DATA`.
-        encoding: u8,
-    },
-    /// A version of ELF other than 1.
-    Version,
-    /// A header is not inside the file.
-    Outside(OutOfBounds),
-    /// Section headers of a size that their class does not have.
-    EntrySize {
-        /// `e_shentsize`.
-        found: u16,
-        /// What it is in that class.
-        expected: u16,
-    },
-    /// The content of a section is not inside the file.
-    Section {
-        /// In the section header table.
-        index: u32,
-        /// Where it should be.
-        problem: OutOfBounds,
-    },
-    /// A section that is referred to does not exist.
-    SectionIndex {
-        /// The index.
-        index: u32,
-        /// How many sections there are.
-        count: usize,
-    },
-    /// The name of a section is not in the section of names.
-    Name {
-        /// Of the section.
-        index: u32,
-        /// From the start of the section of names.
-        offset: u32,
-    },
-    /// A symbol table that does not consist of symbols.
-    SymbolTable {
-        /// Of its section.
-        index: u32,
-    },
-    /// The name of a symbol is not in the string table.
-    SymbolName {
-        /// In the symbol table.
-        index: u32,
-        /// From the start of the string table.
-        offset: u32,
-    },
-}
-
-impl fmt::Display for ElfError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Magic { offset } => write!(f, "expected an ELF file at offset {offset:#x}"),
-            Self::Class { class, encoding } => write!(
-                f,
-                "ELF class {class} with byte order {encoding} is not known (both are 1 or 2)"
-            ),
-            Self::Version => write!(f, "the version of this ELF file is not known (1 is)"),
-            Self::Outside(problem) => problem.fmt(f),
-            Self::EntrySize { found, expected } => {
-                write!(
-                    f,
-                    "section headers of size {found:#x}, where {expected:#x} was expected"
-                )
-            }
-            Self::Section { index, problem } => write!(f, "section {index}: {problem}"),
-            Self::SectionIndex { index, count } => {
-                write!(f, "section {index} is referred to, and there are {count}")
-            }
-            Self::Name { index, offset } => {
-                write!(
-                    f,
-                    "section {index}: its name, at {offset:#x} of the names, is not there"
-                )
-            }
-            Self::SymbolTable { index } => {
-                write!(
-                    f,
-                    "section {index}: its size is no multiple of that of a symbol"
-                )
-            }
-            Self::SymbolName { index, offset } => {
-                write!(
-                    f,
-                    "symbol {index}: its name, at {offset:#x} of the strings, is not there"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for ElfError {}
 
 #[cfg(test)]
 mod tests;

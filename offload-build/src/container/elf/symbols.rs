@@ -1,0 +1,128 @@
+//! The symbols of an ELF file.
+
+use object::read::elf::Sym;
+use object::{Endianness, ReadRef, elf};
+
+use super::{Elf, ElfError, Headers, Section, string};
+
+/// A symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol<'d> {
+    /// Its name, without the NUL.
+    pub name: &'d [u8],
+    /// Who sees it when linking.
+    pub binding: Binding,
+    /// Hidden or internal: not seen outside of the linked file.
+    pub hidden: bool,
+    /// Where it is defined.
+    pub place: Place,
+    /// `st_value`.
+    pub value: u64,
+    /// In bytes.
+    pub size: u64,
+}
+
+/// Who sees a symbol when linking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Only its object.
+    Local,
+    /// All objects.
+    Global,
+    /// All objects; another definition, or none, will do.
+    Weak,
+}
+
+/// Where a symbol is defined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Elsewhere.
+    Undefined,
+    /// In the section of that index.
+    Section(u32),
+    /// In no section: an absolute value, common storage, or what a processor adds.
+    Other(u16),
+}
+
+/// Which symbol table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SymbolTable {
+    /// All symbols, of a file that is not stripped.
+    All,
+    /// Those that matter when a program is loaded.
+    Dynamic,
+}
+impl<'d, R: ReadRef<'d>> Elf<'d, R> {
+    /// Reads a symbol table; none when the file has no such table.
+    ///
+    /// # Errors
+    ///
+    /// When the table, its names, or a name, is not inside the file.
+    pub fn symbols(&self, table: SymbolTable) -> Result<Vec<Symbol<'d>>, ElfError> {
+        let wanted = match table {
+            SymbolTable::All => elf::SHT_SYMTAB,
+            SymbolTable::Dynamic => elf::SHT_DYNSYM,
+        };
+        let Some(table) = self
+            .sections()
+            .find(|section| section.section_type == wanted.0)
+        else {
+            return Ok(Vec::new());
+        };
+        match self.headers {
+            Headers::Elf32(_) => self.symbols_of::<elf::Sym32<Endianness>>(&table),
+            Headers::Elf64(_) => self.symbols_of::<elf::Sym64<Endianness>>(&table),
+        }
+    }
+
+    fn symbols_of<S: Sym<Endian = Endianness>>(
+        &self,
+        table: &Section,
+    ) -> Result<Vec<Symbol<'d>>, ElfError> {
+        let endian = self.endian;
+        let strings = self.content(&self.section(table.link)?)?;
+        // Section indices that do not fit into a symbol are in a table of their own.
+        let wide = |section: &Section| {
+            section.section_type == elf::SHT_SYMTAB_SHNDX.0 && section.link == table.index
+        };
+        let wide = self
+            .sections()
+            .find(wide)
+            .map(|section| self.content(&section))
+            .transpose()?;
+        let wide = wide
+            .unwrap_or_default()
+            .chunks_exact(4)
+            .map(Some)
+            .chain(std::iter::repeat(None));
+        let entries = object::pod::slice_from_all_bytes::<S>(self.content(table)?)
+            .map_err(|()| ElfError::SymbolTable { index: table.index })?;
+        let symbols = (0..).zip(entries).zip(wide).map(|((index, symbol), wide)| {
+            let offset = symbol.st_name(endian);
+            let name = string(strings, offset).ok_or(ElfError::SymbolName { index, offset })?;
+            Ok(Symbol {
+                name,
+                binding: match symbol.st_bind() {
+                    elf::STB_LOCAL => Binding::Local,
+                    elf::STB_WEAK => Binding::Weak,
+                    _ => Binding::Global,
+                },
+                hidden: matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL),
+                place: match (symbol.st_shndx(endian), wide) {
+                    (elf::SHN_UNDEF, _) => Place::Undefined,
+                    (elf::SHN_XINDEX, Some(bytes)) => Place::Section(match self.endian {
+                        Endianness::Little => {
+                            u32::from_le_bytes(bytes.try_into().unwrap_or_default())
+                        }
+                        Endianness::Big => u32::from_be_bytes(bytes.try_into().unwrap_or_default()),
+                    }),
+                    (section, _) if section.is_special() => Place::Other(section.0),
+                    (section, _) => Place::Section(section.0.into()),
+                },
+                value: symbol.st_value(endian).into(),
+                size: symbol.st_size(endian).into(),
+            })
+        });
+        symbols.collect()
+    }
+}
