@@ -18,10 +18,12 @@ use object::{Endianness, ReadRef, elf};
 
 use crate::format::bytes::{Cursor, OutOfBounds, Window};
 
+mod edit;
 mod error;
 mod symbols;
 mod write;
 
+pub use edit::{add_sections, remove_sections};
 pub use error::ElfError;
 pub use symbols::{Binding, Place, Symbol, SymbolTable};
 pub use write::{Machine, WriteError, embed, rename_section};
@@ -46,6 +48,7 @@ pub struct Elf<'d, R> {
     pub flags: u32,
     data: R,
     range: Range<u64>,
+    header: &'d [u8],
     headers: Headers<'d>,
     /// Where they are, from the start of the file that the ELF file is in.
     headers_offset: u64,
@@ -75,8 +78,14 @@ pub struct Section {
     pub size: u64,
     /// `sh_addralign`.
     pub alignment: u64,
+    /// Where a program has it in memory: `sh_addr`.
+    pub address: u64,
     /// `sh_link`.
     pub link: u32,
+    /// What `section_type` makes of it: `sh_info`.
+    pub info: u32,
+    /// Of a table, in bytes: `sh_entsize`.
+    pub entry_size: u64,
     /// From the start of the section of names.
     pub name_offset: u32,
 }
@@ -170,6 +179,7 @@ impl<'d, R: ReadRef<'d>> Elf<'d, R> {
             file_type: header.e_type(endian).0,
             machine: header.e_machine(endian).0,
             flags: header.e_flags(endian).0,
+            header: bytes.get(..size_of::<H>()).unwrap_or(bytes),
             headers: headers(sections),
             headers_offset: range.start.saturating_add(header.e_shoff(endian).into()),
             // Read again only for files of more than 65,279 sections.
@@ -205,7 +215,10 @@ impl<'d, R: ReadRef<'d>> Elf<'d, R> {
                 .saturating_add(header.sh_offset(endian).into()),
             size: header.sh_size(endian).into(),
             alignment: header.sh_addralign(endian).into(),
+            address: header.sh_addr(endian).into(),
             link: header.sh_link(endian),
+            info: header.sh_info(endian),
+            entry_size: header.sh_entsize(endian).into(),
             name_offset: header.sh_name(endian),
         }
     }

@@ -4,7 +4,9 @@
 #![deny(clippy::indexing_slicing)]
 
 pub mod archive;
+pub mod edit;
 pub mod elf;
+mod strings;
 
 use std::fmt;
 use std::ops::Range;

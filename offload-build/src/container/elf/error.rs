@@ -38,6 +38,22 @@ pub enum ElfError {
         /// Where it should be.
         problem: OutOfBounds,
     },
+    /// A segment is not inside the file.
+    Segment {
+        /// In the program header table.
+        index: usize,
+        /// Where it should be.
+        problem: OutOfBounds,
+    },
+    /// The program header table is not inside the file, or not of the headers of its class.
+    Segments {
+        /// `e_phoff`, from the start of the ELF file.
+        offset: u64,
+        /// `e_phnum`.
+        count: u32,
+        /// `e_phentsize`.
+        entry_size: u16,
+    },
     /// A section that is referred to does not exist.
     SectionIndex {
         /// The index.
@@ -83,6 +99,15 @@ impl fmt::Display for ElfError {
                 )
             }
             Self::Section { index, problem } => write!(f, "section {index}: {problem}"),
+            Self::Segment { index, problem } => write!(f, "segment {index}: {problem}"),
+            Self::Segments {
+                offset,
+                count,
+                entry_size,
+            } => write!(
+                f,
+                "{count} program headers of size {entry_size:#x} at offset {offset:#x} are not there"
+            ),
             Self::SectionIndex { index, count } => {
                 write!(f, "section {index} is referred to, and there are {count}")
             }

@@ -158,6 +158,54 @@ pub enum WriteError {
     Elf(ElfError),
     /// A file of 32 bits, or without sections.
     NotWide,
+    /// A file without a section header table.
+    NoSections,
+    /// A section of names that is no string table, or one that programs have in memory.
+    Strings {
+        /// Its index.
+        index: u32,
+    },
+    /// Two sections of which there can be one.
+    Twice {
+        /// Index of the first.
+        first: u32,
+        /// And of another.
+        index: u32,
+    },
+    /// A section group without flags.
+    Group {
+        /// Its index.
+        index: u32,
+    },
+    /// Relocations that do not have the size of their kind, or are in a form that is only copied.
+    Relocations {
+        /// Index of their section.
+        index: u32,
+    },
+    /// A symbol whose section is in a table that is not there.
+    WideIndex {
+        /// In the symbol table.
+        symbol: u32,
+    },
+    /// A section that stays needs one that does not.
+    Needed {
+        /// The one that was to be removed.
+        index: u32,
+        /// The one that stays; 0 stands for the file header.
+        by: u32,
+    },
+    /// A section that stays needs a symbol of one that does not.
+    SymbolNeeded {
+        /// In the symbol table.
+        symbol: u32,
+        /// The section that stays.
+        by: u32,
+    },
+    /// An offset, a size or a number that the format cannot hold.
+    TooLarge {
+        /// It, or the largest there is.
+        value: u64,
+    },
     /// The section to rename is not there.
     NoSection {
         /// Its name.
@@ -188,6 +236,42 @@ impl fmt::Display for WriteError {
             Self::Object(problem) => problem.fmt(f),
             Self::Elf(problem) => problem.fmt(f),
             Self::NotWide => write!(f, "expected an ELF file of 64 bits with sections"),
+            Self::NoSections => write!(f, "the ELF file has no section header table"),
+            Self::Strings { index } => {
+                write!(
+                    f,
+                    "section {index}: names are in it, and it is no string table"
+                )
+            }
+            Self::Twice { first, index } => {
+                write!(
+                    f,
+                    "section {index}: of a type of which there is one, in section {first}"
+                )
+            }
+            Self::Group { index } => write!(f, "section {index}: a group without flags"),
+            Self::Relocations { index } => {
+                write!(f, "section {index}: its relocations cannot be written anew")
+            }
+            Self::WideIndex { symbol } => {
+                write!(f, "symbol {symbol}: the index of its section is not there")
+            }
+            Self::Needed { index, by: 0 } => {
+                write!(f, "section {index} cannot be removed: names are in it")
+            }
+            Self::Needed { index, by } => {
+                write!(
+                    f,
+                    "section {index} cannot be removed: section {by} needs it"
+                )
+            }
+            Self::SymbolNeeded { symbol, by } => {
+                write!(
+                    f,
+                    "symbol {symbol} cannot be removed: section {by} needs it"
+                )
+            }
+            Self::TooLarge { value } => write!(f, "{value:#x} is too large for this file"),
             Self::NoSection { name } => write!(f, "there is no section `{name}`"),
         }
     }

@@ -1,0 +1,142 @@
+//! ELF files with other sections: new ones at the end, or some fewer.
+//!
+//! What is asked for is what LLVM's `llvm-objcopy` writes, to the byte. It writes the whole file
+//! anew:
+//!
+//! * Segments keep their order and distance; what is in a segment is copied with it.
+//! * Everything else follows in the order of the old offsets, each section at a multiple of its
+//!   alignment, without the gaps of the old file; new sections are last.
+//! * String tables that names of sections or symbols are in are written anew, and local symbols
+//!   come before the others, so that all of the symbol table, its indices in relocations and
+//!   groups included, may change.
+//! * The section header table is last.
+//!
+//! [`File`] is the old file with what was decided about it, `layout.rs` decides where things go,
+//! `write.rs` makes the pieces. Contents are not read, apart from what has to be rewritten.
+
+use std::ops::Range;
+
+use object::{ReadRef, elf};
+
+use super::WriteError;
+use crate::container::edit::NewSection;
+use crate::format::pieces::Piece;
+use file::{Content, File, Part};
+
+mod file;
+mod layout;
+mod symbols;
+mod write;
+
+/// An ELF file with more sections, after the others and in this order: not loaded, and left out
+/// by linkers (`SHF_EXCLUDE`). There may be sections of the same names already.
+///
+/// Input 0 of the pieces is `data`; those that follow are told at [`NewSection`].
+///
+/// # Errors
+///
+/// When the ELF file has no section header table, or something in it that must be understood to
+/// move sections is damaged or unknown.
+pub fn add_sections<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+    sections: &[NewSection<'_>],
+) -> Result<Vec<Piece>, WriteError> {
+    let mut file = File::read(data, range)?;
+    // Drops groups that have no members, as `llvm-objcopy` does with any edit.
+    file.remove(|_, _| false)?;
+    for (index, section) in sections.iter().enumerate() {
+        file.parts.push(Part::new(index, section));
+    }
+    file.write()
+}
+
+/// An ELF file without the sections whose names match, their relocations, and the symbols in them.
+///
+/// Input 0 of the pieces is `data`.
+///
+/// # Errors
+///
+/// As [`add_sections`], and when something that stays needs what is removed.
+pub fn remove_sections<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+    matches: impl Fn(&[u8]) -> bool,
+) -> Result<Vec<Piece>, WriteError> {
+    let mut file = File::read(data, range)?;
+    file.remove(|_, part| matches(part.name))?;
+    file.write()
+}
+
+impl File<'_> {
+    /// Marks sections as removed, with what makes no sense without them.
+    fn remove(&mut self, doomed: impl Fn(u32, &Part<'_>) -> bool) -> Result<(), WriteError> {
+        let directly: Vec<bool> = (0..)
+            .zip(&self.parts)
+            .map(|(index, part)| index > 0 && doomed(index, part))
+            .collect();
+        let is_doomed = |index: u32| directly.get(index as usize) == Some(&true);
+        let mut removed: Vec<u32> = Vec::new();
+        for (index, part) in (0..).zip(&self.parts) {
+            let with_others = match &part.content {
+                Content::Group(group) => group.members.iter().all(|member| is_doomed(*member)),
+                _ => part.is_relocations() && is_doomed(part.section.info),
+            };
+            if is_doomed(index) || with_others {
+                removed.push(index);
+            }
+        }
+        for index in &removed {
+            let Some(part) = self.parts.get_mut(*index as usize) else {
+                continue;
+            };
+            part.kept = false;
+            if let Content::Group(group) = &part.content {
+                let members = group.members.clone();
+                for member in members {
+                    if let Some(part) = self.parts.get_mut(member as usize) {
+                        part.section.flags &= !elf::SHF_GROUP.0;
+                    }
+                }
+            }
+        }
+        self.check_references()
+    }
+
+    /// Nothing that is kept needs what is not, and lists of sections name only those that are.
+    fn check_references(&mut self) -> Result<(), WriteError> {
+        let kept: Vec<bool> = self.parts.iter().map(|part| part.kept).collect();
+        let is_kept = |index: u32| kept.get(index as usize) == Some(&true);
+        for (by, part) in (0..).zip(&mut self.parts).skip(1) {
+            if !part.kept {
+                continue;
+            }
+            if !is_kept(part.section.link) {
+                let index = part.section.link;
+                return Err(WriteError::Needed { index, by });
+            }
+            if let Content::Group(group) = &mut part.content {
+                group.members.retain(|member| is_kept(*member));
+            }
+        }
+        if !is_kept(self.names) {
+            let (index, by) = (self.names, 0);
+            return Err(WriteError::Needed { index, by });
+        }
+        let Some(symbols) = &mut self.symbols else {
+            return Ok(());
+        };
+        if !is_kept(symbols.index) {
+            self.symbols = None;
+            return Ok(());
+        }
+        symbols.retain(is_kept);
+        if let Some((by, symbol)) = self.relocation_of_removed_symbol() {
+            return Err(WriteError::SymbolNeeded { symbol, by });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,449 @@
+//! The old file, with what was decided about it.
+
+use std::mem::{offset_of, size_of};
+use std::ops::Range;
+
+use object::endian::Endian;
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, ReadRef, elf};
+
+use super::super::{Elf, ElfError, Headers, Section, WriteError};
+use super::symbols::Symbols;
+use crate::container::edit::NewSection;
+use crate::format::bytes::{OutOfBounds, Window};
+use crate::format::pieces::Piece;
+
+/// Relocations in the compact form of LLVM 20.
+const SHT_CREL: elf::SectionType = elf::SectionType(0x4000_0014);
+
+/// An ELF file that is edited. Sections and symbols keep the indices that they had.
+#[derive(Debug)]
+pub(super) struct File<'d> {
+    pub(super) form: Form,
+    /// Where the ELF file starts in the data.
+    pub(super) start: u64,
+    pub(super) size: u64,
+    pub(super) header: &'d [u8],
+    /// The first is that of index 0, which is none.
+    pub(super) parts: Vec<Part<'d>>,
+    pub(super) segments: Vec<Segment>,
+    /// As they are, and where they are from the start of the ELF file.
+    pub(super) program_headers: (&'d [u8], u64),
+    /// Index of the section that the names of sections are in.
+    pub(super) names: u32,
+    pub(super) symbols: Option<Symbols<'d>>,
+}
+
+/// A section, as it will be.
+#[derive(Debug)]
+pub(super) struct Part<'d> {
+    pub(super) name: &'d [u8],
+    /// Offset, link, info and index are as they were; the offset of new ones is the largest.
+    pub(super) section: Section,
+    pub(super) content: Content<'d>,
+    pub(super) kept: bool,
+    /// The segment that moves it, when there is one.
+    pub(super) segment: Option<usize>,
+}
+
+/// What a section holds.
+#[derive(Debug)]
+pub(super) enum Content<'d> {
+    /// Nothing, or bytes in memory only.
+    None,
+    /// The bytes that it held.
+    Same(Range<u64>),
+    /// What is new.
+    New(Piece),
+    /// Names, of sections or symbols or both.
+    Strings,
+    /// The symbol table.
+    Symbols,
+    /// For each symbol, the index of its section if a symbol cannot hold it.
+    WideIndices,
+    Group(Group),
+    /// Relocations that name symbols of the symbol table.
+    Relocations {
+        bytes: &'d [u8],
+        range: Range<u64>,
+    },
+}
+
+/// Sections that a linker takes all or none of.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) flags: u32,
+    pub(super) members: Vec<u32>,
+}
+
+/// A part of the file that is loaded as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Its number, and that of the program headers and of the file header after those.
+    pub(super) index: usize,
+    pub(super) segment_type: u32,
+    /// From the start of the ELF file.
+    pub(super) offset: u64,
+    pub(super) file_size: u64,
+    pub(super) address: u64,
+    pub(super) memory_size: u64,
+    pub(super) alignment: u64,
+}
+
+impl<'d> File<'d> {
+    pub(super) fn read<R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Self, WriteError> {
+        let elf = Elf::parse(data, range)?;
+        match elf.headers {
+            Headers::Elf32(_) => Self::of::<elf::FileHeader32<Endianness>, R>(&elf),
+            Headers::Elf64(_) => Self::of::<elf::FileHeader64<Endianness>, R>(&elf),
+        }
+    }
+
+    fn of<H: FileHeader<Endian = Endianness>, R: ReadRef<'d>>(
+        elf: &Elf<'d, R>,
+    ) -> Result<Self, WriteError> {
+        let names = elf.names.filter(|_| elf.sections().next().is_some());
+        let names = names.ok_or(WriteError::NoSections)?;
+        let form = Form {
+            wide: matches!(elf.headers, Headers::Elf64(_)),
+            mips: elf.machine == elf::EM_MIPS.0,
+            endian: elf.endian,
+        };
+        let mut parts = Parts::new(form);
+        for section in elf.sections() {
+            parts.read(elf, section)?;
+        }
+        parts.mark_strings(names)?;
+        let symbols = match parts.symbols {
+            None => None,
+            Some(index) => {
+                let strings = elf.section(index)?.link;
+                parts.mark_strings(strings)?;
+                Some(Symbols::read::<H, R>(elf, form, index, parts.wide_indices)?)
+            }
+        };
+        let mut file = Self {
+            form,
+            start: elf.range.start,
+            size: elf.range.end.saturating_sub(elf.range.start),
+            header: elf.header,
+            parts: parts.parts,
+            segments: Vec::new(),
+            program_headers: (&[], 0),
+            names,
+            symbols,
+        };
+        file.read_segments::<H, R>(elf)?;
+        Ok(file)
+    }
+
+    fn read_segments<H: FileHeader<Endian = Endianness>, R: ReadRef<'d>>(
+        &mut self,
+        elf: &Elf<'d, R>,
+    ) -> Result<(), WriteError> {
+        let Ok(header) = H::parse(self.header) else {
+            return Ok(());
+        };
+        let window = Window::new(elf.data, elf.range.clone());
+        let endian = elf.endian;
+        let offset: u64 = header.e_phoff(endian).into();
+        let headers = header
+            .program_headers(endian, window)
+            .map_err(|_| ElfError::Segments {
+                offset,
+                count: header
+                    .phnum(endian, window)
+                    .unwrap_or(header.e_phnum(endian).into()),
+                entry_size: header.e_phentsize(endian),
+            })?;
+        self.program_headers = (object::pod::bytes_of_slice(headers), offset);
+        for (index, header) in headers.iter().enumerate() {
+            let (offset, file_size) = header.file_range(endian);
+            let start = self.start.saturating_add(offset);
+            OutOfBounds::check("content", start, file_size, elf.range.end)
+                .map_err(|problem| ElfError::Segment { index, problem })?;
+            self.segments.push(Segment {
+                index,
+                segment_type: header.p_type(endian).0,
+                offset,
+                file_size,
+                address: header.p_vaddr(endian).into(),
+                memory_size: header.p_memsz(endian).into(),
+                alignment: header.p_align(endian).into(),
+            });
+        }
+        for part in self.parts.iter_mut().skip(1) {
+            // What is written anew cannot stay in a segment: names of sections and symbols.
+            if matches!(part.content, Content::Same(_) | Content::None) {
+                let offset = part.section.offset.saturating_sub(elf.range.start);
+                let mut first: Option<&Segment> = None;
+                for segment in &self.segments {
+                    if segment.holds(&part.section, offset)
+                        && first.is_none_or(|first| first.offset > segment.offset)
+                    {
+                        first = Some(segment);
+                    }
+                }
+                part.segment = first.map(|segment| segment.index);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Segment {
+    /// Whether a section is a part of it. An empty one is where its first byte would be.
+    fn holds(&self, section: &Section, offset: u64) -> bool {
+        let size = section.size.max(1);
+        let within = |start: u64, len: u64, offset: u64| match offset.checked_add(size) {
+            Some(end) => start <= offset && end <= start.saturating_add(len),
+            None => false,
+        };
+        if section.section_type != elf::SHT_NOBITS.0 {
+            return within(self.offset, self.file_size, offset);
+        }
+        let tls = section.flags & elf::SHF_TLS.0 != 0;
+        section.allocated()
+            && tls == (self.segment_type == elf::PT_TLS.0)
+            && within(self.address, self.memory_size, section.address)
+    }
+}
+
+/// Sections as they are read.
+struct Parts<'d> {
+    form: Form,
+    parts: Vec<Part<'d>>,
+    symbols: Option<u32>,
+    wide_indices: Option<u32>,
+}
+
+impl<'d> Parts<'d> {
+    fn new(form: Form) -> Self {
+        Self {
+            form,
+            parts: Vec::new(),
+            symbols: None,
+            wide_indices: None,
+        }
+    }
+
+    fn read<R: ReadRef<'d>>(
+        &mut self,
+        elf: &Elf<'d, R>,
+        mut section: Section,
+    ) -> Result<(), WriteError> {
+        let index = section.index;
+        let (mut name, mut content) = (&b""[..], Content::None);
+        if index > 0 {
+            name = elf.names()?.of(&section)?;
+            content = self.content(elf, &mut section)?;
+            elf.section(section.link)?;
+        }
+        self.parts.push(Part {
+            name,
+            section,
+            content,
+            kept: true,
+            segment: None,
+        });
+        Ok(())
+    }
+
+    /// The content of a section, and what its header will say about it.
+    fn content<R: ReadRef<'d>>(
+        &mut self,
+        elf: &Elf<'d, R>,
+        section: &mut Section,
+    ) -> Result<Content<'d>, WriteError> {
+        let index = section.index;
+        let once = |place: &mut Option<u32>| match place.replace(index) {
+            None => Ok(()),
+            Some(first) => Err(WriteError::Twice { first, index }),
+        };
+        let (range, number) = (elf.check(section)?, self.form.word_size());
+        let same = Ok(Content::Same(range.clone()));
+        match elf::SectionType(section.section_type) {
+            elf::SHT_NOBITS => Ok(Content::None),
+            elf::SHT_SYMTAB => {
+                once(&mut self.symbols)?;
+                section.alignment = number;
+                Ok(Content::Symbols)
+            }
+            elf::SHT_SYMTAB_SHNDX => {
+                once(&mut self.wide_indices)?;
+                Ok(Content::WideIndices)
+            }
+            elf::SHT_GROUP => {
+                let form = self.form;
+                let bytes = elf.content(section)?;
+                let mut words = bytes.chunks_exact(4).map(|word| form.number(word));
+                let flags = words.next().ok_or(WriteError::Group { index })?;
+                let members: Vec<u32> = words.collect();
+                for member in &members {
+                    elf.section(*member)?;
+                }
+                Ok(Content::Group(Group { flags, members }))
+            }
+            // Those of a program are of its memory.
+            elf::SHT_REL | elf::SHT_RELA if section.allocated() => {
+                elf.section(section.info)?;
+                same
+            }
+            kind @ (elf::SHT_REL | elf::SHT_RELA) => {
+                elf.section(section.info)?;
+                let words = if kind == elf::SHT_RELA { 3 } else { 2 };
+                let entry_size = words * number;
+                if section.entry_size != entry_size || section.size % entry_size != 0 {
+                    return Err(WriteError::Relocations { index });
+                }
+                section.alignment = number;
+                let bytes = elf.content(section)?;
+                Ok(Content::Relocations { bytes, range })
+            }
+            _ => same,
+        }
+    }
+
+    /// Marks the section of that index as one of names.
+    fn mark_strings(&mut self, index: u32) -> Result<(), WriteError> {
+        let part = self.parts.get_mut(index as usize);
+        match part {
+            Some(part)
+                if part.section.section_type == elf::SHT_STRTAB.0 && !part.section.allocated() =>
+            {
+                part.content = Content::Strings;
+                Ok(())
+            }
+            _ => Err(WriteError::Strings { index }),
+        }
+    }
+}
+
+impl<'d> Part<'d> {
+    /// One to add, of that index among those.
+    pub(super) fn new(index: usize, section: &NewSection<'d>) -> Self {
+        let note = section.name.starts_with(b".note") && section.name != b".note.GNU-stack";
+        let kind = if note {
+            elf::SHT_NOTE
+        } else {
+            elf::SHT_PROGBITS
+        };
+        let mut part = Self::empty(section.name, kind.0, 1);
+        part.section.flags = elf::SHF_EXCLUDE.0;
+        part.section.size = section.content.size();
+        part.content = Content::New(section.content.piece(index));
+        part
+    }
+
+    /// A table that files with very many sections have beside their symbols.
+    pub(super) fn wide_indices() -> Self {
+        let mut part = Self::empty(b".symtab_shndx", elf::SHT_SYMTAB_SHNDX.0, 4);
+        part.section.entry_size = 4;
+        part.content = Content::WideIndices;
+        part
+    }
+
+    fn empty(name: &'d [u8], section_type: u32, alignment: u64) -> Self {
+        Self {
+            name,
+            section: Section {
+                index: 0,
+                section_type,
+                flags: 0,
+                offset: u64::MAX,
+                size: 0,
+                alignment,
+                address: 0,
+                link: 0,
+                info: 0,
+                entry_size: 0,
+                name_offset: 0,
+            },
+            content: Content::None,
+            kept: true,
+            segment: None,
+        }
+    }
+
+    /// Whether `info` is the index of a section that it is about.
+    pub(super) fn is_relocations(&self) -> bool {
+        let kind = elf::SectionType(self.section.section_type);
+        [elf::SHT_REL, elf::SHT_RELA, SHT_CREL].contains(&kind)
+    }
+}
+
+/// How a file has its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    pub(super) wide: bool,
+    pub(super) mips: bool,
+    pub(super) endian: Endianness,
+}
+
+impl Form {
+    /// Of a number that is as long as an address.
+    pub(super) fn word_size(self) -> u64 {
+        if self.wide { 8 } else { 4 }
+    }
+
+    pub(super) fn u16(self, value: u16) -> [u8; 2] {
+        self.endian.write_u16(value)
+    }
+
+    pub(super) fn u32(self, value: u32) -> [u8; 4] {
+        self.endian.write_u32(value)
+    }
+
+    /// A number as long as an address, when it is not larger.
+    pub(super) fn word(self, value: u64) -> Result<Vec<u8>, WriteError> {
+        if self.wide {
+            return Ok(self.endian.write_u64(value).to_vec());
+        }
+        let value = u32::try_from(value).map_err(|_| WriteError::TooLarge { value })?;
+        Ok(self.u32(value).to_vec())
+    }
+
+    /// The number of 32 bits that `bytes` are.
+    pub(super) fn number(self, bytes: &[u8]) -> u32 {
+        let bytes = bytes.try_into().unwrap_or_default();
+        self.endian.read_u32(bytes)
+    }
+
+    /// Of the file header, a program header, a section header and a symbol.
+    pub(super) fn sizes(self) -> [u16; 4] {
+        let sizes = if self.wide {
+            [
+                size_of::<elf::FileHeader64<Endianness>>(),
+                size_of::<elf::ProgramHeader64<Endianness>>(),
+                size_of::<elf::SectionHeader64<Endianness>>(),
+                size_of::<elf::Sym64<Endianness>>(),
+            ]
+        } else {
+            [
+                size_of::<elf::FileHeader32<Endianness>>(),
+                size_of::<elf::ProgramHeader32<Endianness>>(),
+                size_of::<elf::SectionHeader32<Endianness>>(),
+                size_of::<elf::Sym32<Endianness>>(),
+            ]
+        };
+        sizes.map(|size| size as u16)
+    }
+
+    /// Where a symbol has the index of its section.
+    pub(super) fn symbol_section(self) -> usize {
+        if self.wide {
+            offset_of!(elf::Sym64<Endianness>, st_shndx)
+        } else {
+            offset_of!(elf::Sym32<Endianness>, st_shndx)
+        }
+    }
+
+    /// Where a program header has the offset of its segment.
+    pub(super) fn segment_offset(self) -> usize {
+        if self.wide {
+            offset_of!(elf::ProgramHeader64<Endianness>, p_offset)
+        } else {
+            offset_of!(elf::ProgramHeader32<Endianness>, p_offset)
+        }
+    }
+}

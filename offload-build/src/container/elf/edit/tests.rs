@@ -1,0 +1,229 @@
+use md5::{Digest, Md5};
+
+use super::super::{ElfError, Section, SymbolTable};
+use super::*;
+use crate::container::edit::NewContent;
+use crate::container::elf::Elf;
+use crate::format::bytes::OutOfBounds;
+use crate::format::pieces::to_bytes;
+
+const HOST: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/bundle-host.o");
+const FAT: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/bundle-in-object.o");
+const ELF32_LITTLE: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/elf32le.o");
+const ELF32_BIG: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/elf32be.o");
+const ELF64_LITTLE: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/elf64le.o");
+const ELF64_BIG: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/elf64be.o");
+
+const ALL: [&[u8]; 6] = [HOST, FAT, ELF32_LITTLE, ELF32_BIG, ELF64_LITTLE, ELF64_BIG];
+
+const DEVICE: &[u8] = b"Content of device file 1\n";
+
+/// Those of the worked example.
+const SECTIONS: [NewSection<'_>; 2] = [
+    NewSection {
+        name: b"__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-",
+        content: NewContent::Bytes(&[0]),
+    },
+    NewSection {
+        name: b"__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx906",
+        content: NewContent::Input {
+            size: DEVICE.len() as u64,
+        },
+    },
+];
+
+fn add(host: &[u8]) -> Result<Vec<Piece>, WriteError> {
+    add_sections(host, 0..host.len() as u64, &SECTIONS)
+}
+
+fn remove(object: &[u8], prefix: &[u8]) -> Result<Vec<Piece>, WriteError> {
+    let matches = |name: &[u8]| name.starts_with(prefix);
+    remove_sections(object, 0..object.len() as u64, matches)
+}
+
+/// As the file that the pieces are of, when they are not of gigabytes.
+fn bytes(pieces: &[Piece], host: &[u8]) -> Option<Vec<u8>> {
+    let size: u64 = pieces.iter().map(Piece::size).sum();
+    (size < 1 << 20).then(|| to_bytes(pieces, &[host, b"", DEVICE]).unwrap())
+}
+
+#[test]
+fn adds_sections_with_the_bytes_of_llvm() {
+    let written = bytes(&add(HOST).unwrap(), HOST).unwrap();
+    assert_eq!(written, FAT);
+    // As the specification has it.
+    let digest = Md5::digest(&written);
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(digest, "97005230743a03d2d566e1244764227d");
+}
+
+#[test]
+fn removes_sections_with_the_bytes_of_llvm() {
+    let pieces = remove(FAT, b"__CLANG_OFFLOAD_BUNDLE__").unwrap();
+    assert_eq!(bytes(&pieces, FAT).unwrap(), HOST);
+}
+
+#[test]
+fn copies_contents_from_where_they_are() {
+    let file = [b"xx", HOST, b"yy"].concat();
+    let pieces = add_sections(&file[..], 2..2 + HOST.len() as u64, &SECTIONS).unwrap();
+    assert!(pieces.contains(&Piece::Copy {
+        input: 0,
+        range: 0x42..0x44
+    }));
+    assert!(pieces.contains(&Piece::Copy {
+        input: 2,
+        range: 0..25
+    }));
+    assert_eq!(to_bytes(&pieces, &[&file, b"", DEVICE]).unwrap(), FAT);
+}
+
+/// Names, types and contents of all sections but those of names and symbols.
+fn sections(file: &[u8]) -> Vec<(Vec<u8>, u32, u64, Vec<u8>)> {
+    let elf = Elf::parse(file, 0..file.len() as u64).unwrap();
+    let names = elf.names().unwrap();
+    let mut sections: Vec<_> = elf.sections().skip(1).collect();
+    sections.retain(|section| !(2..=3).contains(&section.section_type));
+    let fields = |section: &Section| {
+        let (name, content) = (names.of(section).unwrap(), elf.content(section).unwrap());
+        let Section {
+            section_type,
+            flags,
+            ..
+        } = *section;
+        (name.to_vec(), section_type, flags, content.to_vec())
+    };
+    sections.iter().map(fields).collect()
+}
+
+#[test]
+fn keeps_sections_and_symbols_in_every_class_and_byte_order() {
+    for host in ALL {
+        let written = bytes(&add(host).unwrap(), host).unwrap();
+        let (before, after) = (sections(host), sections(&written));
+        let (old, new) = after.split_at(before.len());
+        assert_eq!(old, before);
+        let names: Vec<&[u8]> = new.iter().map(|(name, ..)| &name[..]).collect();
+        assert_eq!(names, SECTIONS.map(|section| section.name));
+        assert_eq!(new[1].3, DEVICE);
+        assert!(
+            new.iter()
+                .all(|(_, kind, flags, _)| (*kind, *flags) == (1, 0x8000_0000))
+        );
+        let symbols = |file| {
+            let elf = Elf::parse(file, 0..u64::MAX).unwrap();
+            let symbols = elf.symbols(SymbolTable::All).unwrap().into_iter();
+            symbols
+                .map(|symbol| (symbol.name, symbol.place, symbol.value))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(symbols(host), symbols(&written));
+    }
+}
+
+#[test]
+fn survives_every_truncation_and_every_single_byte_change() {
+    for file in ALL {
+        for len in 0..file.len() {
+            let short = &file[..len];
+            assert!(add(short).is_err(), "{len}");
+            assert!(remove(short, b"").is_err(), "{len}");
+        }
+        for place in 0..file.len() {
+            for change in [0x01, 0xfe] {
+                let mut changed = file.to_vec();
+                changed[place] ^= change;
+                // What is written can be read, with the sections that were asked for.
+                if let Ok(pieces) = add(&changed) {
+                    if let Some(written) = bytes(&pieces, &changed) {
+                        let elf = Elf::parse(&written[..], 0..u64::MAX).unwrap();
+                        let name = std::str::from_utf8(SECTIONS[1].name).unwrap();
+                        assert!(elf.find(name).unwrap().is_some(), "{place:#x}");
+                        remove(&written, b"__CLANG").unwrap();
+                    }
+                }
+                let _ = remove(&changed, b".").map(|pieces| bytes(&pieces, &changed));
+            }
+        }
+    }
+}
+
+/// The file with other bytes at some places.
+fn patched(file: &[u8], patches: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    for (place, bytes) in patches {
+        file[*place..place + bytes.len()].copy_from_slice(bytes);
+    }
+    file
+}
+
+/// Where the header of a section of `FAT` is.
+const fn header(index: usize) -> usize {
+    0xe8 + 64 * index
+}
+
+#[test]
+fn tells_what_is_damaged() {
+    let error = |patches| add(&patched(FAT, patches)).unwrap_err().to_string();
+    for (patches, expected) in [
+        (
+            &[(0x28, &[0; 8][..])][..],
+            "the ELF file has no section header table",
+        ),
+        (
+            &[(0x3e, &[0, 0])],
+            "the ELF file has no section header table",
+        ),
+        (
+            &[(header(3) + 4, &[1])],
+            "section 3: names are in it, and it is no string table",
+        ),
+        (
+            &[(header(1) + 0x28, &[9])],
+            "section 9 is referred to, and there are 6",
+        ),
+        (
+            &[(header(1) + 0x19, &[9])],
+            "section 1: content at offset 0x940 with size 0x1 runs past the end at 0x268",
+        ),
+        (
+            &[(header(1) + 0x20, &[0; 8]), (header(1) + 4, &[17])],
+            "section 1: a group without flags",
+        ),
+        (
+            &[(header(1) + 4, &[4, 0, 0, 0, 0])],
+            "section 1: its relocations cannot be written anew",
+        ),
+        (
+            &[(header(1) + 4, &[18]), (header(5) + 4, &[18])],
+            "section 5: of a type of which there is one, in section 1",
+        ),
+        (
+            &[(header(1) + 0x34, &[1])],
+            "0x1000000cc is too large for this file",
+        ),
+        (
+            &[(0x20, &[0x40]), (0x36, &[56, 0, 20])],
+            "20 program headers of size 0x38 at offset 0x40 are not there",
+        ),
+    ] {
+        assert_eq!(error(patches), expected);
+    }
+    let segment = patched(FAT, &[(0x20, &[0x40]), (0x36, &[56, 0, 1])]);
+    let error = add(&segment).unwrap_err();
+    let WriteError::Elf(ElfError::Segment { index: 0, problem }) = error else {
+        panic!("{error}")
+    };
+    let OutOfBounds { what, end, .. } = problem;
+    assert_eq!((what, end), ("content", 0x268));
+}
+
+#[test]
+fn removes_nothing_that_is_needed() {
+    let error = remove(FAT, b".shstrtab").unwrap_err().to_string();
+    assert_eq!(error, "section 3 cannot be removed: names are in it");
+    // Section 1 needs section 2.
+    let linked = patched(FAT, &[(header(1) + 0x28, &[2])]);
+    let error = remove(&linked, b".strtab").unwrap_err().to_string();
+    assert_eq!(error, "section 2 cannot be removed: section 1 needs it");
+}

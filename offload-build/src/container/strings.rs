@@ -1,0 +1,96 @@
+//! String tables of object files, with the bytes of LLVM's writers: a string that is the end of
+//! another shares its bytes.
+//!
+//! The strings are in descending order of what they are when read backwards, so that each comes
+//! right after one that it is an end of, if there is one.
+
+use std::cmp::Ordering;
+
+/// What to put into a string table.
+#[derive(Debug, Default)]
+pub(super) struct Strings<'a> {
+    strings: Vec<&'a [u8]>,
+}
+
+/// Where the strings are.
+#[derive(Debug)]
+pub(super) struct StringTable<'a> {
+    /// Sorted, with the offset from the start of the table.
+    places: Vec<(&'a [u8], u64)>,
+    /// The table, its first bytes included.
+    pub(super) bytes: Vec<u8>,
+}
+
+impl<'a> Strings<'a> {
+    /// The empty string is in every table.
+    pub(super) fn add(&mut self, string: &'a [u8]) {
+        if !string.is_empty() {
+            self.strings.push(string);
+        }
+    }
+
+    /// The table; `start` is what it begins with.
+    pub(super) fn layout(mut self, start: &[u8]) -> StringTable<'a> {
+        self.strings.sort_unstable_by(|a, b| backwards(a, b));
+        self.strings.dedup();
+        let mut bytes = start.to_vec();
+        let mut places: Vec<(&[u8], u64)> = Vec::new();
+        let mut previous: &[u8] = &[];
+        for string in self.strings {
+            if !previous.ends_with(string) {
+                bytes.extend_from_slice(string);
+                bytes.push(0);
+                previous = string;
+            }
+            // What was written last ends with it, and with a NUL.
+            places.push((string, (bytes.len() - string.len() - 1) as u64));
+        }
+        StringTable { places, bytes }
+    }
+}
+
+impl StringTable<'_> {
+    /// Where a string is, when it was added.
+    pub(super) fn offset(&self, string: &[u8]) -> Option<u64> {
+        if string.is_empty() {
+            return Some(0);
+        }
+        let place = self
+            .places
+            .binary_search_by(|(other, _)| backwards(other, string));
+        self.places.get(place.ok()?).map(|(_, offset)| *offset)
+    }
+}
+
+fn backwards(a: &[u8], b: &[u8]) -> Ordering {
+    b.iter().rev().cmp(a.iter().rev())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_the_ends_of_strings() {
+        let mut strings = Strings::default();
+        for string in [".text", ".rela.text", "x", "", ".data", "x", "next"] {
+            strings.add(string.as_bytes());
+        }
+        let table = strings.layout(b"\0");
+        assert_eq!(table.bytes, b"\0x\0.rela.text\0next\0.data\0");
+        let offset = |string: &str| table.offset(string.as_bytes());
+        assert_eq!(offset(".text"), Some(8));
+        assert_eq!(offset(".rela.text"), Some(3));
+        assert_eq!(offset(""), Some(0));
+        assert_eq!(offset("x"), Some(1));
+        assert_eq!(offset("ext"), None);
+    }
+
+    #[test]
+    fn is_its_start_when_empty() {
+        assert_eq!(Strings::default().layout(b"\0").bytes, b"\0");
+        let mut strings = Strings::default();
+        strings.add(b"");
+        assert_eq!(strings.layout(b"\0").bytes, b"\0");
+    }
+}
