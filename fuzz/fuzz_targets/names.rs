@@ -1,8 +1,8 @@
-//! Any text: no panic, and what is displayed is read as the same.
+//! Any text: no panic, what is displayed is read as the same, and everything serves itself.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::target::{EntryId, TargetId, Triple};
+use offload_build::target::{ConflictScope, EntryId, KindRule, LlvmRelease, TargetId, Triple, conflict};
 
 fuzz_target!(|text: &str| {
     if let Ok(id) = TargetId::parse(text) {
@@ -10,12 +10,22 @@ fuzz_target!(|text: &str| {
     }
     if let Ok(triple) = Triple::parse(text) {
         let _ = (triple.to_string(), triple.is_cpu());
+        assert!(triple.serves(&triple));
     }
     for id in [EntryId::parse(text).ok(), EntryId::parse_target(text).ok()]
         .into_iter()
         .flatten()
     {
         assert!(EntryId::parse(&id.to_string()).is_ok());
-        let _ = (id.canonical(), id.hint());
+        assert!(id.serves(&id, KindRule::SameRuntime));
+        let _ = (id.canonical(), id.hint(), id.unknown_processor());
+        let _ = id.display_for(LlvmRelease::V19);
+    }
+    let _ = EntryId::parse_target_for(text, LlvmRelease::V19);
+    let ids: Vec<EntryId> = text.lines().filter_map(|line| EntryId::parse(line).ok()).collect();
+    for scope in [ConflictScope::KindAndTriple, ConflictScope::All] {
+        if let Some((first, later)) = conflict(&ids, scope) {
+            assert!(first != later && first < ids.len() && later < ids.len());
+        }
     }
 });

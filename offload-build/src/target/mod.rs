@@ -3,11 +3,13 @@
 pub mod entry_id;
 pub mod kind;
 pub mod llvm;
+pub mod processor;
 pub mod target_id;
 pub mod triple;
 
-pub use entry_id::{EntryId, EntryIdError, EntryKind};
+pub use entry_id::{ConflictScope, EntryId, EntryIdError, EntryKind, KindRule, conflict};
 pub use kind::{ImageKind, OffloadKind};
 pub use llvm::LlvmRelease;
+pub use processor::Processor;
 pub use target_id::{TargetId, TargetIdError};
 pub use triple::{Triple, TripleError};

@@ -3,7 +3,10 @@
 //! A feature that is not mentioned may be on or off. Specification:
 //! <https://clang.llvm.org/docs/ClangOffloadBundler.html#target-id>.
 
+use std::collections::BTreeMap;
 use std::fmt;
+
+use super::Processor;
 
 /// A processor with features; the processor alone (`sm_80`) and nothing at all count too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,37 +17,7 @@ pub struct TargetId {
 }
 
 /// All features that have ever been part of a target ID.
-const FEATURES: [&str; 2] = ["sramecc", "xnack"];
-
-/// Processors whose code also runs on the processors of a family.
-const FAMILIES: [(&str, &[&str]); 9] = [
-    (
-        "gfx9-generic",
-        &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"],
-    ),
-    ("gfx9-4-generic", &["gfx940", "gfx941", "gfx942", "gfx950"]),
-    (
-        "gfx10-1-generic",
-        &["gfx1010", "gfx1011", "gfx1012", "gfx1013"],
-    ),
-    (
-        "gfx10-3-generic",
-        &[
-            "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036",
-        ],
-    ),
-    (
-        "gfx11-generic",
-        &[
-            "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153",
-            "gfx1154",
-        ],
-    ),
-    ("gfx11-7-generic", &["gfx1170", "gfx1171", "gfx1172"]),
-    ("gfx12-generic", &["gfx1200", "gfx1201"]),
-    ("gfx12-5-generic", &["gfx1250", "gfx1251"]),
-    ("gfx13-generic", &["gfx1310"]),
-];
+pub(super) const FEATURES: [&str; 2] = ["sramecc", "xnack"];
 
 impl TargetId {
     /// Reads `<processor>[:<feature><+|->]…`, features in any order. Any processor will do.
@@ -60,32 +33,21 @@ impl TargetId {
         if let Some((offset, char)) = text.char_indices().find(|(_, char)| foreign(*char)) {
             return Err(TargetIdError::Character { char, offset });
         }
-        let (processor, rest) = text.split_once(':').unwrap_or((text, ""));
-        if processor.is_empty() && !text.is_empty() {
-            return Err(TargetIdError::NoProcessor);
-        }
-        let mut id = Self {
-            processor: processor.to_owned(),
-            features: Vec::new(),
-        };
-        for feature in rest.split(':').filter(|_| !rest.is_empty()) {
-            let Some(name) = feature.strip_suffix(['+', '-']) else {
-                return Err(TargetIdError::NoSign {
-                    feature: feature.to_owned(),
-                });
-            };
+        let (processor, written) = split(text)?;
+        let mut features = Vec::new();
+        for (name, on) in written {
             let Some(name) = FEATURES.into_iter().find(|known| *known == name) else {
+                let sign = if on { '+' } else { '-' };
                 return Err(TargetIdError::UnknownFeature {
-                    feature: feature.to_owned(),
+                    feature: format!("{name}{sign}"),
                 });
             };
-            if id.feature(name).is_some() {
-                return Err(TargetIdError::Twice { feature: name });
-            }
-            id.features.push((name, feature.ends_with('+')));
+            features.push((name, on));
         }
-        id.features.sort_unstable();
-        Ok(id)
+        Ok(Self {
+            processor: processor.to_owned(),
+            features,
+        })
     }
 
     /// The processor, such as `gfx90a` or `sm_80`; may be empty.
@@ -116,16 +78,44 @@ impl TargetId {
     pub fn serves(&self, wanted: &Self) -> bool {
         let generic = |id: &Self| id.processor == "generic";
         let family = || {
-            let row = FAMILIES.iter().find(|(name, _)| *name == self.processor);
-            row.is_some_and(|(_, members)| members.contains(&wanted.processor.as_str()))
+            let wanted = Processor::find(&wanted.processor).and_then(Processor::family);
+            wanted.is_some_and(|family| family == self.processor)
         };
         let processor =
             self.processor == wanted.processor || generic(self) || generic(wanted) || family();
-        processor
-            && self
-                .features()
-                .all(|(name, on)| wanted.feature(name) == Some(on))
+        processor && self.features_serve(wanted)
     }
+
+    /// Whether what is said about each feature holds in what is asked for.
+    pub(super) fn features_serve(&self, wanted: &Self) -> bool {
+        self.features()
+            .all(|(name, on)| wanted.feature(name) == Some(on))
+    }
+}
+
+/// Names of features, and whether each is on.
+pub(super) type Features<'a> = BTreeMap<&'a str, bool>;
+
+/// Takes a target ID apart; features of any name, each once.
+pub(super) fn split(text: &str) -> Result<(&str, Features<'_>), TargetIdError> {
+    let (processor, rest) = text.split_once(':').unwrap_or((text, ""));
+    if processor.is_empty() && !text.is_empty() {
+        return Err(TargetIdError::NoProcessor);
+    }
+    // LLVM stops at a colon that ends the text.
+    let rest = rest.strip_suffix(':').unwrap_or(rest);
+    let mut features = Features::new();
+    for feature in rest.split(':').filter(|_| !rest.is_empty()) {
+        let Some(name) = feature.strip_suffix(['+', '-']) else {
+            let feature = feature.to_owned();
+            return Err(TargetIdError::NoSign { feature });
+        };
+        if features.insert(name, feature.ends_with('+')).is_some() {
+            let feature = name.to_owned();
+            return Err(TargetIdError::Twice { feature });
+        }
+    }
+    Ok((processor, features))
 }
 
 /// Features by name, as in every canonical target ID.
@@ -165,7 +155,7 @@ pub enum TargetIdError {
     /// The same feature again.
     Twice {
         /// Its name.
-        feature: &'static str,
+        feature: String,
     },
 }
 
@@ -228,6 +218,7 @@ mod tests {
         }
         // As `clang-offload-bundler` 22.1 does.
         assert_eq!(id("gfx906:").to_string(), "gfx906");
+        assert_eq!(id("gfx906:xnack+:").to_string(), "gfx906:xnack+");
     }
 
     #[test]

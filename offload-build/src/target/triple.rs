@@ -4,7 +4,12 @@
 //! kept as written, because files are compared by their bytes, and displayed as LLVM normalises
 //! it. Which words LLVM knows is observed from release 22.1.
 
+mod normalize;
+mod words;
+
 use std::fmt;
+
+use normalize::normalize;
 
 /// A target triple.
 ///
@@ -72,7 +77,8 @@ impl Triple {
     /// Whether it names an AMD GPU.
     #[must_use]
     pub fn is_amdgpu(&self) -> bool {
-        matches!(self.arch(), "amdgcn" | "r600")
+        let arch = words::arch(self.arch());
+        arch.is_some_and(|arch| matches!(arch.name, "amdgcn" | "r600"))
     }
 
     /// Whether it names an NVIDIA GPU.
@@ -84,14 +90,79 @@ impl Triple {
     /// Whether it names a processor that can be a host.
     #[must_use]
     pub fn is_cpu(&self) -> bool {
-        const DEVICES: [&str; 5] = ["amdil", "hsail", "spir", "renderscript", "dxil"];
-        let arch = self.arch();
-        let device = DEVICES.iter().any(|device| arch.starts_with(device));
-        is_arch(arch) && !device && !self.is_amdgpu() && !self.is_nvptx() && arch != "shave"
+        const DEVICES: [&str; 6] = ["amdil", "hsail", "spir", "renderscript", "dxil", "shave"];
+        let device = |arch: &str| DEVICES.iter().any(|device| arch.starts_with(device));
+        words::arch(self.arch()).is_some_and(|arch| !device(arch.name))
+            && !self.is_amdgpu()
+            && !self.is_nvptx()
+    }
+
+    /// Whether LLVM knows the architecture, which has to be the first word as written.
+    #[must_use]
+    pub fn has_known_arch(&self) -> bool {
+        let first = self.text.split('-').next();
+        first.is_some_and(|word| words::arch(word).is_some())
+    }
+
+    /// Whether code for `self` is code for `wanted` too, as far as triples say: architecture with
+    /// sub-architecture, vendor, system and environment without their versions, and object format
+    /// are the same. Words that LLVM does not know are all the same to it.
+    ///
+    /// Not symmetric: of Apple's, the environment does not count.
+    #[must_use]
+    pub fn serves(&self, wanted: &Self) -> bool {
+        let [parts, wanted] = [self, wanted].map(|triple| Parts::new(triple.all()));
+        parts.serve(&wanted)
+    }
+
+    fn all(&self) -> [&str; 4] {
+        [0, 1, 2, 3].map(|index| self.field(index))
     }
 
     fn field(&self, index: usize) -> &str {
         self.fields.get(index).map_or("", String::as_str)
+    }
+}
+
+/// What a triple means to LLVM; `None` for every word that it does not know.
+pub(super) struct Parts<'a> {
+    pub(super) arch: Option<&'static str>,
+    sub: Option<&'a str>,
+    vendor: Option<&'static str>,
+    os: Option<&'static str>,
+    environment: Option<&'static str>,
+    format: &'static str,
+}
+
+impl<'a> Parts<'a> {
+    /// From normalized fields.
+    pub(super) fn new([arch, vendor, os, environment]: [&'a str; 4]) -> Self {
+        let (arch, os) = (words::arch(arch), words::os(os));
+        let default = || words::default_format(arch.map_or("", |arch| arch.name), os.unwrap_or(""));
+        Self {
+            arch: arch.map(|arch| arch.name),
+            sub: arch.map(|arch| arch.sub),
+            vendor: words::vendor(vendor),
+            os,
+            environment: words::environment(environment),
+            format: words::object_format(environment).unwrap_or_else(default),
+        }
+    }
+
+    /// As `Triple::isCompatibleWith` of LLVM 22.
+    pub(super) fn serve(&self, wanted: &Parts<'_>) -> bool {
+        let thumb = |name: Option<&'static str>| match name {
+            Some("thumb") => Some("arm"),
+            Some("thumbeb") => Some("armeb"),
+            _ => name,
+        };
+        // Of the main branch: without a sub-architecture, `amdgcn` goes with every one.
+        let any = self.arch == Some("amdgcn") && [self.sub, wanted.sub].contains(&Some(""));
+        thumb(self.arch) == thumb(wanted.arch)
+            && (self.sub == wanted.sub || any)
+            && (self.vendor, self.os) == (wanted.vendor, wanted.os)
+            && (self.vendor == Some("apple")
+                || (self.environment, self.format) == (wanted.environment, wanted.format))
     }
 }
 
@@ -137,356 +208,6 @@ impl fmt::Display for TripleError {
 }
 
 impl std::error::Error for TripleError {}
-
-/// What a field of a triple is about, in the order of the fields.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Arch,
-    Vendor,
-    Os,
-    Environment,
-}
-
-const ROLES: [Role; 4] = [Role::Arch, Role::Vendor, Role::Os, Role::Environment];
-
-/// Moves the words that LLVM knows to their place. `docs/differences.md#triples`.
-fn normalize(text: &str) -> Vec<String> {
-    let mut fields: Vec<String> = text.split('-').map(str::to_owned).collect();
-    let mut fixed = [false; 4];
-    for (role, fixed) in ROLES.into_iter().zip(&mut fixed) {
-        let field = fields.get(role as usize);
-        *fixed = field.is_some_and(|word| is_known(role, word, Moved::No));
-    }
-    for role in ROLES {
-        let place = role as usize;
-        if fixed.get(place) == Some(&true) {
-            continue;
-        }
-        let is_fixed = |index: usize| fixed.get(index) == Some(&true);
-        let found = fields
-            .iter()
-            .enumerate()
-            .find(|(index, word)| !is_fixed(*index) && is_known(role, word, Moved::Yes));
-        let Some((mut from, _)) = found else { continue };
-        if from > place {
-            let word = fields.get_mut(from).map(std::mem::take).unwrap_or_default();
-            insert(&mut fields, place, word, is_fixed);
-        }
-        while from < place {
-            // An empty field in front of the word moves it, and what it displaces, to the right.
-            insert(&mut fields, from, String::new(), is_fixed);
-            from = (from + 1..)
-                .find(|index| !is_fixed(*index))
-                .unwrap_or(place);
-        }
-        if let Some(fixed) = fixed.get_mut(place) {
-            *fixed = true;
-        }
-    }
-    if let ([true, false, false, true], [_, vendor, os, _, ..]) = (fixed, fields.as_mut_slice()) {
-        if vendor == "none" && os.is_empty() {
-            std::mem::swap(vendor, os);
-        }
-    }
-    for field in fields.iter_mut().filter(|field| field.is_empty()) {
-        "unknown".clone_into(field);
-    }
-    rename(&mut fields);
-    fields
-}
-
-/// Puts `word` at `place`; what was there goes to the next field that is not fixed, until an
-/// empty field takes the last.
-fn insert(fields: &mut Vec<String>, place: usize, word: String, fixed: impl Fn(usize) -> bool) {
-    let (mut carried, mut first) = (word, true);
-    for index in (place..).filter(|index| !fixed(*index)) {
-        if carried.is_empty() && !first {
-            return;
-        }
-        first = false;
-        match fields.get_mut(index) {
-            Some(field) => std::mem::swap(field, &mut carried),
-            None => {
-                fields.resize(index, String::new());
-                fields.push(carried);
-                return;
-            }
-        }
-    }
-}
-
-/// Spellings that depend on each other.
-fn rename(fields: &mut Vec<String>) {
-    let field = |role: Role| fields.get(role as usize).map_or("", String::as_str);
-    let (vendor, environment) = (field(Role::Vendor), field(Role::Environment));
-    if let Some(version) = environment.strip_prefix("androideabi") {
-        let version = format!("android{version}");
-        set(fields, Role::Environment, &version);
-    } else if vendor == "suse" && environment == "gnueabi" {
-        set(fields, Role::Environment, "gnueabihf");
-    }
-    let field = |role: Role| fields.get(role as usize).map_or("", String::as_str);
-    let (os, environment) = (field(Role::Os), field(Role::Environment));
-    let starts = |words: [&str; 2]| words.iter().any(|word| os.starts_with(word));
-    let environment = if starts(["windows", "win32"]) {
-        let known = is_known(Role::Environment, environment, Moved::Yes);
-        if known {
-            environment.to_owned()
-        } else {
-            "msvc".to_owned()
-        }
-    } else if os.starts_with("mingw") {
-        "gnu".to_owned()
-    } else if os.starts_with("cygwin") {
-        "cygnus".to_owned()
-    } else {
-        return;
-    };
-    fields.truncate(ROLES.len());
-    set(fields, Role::Os, "windows");
-    set(fields, Role::Environment, &environment);
-}
-
-fn set(fields: &mut Vec<String>, role: Role, text: &str) {
-    let place = role as usize;
-    fields.resize(fields.len().max(place + 1), "unknown".to_owned());
-    if let Some(field) = fields.get_mut(place) {
-        text.clone_into(field);
-    }
-}
-
-/// Whether a word is looked at where it stands, or as one to be moved: then more words count.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Moved {
-    No,
-    Yes,
-}
-
-fn is_known(role: Role, word: &str, moved: Moved) -> bool {
-    let starts = |words: &[&str]| words.iter().any(|known| word.starts_with(known));
-    let ends = |words: &[&str]| words.iter().any(|known| word.ends_with(known));
-    match role {
-        Role::Arch => is_arch(word),
-        Role::Vendor => VENDORS.contains(&word),
-        Role::Os => starts(&SYSTEMS) || (moved == Moved::Yes && starts(&["mingw", "cygwin"])),
-        Role::Environment => {
-            starts(&ENVIRONMENTS) || (moved == Moved::Yes && ends(&OBJECT_FORMATS))
-        }
-    }
-}
-
-fn is_arch(word: &str) -> bool {
-    ARCHITECTURES.contains(&word)
-        || ARCHITECTURE_FAMILIES.iter().any(|family| {
-            let version = word.strip_prefix(family);
-            version.is_some_and(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
-        })
-}
-
-const VENDORS: [&str; 16] = [
-    "apple", "pc", "scei", "sie", "fsl", "ibm", "img", "mti", "nvidia", "csr", "amd", "mesa",
-    "suse", "oe", "meta", "intel",
-];
-
-/// Each may be followed by a version.
-const SYSTEMS: [&str; 43] = [
-    "darwin",
-    "dragonfly",
-    "freebsd",
-    "fuchsia",
-    "ios",
-    "kfreebsd",
-    "linux",
-    "lv2",
-    "macos",
-    "netbsd",
-    "openbsd",
-    "solaris",
-    "uefi",
-    "win32",
-    "windows",
-    "zos",
-    "haiku",
-    "rtems",
-    "aix",
-    "cuda",
-    "nvcl",
-    "amdhsa",
-    "ps4",
-    "ps5",
-    "elfiamcu",
-    "tvos",
-    "watchos",
-    "bridgeos",
-    "driverkit",
-    "xros",
-    "visionos",
-    "mesa3d",
-    "amdpal",
-    "hermit",
-    "hurd",
-    "wasi",
-    "emscripten",
-    "shadermodel",
-    "liteos",
-    "serenity",
-    "vulkan",
-    "managarm",
-    "cheriotrtos",
-];
-
-/// By their beginnings, so that `gnu` stands for `gnueabihf` too.
-const ENVIRONMENTS: [&str; 36] = [
-    "eabi",
-    "gnu",
-    "code16",
-    "android",
-    "musl",
-    "msvc",
-    "itanium",
-    "cygnus",
-    "coreclr",
-    "simulator",
-    "macabi",
-    "pixel",
-    "vertex",
-    "geometry",
-    "hull",
-    "domain",
-    "compute",
-    "library",
-    "raygeneration",
-    "intersection",
-    "anyhit",
-    "closesthit",
-    "miss",
-    "callable",
-    "mesh",
-    "amplification",
-    "rootsignature",
-    "opencl",
-    "ohos",
-    "pauthtest",
-    "llvm",
-    "mlibc",
-    "mtia",
-    "eabihf",
-    "gnueabi",
-    "musleabi",
-];
-
-const OBJECT_FORMATS: [&str; 7] = ["xcoff", "coff", "elf", "goff", "macho", "wasm", "spirv"];
-
-/// A number follows, as in `armv7a` or `spirv64v1.5`.
-const ARCHITECTURE_FAMILIES: [&str; 12] = [
-    "armv", "armebv", "thumbv", "thumbebv", "aarch64v", "kalimba", "spirv32v", "spirv64v",
-    "spirv1.", "dxilv", "amdgpu", "arm64v",
-];
-
-const ARCHITECTURES: [&str; 102] = [
-    "i386",
-    "i486",
-    "i586",
-    "i686",
-    "i786",
-    "i886",
-    "i986",
-    "amd64",
-    "x86_64",
-    "x86_64h",
-    "powerpc",
-    "powerpcspe",
-    "ppc",
-    "ppc32",
-    "powerpcle",
-    "ppcle",
-    "ppc32le",
-    "powerpc64",
-    "ppu",
-    "ppc64",
-    "powerpc64le",
-    "ppc64le",
-    "xscale",
-    "xscaleeb",
-    "aarch64",
-    "aarch64_be",
-    "aarch64_32",
-    "arc",
-    "arm64",
-    "arm64_32",
-    "arm64e",
-    "arm64ec",
-    "arm",
-    "armeb",
-    "thumb",
-    "thumbeb",
-    "avr",
-    "m68k",
-    "msp430",
-    "mips",
-    "mipseb",
-    "mipsallegrex",
-    "mipsisa32r6",
-    "mipsr6",
-    "mipsel",
-    "mipsallegrexel",
-    "mipsisa32r6el",
-    "mipsr6el",
-    "mips64",
-    "mips64eb",
-    "mipsn32",
-    "mipsisa64r6",
-    "mips64r6",
-    "mipsn32r6",
-    "mips64el",
-    "mipsn32el",
-    "mipsisa64r6el",
-    "mips64r6el",
-    "mipsn32r6el",
-    "r600",
-    "amdgcn",
-    "riscv32",
-    "riscv64",
-    "riscv32be",
-    "riscv64be",
-    "hexagon",
-    "s390x",
-    "systemz",
-    "sparc",
-    "sparcel",
-    "sparcv9",
-    "sparc64",
-    "tce",
-    "tcele",
-    "xcore",
-    "nvptx",
-    "nvptx64",
-    "amdil",
-    "amdil64",
-    "hsail",
-    "hsail64",
-    "spir",
-    "spir64",
-    "spirv",
-    "spirv32",
-    "spirv64",
-    "lanai",
-    "renderscript32",
-    "renderscript64",
-    "shave",
-    "ve",
-    "wasm32",
-    "wasm64",
-    "csky",
-    "loongarch32",
-    "loongarch64",
-    "dxil",
-    "xtensa",
-    "bpf",
-    "bpf_be",
-    "bpfeb",
-    "bpfel",
-];
 
 #[cfg(test)]
 mod tests {
@@ -573,5 +294,60 @@ mod tests {
             "' ' at offset 0x6 cannot be in a triple"
         );
         assert_eq!(message("a,b"), "',' at offset 0x1 cannot be in a triple");
+    }
+
+    /// The pairs of spec bundler §6.9, and others observed with `clang-offload-bundler` 22.1.
+    #[test]
+    fn serves_what_llvm_calls_compatible() {
+        let pairs = [
+            ("amd64-unknown-linux-gnu", "x86_64-unknown-linux-gnu", true),
+            ("x86_64-pc-linux-gnu", "x86_64-unknown-linux-gnu", false),
+            ("x86_64-pc-linux-gnu", "x86_64-pc-linux-musl", false),
+            ("x86_64-pc-linux5.1-gnu", "x86_64-pc-linux-gnu", true),
+            ("x86_64-pc-linux-gnux32", "x86_64-pc-linux-gnu", false),
+            ("amdgcn-foo-amdhsa", "amdgcn-bar-amdhsa", true),
+            ("amdgcn-unknown-amdhsa", "amdgcn-amd-amdhsa", false),
+            ("amdgcn-amd-amdhsa1.0", "amdgcn-amd-amdhsa", true),
+            ("arm-pc-linux-gnueabi", "thumb-pc-linux-gnueabi", true),
+            ("armv7-pc-linux-gnueabi", "arm-pc-linux-gnueabi", false),
+            ("armv7a-pc-linux-gnueabi", "armv7l-pc-linux-gnueabi", true),
+            ("armv7-pc-linux-gnueabi", "thumbv7-pc-linux-gnueabi", true),
+            ("armv6m-none-none-eabi", "thumbv6m-none-none-eabi", true),
+            ("aarch64-pc-linux-gnu", "arm64-pc-linux-gnu", true),
+            ("aarch64v8.2a-pc-linux-gnu", "aarch64-pc-linux-gnu", false),
+            (
+                "arm64-apple-macosx11-gnu",
+                "arm64-apple-macosx-macabi",
+                true,
+            ),
+            ("x86_64-pc-windows-msvc", "x86_64-pc-win32-msvc", true),
+            ("x86_64-pc-windows-elf", "x86_64-pc-windows-msvc", false),
+            (
+                "spirv64v1.5-unknown-unknown",
+                "spirv64v1.6-unknown-unknown",
+                false,
+            ),
+            ("gfx-unknown-linux", "foo-unknown-linux", true),
+        ];
+        for (left, right, expected) in pairs {
+            let serves = triple(left).serves(&triple(right));
+            assert_eq!(serves, expected, "{left} for {right}");
+        }
+    }
+
+    /// Taken and refused by `-targets` of `clang-offload-bundler` 22.1.
+    #[test]
+    fn knows_the_architectures_that_llvm_knows() {
+        let known = "armv99 armv7xyz armv7eb armebv7 thumbv6m armv aarch64v8a arm64v8 kalimbafoo \
+            spirv1.5 spirv64v1.6 dxilv1.9 bpf_le aarch64_bev8a arm64_32v8 arm64ev8 x86_64h xscaleeb";
+        let unknown = "thumbv2 aarch64foo armfoo spirv64v1.7 spirv1.4 bpffoo arm64foo xscalefoo \
+            arm64ecfoo AMDGCN x86 gfx906 armv7ebeb";
+        for (words, expected) in [(known, true), (unknown, false)] {
+            for word in words.split_whitespace() {
+                let triple = triple(&format!("{word}-unknown-linux-gnu"));
+                assert_eq!(triple.has_known_arch(), expected, "{word}");
+            }
+        }
+        assert!(!triple("linux-x86_64-gnu").has_known_arch());
     }
 }

@@ -1,0 +1,107 @@
+//! Why a text is not an entry ID, and what to write instead.
+
+use std::fmt;
+
+use super::kind::KINDS;
+use super::{EntryId, EntryKind, FIELDS};
+
+/// Why a text is not an entry ID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EntryIdError {
+    /// A kind and a triple are not there.
+    Shape {
+        /// The text.
+        text: String,
+    },
+    /// The first word is not a kind that is allowed here.
+    Kind {
+        /// The word.
+        kind: String,
+    },
+    /// A target whose kind or triple LLVM does not take; one of the two is there, or both.
+    Target {
+        /// The text.
+        text: String,
+        /// The first word, when it is not the kind of a target.
+        kind: Option<String>,
+        /// The four fields of the triple, when LLVM does not know the first.
+        triple: Option<String>,
+    },
+    /// The triple has fewer than four fields.
+    Fields {
+        /// The text.
+        text: String,
+    },
+    /// A character that no entry ID contains.
+    Character {
+        /// Which.
+        char: char,
+        /// In bytes from the start of the text.
+        offset: usize,
+    },
+}
+
+impl EntryIdError {
+    /// What to write instead, when that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let Self::Fields { text } = self else {
+            return None;
+        };
+        let id = EntryId::parse(text).ok()?;
+        // Only the dash of the empty environment is missing, and perhaps the one at the end.
+        let triple = id.triple.as_str();
+        (triple.matches('-').count() == FIELDS - 2).then(|| {
+            format!(
+                "the environment is missing; write `{}-{triple}--{}`, with two dashes where it is empty",
+                id.kind, id.target_id
+            )
+        })
+    }
+}
+
+impl fmt::Display for EntryIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape { text } => write!(
+                f,
+                "{text:?} is not an entry ID; expected `<kind>-<triple>[-<target ID>]`"
+            ),
+            Self::Kind { kind } => {
+                write!(f, "{kind:?} is not the kind of an entry ID; expected")?;
+                write_kinds(f, |_| true)
+            }
+            Self::Target { text, kind, triple } => {
+                write!(f, "{text:?} cannot be a target")?;
+                if let Some(kind) = kind {
+                    write!(f, "; its kind {kind:?} is not one of")?;
+                    write_kinds(f, EntryKind::is_target)?;
+                }
+                let arch = triple.as_ref().and_then(|triple| triple.split('-').next());
+                arch.map_or(Ok(()), |arch| {
+                    write!(f, "; its architecture {arch:?} is none that LLVM knows")
+                })
+            }
+            Self::Fields { text } => write!(
+                f,
+                "{text:?} has too few fields; expected \
+                 `<kind>-<arch>-<vendor>-<os>-<environment>[-<target ID>]`"
+            ),
+            Self::Character { char, offset } => {
+                write!(f, "{char:?} at offset {offset:#x} cannot be in an entry ID")
+            }
+        }
+    }
+}
+
+impl std::error::Error for EntryIdError {}
+
+fn write_kinds(f: &mut fmt::Formatter<'_>, of: fn(EntryKind) -> bool) -> fmt::Result {
+    let mut separator = " ";
+    for (_, name, _, _) in KINDS.iter().filter(|(kind, _, _, _)| of(*kind)) {
+        write!(f, "{separator}`{name}`")?;
+        separator = ", ";
+    }
+    Ok(())
+}

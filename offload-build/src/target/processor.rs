@@ -1,0 +1,317 @@
+//! Processors: the names that LLVM knows, and what may be said about each in a target ID.
+//!
+//! One table. Names and features are those of `clang-offload-bundler` and clang, 19.1 and 22.1
+//! observed, the main branch of 2026 read; for 20, 21 and 23 the releases are inferred from the
+//! dates of the changes. A name that the table lacks is no error anywhere: it is kept, and compared
+//! as written.
+
+use super::LlvmRelease;
+use LlvmRelease::{Main, V19, V20, V21, V22};
+
+/// A processor of a device, or one that stands for a family of them.
+#[derive(Debug)]
+pub struct Processor {
+    name: &'static str,
+    other_names: &'static [&'static str],
+    device: Device,
+    features: &'static [&'static str],
+    family: Option<&'static str>,
+    known: Known,
+}
+
+/// Whose processor it is, as far as the rules for target IDs differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Device {
+    /// AMD's GPUs since GCN.
+    Amdgcn,
+    /// AMD's GPUs before GCN.
+    R600,
+    /// NVIDIA's GPUs.
+    Nvptx,
+    /// Others, and names that stand for no processor in particular.
+    Other,
+}
+
+impl Processor {
+    /// The processor of that name, or of that other name: `fiji` is found as `gfx803`.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Self> {
+        let named = |row: &&Self| row.name == name || row.other_names.contains(&name);
+        PROCESSORS.iter().find(named)
+    }
+
+    /// All that are known, in the order of the table.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        PROCESSORS.iter()
+    }
+
+    /// The name that target IDs have, such as `gfx90a`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Names that compilers take as well, such as `fiji`; target IDs in files never have them.
+    #[must_use]
+    pub fn other_names(&self) -> &'static [&'static str] {
+        self.other_names
+    }
+
+    /// Whose processor it is.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The features that a target ID of it may mention, by name. As in LLVM 22.
+    #[must_use]
+    pub fn features(&self) -> &'static [&'static str] {
+        self.features
+    }
+
+    /// The processor that stands for the family of this one, such as `gfx9-generic`.
+    #[must_use]
+    pub fn family(&self) -> Option<&'static str> {
+        self.family
+    }
+
+    /// Whether `clang-offload-bundler` of that release takes the name.
+    #[must_use]
+    pub fn known_to(&self, release: LlvmRelease) -> bool {
+        self.known
+            .is_some_and(|(first, last)| first <= release && release <= last)
+    }
+
+    const fn new(name: &'static str, device: Device, known: Known) -> Self {
+        Self {
+            name,
+            other_names: &[],
+            device,
+            features: &[],
+            family: None,
+            known,
+        }
+    }
+
+    const fn also(self, other_names: &'static [&'static str]) -> Self {
+        Self {
+            other_names,
+            ..self
+        }
+    }
+
+    const fn with(self, features: &'static [&'static str]) -> Self {
+        Self { features, ..self }
+    }
+
+    const fn of(self, family: &'static str) -> Self {
+        Self {
+            family: Some(family),
+            ..self
+        }
+    }
+}
+
+/// First and last release whose bundler knows a name.
+type Known = Option<(LlvmRelease, LlvmRelease)>;
+
+const ALL: Known = Some((V19, Main));
+const SINCE_20: Known = Some((V20, Main));
+const SINCE_21: Known = Some((V21, Main));
+const SINCE_22: Known = Some((V22, Main));
+const MAIN: Known = Some((Main, Main));
+/// Compilers take it, the bundler does not.
+const NEVER: Known = None;
+
+const XNACK: &[&str] = &["xnack"];
+const BOTH: &[&str] = &["sramecc", "xnack"];
+
+const fn gfx(name: &'static str, known: Known) -> Processor {
+    Processor::new(name, Device::Amdgcn, known)
+}
+
+const fn r600(name: &'static str) -> Processor {
+    Processor::new(name, Device::R600, NEVER)
+}
+
+const fn sm(name: &'static str, known: Known) -> Processor {
+    Processor::new(name, Device::Nvptx, known)
+}
+
+const PROCESSORS: &[Processor] = &[
+    gfx("gfx600", ALL).also(&["tahiti"]),
+    gfx("gfx601", ALL).also(&["pitcairn", "verde"]),
+    gfx("gfx602", ALL).also(&["hainan", "oland"]),
+    gfx("gfx700", ALL).also(&["kaveri"]),
+    gfx("gfx701", ALL).also(&["hawaii"]),
+    gfx("gfx702", ALL),
+    gfx("gfx703", ALL).also(&["kabini", "mullins"]),
+    gfx("gfx704", ALL).also(&["bonaire"]),
+    gfx("gfx705", ALL),
+    gfx("gfx801", ALL).also(&["carrizo"]).with(XNACK),
+    gfx("gfx802", ALL).also(&["iceland", "tonga"]),
+    gfx("gfx803", ALL).also(&["fiji", "polaris10", "polaris11"]),
+    gfx("gfx805", ALL).also(&["tongapro"]),
+    gfx("gfx810", ALL).also(&["stoney"]).with(XNACK),
+    gfx("gfx900", ALL).with(XNACK).of("gfx9-generic"),
+    gfx("gfx902", ALL).with(XNACK).of("gfx9-generic"),
+    gfx("gfx904", ALL).with(XNACK).of("gfx9-generic"),
+    gfx("gfx906", ALL).with(BOTH).of("gfx9-generic"),
+    gfx("gfx908", ALL).with(BOTH),
+    gfx("gfx909", ALL).with(XNACK).of("gfx9-generic"),
+    gfx("gfx90a", ALL).with(BOTH),
+    gfx("gfx90c", ALL).with(XNACK).of("gfx9-generic"),
+    gfx("gfx940", Some((V19, V20)))
+        .with(BOTH)
+        .of("gfx9-4-generic"),
+    gfx("gfx941", Some((V19, V20)))
+        .with(BOTH)
+        .of("gfx9-4-generic"),
+    gfx("gfx942", ALL).with(BOTH).of("gfx9-4-generic"),
+    gfx("gfx950", SINCE_20).with(BOTH).of("gfx9-4-generic"),
+    gfx("gfx1010", ALL).with(XNACK).of("gfx10-1-generic"),
+    gfx("gfx1011", ALL).with(XNACK).of("gfx10-1-generic"),
+    gfx("gfx1012", ALL).with(XNACK).of("gfx10-1-generic"),
+    gfx("gfx1013", ALL).with(XNACK).of("gfx10-1-generic"),
+    gfx("gfx1030", ALL).of("gfx10-3-generic"),
+    gfx("gfx1031", ALL).of("gfx10-3-generic"),
+    gfx("gfx1032", ALL).of("gfx10-3-generic"),
+    gfx("gfx1033", ALL).of("gfx10-3-generic"),
+    gfx("gfx1034", ALL).of("gfx10-3-generic"),
+    gfx("gfx1035", ALL).of("gfx10-3-generic"),
+    gfx("gfx1036", ALL).of("gfx10-3-generic"),
+    gfx("gfx1100", ALL).of("gfx11-generic"),
+    gfx("gfx1101", ALL).of("gfx11-generic"),
+    gfx("gfx1102", ALL).of("gfx11-generic"),
+    gfx("gfx1103", ALL).of("gfx11-generic"),
+    gfx("gfx1150", ALL).of("gfx11-generic"),
+    gfx("gfx1151", ALL).of("gfx11-generic"),
+    gfx("gfx1152", ALL).of("gfx11-generic"),
+    gfx("gfx1153", SINCE_20).of("gfx11-generic"),
+    gfx("gfx1154", MAIN).of("gfx11-generic"),
+    gfx("gfx1170", MAIN).of("gfx11-7-generic"),
+    gfx("gfx1171", MAIN).of("gfx11-7-generic"),
+    gfx("gfx1172", MAIN).of("gfx11-7-generic"),
+    gfx("gfx1200", ALL).of("gfx12-generic"),
+    gfx("gfx1201", ALL).of("gfx12-generic"),
+    // The main branch allows `sramecc` on these two.
+    gfx("gfx1250", SINCE_21).of("gfx12-5-generic"),
+    gfx("gfx1251", SINCE_22).of("gfx12-5-generic"),
+    gfx("gfx1310", MAIN).of("gfx13-generic"),
+    gfx("gfx9-generic", ALL).with(XNACK),
+    gfx("gfx9-4-generic", SINCE_20).with(BOTH),
+    gfx("gfx10-1-generic", ALL).with(XNACK),
+    gfx("gfx10-3-generic", ALL),
+    gfx("gfx11-generic", ALL),
+    gfx("gfx11-7-generic", MAIN),
+    gfx("gfx12-generic", ALL),
+    gfx("gfx12-5-generic", MAIN),
+    gfx("gfx13-generic", MAIN),
+    r600("r600").also(&["rv630", "rv635"]),
+    r600("r630"),
+    r600("rs880").also(&["rs780", "rv610", "rv620"]),
+    r600("rv670"),
+    r600("rv710"),
+    r600("rv730"),
+    r600("rv770").also(&["rv740"]),
+    r600("cedar").also(&["palm"]),
+    r600("cypress").also(&["hemlock"]),
+    r600("juniper"),
+    r600("redwood"),
+    r600("sumo").also(&["sumo2"]),
+    r600("barts"),
+    r600("caicos"),
+    r600("cayman").also(&["aruba"]),
+    r600("turks"),
+    sm("sm_20", ALL),
+    sm("sm_21", ALL),
+    sm("sm_30", ALL),
+    sm("sm_32", ALL),
+    sm("sm_35", ALL),
+    sm("sm_37", ALL),
+    sm("sm_50", ALL),
+    sm("sm_52", ALL),
+    sm("sm_53", ALL),
+    sm("sm_60", ALL),
+    sm("sm_61", ALL),
+    sm("sm_62", ALL),
+    sm("sm_70", ALL),
+    sm("sm_72", ALL),
+    sm("sm_75", ALL),
+    sm("sm_80", ALL),
+    sm("sm_86", ALL),
+    sm("sm_87", ALL),
+    sm("sm_88", SINCE_22),
+    sm("sm_89", ALL),
+    sm("sm_90", ALL),
+    sm("sm_90a", ALL),
+    sm("sm_100", SINCE_20),
+    sm("sm_100a", SINCE_20),
+    sm("sm_100f", MAIN),
+    sm("sm_101", SINCE_20),
+    sm("sm_101a", SINCE_20),
+    sm("sm_101f", MAIN),
+    sm("sm_103", SINCE_21),
+    sm("sm_103a", SINCE_21),
+    sm("sm_103f", MAIN),
+    sm("sm_110", SINCE_22),
+    sm("sm_110a", SINCE_22),
+    sm("sm_110f", MAIN),
+    sm("sm_120", SINCE_20),
+    sm("sm_120a", SINCE_20),
+    sm("sm_120f", MAIN),
+    sm("sm_121", SINCE_21),
+    sm("sm_121a", SINCE_21),
+    sm("sm_121f", MAIN),
+    Processor::new("amdgcnspirv", Device::Other, ALL),
+    Processor::new("generic", Device::Other, ALL),
+    Processor::new("generic-hsa", Device::Other, NEVER),
+    Processor::new("bmg_g21", Device::Other, SINCE_21),
+    Processor::new("graniterapids", Device::Other, SINCE_21),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn finds_each_name_once() {
+        let names = Processor::all().flat_map(|row| row.other_names().iter().chain([&row.name]));
+        let names: Vec<&str> = names.copied().collect();
+        let distinct: BTreeSet<&str> = names.iter().copied().collect();
+        assert_eq!(names.len(), distinct.len());
+        for name in names {
+            let found = Processor::find(name).unwrap();
+            assert!(found.name == name || found.other_names.contains(&name));
+        }
+        assert!(Processor::find("gfx1234").is_none());
+        assert!(Processor::find("GFX906").is_none());
+    }
+
+    #[test]
+    fn families_are_processors_that_allow_no_feature_of_which_a_member_knows_nothing() {
+        for row in Processor::all() {
+            let Some(family) = row.family() else { continue };
+            let family = Processor::find(family).unwrap();
+            assert!(family.name.ends_with("-generic"));
+            let known = |feature: &&str| row.features().contains(feature);
+            assert!(family.features().iter().all(known));
+        }
+    }
+
+    #[test]
+    fn knows_the_releases_of_a_name() {
+        let known = |name| {
+            let row = Processor::find(name).unwrap();
+            [V19, V22, Main].map(|release| row.known_to(release))
+        };
+        assert_eq!(known("gfx906"), [true; 3]);
+        assert_eq!(known("gfx940"), [true, false, false]);
+        assert_eq!(known("gfx950"), [false, true, true]);
+        assert_eq!(known("gfx1310"), [false, false, true]);
+        assert_eq!(known("cayman"), [false; 3]);
+    }
+}
