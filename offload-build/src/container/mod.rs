@@ -4,6 +4,7 @@
 #![deny(clippy::indexing_slicing)]
 
 pub mod archive;
+pub mod bundles;
 pub mod edit;
 pub mod elf;
 mod strings;

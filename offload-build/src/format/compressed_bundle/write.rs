@@ -79,7 +79,7 @@ pub struct Compressor<W: Write> {
 impl<W: Write> Compressor<W> {
     /// For a bundle of `size` bytes, whose compressed data, without header, goes to `out`.
     ///
-    /// With zstd and up to 512 KiB this is what LLVM writes when it uses the same version of that
+    /// With zstd and up to 8 MiB this is what LLVM writes when it uses the same version of that
     /// library. Larger bundles are compressed in parts, by one thread or more.
     ///
     /// # Errors
