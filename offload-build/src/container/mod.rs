@@ -5,6 +5,7 @@
 
 pub mod archive;
 pub mod bundles;
+pub mod coff;
 pub mod edit;
 pub mod elf;
 mod strings;

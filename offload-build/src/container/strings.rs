@@ -9,7 +9,9 @@ use std::cmp::Ordering;
 /// What to put into a string table.
 #[derive(Debug, Default)]
 pub(super) struct Strings<'a> {
-    strings: Vec<&'a [u8]>,
+    /// Those before all others.
+    first: Vec<&'a [u8]>,
+    others: Vec<&'a [u8]>,
 }
 
 /// Where the strings are.
@@ -25,18 +27,34 @@ impl<'a> Strings<'a> {
     /// The empty string is in every table.
     pub(super) fn add(&mut self, string: &'a [u8]) {
         if !string.is_empty() {
-            self.strings.push(string);
+            self.others.push(string);
+        }
+    }
+
+    /// For a string whose offset must be small.
+    pub(super) fn add_first(&mut self, string: &'a [u8]) {
+        if !string.is_empty() {
+            self.first.push(string);
         }
     }
 
     /// The table; `start` is what it begins with.
     pub(super) fn layout(mut self, start: &[u8]) -> StringTable<'a> {
-        self.strings.sort_unstable_by(|a, b| backwards(a, b));
-        self.strings.dedup();
+        for strings in [&mut self.first, &mut self.others] {
+            strings.sort_unstable_by(|a, b| backwards(a, b));
+            strings.dedup();
+        }
+        let is_first = |string: &&[u8]| {
+            let place = self
+                .first
+                .binary_search_by(|first| backwards(first, string));
+            place.is_ok()
+        };
+        self.others.retain(|string| !is_first(string));
         let mut bytes = start.to_vec();
         let mut places: Vec<(&[u8], u64)> = Vec::new();
         let mut previous: &[u8] = &[];
-        for string in self.strings {
+        for string in self.first.into_iter().chain(self.others) {
             if !previous.ends_with(string) {
                 bytes.extend_from_slice(string);
                 bytes.push(0);
@@ -45,6 +63,7 @@ impl<'a> Strings<'a> {
             // What was written last ends with it, and with a NUL.
             places.push((string, (bytes.len() - string.len() - 1) as u64));
         }
+        places.sort_unstable_by(|(a, _), (b, _)| backwards(a, b));
         StringTable { places, bytes }
     }
 }

@@ -76,16 +76,21 @@ impl File<'_> {
             .map(|(index, part)| index > 0 && doomed(index, part))
             .collect();
         let is_doomed = |index: u32| directly.get(index as usize) == Some(&true);
-        let mut removed: Vec<u32> = Vec::new();
+        let (mut removed, mut empty): (Vec<u32>, Vec<u32>) = Default::default();
         for (index, part) in (0..).zip(&self.parts) {
-            let with_others = match &part.content {
-                Content::Group(group) => group.members.iter().all(|member| is_doomed(*member)),
-                _ => part.is_relocations() && is_doomed(part.section.info),
-            };
-            if is_doomed(index) || with_others {
+            if is_doomed(index) || part.is_relocations() && is_doomed(part.section.info) {
                 removed.push(index);
             }
         }
+        for (index, part) in (0..).zip(&self.parts) {
+            if let (false, Content::Group(group)) = (is_doomed(index), &part.content) {
+                let mut members = group.members.iter();
+                if members.all(|member| removed.binary_search(member).is_ok()) {
+                    empty.push(index);
+                }
+            }
+        }
+        removed.extend(empty);
         for index in &removed {
             let Some(part) = self.parts.get_mut(*index as usize) else {
                 continue;

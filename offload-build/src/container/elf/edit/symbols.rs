@@ -15,7 +15,7 @@ pub(super) struct Symbols<'d> {
     pub(super) symbols: Vec<Symbol<'d>>,
     /// By the old index, the new one of those that stay.
     places: Vec<Option<u32>>,
-    /// Whether anything refers to a symbol by another index than before.
+    /// Whether a symbol has another index than before, or is gone.
     pub(super) changed: bool,
 }
 
@@ -90,6 +90,7 @@ impl<'d> Symbols<'d> {
         let count = self.symbols.len();
         self.symbols.retain(stays);
         if self.symbols.len() < count {
+            self.changed = true;
             self.places.fill(None);
             self.number();
         }
