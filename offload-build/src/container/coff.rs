@@ -8,7 +8,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use object::ReadRef;
+use object::{ReadRef, pe};
 
 use crate::format::bytes::OutOfBounds;
 use file::File;
@@ -42,6 +42,28 @@ pub fn sections<'d, R: ReadRef<'d>>(
     Ok(sections.map(file::Part::into_section).collect())
 }
 
+/// The processors of COFF objects, which have no other magic: those that LLVM knows, of the years
+/// since `0x14c`, the 386.
+const MACHINES: [pe::Machine; 6] = [
+    pe::IMAGE_FILE_MACHINE_I386,
+    pe::IMAGE_FILE_MACHINE_AMD64,
+    pe::IMAGE_FILE_MACHINE_ARMNT,
+    pe::IMAGE_FILE_MACHINE_ARM64,
+    pe::IMAGE_FILE_MACHINE_ARM64EC,
+    pe::IMAGE_FILE_MACHINE_ARM64X,
+];
+
+/// Whether a range of `data` starts with the headers of a COFF object for a known processor.
+pub fn is_object<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
+    let recognized = file::recognize(data, range);
+    recognized.is_ok_and(|(machine, image)| !image && MACHINES.contains(&machine))
+}
+
+/// Whether a range of `data` starts with the headers of a PE image.
+pub fn is_image<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
+    file::recognize(data, range).is_ok_and(|(_, image)| image)
+}
+
 /// Why a file is not the COFF file that was expected, or cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -53,6 +75,9 @@ pub enum CoffError {
         /// Where it should be, from the start of the file.
         offset: u64,
     },
+    /// A header of the same shape as that of a large object: a member of an import library, or
+    /// code for a linker that optimizes.
+    Anonymous,
     /// An optional header of an unknown kind, or too short for its directories.
     OptionalHeader {
         /// From the start of the file.
@@ -98,6 +123,7 @@ impl fmt::Display for CoffError {
             Self::Signature { offset } => {
                 write!(f, "expected a PE signature at offset {offset:#x}")
             }
+            Self::Anonymous => write!(f, "no object: of an import library, or code for a linker"),
             Self::OptionalHeader { offset, size } => write!(
                 f,
                 "optional header at offset {offset:#x} with size {size:#x} is not that of an image"

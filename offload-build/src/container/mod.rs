@@ -8,6 +8,7 @@ pub mod bundles;
 pub mod coff;
 pub mod edit;
 pub mod elf;
+pub mod object_bundle;
 mod strings;
 
 use std::fmt;

@@ -22,6 +22,18 @@ pub(super) struct File<'d> {
     pub(super) symbols: Vec<Symbol<'d>>,
 }
 
+/// The forms that COFF files have.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form {
+    Object,
+    /// With many sections.
+    LargeObject,
+    Image {
+        /// Where the PE signature is, from the start of the COFF file.
+        stub: u64,
+    },
+}
+
 /// What PE images have and objects do not.
 #[derive(Debug)]
 pub(super) struct Image<'d> {
@@ -87,12 +99,10 @@ pub(super) const RECORD_SIZE: usize = pe::IMAGE_SIZEOF_SYMBOL;
 
 impl<'d> File<'d> {
     pub(super) fn read<R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Self, CoffError> {
-        let mut cursor = Cursor::new(data, range.clone());
-        let range = range.start..cursor.end();
-        let first = cursor.read(4, "file header")?;
-        match first {
-            [b'M', b'Z', ..] => Self::image(data, range),
-            [0, 0, 0xff, 0xff] => {
+        let (form, range) = Form::of(data, range)?;
+        match form {
+            Form::Image { stub } => Self::image(data, range, stub),
+            Form::LargeObject => {
                 let large: &pe::AnonObjectHeaderBigobj = record(data, &range, 0, "file header")?;
                 let header = pe::ImageFileHeader {
                     machine: large.machine,
@@ -105,21 +115,14 @@ impl<'d> File<'d> {
                 };
                 Self::object::<pe::AnonObjectHeaderBigobj, R>(data, range, 0, header)
             }
-            _ => {
+            Form::Object => {
                 let header: &pe::ImageFileHeader = record(data, &range, 0, "file header")?;
                 Self::object::<pe::ImageFileHeader, R>(data, range, 0, *header)
             }
         }
     }
 
-    fn image<R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Self, CoffError> {
-        let dos: &pe::ImageDosHeader = record(data, &range, 0, "DOS header")?;
-        let stub: u64 = dos.e_lfanew.get(LE).into();
-        let offset = range.start.saturating_add(stub);
-        let mut cursor = Cursor::new(data, range.clone()).at(offset);
-        if cursor.read(4, "PE signature")? != b"PE\0\0" {
-            return Err(CoffError::Signature { offset });
-        }
+    fn image<R: ReadRef<'d>>(data: R, range: Range<u64>, stub: u64) -> Result<Self, CoffError> {
         let header: &pe::ImageFileHeader = record(data, &range, stub + 4, "file header")?;
         let mut file =
             Self::object::<pe::ImageFileHeader, R>(data, range.clone(), stub + 4, *header)?;
@@ -222,30 +225,10 @@ impl<'d> File<'d> {
         place: u64,
         header: pe::ImageFileHeader,
     ) -> Result<Self, CoffError> {
-        let old: &H = record(data, &range, place, "file header")?;
+        let (old, sections) = headers::<H, R>(data, &range, place)?;
         let window = Window::new(data, range.clone());
-        let mut offset = place;
-        let lies = |what, place: u64, count: u32, size: usize| {
-            let offset = range.start.saturating_add(place);
-            let size = u64::from(count).saturating_mul(size as u64);
-            OutOfBounds {
-                what,
-                offset,
-                size,
-                end: range.end,
-            }
-        };
-        let parsed = H::parse(window, &mut offset);
-        parsed.map_err(|_| lies("file header", place, 1, size_of::<H>()))?;
-        let sections = SectionTable::parse(old, window, offset).map_err(|_| {
-            let count = old.number_of_sections();
-            lies(
-                "section table",
-                offset,
-                count,
-                pe::IMAGE_SIZEOF_SECTION_HEADER,
-            )
-        })?;
+        let lies =
+            |what, place: u64, count: u32, size: usize| lies(what, &range, place, count, size);
         let table = SymbolTable::<Window<R>, H>::parse(old, window).map_err(|_| {
             let (place, count) = (old.pointer_to_symbol_table(), old.number_of_symbols());
             lies(
@@ -309,7 +292,9 @@ impl<'d> File<'d> {
             let symbol = table.symbol(SymbolIndex(index)).map_err(|_| wrong)?;
             let name = symbol.name(table.strings()).map_err(|_| wrong)?;
             let section = symbol.section_number().0;
-            if usize::try_from(section).is_ok_and(|number| number > self.parts.len()) {
+            let count = self.parts.len();
+            let is_section = |number| (1..=count).contains(&usize::try_from(number).unwrap_or(0));
+            if section > 0 && !is_section(section) {
                 return Err(wrong);
             }
             let mut records = Vec::new();
@@ -324,38 +309,11 @@ impl<'d> File<'d> {
                     records.push(&record.map_err(|_| wrong)?[..]);
                 }
             }
-            let (mut associate, mut default) = (None, None);
-            let class = symbol.storage_class();
-            if let Some(first) = records.first() {
-                // C++/CLI has such a record at absolute symbols, too.
-                let of_section = class == pe::IMAGE_SYM_CLASS_STATIC
-                    || class == pe::IMAGE_SYM_CLASS_EXTERNAL
-                        && symbol.section_number() == pe::IMAGE_SYM_ABSOLUTE;
-                let definition = object::pod::from_bytes::<pe::ImageAuxSymbolSection>(first);
-                match definition {
-                    Ok((definition, _))
-                        if of_section
-                            && definition.selection == pe::IMAGE_COMDAT_SELECT_ASSOCIATIVE =>
-                    {
-                        let low = u32::from(definition.number.get(LE));
-                        let high = u32::from(definition.high_number.get(LE));
-                        // Ordinary objects have no upper half, and may have anything there.
-                        let high = if H::is_type_bigobj() { high } else { 0 };
-                        let number = (high << 16 | low).cast_signed();
-                        let known = usize::try_from(number)
-                            .is_ok_and(|number| number > 0 && number <= self.parts.len());
-                        associate = Some(number)
-                            .filter(|_| known)
-                            .map_or(Err(wrong), Ok)
-                            .map(Some)?;
-                    }
-                    _ => (),
-                }
-                if class == pe::IMAGE_SYM_CLASS_WEAK_EXTERNAL {
-                    let weak = object::pod::from_bytes::<pe::ImageAuxSymbolWeak>(first);
-                    let index = weak.map(|(weak, _)| weak.weak_default_sym_index.get(LE));
-                    default = index.ok();
-                }
+            let first = records.first().copied().unwrap_or_default();
+            let associate = associate::<H>(symbol, first).map(i32::try_from);
+            let associate = associate.transpose().map_err(|_| wrong)?;
+            if associate.is_some_and(|number| !is_section(number)) {
+                return Err(wrong);
             }
             self.symbols.push(Symbol {
                 old_index: index,
@@ -363,18 +321,104 @@ impl<'d> File<'d> {
                 value: symbol.value(),
                 section,
                 kind: symbol.typ().0,
-                class,
+                class: symbol.storage_class(),
                 auxiliary: match joined {
                     Some(name) => Auxiliary::FileName(name),
                     None => Auxiliary::Records(records),
                 },
                 associate,
-                default,
+                default: default::<H>(symbol, first),
                 kept: true,
             });
             index += 1 + usize::from(count);
         }
         Ok(())
+    }
+}
+
+impl Form {
+    /// What the headers say, and the part of the range that is there.
+    pub(super) fn of<'d, R: ReadRef<'d>>(
+        data: R,
+        range: Range<u64>,
+    ) -> Result<(Self, Range<u64>), CoffError> {
+        let mut cursor = Cursor::new(data, range.clone());
+        let range = range.start..cursor.end();
+        let form = match cursor.read(4, "file header")? {
+            [b'M', b'Z', ..] => {
+                let dos: &pe::ImageDosHeader = record(data, &range, 0, "DOS header")?;
+                let stub: u64 = dos.e_lfanew.get(LE).into();
+                let offset = range.start.saturating_add(stub);
+                if cursor.at(offset).read(4, "PE signature")? != b"PE\0\0" {
+                    return Err(CoffError::Signature { offset });
+                }
+                Self::Image { stub }
+            }
+            [0, 0, 0xff, 0xff] => {
+                let large: &pe::AnonObjectHeaderBigobj = record(data, &range, 0, "file header")?;
+                if large.class_id != pe::ANON_OBJECT_HEADER_BIGOBJ_CLASS_ID {
+                    return Err(CoffError::Anonymous);
+                }
+                Self::LargeObject
+            }
+            _ => Self::Object,
+        };
+        Ok((form, range))
+    }
+}
+
+/// For which processor a file is, and whether it is an image, when its headers are there.
+pub(super) fn recognize<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<(pe::Machine, bool), CoffError> {
+    let (form, range) = Form::of(data, range)?;
+    Ok(match form {
+        Form::Image { stub } => {
+            let (header, _) = headers::<pe::ImageFileHeader, R>(data, &range, stub + 4)?;
+            (header.machine(), true)
+        }
+        Form::LargeObject => {
+            let (header, _) = headers::<pe::AnonObjectHeaderBigobj, R>(data, &range, 0)?;
+            (header.machine(), false)
+        }
+        Form::Object => {
+            let (header, _) = headers::<pe::ImageFileHeader, R>(data, &range, 0)?;
+            (header.machine(), false)
+        }
+    })
+}
+
+/// File header, at `place`, and section headers.
+fn headers<'d, H: CoffHeader, R: ReadRef<'d>>(
+    data: R,
+    range: &Range<u64>,
+    place: u64,
+) -> Result<(&'d H, SectionTable<'d>), CoffError> {
+    let header: &H = record(data, range, place, "file header")?;
+    let (window, mut offset) = (Window::new(data, range.clone()), place);
+    let parsed = H::parse(window, &mut offset);
+    parsed.map_err(|_| lies("file header", range, place, 1, size_of::<H>()))?;
+    let sections = SectionTable::parse(header, window, offset).map_err(|_| {
+        let (count, size) = (header.number_of_sections(), pe::IMAGE_SIZEOF_SECTION_HEADER);
+        lies("section table", range, offset, count, size)
+    })?;
+    Ok((header, sections))
+}
+
+/// What does not lie at `place`, from the start of the range.
+fn lies(
+    what: &'static str,
+    range: &Range<u64>,
+    place: u64,
+    count: u32,
+    size: usize,
+) -> OutOfBounds {
+    OutOfBounds {
+        what,
+        offset: range.start.saturating_add(place),
+        size: u64::from(count).saturating_mul(size as u64),
+        end: range.end,
     }
 }
 
@@ -432,6 +476,35 @@ impl Symbol<'_> {
             Auxiliary::Records(records) => records.len(),
         }
     }
+}
+
+/// The number of the section that a symbol's section comes and goes with. `record` is its first
+/// auxiliary record, if there is one.
+fn associate<H: CoffHeader>(symbol: &H::Symbol, record: &[u8]) -> Option<u32> {
+    let class = symbol.storage_class();
+    // C++/CLI has such a record at absolute symbols, too.
+    let of_section = class == pe::IMAGE_SYM_CLASS_STATIC
+        || class == pe::IMAGE_SYM_CLASS_EXTERNAL
+            && symbol.section_number() == pe::IMAGE_SYM_ABSOLUTE;
+    let (definition, _) = object::pod::from_bytes::<pe::ImageAuxSymbolSection>(record).ok()?;
+    if !of_section || definition.selection != pe::IMAGE_COMDAT_SELECT_ASSOCIATIVE {
+        return None;
+    }
+    let low = u32::from(definition.number.get(LE));
+    let high = u32::from(definition.high_number.get(LE));
+    // Ordinary objects have no upper half, and may have anything there.
+    Some(if H::is_type_bigobj() {
+        high << 16 | low
+    } else {
+        low
+    })
+}
+
+/// The index of the symbol that stands in for one that is not defined.
+fn default<H: CoffHeader>(symbol: &H::Symbol, record: &[u8]) -> Option<u32> {
+    let (weak, _) = object::pod::from_bytes::<pe::ImageAuxSymbolWeak>(record).ok()?;
+    let is_weak = symbol.storage_class() == pe::IMAGE_SYM_CLASS_WEAK_EXTERNAL;
+    is_weak.then(|| weak.weak_default_sym_index.get(LE))
 }
 
 /// The next multiple of a power of two.
