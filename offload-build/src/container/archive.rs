@@ -13,12 +13,15 @@
 //! After `#1/` the name takes the first bytes of the content. In a thin archive only the special
 //! members have content; the others name a file.
 //!
+//! Archives of AIX (`<bigaf>\n`) are read as well, without their index; `big.rs` has the layout.
+//!
 //! To list the members, only their headers and long names are read. The index is read with the
 //! crate `object`; the headers are not, because its errors do not say where.
 //!
 //! Specification: <https://www.gnu.org/software/binutils>, `include/aout/ar.h`; the BSD form:
 //! <https://man.freebsd.org/cgi/man.cgi?query=ar&sektion=5>.
 
+mod big;
 mod write;
 
 use std::fmt;
@@ -30,7 +33,7 @@ use object::read::archive::ArchiveFile;
 use crate::format::bytes::{Alignment, Cursor, OutOfBounds, Window, record};
 use crate::format::magic::Magic;
 
-pub use write::{NewMember, write};
+pub use write::{Index, MemberPlan, NewMember, WriteError, layout, write};
 
 record! {
     struct Header, "member header", 60 bytes {
@@ -92,6 +95,14 @@ impl<'d, R: ReadRef<'d>> Archive<'d, R> {
         let thin = match Magic::at(data, range.clone()) {
             Magic::Archive => false,
             Magic::ThinArchive => true,
+            Magic::BigArchive => {
+                return Ok(Self {
+                    members: big::members(data, range.clone())?,
+                    thin: false,
+                    data,
+                    range,
+                });
+            }
             _ => {
                 return Err(ArchiveError::Magic {
                     offset: range.start,
@@ -192,12 +203,16 @@ impl<'d, R: ReadRef<'d>> Archive<'d, R> {
         })
     }
 
-    /// Reads the index: which member defines a symbol; empty when there is no index.
+    /// Reads the index: which member defines a symbol; empty when there is no index, and for a big
+    /// archive of AIX.
     ///
     /// # Errors
     ///
     /// When the index is not what it should be.
     pub fn symbols(&self) -> Result<Vec<IndexedSymbol<'d>>, ArchiveError> {
+        if Magic::at(self.data, self.range.clone()) == Magic::BigArchive {
+            return Ok(Vec::new());
+        }
         let window = Window::new(self.data, self.range.clone());
         let file = ArchiveFile::parse(window).map_err(ArchiveError::Index)?;
         let Some(symbols) = file.symbols().map_err(ArchiveError::Index)? else {
@@ -286,6 +301,18 @@ pub enum ArchiveError {
         /// Where it should be.
         problem: OutOfBounds,
     },
+    /// In a big archive, a size or a place that is not a number.
+    Place {
+        /// Of the header.
+        offset: u64,
+        /// What is there.
+        field: [u8; 20],
+    },
+    /// In a big archive, a member that comes after itself.
+    Chain {
+        /// Of its header.
+        offset: u64,
+    },
     /// A long name that is not there.
     LongName {
         /// Of the header.
@@ -312,6 +339,14 @@ impl fmt::Display for ArchiveError {
             ),
             Self::Content { offset, problem } => {
                 write!(f, "member at offset {offset:#x}: {problem}")
+            }
+            Self::Place { offset, field } => write!(
+                f,
+                "header at offset {offset:#x}: `{}` is not a decimal number",
+                field.trim_ascii_end().escape_ascii()
+            ),
+            Self::Chain { offset } => {
+                write!(f, "member at offset {offset:#x} comes after itself")
             }
             Self::LongName { offset } => {
                 write!(

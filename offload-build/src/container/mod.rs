@@ -6,10 +6,12 @@
 pub mod archive;
 pub mod bundles;
 pub mod coff;
+pub mod device_archive;
 pub mod edit;
 pub mod elf;
 pub mod object_bundle;
 mod strings;
+mod symbols;
 
 use std::fmt;
 use std::ops::Range;
@@ -20,6 +22,8 @@ use crate::format::magic::Magic;
 use crate::format::offload_binary::{self, BinaryEntry};
 use archive::{Archive, ArchiveError};
 use elf::{Elf, ElfError, FINISHED_SECTION, Section};
+
+pub use symbols::{SymbolsError, definitions};
 
 /// An image, and where it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +120,7 @@ impl<'d, R: ReadRef<'d>> Finder<R> {
         match Magic::at(self.data, range.clone()) {
             Magic::OffloadBinary => self.binaries(range, None, Standing::Raw),
             Magic::Elf => self.elf(range),
-            Magic::Archive | Magic::ThinArchive => self.archive(range),
+            Magic::Archive | Magic::ThinArchive | Magic::BigArchive => self.archive(range),
             _ => Ok(()),
         }
     }

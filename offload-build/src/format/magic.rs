@@ -22,19 +22,22 @@ pub enum Magic {
     Archive,
     /// An ar archive that names the files of its members.
     ThinArchive,
+    /// An archive of AIX.
+    BigArchive,
     /// LLVM bitcode, bare or in its wrapper.
     Bitcode,
     /// None of these.
     Unknown,
 }
 
-const MAGICS: [(&[u8], Magic); 8] = [
+const MAGICS: [(&[u8], Magic); 9] = [
     (b"\x7fELF", Magic::Elf),
     (b"\x10\xff\x10\xad", Magic::OffloadBinary),
     (b"__CLANG_OFFLOAD_BUNDLE__", Magic::Bundle),
     (b"CCOB", Magic::CompressedBundle),
     (b"!<arch>\n", Magic::Archive),
     (b"!<thin>\n", Magic::ThinArchive),
+    (b"<bigaf>\n", Magic::BigArchive),
     (b"BC\xc0\xde", Magic::Bitcode),
     (b"\xde\xc0\x17\x0b", Magic::Bitcode),
 ];

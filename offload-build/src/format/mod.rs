@@ -3,6 +3,7 @@
 // Any bytes may come in: what is not there is an error value, never a panic.
 #![deny(clippy::indexing_slicing)]
 
+pub mod bitcode;
 pub mod bundle;
 pub mod bundle_text;
 pub mod bundles;

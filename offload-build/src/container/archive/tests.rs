@@ -1,9 +1,13 @@
-use super::write::write_with;
+use super::write::{layout_with, write_with};
 use super::*;
+use crate::format::pieces::{Piece, to_bytes};
 
 const GNU: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/gnu.a");
 const SYM64: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/sym64.a");
 const BSD: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/bsd.a");
+const DARWIN: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/darwin.a");
+const COFF: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/coff.a");
+const AIX: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/aix.a");
 const THIN: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/thin.a");
 const FAT: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf64le.o");
 
@@ -64,6 +68,73 @@ fn reads_every_form() {
 }
 
 #[test]
+fn reads_the_forms_of_other_systems() {
+    let expected = ["fat.o", LONG, "odd.txt"];
+    for bytes in [DARWIN, COFF, AIX] {
+        let archive = parse(bytes).unwrap();
+        assert_eq!((names(&archive), archive.thin), (expected.to_vec(), false));
+        assert_eq!(&content(bytes, &archive.members[0])[..FAT.len()], FAT);
+        assert_eq!(&content(bytes, &archive.members[1])[..4], b"\x7fELF");
+        assert_eq!(&content(bytes, &archive.members[2])[..3], b"odd");
+        let mut symbols = index(&archive);
+        symbols.sort_unstable_by_key(|(name, _)| *name != b"x");
+        let expected = if bytes == AIX { &[][..] } else { &INDEX };
+        assert_eq!(symbols, expected);
+    }
+    // Inside of a file, places are still those of the archive.
+    let file = [b"more", AIX, b"more"].concat();
+    let archive = Archive::parse(&file[..], 4..4 + AIX.len() as u64).unwrap();
+    assert_eq!(names(&archive), expected);
+    assert_eq!(content(&file, &archive.members[2]), b"odd");
+}
+
+#[test]
+fn rejects_big_archives_that_lie() {
+    let change = |offset: usize, value: &[u8]| {
+        let mut bytes = AIX.to_vec();
+        bytes[offset..offset + value.len()].copy_from_slice(value);
+        parse(&bytes).err().map(|error| error.to_string())
+    };
+    // The members are at 0x80, 0x4e8 and 0x97e.
+    let cases: [(usize, &[u8], &str); 6] = [
+        (
+            0x44,
+            b"x",
+            "header at offset 0x0: `x28` is not a decimal number",
+        ),
+        (
+            0x80 + 20,
+            b"128 ",
+            "member at offset 0x80 comes after itself",
+        ),
+        (
+            0x80 + 20,
+            b"9999",
+            "size of member header at offset 0x270f with size 0x14 runs past the end at 0xb80",
+        ),
+        (
+            0x80,
+            b"99999",
+            "member at offset 0x80: content at offset 0xf8 with size 0x1869f runs past the end at \
+             0xb80",
+        ),
+        (
+            0x80 + 108,
+            b"9999",
+            "member at offset 0x80: name at offset 0xf0 with size 0x270f runs past the end at 0xb80",
+        ),
+        (
+            0x80 + 112 + 6,
+            b"x",
+            "member at offset 0x80: expected its header to end with \"`\\n\", found \"x\\n\"",
+        ),
+    ];
+    for (offset, value, expected) in cases {
+        assert_eq!(change(offset, value).unwrap(), expected, "{offset:#x}");
+    }
+}
+
+#[test]
 fn reads_thin_archives_as_the_files_they_name() {
     let archive = parse(THIN).unwrap();
     assert_eq!((names(&archive), archive.thin), (vec!["fat.o", LONG], true));
@@ -114,6 +185,77 @@ fn writes_the_bytes_ar_and_llvm_write() {
     let odd = b"!<arch>\nodd.txt/        0           0     0     644     3         `\nodd\n";
     assert_eq!(write(&members[2..]), odd);
     assert_eq!(write(&[]), b"!<arch>\n");
+}
+
+/// Spec bundler §5.3, worked example E: written by `clang-offload-bundler` 22.1
+/// `-type=a -unbundle`.
+const DEVICE: &[u8] = b"!<arch>\n\
+    //                                              124       `\n\
+    lib1-openmp-amdgcn-amd-amdhsa--gfx906_sramecc+_xnack-lib1.bc/\n\
+    lib2-openmp-amdgcn-amd-amdhsa--gfx906_sramecc+_xnack-lib2.bc/\n\
+    /0              0           0     0     644     25        `\nContent of device file 1\n\n\
+    /62             0           0     0     644     25        `\nContent of device file 2\n\n";
+
+#[test]
+fn plans_what_is_copied_from_which_input() {
+    let names = ["lib1", "lib2"]
+        .map(|lib| format!("{lib}-openmp-amdgcn-amd-amdhsa--gfx906_sramecc+_xnack-{lib}.bc"));
+    let plan = |name, input, content: Range<u64>| MemberPlan {
+        name,
+        input,
+        content,
+        symbols: &[],
+    };
+    let members = [plan(&names[0], 1, 2..27), plan(&names[1], 0, 0..25)];
+    let pieces = layout(&members, Index::OfSymbols).unwrap();
+    let copies: Vec<_> = pieces
+        .iter()
+        .filter(|piece| matches!(piece, Piece::Copy { .. }))
+        .collect();
+    let copy = |input, range| Piece::Copy { input, range };
+    assert_eq!(copies, [&copy(1, 2..27), &copy(0, 0..25)]);
+    let inputs: [&[u8]; 2] = [
+        b"Content of device file 2\n",
+        b"..Content of device file 1\n..",
+    ];
+    assert_eq!(to_bytes(&pieces, &inputs).unwrap(), DEVICE);
+}
+
+#[test]
+fn stores_equal_names_once_and_an_index_when_asked() {
+    let member = MemberPlan {
+        name: LONG,
+        input: 0,
+        content: 0..1,
+        symbols: &[],
+    };
+    let bytes = |members: &[_], index| {
+        let pieces = layout(members, index).unwrap();
+        to_bytes(&pieces, &[b"x"]).unwrap()
+    };
+    let twice = bytes(&[member.clone(), member.clone()], Index::OfSymbols);
+    let archive = parse(&twice).unwrap();
+    assert_eq!(names(&archive), [LONG, LONG]);
+    let count = twice
+        .windows(LONG.len())
+        .filter(|at| *at == LONG.as_bytes());
+    assert_eq!(count.count(), 1);
+    assert!(bytes(&[member], Index::Always)[8..].starts_with(b"/ "));
+    assert_eq!(bytes(&[], Index::OfSymbols), b"!<arch>\n");
+    // 4 GiB of zeros and more, of which nothing is read.
+    let large = |size, symbols| MemberPlan {
+        name: "a",
+        input: 0,
+        content: 0..size,
+        symbols,
+    };
+    let symbols = [&b"s"[..]];
+    let members = [large(1 << 32, &[]), large(0, &symbols)];
+    let pieces = layout(&members, Index::OfSymbols).unwrap();
+    assert!(matches!(&pieces[0], Piece::Bytes(bytes) if bytes[8..].starts_with(b"/SYM64/ ")));
+    assert_eq!(pieces, layout_with(&members, Index::OfSymbols, 1));
+    let error = layout(&[large(10_000_000_000, &[])], Index::OfSymbols).unwrap_err();
+    assert_eq!(error.to_string(), "member 0 is too large for an archive");
 }
 
 #[test]
@@ -234,7 +376,7 @@ fn rejects_every_truncation_but_that_between_members() {
 
 #[test]
 fn survives_every_single_byte_change() {
-    for bytes in [GNU, BSD, THIN] {
+    for bytes in [GNU, BSD, THIN, AIX] {
         let mut bytes = bytes.to_vec();
         let len = bytes.len();
         for offset in (0..0x130)

@@ -1,50 +1,71 @@
-//! Archives, written: the form of GNU, as `ar rcsD` and `llvm-ar rcsD` write it.
+//! Archives, written: the form of GNU, as `ar rcsD` and LLVM 22's `ArchiveWriter.cpp` write it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
 
 use super::{Header, TERMINATOR, padding};
 use crate::format::magic::Magic;
+use crate::format::pieces::{self, Piece};
 
-/// A member to be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewMember<'a> {
-    /// Its name, without folders.
+/// A member to be written, whose content is in an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberPlan<'a> {
+    /// Its name, without folders and line feeds.
     pub name: &'a str,
-    /// Its content.
-    pub bytes: &'a [u8],
+    /// Which input has the content, as numbered by whoever writes the archive.
+    pub input: usize,
+    /// From the start of the input.
+    pub content: Range<u64>,
     /// What it defines for others, for the index.
-    pub symbols: &'a [&'a str],
+    pub symbols: &'a [&'a [u8]],
 }
 
-/// An archive of `members`, in this order, with an index of their symbols.
+/// When an archive has an index of symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// When a member defines a symbol, as LLVM does.
+    OfSymbols,
+    /// Even an empty one: GNU ld refuses an archive of objects without an index.
+    Always,
+}
+
+/// An archive of `members`, in this order, whose contents are copied from their inputs.
 ///
 /// Dates and owners are zero, so that the same members give the same bytes.
-#[must_use]
-pub fn write(members: &[NewMember<'_>]) -> Vec<u8> {
-    write_with(members, u64::from(u32::MAX))
+///
+/// # Errors
+///
+/// When a member is too large for an archive.
+pub fn layout(members: &[MemberPlan<'_>], index: Index) -> Result<Vec<Piece>, WriteError> {
+    /// The largest number that the field of a header holds.
+    const LARGEST: u64 = 9_999_999_999;
+    match members.iter().position(|member| size(member) > LARGEST) {
+        Some(index) => Err(WriteError { index }),
+        None => Ok(layout_with(members, index, THRESHOLD)),
+    }
 }
 
-/// With 64 bits for each offset in the index when a member lies at `threshold` or later.
-pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
+/// Where 64 bits are needed for the place of a member.
+const THRESHOLD: u64 = u32::MAX as u64;
+
+/// With 64 bits for each place in the index when a member lies at `threshold` or later.
+pub(super) fn layout_with(members: &[MemberPlan<'_>], index: Index, threshold: u64) -> Vec<Piece> {
     let (names, long_names) = names(members);
+    let symbols = members.iter().flat_map(|member| member.symbols);
+    let indexed = index == Index::Always || symbols.clone().next().is_some();
+    let strings: u64 = symbols.map(|name| name.len() as u64 + 1).sum();
     let symbols: usize = members.iter().map(|member| member.symbols.len()).sum();
-    // GNU ld refuses an archive of objects without an index, were it empty.
-    let is_object =
-        |member: &NewMember<'_>| matches!(Magic::of(member.bytes), Magic::Elf | Magic::Bitcode);
-    let indexed = symbols > 0 || members.iter().any(is_object);
-    let strings: usize = members
-        .iter()
-        .flat_map(|member| member.symbols)
-        .map(|name| name.len() + 1)
-        .sum();
     let index_size = |width: u64| {
-        let size = width + width * symbols as u64 + strings as u64;
+        let size = width + width * symbols as u64 + strings;
         size + padding(size)
     };
     // Where the first member is, when the index takes `width` bytes for a number.
     let first = |width: u64| {
-        let index = if !indexed {
-            0
-        } else {
+        let index = if indexed {
             Header::LEN + index_size(width)
+        } else {
+            0
         };
         let long = if long_names.is_empty() {
             0
@@ -55,64 +76,69 @@ pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
     };
     let offsets = |width: u64| {
         members.iter().scan(first(width), |next, member| {
-            let offset = *next;
-            let size = member.bytes.len() as u64;
-            *next += Header::LEN + size + padding(size);
+            let (offset, size) = (*next, size(member));
+            *next = next.saturating_add(Header::LEN + size + padding(size));
             Some(offset)
         })
     };
-    let width = if offsets(4).last().unwrap_or(0) >= threshold {
-        8
-    } else {
-        4
-    };
+    let wide = offsets(4).last().unwrap_or(0) >= threshold;
+    let width = if wide { 8 } else { 4 };
 
-    let mut out = b"!<arch>\n".to_vec();
+    let mut start = b"!<arch>\n".to_vec();
     if indexed {
         let number = |out: &mut Vec<u8>, value: u64| match width {
             8 => out.extend_from_slice(&value.to_be_bytes()),
             _ => out.extend_from_slice(&(value as u32).to_be_bytes()),
         };
-        header(
-            &mut out,
-            if width == 8 { "/SYM64/" } else { "/" },
-            Some("0"),
-            index_size(width),
-        );
-        let end = out.len() as u64 + index_size(width);
-        number(&mut out, symbols as u64);
+        let name = if wide { "/SYM64/" } else { "/" };
+        header(&mut start, name, Some("0"), index_size(width));
+        let end = start.len() as u64 + index_size(width);
+        number(&mut start, symbols as u64);
         for (member, offset) in members.iter().zip(offsets(width)) {
-            member.symbols.iter().for_each(|_| number(&mut out, offset));
+            let symbols = member.symbols.iter();
+            symbols.for_each(|_| number(&mut start, offset));
         }
         for name in members.iter().flat_map(|member| member.symbols) {
-            out.extend_from_slice(name.as_bytes());
-            out.push(0);
+            start.extend_from_slice(name);
+            start.push(0);
         }
-        out.extend((out.len() as u64..end).map(|_| 0));
+        start.extend((start.len() as u64..end).map(|_| 0));
     }
     if !long_names.is_empty() {
-        header(&mut out, "//", None, long_names.len() as u64);
-        out.extend_from_slice(&long_names);
+        header(&mut start, "//", None, long_names.len() as u64);
+        start.extend_from_slice(&long_names);
     }
+    let mut pieces = Vec::new();
     for (member, name) in members.iter().zip(names) {
-        let size = member.bytes.len() as u64;
-        header(&mut out, &name, Some("644"), size);
-        out.extend_from_slice(member.bytes);
-        out.extend((0..padding(size)).map(|_| b'\n'));
+        header(&mut start, &name, Some("644"), size(member));
+        pieces.push(Piece::Bytes(std::mem::take(&mut start)));
+        pieces.push(Piece::Copy {
+            input: member.input,
+            range: member.content.clone(),
+        });
+        start.extend((0..padding(size(member))).map(|_| b'\n'));
     }
-    out
+    pieces.push(Piece::Bytes(start));
+    pieces
 }
 
-/// The name fields, and the long names.
-fn names(members: &[NewMember<'_>]) -> (Vec<String>, Vec<u8>) {
-    let mut long_names = Vec::new();
+fn size(member: &MemberPlan<'_>) -> u64 {
+    member.content.end.saturating_sub(member.content.start)
+}
+
+/// The name fields, and the long names, each once.
+fn names(members: &[MemberPlan<'_>]) -> (Vec<String>, Vec<u8>) {
+    let (mut long_names, mut places) = (Vec::new(), BTreeMap::new());
     let names = members.iter().map(|member| {
         if member.name.len() < 16 {
             return format!("{}/", member.name);
         }
-        let offset = long_names.len();
-        long_names.extend_from_slice(member.name.as_bytes());
-        long_names.extend_from_slice(b"/\n");
+        let offset = places.entry(member.name).or_insert_with(|| {
+            let offset = long_names.len();
+            long_names.extend_from_slice(member.name.as_bytes());
+            long_names.extend_from_slice(b"/\n");
+            offset
+        });
         format!("/{offset}")
     });
     let names = names.collect();
@@ -145,3 +171,62 @@ fn field<const N: usize>(text: &str) -> [u8; N] {
         .for_each(|(place, byte)| *place = byte);
     field
 }
+
+/// A member to be written, whose content is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewMember<'a> {
+    /// Its name, without folders and line feeds.
+    pub name: &'a str,
+    /// Its content.
+    pub bytes: &'a [u8],
+    /// What it defines for others, for the index.
+    pub symbols: &'a [&'a str],
+}
+
+/// An archive of `members` in memory, in this order; with an index when a member is an object.
+///
+/// Dates and owners are zero, so that the same members give the same bytes.
+#[must_use]
+pub fn write(members: &[NewMember<'_>]) -> Vec<u8> {
+    write_with(members, THRESHOLD)
+}
+
+pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
+    let is_object =
+        |member: &NewMember<'_>| matches!(Magic::of(member.bytes), Magic::Elf | Magic::Bitcode);
+    let index = if members.iter().any(is_object) {
+        Index::Always
+    } else {
+        Index::OfSymbols
+    };
+    let symbols = members.iter().map(|member| {
+        let symbols = member.symbols.iter();
+        symbols.map(|name| name.as_bytes()).collect()
+    });
+    let symbols: Vec<Vec<&[u8]>> = symbols.collect();
+    let plans = (0..).zip(members.iter().zip(&symbols));
+    let plans = plans.map(|(input, (member, symbols))| MemberPlan {
+        name: member.name,
+        input,
+        content: 0..member.bytes.len() as u64,
+        symbols,
+    });
+    let pieces = layout_with(&plans.collect::<Vec<_>>(), index, threshold);
+    let inputs: Vec<&[u8]> = members.iter().map(|member| member.bytes).collect();
+    pieces::to_bytes(&pieces, &inputs).expect("each content is all of its input")
+}
+
+/// A member that no archive can hold: its size has more than ten digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteError {
+    /// Of the member.
+    pub index: usize,
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "member {} is too large for an archive", self.index)
+    }
+}
+
+impl std::error::Error for WriteError {}

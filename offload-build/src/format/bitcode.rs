@@ -1,0 +1,314 @@
+//! LLVM bitcode, as far as archives need it: the symbols that a file defines for others.
+//!
+//! | offset | size | field                                                             |
+//! |-------:|-----:|-------------------------------------------------------------------|
+//! | `0x00` |    4 | magic, `BC C0 DE`                                                 |
+//! |        |      | then blocks: identification (13), module (8), symbols (25), strings (23) |
+//!
+//! Or a wrapper around that, `DE C0 17 0B`: five words, of which the third and the fourth say where
+//! the bitcode is. Compilers put a table of symbols behind the module; the linkers' table, it has
+//! everything in it, names from inline assembly too. Where it is missing, the module's own records
+//! of functions and variables tell, but nothing of inline assembly. Both name ranges of the strings,
+//! which are the block that follows.
+//!
+//! Specification: <https://llvm.org/docs/BitCodeFormat.html>; the table of symbols:
+//! `llvm/include/llvm/Object/IRSymtab.h` of LLVM 22.
+
+mod bitstream;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+
+use object::ReadRef;
+
+use super::bytes::{Cursor, OutOfBounds, record};
+use super::magic::Magic;
+use bitstream::{Record, blocks};
+
+record! {
+    struct Wrapper, "bitcode wrapper", 20 bytes {
+        0x00 magic: [u8; 4],
+        0x04 version: u32,
+        0x08 offset: u32,
+        0x0c size: u32,
+        0x10 processor: u32,
+    }
+}
+
+record! {
+    struct TableHeader, "symbol table", 44 bytes {
+        0x00 version: u32,
+        0x04 producer_offset: u32,
+        0x08 producer_size: u32,
+        0x0c modules_offset: u32,
+        0x10 module_count: u32,
+        0x14 comdats_offset: u32,
+        0x18 comdat_count: u32,
+        0x1c symbols_offset: u32,
+        0x20 symbol_count: u32,
+        0x24 uncommons_offset: u32,
+        0x28 uncommon_count: u32,
+    }
+}
+
+record! {
+    struct TableSymbol, "symbol", 24 bytes {
+        0x00 name_offset: u32,
+        0x04 name_size: u32,
+        0x08 ir_name_offset: u32,
+        0x0c ir_name_size: u32,
+        0x10 comdat: u32,
+        0x14 flags: u32,
+    }
+}
+
+const WRAPPED: [u8; 4] = [0xde, 0xc0, 0x17, 0x0b];
+
+/// The last version of the table of symbols whose layout is this one; LLVM 19 and 22 write it.
+const TABLE_VERSION: u32 = 3;
+
+/// Flags of a symbol in the table.
+const UNDEFINED: u32 = 1 << 3;
+const GLOBAL: u32 = 1 << 10;
+const FORMAT_SPECIFIC: u32 = 1 << 11;
+
+/// The names that the bitcode in a range of `data` defines for others, in the order of LLVM:
+/// functions, variables, aliases, indirect functions, then what inline assembly defines.
+///
+/// Any input may be given: this does not panic, and allocates at most a small multiple of what it
+/// reads.
+///
+/// # Errors
+///
+/// When it is not bitcode, or a block, a record or a name is not where it should be.
+pub fn definitions<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Vec<&'d [u8]>, Error> {
+    let range = unwrap(data, range)?;
+    let blocks = blocks(data, range)?;
+    let mut table = None;
+    for block in blocks.iter().filter(|block| block.id == SYMTAB) {
+        block.records(data, |record| table = table.or(record.blob))?;
+    }
+    let table = table.map(Table::parse).transpose()?.flatten();
+    let (mut modules, mut names) = (Vec::new(), Vec::new());
+    // Each table of strings is that of the modules before it, and of the first table of symbols.
+    for block in &blocks {
+        match block.id {
+            MODULE if table.is_none() => {
+                let mut module = Module::default();
+                block.records(data, |record| module.add(&record))?;
+                modules.push(module);
+            }
+            STRTAB => {
+                let mut strings = None;
+                block.records(data, |record| strings = strings.or(record.blob))?;
+                let strings = strings.unwrap_or_default();
+                if let Some(table) = table {
+                    return table.names(strings);
+                }
+                for module in modules.drain(..) {
+                    module.names(strings, &mut names)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    if table.is_some() || !modules.is_empty() {
+        return Err(Error::Strings);
+    }
+    Ok(names)
+}
+
+const MODULE: u64 = 8;
+const STRTAB: u64 = 23;
+const SYMTAB: u64 = 25;
+
+/// Where the blocks are.
+fn unwrap<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Range<u64>, Error> {
+    let mut cursor = Cursor::new(data, range.clone());
+    let mut range = range.start..cursor.end();
+    if Magic::at(data, range.clone()) != Magic::Bitcode {
+        return Err(Error::Magic {
+            offset: range.start,
+        });
+    }
+    if cursor.clone().read(4, "magic").map_err(Error::Outside)? == WRAPPED {
+        let wrapper = Wrapper::read(&mut cursor).map_err(Error::Outside)?;
+        let start = range.start.saturating_add(wrapper.offset.into());
+        let inner = OutOfBounds::check("wrapped bitcode", start, wrapper.size.into(), range.end);
+        range = inner.map_err(Error::Outside)?;
+    }
+    // The magic is as long as a word.
+    range.start = range.start.saturating_add(4);
+    Ok(range)
+}
+
+/// The table of symbols for linkers.
+struct Table<'d>(&'d [u8], TableHeader);
+
+impl<'d> Table<'d> {
+    /// Nothing when it is of a version that is not known.
+    fn parse(bytes: &'d [u8]) -> Result<Option<Self>, Error> {
+        let header = TableHeader::read(&mut Cursor::new(bytes, 0..bytes.len() as u64));
+        let header = header.map_err(Error::Table)?;
+        let known = (1..=TABLE_VERSION).contains(&header.version);
+        Ok(known.then_some(Self(bytes, header)))
+    }
+
+    fn names(&self, strings: &'d [u8]) -> Result<Vec<&'d [u8]>, Error> {
+        let Self(bytes, header) = self;
+        let size = u64::from(header.symbol_count) * TableSymbol::LEN;
+        let end = bytes.len() as u64;
+        let symbols = OutOfBounds::check("symbols", header.symbols_offset.into(), size, end);
+        let mut cursor = Cursor::new(*bytes, symbols.map_err(Error::Table)?);
+        let mut names = Vec::new();
+        while cursor.position() < cursor.end() {
+            let symbol = TableSymbol::read(&mut cursor).map_err(Error::Table)?;
+            if symbol.flags & (UNDEFINED | GLOBAL | FORMAT_SPECIFIC) == GLOBAL {
+                names.push(name(
+                    strings,
+                    symbol.name_offset.into(),
+                    symbol.name_size.into(),
+                )?);
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// What is read of a module that has no table.
+#[derive(Default)]
+struct Module {
+    version: u64,
+    /// Of functions, variables, aliases, and indirect functions: where the names are.
+    globals: [Vec<(u64, u64)>; 4],
+    /// Indices, from 1, of the sections that are no sections of the object.
+    metadata: BTreeSet<u64>,
+    section_count: u64,
+}
+
+/// Records of a module.
+const VERSION: u64 = 1;
+const SECTION_NAME: u64 = 5;
+const VARIABLE: u64 = 7;
+const FUNCTION: u64 = 8;
+const ALIAS: u64 = 14;
+const IFUNC: u64 = 18;
+
+impl Module {
+    /// Records in the form of module version 2, that of LLVM 5 and newer: where the name is, its
+    /// length, then what the older forms start with.
+    fn add(&mut self, record: &Record<'_>) {
+        let (kind, declared) = match record.code {
+            FUNCTION => (0, record.field(4) != 0),
+            VARIABLE => (
+                1,
+                record.field(4) == 0 || self.metadata.contains(&record.field(7)),
+            ),
+            ALIAS => (2, false),
+            IFUNC => (3, false),
+            SECTION_NAME => {
+                self.section_count += 1;
+                if record
+                    .fields
+                    .iter()
+                    .eq(b"llvm.metadata".map(u64::from).iter())
+                {
+                    self.metadata.insert(self.section_count);
+                }
+                return;
+            }
+            VERSION => {
+                self.version = record.field(0);
+                return;
+            }
+            _ => return,
+        };
+        // Internal, private in three spellings, and for inlining only.
+        let foreign = matches!(record.field(5), 3 | 9 | 13 | 14 | 12);
+        if let (false, Some(globals)) = (declared || foreign, self.globals.get_mut(kind)) {
+            globals.push((record.field(0), record.field(1)));
+        }
+    }
+
+    fn names<'d>(&self, strings: &'d [u8], names: &mut Vec<&'d [u8]>) -> Result<(), Error> {
+        if self.version != 2 {
+            return Err(Error::Version {
+                version: self.version,
+            });
+        }
+        for (offset, size) in self.globals.iter().flatten() {
+            let name = name(strings, *offset, *size)?;
+            // LLVM's own variables; a name that starts so is taken as it is, without the mark.
+            if !name.starts_with(b"llvm.") {
+                names.push(name.strip_prefix(b"\x01").unwrap_or(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn name(strings: &[u8], offset: u64, size: u64) -> Result<&[u8], Error> {
+    let range = OutOfBounds::check("name", offset, size, strings.len() as u64);
+    Cursor::new(strings, range.map_err(Error::Table)?)
+        .read(size, "name")
+        .map_err(Error::Table)
+}
+
+/// Why the symbols of bitcode cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// It starts with something else.
+    Magic {
+        /// From the start of the file.
+        offset: u64,
+    },
+    /// Something is not inside the file or its block.
+    Outside(OutOfBounds),
+    /// A symbol or a name is not inside its table, from whose start the offset is.
+    Table(OutOfBounds),
+    /// An abbreviation that is not defined, or cannot be.
+    Abbreviation {
+        /// From the start of the file.
+        offset: u64,
+    },
+    /// A number that is too large.
+    Number {
+        /// From the start of the file.
+        offset: u64,
+    },
+    /// A module of a version that keeps its names elsewhere: LLVM 4 and older.
+    Version {
+        /// The version.
+        version: u64,
+    },
+    /// No table of strings follows.
+    Strings,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Magic { offset } => write!(f, "expected bitcode at offset {offset:#x}"),
+            Self::Outside(problem) => write!(f, "bitcode: {problem}"),
+            Self::Table(problem) => write!(f, "bitcode: table of symbols: {problem}"),
+            Self::Abbreviation { offset } => {
+                write!(f, "bitcode: invalid abbreviation at offset {offset:#x}")
+            }
+            Self::Number { offset } => {
+                write!(f, "bitcode: number at offset {offset:#x} is too large")
+            }
+            Self::Version { version } => write!(
+                f,
+                "bitcode: module version {version} is not supported (2 is)"
+            ),
+            Self::Strings => write!(f, "bitcode: its strings are missing"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests;

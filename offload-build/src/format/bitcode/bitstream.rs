@@ -1,0 +1,333 @@
+//! The bit stream that bitcode is: nested blocks of records, whose fields have any number of bits.
+//!
+//! Bits are taken from the lowest of a byte upwards. Each item of a block starts with an abbreviation
+//! ID, whose width the block states: 0 ends the block, 1 enters a block, 2 defines an abbreviation,
+//! 3 is a record that uses none, and others are records laid out as defined.
+//!
+//! Specification: <https://llvm.org/docs/BitCodeFormat.html#bitstream-format>.
+
+use std::ops::Range;
+
+use object::ReadRef;
+
+use super::Error;
+use crate::format::bytes::{Cursor, OutOfBounds};
+
+/// How many fields of a record are kept; no record that is looked at needs more.
+const KEPT: usize = 16;
+/// How many fields an abbreviation may define. LLVM's have fewer than 20; without a limit a few
+/// bits could stand for any number of fields.
+const MAX_FIELDS: usize = 64;
+
+/// A block at the top of the file.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub id: u64,
+    /// Of the abbreviation IDs in it, in bits.
+    width: u32,
+    /// From the start of the file.
+    range: Range<u64>,
+}
+
+/// The blocks of a range, whose contents are not read. What follows the last block is left alone.
+pub(super) fn blocks<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Vec<Block>, Error> {
+    /// Longer than the start of a block.
+    const START: u64 = 24;
+    let mut cursor = Cursor::new(data, range);
+    let mut blocks = Vec::new();
+    // As LLVM, which takes less than this for padding.
+    while cursor.end().saturating_sub(cursor.position()) >= 8 {
+        let start = cursor.position();
+        let size = START.min(cursor.end() - start);
+        let bytes = cursor.read(size, "block").map_err(Error::Outside)?;
+        let mut bits = Bits::new(bytes, start);
+        if bits.fixed(2)? != ENTER {
+            break;
+        }
+        let (id, width, size) = bits.enter()?;
+        let start = bits.place();
+        let range = OutOfBounds::check("block", start, size, cursor.end());
+        let range = range.map_err(Error::Outside)?;
+        cursor = cursor.at(range.end);
+        blocks.push(Block { id, width, range });
+    }
+    Ok(blocks)
+}
+
+/// A record, with its first fields.
+#[derive(Debug, Default)]
+pub(super) struct Record<'d> {
+    pub code: u64,
+    /// At most [`KEPT`].
+    pub fields: Vec<u64>,
+    pub blob: Option<&'d [u8]>,
+    started: bool,
+}
+
+impl Record<'_> {
+    /// A field; those that older writers did not know are 0.
+    pub(super) fn field(&self, index: usize) -> u64 {
+        self.fields.get(index).copied().unwrap_or(0)
+    }
+
+    fn push(&mut self, value: u64) {
+        if !self.started {
+            (self.code, self.started) = (value, true);
+        } else if self.fields.len() < KEPT {
+            self.fields.push(value);
+        }
+    }
+}
+
+const END: u64 = 0;
+const ENTER: u64 = 1;
+const DEFINE: u64 = 2;
+const UNABBREVIATED: u64 = 3;
+
+impl Block {
+    /// Reads the records of a block, not those of the blocks in it.
+    pub(super) fn records<'d, R: ReadRef<'d>>(
+        &self,
+        data: R,
+        mut each: impl FnMut(Record<'d>),
+    ) -> Result<(), Error> {
+        let start = self.range.start;
+        let size = self.range.end.saturating_sub(start);
+        let bytes = Cursor::new(data, self.range.clone()).read(size, "block");
+        let mut bits = Bits::new(bytes.map_err(Error::Outside)?, start);
+        let mut abbreviations = Vec::new();
+        loop {
+            let place = bits.place();
+            match bits.fixed(self.width)? {
+                END => return Ok(()),
+                ENTER => {
+                    let (_, _, size) = bits.enter()?;
+                    bits.skip(size)?;
+                }
+                DEFINE => abbreviations.push(Abbreviation::read(&mut bits)?),
+                UNABBREVIATED => {
+                    let mut record = Record::default();
+                    record.push(bits.vbr(6)?);
+                    for _ in 0..bits.vbr(6)? {
+                        record.push(bits.vbr(6)?);
+                    }
+                    each(record);
+                }
+                id => {
+                    // The first four are taken.
+                    let index = usize::try_from(id - 4).unwrap_or(usize::MAX);
+                    let abbreviation = abbreviations.get(index);
+                    let abbreviation = abbreviation.ok_or(Error::Abbreviation { offset: place })?;
+                    each(abbreviation.record(&mut bits)?);
+                }
+            }
+        }
+    }
+}
+
+/// How the fields of a record are laid out.
+struct Abbreviation(Vec<Layout>);
+
+#[derive(Clone, Copy)]
+enum Layout {
+    Literal(u64),
+    Fixed(u32),
+    Vbr(u32),
+    /// A number of elements of the layout that follows.
+    Array,
+    Char6,
+    Blob,
+}
+
+impl Abbreviation {
+    fn read(bits: &mut Bits<'_>) -> Result<Self, Error> {
+        let offset = bits.place();
+        let wrong = Error::Abbreviation { offset };
+        let count = usize::try_from(bits.vbr(5)?).unwrap_or(usize::MAX);
+        if count > MAX_FIELDS {
+            return Err(wrong);
+        }
+        let mut layouts = Vec::new();
+        for _ in 0..count {
+            if bits.fixed(1)? == 1 {
+                layouts.push(Layout::Literal(bits.vbr(8)?));
+                continue;
+            }
+            let encoding = bits.fixed(3)?;
+            let width = if matches!(encoding, 1 | 2) {
+                bits.vbr(5)?
+            } else {
+                0
+            };
+            let width = u32::try_from(width).ok().filter(|width| *width <= 64);
+            layouts.push(match (encoding, width) {
+                (1 | 2, Some(0)) => Layout::Literal(0),
+                (1, Some(width)) => Layout::Fixed(width),
+                (2, Some(width)) => Layout::Vbr(width),
+                (3, _) => Layout::Array,
+                (4, _) => Layout::Char6,
+                (5, _) => Layout::Blob,
+                _ => return Err(wrong),
+            });
+        }
+        // The layout of its elements ends an abbreviation with an array.
+        let array = layouts
+            .iter()
+            .position(|layout| matches!(layout, Layout::Array));
+        match array {
+            Some(array) if array + 2 != layouts.len() => Err(wrong),
+            _ => Ok(Self(layouts)),
+        }
+    }
+
+    fn record<'d>(&self, bits: &mut Bits<'d>) -> Result<Record<'d>, Error> {
+        let mut record = Record::default();
+        let mut layouts = self.0.iter();
+        while let Some(layout) = layouts.next() {
+            match layout {
+                Layout::Array => {
+                    let count = bits.vbr(6)?;
+                    let element = layouts.next().unwrap_or(&Layout::Literal(0));
+                    // Elements without bits could be any number.
+                    if matches!(element, Layout::Literal(_) | Layout::Array | Layout::Blob) {
+                        return Err(Error::Abbreviation {
+                            offset: bits.place(),
+                        });
+                    }
+                    for _ in 0..count {
+                        record.push(bits.scalar(*element)?);
+                    }
+                }
+                Layout::Blob => {
+                    let size = bits.vbr(6)?;
+                    bits.align()?;
+                    record.blob = Some(bits.skip(size)?);
+                    bits.align()?;
+                }
+                scalar => record.push(bits.scalar(*scalar)?),
+            }
+        }
+        Ok(record)
+    }
+}
+
+/// A place in some bytes, counted in bits.
+struct Bits<'d> {
+    bytes: &'d [u8],
+    /// Where the bytes start in the file.
+    start: u64,
+    /// In bits; no more than there are.
+    position: u64,
+}
+
+impl<'d> Bits<'d> {
+    fn new(bytes: &'d [u8], start: u64) -> Self {
+        Self {
+            bytes,
+            start,
+            position: 0,
+        }
+    }
+
+    /// Of the byte that is read next, from the start of the file.
+    fn place(&self) -> u64 {
+        self.start.saturating_add(self.position / 8)
+    }
+
+    fn outside(&self, size: u64) -> Error {
+        Error::Outside(OutOfBounds {
+            what: "bits",
+            offset: self.place(),
+            size,
+            end: self.start.saturating_add(self.bytes.len() as u64),
+        })
+    }
+
+    /// At most 64 bits.
+    fn fixed(&mut self, width: u32) -> Result<u64, Error> {
+        let (mut value, mut done) = (0, 0);
+        while done < width {
+            let byte = usize::try_from(self.position / 8).ok();
+            let byte = byte.and_then(|byte| self.bytes.get(byte));
+            let byte = byte.ok_or_else(|| self.outside(1))?;
+            let within = (self.position % 8) as u32;
+            let take = (8 - within).min(width - done);
+            let part = (u64::from(*byte) >> within) & ((1 << take) - 1);
+            value |= part << done;
+            done += take;
+            self.position += u64::from(take);
+        }
+        Ok(value)
+    }
+
+    /// Groups of `width` bits, the low one first, whose highest bit says that another follows.
+    fn vbr(&mut self, width: u32) -> Result<u64, Error> {
+        let offset = self.place();
+        let more = 1u64 << (width - 1);
+        let (mut value, mut shift) = (0u64, 0);
+        loop {
+            let group = self.fixed(width)?;
+            let part = group & (more - 1);
+            let shifted = part.checked_shl(shift).filter(|it| it >> shift == part);
+            value |= match shifted {
+                Some(shifted) => shifted,
+                None if part == 0 => 0,
+                None => return Err(Error::Number { offset }),
+            };
+            if group & more == 0 {
+                return Ok(value);
+            }
+            shift = shift.saturating_add(width - 1);
+        }
+    }
+
+    fn scalar(&mut self, layout: Layout) -> Result<u64, Error> {
+        const CHARACTERS: &[u8; 64] =
+            b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
+        match layout {
+            Layout::Literal(value) => Ok(value),
+            Layout::Fixed(width) => self.fixed(width),
+            Layout::Vbr(width) => self.vbr(width),
+            Layout::Char6 => {
+                let index = self.fixed(6)? as usize;
+                Ok(CHARACTERS.get(index).map_or(0, |char| u64::from(*char)))
+            }
+            Layout::Array | Layout::Blob => Ok(0),
+        }
+    }
+
+    /// What follows the abbreviation ID that enters a block: its ID, the width of the abbreviation
+    /// IDs in it, its size in bytes.
+    fn enter(&mut self) -> Result<(u64, u32, u64), Error> {
+        let offset = self.place();
+        let (id, width) = (self.vbr(8)?, self.vbr(4)?);
+        let width = u32::try_from(width).ok().filter(|width| *width <= 32);
+        let width = width.ok_or(Error::Number { offset })?;
+        self.align()?;
+        // A number of words.
+        Ok((id, width, self.fixed(32)? * 4))
+    }
+
+    /// To the next multiple of 32 bits.
+    fn align(&mut self) -> Result<(), Error> {
+        let padding = self.position.wrapping_neg() % 32;
+        self.position += padding;
+        if self.position / 8 > self.bytes.len() as u64 {
+            return Err(self.outside(0));
+        }
+        Ok(())
+    }
+
+    /// Whole bytes.
+    fn skip(&mut self, size: u64) -> Result<&'d [u8], Error> {
+        let start = self.position / 8;
+        let range = OutOfBounds::check("bits", start, size, self.bytes.len() as u64);
+        let range = range.map_err(|_| self.outside(size))?;
+        self.position = range.end * 8;
+        let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).ok());
+        let bytes = start
+            .zip(end)
+            .and_then(|(start, end)| self.bytes.get(start..end));
+        bytes.ok_or_else(|| self.outside(size))
+    }
+}
