@@ -15,7 +15,7 @@ test:
 
 bench:
 	@.ci/setup test
-	cargo bench --quiet --locked -p offload-link --bench figures -- --bench
+	cargo bench --quiet --locked -p offload-link --bench figures --bench bundler -- --bench
 
 lint:
 	cargo fmt --all --check

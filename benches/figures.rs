@@ -3,10 +3,15 @@
 //! `make bench` runs it. Every row gives the median of several rounds, in which the candidates take turns, so that
 //! what else the machine does meets them all; and the fastest round, which it disturbs least.
 
+#[path = "measure.rs"]
+mod measure;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Instant;
+
+use measure::{Row, measure, print};
 use tempfile::TempDir;
 
 const OURS: &str = env!("CARGO_BIN_EXE_offload-link");
@@ -200,62 +205,6 @@ fn wrapped(tool: &str, link: &[String]) -> Vec<String> {
         .chain(own)
         .chain(link[1..].iter().cloned())
         .collect()
-}
-
-struct Row {
-    name: String,
-    command: Vec<String>,
-}
-
-impl Row {
-    fn new(name: &str, command: &[String]) -> Self {
-        Self {
-            name: name.to_owned(),
-            command: command.to_vec(),
-        }
-    }
-}
-
-/// The times of each row, sorted.
-fn measure(rows: &[Row], rounds: usize) -> Vec<(String, Vec<Duration>)> {
-    let mut times: Vec<(String, Vec<Duration>)> = rows
-        .iter()
-        .map(|row| (row.name.clone(), Vec::new()))
-        .collect();
-    for round in 0..=rounds {
-        for (row, (_, times)) in rows.iter().zip(&mut times) {
-            let start = Instant::now();
-            let status = Command::new(&row.command[0])
-                .args(&row.command[1..])
-                .stdout(Stdio::null())
-                .status()
-                .expect("the tool starts");
-            assert!(status.success(), "{} fails: {:?}", row.name, row.command);
-            // The first round warms the page cache.
-            if round > 0 {
-                times.push(start.elapsed());
-            }
-        }
-    }
-    times
-        .iter_mut()
-        .for_each(|(_, times)| times.sort_unstable());
-    times
-}
-
-fn print(title: &str, rows: Vec<(String, Vec<Duration>)>) {
-    println!("\n{title}");
-    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-    let base = milliseconds(rows[0].1[rows[0].1.len() / 2]);
-    for (name, times) in rows {
-        let median = milliseconds(times[times.len() / 2]);
-        println!(
-            "  {name:<26} median {median:8.1} ms   fastest {:8.1} ms   {:+8.1} ms   x {:.2}",
-            milliseconds(times[0]),
-            median - base,
-            median / base
-        );
-    }
 }
 
 fn seconds(command: &mut Command) -> f64 {

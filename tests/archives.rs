@@ -376,7 +376,11 @@ fn writes_the_device_archives_that_the_bundler_writes() {
                 {
                     let name = member_name(std::str::from_utf8(member.name).unwrap(), &entry.id);
                     let symbols = definitions(input.as_slice(), entry.image.clone()).unwrap();
-                    found.push((name, entry.image, symbols));
+                    let content = [pieces::Piece::Copy {
+                        input: 0,
+                        range: entry.image,
+                    }];
+                    found.push((name, content, symbols));
                 }
             }
         }
@@ -384,8 +388,7 @@ fn writes_the_device_archives_that_the_bundler_writes() {
             .iter()
             .map(|(name, content, symbols)| MemberPlan {
                 name,
-                input: 0,
-                content: content.clone(),
+                content,
                 symbols,
             })
             .collect();

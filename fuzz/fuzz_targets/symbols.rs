@@ -4,11 +4,13 @@
 use libfuzzer_sys::fuzz_target;
 use offload_build::container::archive::{Index, MemberPlan, layout};
 use offload_build::container::definitions;
+use offload_build::format::pieces::Piece;
 
 fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;
     let Ok(symbols) = definitions(data, 0..size) else { return };
-    let member = MemberPlan { name: "a", input: 0, content: 0..size, symbols: &symbols };
+    let content = [Piece::Copy { input: 0, range: 0..size }];
+    let member = MemberPlan { name: "a", content: &content, symbols: &symbols };
     let pieces = layout(&[member], Index::OfSymbols).unwrap();
     let written: u64 = pieces.iter().map(|piece| piece.size()).sum();
     let count = symbols.len() as u64;

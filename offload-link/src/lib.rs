@@ -1,9 +1,12 @@
 //! The tools: each understands its command line, does its work through `offload-build`, and says
 //! what went wrong. This crate is its binaries; nothing here is meant for other crates.
 
+mod bundler;
 mod cargo_offload;
+mod installation;
 mod json;
 mod linker_wrapper;
+mod llvm_options;
 mod options;
 mod response_file;
 
@@ -14,6 +17,13 @@ pub fn linker_wrapper() -> ExitCode {
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_else(|| "offload-link".into());
     ExitCode::from(linker_wrapper::run(&name, args.collect()))
+}
+
+/// Runs the bundler.
+pub fn bundler() -> ExitCode {
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_else(|| "offload-bundler".into());
+    ExitCode::from(bundler::run(&name, args.collect()))
 }
 
 /// Runs `cargo offload`.

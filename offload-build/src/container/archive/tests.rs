@@ -200,20 +200,20 @@ const DEVICE: &[u8] = b"!<arch>\n\
 fn plans_what_is_copied_from_which_input() {
     let names = ["lib1", "lib2"]
         .map(|lib| format!("{lib}-openmp-amdgcn-amd-amdhsa--gfx906_sramecc+_xnack-{lib}.bc"));
-    let plan = |name, input, content: Range<u64>| MemberPlan {
-        name,
-        input,
-        content,
+    let copy = |input, range| Piece::Copy { input, range };
+    let contents = [[copy(1, 2..27)], [copy(0, 0..25)]];
+    let plan = |index: usize| MemberPlan {
+        name: &names[index],
+        content: &contents[index],
         symbols: &[],
     };
-    let members = [plan(&names[0], 1, 2..27), plan(&names[1], 0, 0..25)];
+    let members = [plan(0), plan(1)];
     let pieces = layout(&members, Index::OfSymbols).unwrap();
     let copies: Vec<_> = pieces
         .iter()
         .filter(|piece| matches!(piece, Piece::Copy { .. }))
         .collect();
-    let copy = |input, range| Piece::Copy { input, range };
-    assert_eq!(copies, [&copy(1, 2..27), &copy(0, 0..25)]);
+    assert_eq!(copies, [&contents[0][0], &contents[1][0]]);
     let inputs: [&[u8]; 2] = [
         b"Content of device file 2\n",
         b"..Content of device file 1\n..",
@@ -223,10 +223,13 @@ fn plans_what_is_copied_from_which_input() {
 
 #[test]
 fn stores_equal_names_once_and_an_index_when_asked() {
+    let content = [Piece::Copy {
+        input: 0,
+        range: 0..1,
+    }];
     let member = MemberPlan {
         name: LONG,
-        input: 0,
-        content: 0..1,
+        content: &content,
         symbols: &[],
     };
     let bytes = |members: &[_], index| {
@@ -243,18 +246,18 @@ fn stores_equal_names_once_and_an_index_when_asked() {
     assert!(bytes(&[member], Index::Always)[8..].starts_with(b"/ "));
     assert_eq!(bytes(&[], Index::OfSymbols), b"!<arch>\n");
     // 4 GiB of zeros and more, of which nothing is read.
-    let large = |size, symbols| MemberPlan {
+    let zeros = [1 << 32, 0, 10_000_000_000].map(|size| [Piece::Zeros(size)]);
+    let large = |index: usize, symbols| MemberPlan {
         name: "a",
-        input: 0,
-        content: 0..size,
+        content: &zeros[index],
         symbols,
     };
     let symbols = [&b"s"[..]];
-    let members = [large(1 << 32, &[]), large(0, &symbols)];
+    let members = [large(0, &[]), large(1, &symbols)];
     let pieces = layout(&members, Index::OfSymbols).unwrap();
     assert!(matches!(&pieces[0], Piece::Bytes(bytes) if bytes[8..].starts_with(b"/SYM64/ ")));
     assert_eq!(pieces, layout_with(&members, Index::OfSymbols, 1));
-    let error = layout(&[large(10_000_000_000, &[])], Index::OfSymbols).unwrap_err();
+    let error = layout(&[large(2, &[])], Index::OfSymbols).unwrap_err();
     assert_eq!(error.to_string(), "member 0 is too large for an archive");
 }
 

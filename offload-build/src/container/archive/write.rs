@@ -2,21 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
 
 use super::{Header, TERMINATOR, padding};
 use crate::format::magic::Magic;
 use crate::format::pieces::{self, Piece};
 
-/// A member to be written, whose content is in an input.
+/// A member to be written, whose content is in pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberPlan<'a> {
     /// Its name, without folders and line feeds.
     pub name: &'a str,
-    /// Which input has the content, as numbered by whoever writes the archive.
-    pub input: usize,
-    /// From the start of the input.
-    pub content: Range<u64>,
+    /// Its content; the inputs are numbered by whoever writes the archive.
+    pub content: &'a [Piece],
     /// What it defines for others, for the index.
     pub symbols: &'a [&'a [u8]],
 }
@@ -112,10 +109,7 @@ pub(super) fn layout_with(members: &[MemberPlan<'_>], index: Index, threshold: u
     for (member, name) in members.iter().zip(names) {
         header(&mut start, &name, Some("644"), size(member));
         pieces.push(Piece::Bytes(std::mem::take(&mut start)));
-        pieces.push(Piece::Copy {
-            input: member.input,
-            range: member.content.clone(),
-        });
+        pieces.extend_from_slice(member.content);
         start.extend((0..padding(size(member))).map(|_| b'\n'));
     }
     pieces.push(Piece::Bytes(start));
@@ -123,7 +117,8 @@ pub(super) fn layout_with(members: &[MemberPlan<'_>], index: Index, threshold: u
 }
 
 fn size(member: &MemberPlan<'_>) -> u64 {
-    member.content.end.saturating_sub(member.content.start)
+    let sizes = member.content.iter().map(Piece::size);
+    sizes.fold(0, u64::saturating_add)
 }
 
 /// The name fields, and the long names, each once.
@@ -204,11 +199,15 @@ pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
         symbols.map(|name| name.as_bytes()).collect()
     });
     let symbols: Vec<Vec<&[u8]>> = symbols.collect();
-    let plans = (0..).zip(members.iter().zip(&symbols));
-    let plans = plans.map(|(input, (member, symbols))| MemberPlan {
+    let contents = members.iter().enumerate().map(|(input, member)| {
+        let range = 0..member.bytes.len() as u64;
+        [Piece::Copy { input, range }]
+    });
+    let contents: Vec<[Piece; 1]> = contents.collect();
+    let plans = members.iter().zip(&contents).zip(&symbols);
+    let plans = plans.map(|((member, content), symbols)| MemberPlan {
         name: member.name,
-        input,
-        content: 0..member.bytes.len() as u64,
+        content,
         symbols,
     });
     let pieces = layout_with(&plans.collect::<Vec<_>>(), index, threshold);

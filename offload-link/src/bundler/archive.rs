@@ -1,0 +1,151 @@
+//! Heterogeneous device archives into device-specific ones: `-type=a -unbundle`.
+
+use std::path::{Path, PathBuf};
+
+use offload_build::container::archive::{self, Index, MemberPlan};
+use offload_build::container::definitions;
+use offload_build::container::device_archive::member_name;
+use offload_build::format::pieces::Piece;
+use offload_build::target::EntryId;
+use offload_build::target::entry_id::{ConflictScope, conflict};
+
+use super::compression;
+use super::contents::{Contents, Entry};
+use super::error::Error;
+use super::outputs::{Output, Style};
+use super::request::Manner;
+use super::sources::Sources;
+use super::targets::{Target, Targets};
+
+/// What each target's archive consists of: every image that serves it, in the order of the input.
+pub(super) fn plan(
+    contents: &Contents,
+    targets: &Targets,
+    outputs: &[PathBuf],
+    check_archive: bool,
+    sources: &mut Sources,
+    manner: &Manner,
+) -> Result<Vec<Output>, Error> {
+    if check_archive {
+        check(contents)?;
+    }
+    let mut members = taken(contents, targets, manner)?;
+    for member in &members {
+        materialize(member.entry, sources, manner)?;
+    }
+    for member in &mut members {
+        member.symbols = symbols(member.entry, sources);
+    }
+    let mut plans = Vec::new();
+    for ((index, target), path) in targets.0.iter().enumerate().zip(outputs) {
+        let members = members
+            .iter()
+            .filter(|member| member.served.contains(&index));
+        let members: Vec<MemberPlan<'_>> = members
+            .map(|member| MemberPlan {
+                name: &member.name,
+                content: &member.entry.pieces,
+                symbols: &member.symbols,
+            })
+            .collect();
+        if members.is_empty() && !manner.allow_missing {
+            return Err(nothing_for(target, &contents.name));
+        }
+        let pieces = archive::layout(&members, Index::OfSymbols);
+        plans.push(Output {
+            path: path.clone(),
+            pieces: pieces.map_err(|problem| Error::input(path, problem))?,
+            style: Style::Archive,
+        });
+    }
+    Ok(plans)
+}
+
+/// A member of at least one of the archives.
+struct Member<'a> {
+    name: String,
+    entry: &'a Entry,
+    /// For the index.
+    symbols: Vec<&'a [u8]>,
+    /// Which of the targets.
+    served: Vec<usize>,
+}
+
+/// The entries that serve a target; their symbols are not read yet.
+fn taken<'a>(
+    contents: &'a Contents,
+    targets: &Targets,
+    manner: &Manner,
+) -> Result<Vec<Member<'a>>, Error> {
+    let mut taken = Vec::new();
+    for bundle in &contents.bundles {
+        let member = bundle.member.as_deref().unwrap_or_default();
+        for entry in &bundle.entries {
+            if !entry.is_shaped() {
+                let hint = format!("the entry ID is {:?}, in member `{member}`", entry.id);
+                let error = Error::new("Invalid bundle id read from code object");
+                return Err(error.with_hint(Some(hint)));
+            }
+            let served = entry.parsed().map(|id| served(&id, targets, manner));
+            let served = served.unwrap_or_default();
+            if !served.is_empty() {
+                taken.push(Member {
+                    name: member_name(member, &entry.id),
+                    entry,
+                    symbols: Vec::new(),
+                    served,
+                });
+            }
+        }
+    }
+    Ok(taken)
+}
+
+/// Which targets an image serves.
+fn served(id: &EntryId, targets: &Targets, manner: &Manner) -> Vec<usize> {
+    let targets = targets.0.iter().enumerate();
+    let served = targets.filter(|(_, target)| id.serves(&target.id, manner.kind_rule()));
+    served.map(|(index, _)| index).collect()
+}
+
+/// Symbols can be read of files only.
+fn materialize(entry: &Entry, sources: &mut Sources, manner: &Manner) -> Result<(), Error> {
+    for piece in &entry.pieces {
+        if let Piece::Copy { input, .. } = piece {
+            let done = compression::materialize(sources, *input, manner.verbose);
+            done.map_err(|problem| compression::failed(sources.name(*input), &problem))?;
+        }
+    }
+    Ok(())
+}
+
+/// What the index lists for an image; nothing for what is no object that can be read, as LLVM.
+fn symbols<'a>(entry: &Entry, sources: &'a Sources) -> Vec<&'a [u8]> {
+    let (source, range) = &entry.object;
+    let file = sources.file(*source);
+    definitions(file.data(), range.clone()).unwrap_or_default()
+}
+
+/// `-check-input-archive`: the entries of each member among themselves.
+fn check(contents: &Contents) -> Result<(), Error> {
+    for bundle in &contents.bundles {
+        let ids: Vec<EntryId> = bundle.entries.iter().filter_map(Entry::parsed).collect();
+        if let Some((first, second)) = conflict(&ids, ConflictScope::All) {
+            let [first, second] = [first, second].map(|index| ids[index].as_str());
+            return Err(Error::new(format!(
+                "conflicting TargetIDs [{first}, {second}] found in {} of {}",
+                bundle.member.as_deref().unwrap_or_default(),
+                contents.name.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn nothing_for(target: &Target, archive: &Path) -> Error {
+    Error::new(format!(
+        "no compatible code object found for the target '{}' in heterogeneous archive library: {}",
+        target.written,
+        archive.display()
+    ))
+}

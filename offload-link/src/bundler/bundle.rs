@@ -1,0 +1,152 @@
+//! Bundling: several files into one.
+
+use std::io::Read;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+
+use offload_build::container::object_bundle::{NewEntry, ObjectKind, embed_bundle};
+use offload_build::format::bundle::Layout;
+use offload_build::format::bundle_text::{self, Comment};
+use offload_build::format::pieces::Piece;
+
+use super::error::Error;
+use super::file_type::FileType;
+use super::outputs::{Output, Style};
+use super::request::Manner;
+use super::sources::Sources;
+use super::targets::Targets;
+
+/// What the bundle consists of.
+pub(super) fn plan(
+    inputs: &[PathBuf],
+    targets: &Targets,
+    output: &Path,
+    sources: &mut Sources,
+    manner: &Manner,
+) -> Result<Vec<Output>, Error> {
+    let numbers = inputs.iter().map(|path| sources.open(path));
+    let numbers = numbers.collect::<Result<Vec<usize>, Error>>()?;
+    let file_type = manner.file_type()?;
+    let ids: Vec<&str> = targets.0.iter().map(|target| &*target.written).collect();
+    let host = targets.hosts().next();
+    let images = Images {
+        ids: &ids,
+        sources,
+        numbers: &numbers,
+    };
+    let mut style = match manner.compression {
+        Some(how) => Style::Compressed(how),
+        None => Style::Plain,
+    };
+    let pieces = match (file_type, host) {
+        (FileType::Text(comment), _) => images.text(comment)?,
+        // As LLVM, an object is not compressed: the host linker must read it.
+        (FileType::Object, Some(host)) if images.is_object(host) => {
+            style = Style::Object(inputs[host].clone());
+            if manner.print {
+                eprintln!("{}", super::objcopy::embed(&ids, inputs, host, output));
+                return Ok(Vec::new());
+            }
+            images.object(host)?
+        }
+        _ => images.binary(manner.align)?,
+    };
+    Ok(vec![Output {
+        path: output.to_owned(),
+        pieces,
+        style,
+    }])
+}
+
+/// The files, each with the entry ID it gets.
+struct Images<'a> {
+    ids: &'a [&'a str],
+    sources: &'a Sources,
+    /// Of the sources.
+    numbers: &'a [usize],
+}
+
+impl Images<'_> {
+    fn sizes(&self) -> impl Iterator<Item = (&str, u64)> {
+        let sizes = self
+            .numbers
+            .iter()
+            .map(|number| self.sources.file(*number).size);
+        self.ids.iter().copied().zip(sizes)
+    }
+
+    fn whole(&self, index: usize) -> Piece {
+        let number = self.numbers[index];
+        Piece::Copy {
+            input: number,
+            range: self.sources.file(number).whole(),
+        }
+    }
+
+    fn binary(&self, align: u32) -> Result<Vec<Piece>, Error> {
+        let align = NonZeroU64::new(align.into()).unwrap_or(NonZeroU64::MIN);
+        let layout =
+            Layout::new(self.sizes(), align).map_err(|error| Error::new(error.to_string()))?;
+        let mut position = layout.head.len() as u64;
+        let mut pieces = vec![Piece::Bytes(layout.head)];
+        for (index, place) in layout.images.iter().enumerate() {
+            pieces.push(Piece::Zeros(place.start.saturating_sub(position)));
+            pieces.push(self.whole(index));
+            position = place.end;
+        }
+        Ok(pieces)
+    }
+
+    /// Texts are read: one that would not come back is refused.
+    fn text(&self, comment: Comment) -> Result<Vec<Piece>, Error> {
+        let mut texts = Vec::new();
+        for index in 0..self.ids.len() {
+            let mut text = Vec::new();
+            let whole = [self.whole(index)];
+            let name = self.sources.name(self.numbers[index]);
+            let read = self.sources.reader(&whole).read_to_end(&mut text);
+            read.map_err(|error| Error::file(name, &error))?;
+            texts.push(text);
+        }
+        let entries: Vec<(&str, &[u8])> = self
+            .ids
+            .iter()
+            .copied()
+            .zip(texts.iter().map(Vec::as_slice))
+            .collect();
+        let bytes = bundle_text::to_bytes(&entries, comment);
+        let bytes = bytes.map_err(|error| Error::new(error.to_string()))?;
+        Ok(vec![Piece::Bytes(bytes)])
+    }
+
+    fn is_object(&self, index: usize) -> bool {
+        let file = self.sources.file(self.numbers[index]);
+        ObjectKind::of(file.data(), file.whole()).is_some()
+    }
+
+    /// The host's object, with a section for each image.
+    fn object(&self, host: usize) -> Result<Vec<Piece>, Error> {
+        let entries: Vec<NewEntry<'_>> = self
+            .sizes()
+            .enumerate()
+            .map(|(index, (id, size))| NewEntry {
+                id,
+                size: (index != host).then_some(size),
+            })
+            .collect();
+        let number = self.numbers[host];
+        let file = self.sources.file(number);
+        let pieces = embed_bundle(file.data(), file.whole(), &entries);
+        let name = self.sources.name(number);
+        let mut pieces = pieces.map_err(|problem| Error::input(name, problem))?;
+        for piece in &mut pieces {
+            if let Piece::Copy { input, .. } = piece {
+                *input = match input.checked_sub(1) {
+                    Some(index) => self.numbers[index],
+                    None => number,
+                };
+            }
+        }
+        Ok(pieces)
+    }
+}

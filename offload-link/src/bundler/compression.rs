@@ -1,0 +1,195 @@
+//! Compressed bundles: written and read whole, and what `-verbose` says about them.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use offload_build::format::compressed_bundle::{
+    self, Compressed, CompressedBundle, Compression, Method, Version, compress_to,
+};
+use offload_build::format::pieces::Piece;
+
+use super::error::Error;
+use super::sources::Sources;
+
+/// Compresses pieces into a file.
+pub(super) fn write(
+    pieces: &[Piece],
+    sources: &Sources,
+    how: Compression,
+    verbose: bool,
+    out: &mut File,
+) -> Result<(), Error> {
+    let size = pieces.iter().map(Piece::size).sum();
+    let start = Instant::now();
+    let written = compress_to(how, size, sources.reader(pieces), out);
+    let written = written.map_err(|error| Error::new(error.to_string()))?;
+    if verbose {
+        eprint!("{}", after_writing(&written, how, size, start.elapsed()));
+    }
+    Ok(())
+}
+
+/// One for each processor of the machine.
+pub(super) fn all_processors() -> NonZeroU32 {
+    let count = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let count = u32::try_from(count).unwrap_or(1);
+    NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN)
+}
+
+/// Decompresses a source into a file of its own.
+pub(super) fn materialize(
+    sources: &mut Sources,
+    source: usize,
+    verbose: bool,
+) -> Result<(), compressed_bundle::Error> {
+    let Some((bundle, _)) = sources.as_compressed(source) else {
+        return Ok(());
+    };
+    let bundle = bundle.clone();
+    let start = Instant::now();
+    sources.materialize(source)?;
+    if verbose {
+        eprint!("{}", after_reading(&bundle, start.elapsed()));
+    }
+    Ok(())
+}
+
+/// Says, when asked to be verbose, that there is nothing to decompress.
+pub(super) fn say_uncompressed(verbose: bool, size: u64) {
+    // LLVM does not look at what is smaller.
+    if verbose && size >= 8 {
+        eprintln!("Uncompressed bundle.");
+    }
+}
+
+/// Said of a compressed bundle that cannot be read.
+pub(super) fn failed(name: &Path, problem: &compressed_bundle::Error) -> Error {
+    Error::new(format!(
+        "Failed to decompress input: {}: {problem}",
+        name.display()
+    ))
+}
+
+fn after_writing(written: &Compressed, how: Compression, size: u64, time: Duration) -> String {
+    let data = written.size - written.header.len() as u64;
+    let level = how.level.unwrap_or(match how.method {
+        Method::Zstd => 3,
+        Method::Zlib => 6,
+    });
+    let mut text = format!("Compressed bundle format version: {}\n", how.version.raw());
+    if how.version != Version::V1 {
+        let size = grouped(written.size);
+        text += &format!("Total file size (including headers): {size} bytes\n");
+    }
+    text += &format!(
+        "Compression method used: {}\n\
+         Compression level: {level}\n\
+         Binary size before compression: {} bytes\n\
+         Binary size after compression: {} bytes\n",
+        how.method,
+        grouped(size),
+        grouped(data)
+    );
+    text += &ratios(size, data, "Compression", time);
+    text += &format!("Truncated MD5 hash: {}\n", shown(written.hash));
+    text
+}
+
+/// Whoever has read it all has compared the hash: they would not be here otherwise.
+fn after_reading(bundle: &CompressedBundle, time: Duration) -> String {
+    let (size, data) = (
+        bundle.uncompressed_size,
+        bundle.data.end - bundle.data.start,
+    );
+    let mut text = format!(
+        "Compressed bundle format version: {}\n",
+        bundle.version.raw()
+    );
+    if bundle.version != Version::V1 {
+        let range = bundle.range();
+        let size = grouped(range.end - range.start);
+        text += &format!("Total file size (from header): {size} bytes\n");
+    }
+    text += &format!(
+        "Decompression method: {}\n\
+         Size before decompression: {} bytes\n\
+         Size after decompression: {} bytes\n",
+        bundle.method,
+        grouped(data),
+        grouped(size)
+    );
+    text += &ratios(size, data, "Decompression", time);
+    let hash = shown(bundle.hash);
+    text += &format!("Stored hash: {hash}\nRecalculated hash: {hash}\nHashes match: Yes\n");
+    text
+}
+
+fn ratios(size: u64, data: u64, what: &str, time: Duration) -> String {
+    let rate = size as f64 / data as f64;
+    let speed = size as f64 / f64::from(1 << 20) / time.as_secs_f64();
+    format!(
+        "Compression rate: {rate:.2}\nCompression ratio: {:.2}%\n{what} speed: {speed:.2} MB/s\n",
+        100.0 / rate
+    )
+}
+
+/// With commas between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// As LLVM prints it: as a number, with 14 digits at least.
+fn shown(hash: [u8; 8]) -> String {
+    let mut text = String::new();
+    let _ = write!(text, "{:#016x}", u64::from_le_bytes(hash));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Printed by `clang-offload-bundler` 22.1, speed aside (spec bundler §7.7).
+    #[test]
+    fn says_what_llvm_says() {
+        let written = Compressed {
+            header: vec![0; 32],
+            size: 181,
+            hash: [0xf4, 0x2b, 0x60, 0xc9, 0x9d, 0x30, 0xfa, 0x7a],
+        };
+        let how = Compression::default();
+        let text = after_writing(&written, how, 172, Duration::from_secs(1));
+        assert_eq!(
+            text,
+            "Compressed bundle format version: 3\n\
+             Total file size (including headers): 181 bytes\n\
+             Compression method used: zstd\n\
+             Compression level: 3\n\
+             Binary size before compression: 172 bytes\n\
+             Binary size after compression: 149 bytes\n\
+             Compression rate: 1.15\n\
+             Compression ratio: 86.63%\n\
+             Compression speed: 0.00 MB/s\n\
+             Truncated MD5 hash: 0x7afa309dc9602bf4\n"
+        );
+    }
+
+    #[test]
+    fn groups_thousands() {
+        for (number, expected) in [(0, "0"), (999, "999"), (300_007_048, "300,007,048")] {
+            assert_eq!(grouped(number), expected);
+        }
+        assert_eq!(shown([1, 0, 0, 0, 0, 0, 0, 0]), "0x00000000000001");
+    }
+}

@@ -1,0 +1,467 @@
+//! What is in the input: its bundles, and where their images are.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use offload_build::container::archive::{Archive, ArchiveError};
+use offload_build::container::bundles::{Problem, find};
+use offload_build::container::object_bundle::{ObjectError, bundle_sections, host_part};
+use offload_build::format::bundle::Bundle;
+use offload_build::format::bundle_text::{self, Comment};
+use offload_build::format::bundles::{self, AnyBundle};
+use offload_build::format::compressed_bundle::CompressedBundle;
+use offload_build::format::magic::Magic;
+use offload_build::format::pieces::Piece;
+use offload_build::target::{EntryId, TargetId};
+
+use super::compression;
+use super::error::Error;
+use super::file_type::FileType;
+use super::request::{From, Manner};
+use super::sources::Sources;
+
+/// Everything in an input.
+#[derive(Debug)]
+pub(super) struct Contents {
+    pub name: PathBuf,
+    /// In file order.
+    pub bundles: Vec<FoundBundle>,
+    /// All of the input, decompressed when it is one compressed bundle.
+    pub whole: Vec<Piece>,
+    /// How many bytes follow the bundles and are none.
+    pub left: u64,
+}
+
+/// A bundle of the input.
+#[derive(Debug)]
+pub(super) struct FoundBundle {
+    /// The archive member that it is in.
+    pub member: Option<String>,
+    /// The section that it is in.
+    pub section: Option<String>,
+    pub form: Form,
+    /// Of the file: the input, or the member of a thin archive.
+    pub range: Range<u64>,
+    pub compressed: Option<CompressedBundle>,
+    pub entries: Vec<Entry>,
+}
+
+/// How the images of a bundle lie in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Binary,
+    Text,
+    /// Each in a section of an object.
+    Object,
+}
+
+/// An image of the input.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// As written.
+    pub id: String,
+    /// In the file, or in the uncompressed bundle when it is compressed.
+    pub range: Range<u64>,
+    /// What is unbundled: its bytes, or for the host of an object the object without the bundle.
+    pub pieces: Vec<Piece>,
+    /// The source and the range in it whose symbols it has.
+    pub object: (usize, Range<u64>),
+    /// Whether it is the host's object without the bundle, for which LLVM runs a program.
+    pub stripped: bool,
+}
+
+impl Contents {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.bundles.iter().flat_map(|bundle| &bundle.entries)
+    }
+}
+
+impl Entry {
+    /// An image that is a range of a source.
+    fn copy(id: String, source: usize, range: Range<u64>) -> Self {
+        Self {
+            id,
+            pieces: vec![Piece::Copy {
+                input: source,
+                range: range.clone(),
+            }],
+            object: (source, range.clone()),
+            range,
+            stripped: false,
+        }
+    }
+
+    /// The entry ID; none when it is of a kind that nobody asks for.
+    pub(super) fn parsed(&self) -> Option<EntryId> {
+        EntryId::parse(&self.id).ok()
+    }
+
+    /// Whether it looks like an entry ID, were it of an unknown kind.
+    pub(super) fn is_shaped(&self) -> bool {
+        self.parsed().is_some() || self.id.matches('-').count() >= 4
+    }
+
+    /// Whether it can be what one of the filters means; without filters it can.
+    fn passes(&self, filters: &[String]) -> bool {
+        let id = self.parsed();
+        let target_id = id.as_ref().map_or("", |id| id.target_id());
+        filters.is_empty() || filters.iter().any(|filter| is_for(target_id, filter))
+    }
+}
+
+/// Whether the processors are the same, and no feature is wanted that the image is not for.
+fn is_for(target_id: &str, filter: &str) -> bool {
+    match (TargetId::parse(target_id), TargetId::parse(filter)) {
+        (Ok(id), Ok(filter)) => {
+            let fits = |(name, on)| id.feature(name).is_none_or(|is| is == on);
+            id.processor() == filter.processor() && filter.features().all(fits)
+        }
+        _ => target_id == filter,
+    }
+}
+
+/// Opens and reads the input; images are only found.
+pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Result<Contents, Error> {
+    let source = sources.open(&from.path)?;
+    let file_type = manner.file_type()?;
+    let mut reader = Reader {
+        sources,
+        manner,
+        bundles: Vec::new(),
+        uncompressed: None,
+    };
+    let range = reader.sources.file(source).whole();
+    let left = match file_type {
+        FileType::Archive => reader.archive(source)?,
+        file_type => reader.part(source, range, None, file_type)?,
+    };
+    let Reader {
+        mut bundles,
+        uncompressed,
+        ..
+    } = reader;
+    let whole = uncompressed.unwrap_or(source);
+    if let Some(wanted) = from.bundle {
+        let count = bundles.len();
+        if wanted >= count {
+            return Err(Error::input(
+                &from.path,
+                format_args!("bundle {wanted} was asked for, and there are {count}"),
+            ));
+        }
+        bundles = bundles.into_iter().skip(wanted).take(1).collect();
+    }
+    for bundle in &mut bundles {
+        bundle.entries.retain(|entry| entry.passes(&from.filter));
+    }
+    Ok(Contents {
+        name: from.path.clone(),
+        bundles,
+        whole: vec![sources.all(whole)],
+        left,
+    })
+}
+
+struct Reader<'a> {
+    sources: &'a mut Sources,
+    manner: &'a Manner,
+    bundles: Vec<FoundBundle>,
+    /// What is in the input when that is one compressed bundle.
+    uncompressed: Option<usize>,
+}
+
+impl Reader<'_> {
+    /// Every member of an archive.
+    fn archive(&mut self, source: usize) -> Result<u64, Error> {
+        let folder = self.sources.name(source).parent();
+        let folder = folder.map(PathBuf::from).unwrap_or_default();
+        for ArchiveMember { name, content } in self.members(source)? {
+            let (source, range) = match content {
+                Some(range) => (source, range),
+                None => {
+                    // The path in a thin archive starts where the archive is.
+                    let member = self.sources.open(&folder.join(&name))?;
+                    (member, self.sources.file(member).whole())
+                }
+            };
+            self.part(source, range, Some(&name), FileType::Object)?;
+        }
+        Ok(0)
+    }
+
+    fn members(&self, source: usize) -> Result<Vec<ArchiveMember>, Error> {
+        let file = self.sources.file(source);
+        let archive = Archive::parse(file.data(), file.whole()).map_err(|problem| {
+            let wrong = self.wrong(source, None, &problem);
+            match problem {
+                // As LLVM says it of anything that is no archive.
+                ArchiveError::Magic { .. } => {
+                    Error::new("file too small to be an archive").with_hint(Some(wrong.to_string()))
+                }
+                _ => wrong,
+            }
+        })?;
+        let members = archive.members.iter().map(|member| ArchiveMember {
+            name: lossy(member.name),
+            content: member.content.clone(),
+        });
+        Ok(members.collect())
+    }
+
+    /// A file or an archive member; gives how much follows its bundles.
+    fn part(
+        &mut self,
+        source: usize,
+        range: Range<u64>,
+        member: Option<&str>,
+        file_type: FileType,
+    ) -> Result<u64, Error> {
+        let magic = Magic::at(self.sources.file(source).data(), range.clone());
+        let place = Place {
+            member: member.map(str::to_owned),
+            section: None,
+            range: range.clone(),
+            compressed: None,
+        };
+        if magic != Magic::CompressedBundle {
+            compression::say_uncompressed(self.manner.verbose, range.end - range.start);
+            match file_type {
+                FileType::Text(comment) => {
+                    self.text(source, comment, place)?;
+                    return Ok(0);
+                }
+                FileType::Object if self.object(source, place.clone())? => return Ok(0),
+                _ => {}
+            }
+        }
+        // Members of archives are objects for a device link, not programs to be searched.
+        let bundled = matches!(magic, Magic::Bundle | Magic::CompressedBundle);
+        if member.is_some() && !bundled {
+            return Ok(0);
+        }
+        let found = find(self.sources.file(source).data(), range);
+        let found = found.map_err(|problem| match &problem.problem {
+            Problem::Bundles(bundles::Error {
+                problem: bundles::Problem::Compressed(_),
+                ..
+            }) => self.undecodable(source, member, &problem),
+            _ => self.wrong(source, member, &problem),
+        })?;
+        let only = bundled && member.is_none() && found.bundles.len() == 1;
+        for bundle in found.bundles {
+            let place = Place {
+                range: bundle.bundle.range(),
+                section: bundle.section.as_deref().map(lossy),
+                ..place.clone()
+            };
+            let inner = self.bundle(source, bundle.bundle, place, file_type)?;
+            self.uncompressed = inner.filter(|_| only);
+        }
+        let left = found
+            .rests
+            .iter()
+            .map(|rest| rest.range.end - rest.range.start);
+        Ok(left.sum())
+    }
+
+    /// Takes in a bundle; gives the source of what is in it when it is compressed.
+    fn bundle(
+        &mut self,
+        source: usize,
+        bundle: AnyBundle,
+        mut place: Place,
+        file_type: FileType,
+    ) -> Result<Option<usize>, Error> {
+        let member = place.member.clone();
+        let member = member.as_deref();
+        let compressed = match bundle {
+            AnyBundle::Plain(bundle) => {
+                self.binary(source, bundle, place);
+                return Ok(None);
+            }
+            AnyBundle::Compressed(compressed) => compressed,
+        };
+        place.compressed = Some(compressed.clone());
+        let limit = self.manner.limit;
+        let claimed = compressed.uncompressed_size;
+        if claimed > limit {
+            return Err(self.wrong(
+                source,
+                member,
+                &format_args!(
+                    "a compressed bundle claims {claimed} bytes, more than the limit of {limit}"
+                ),
+            ));
+        }
+        let inner = self.sources.compressed(source, compressed.clone());
+        if !matches!(file_type, FileType::Text(_)) && !self.manner.verbose {
+            let contents = compressed.contents(self.sources.file(source).data());
+            let contents =
+                contents.map_err(|problem| self.undecodable(source, member, &problem))?;
+            if let Some(bundle) = contents {
+                self.binary(inner, bundle, place);
+                return Ok(Some(inner));
+            }
+        }
+        compression::materialize(self.sources, inner, self.manner.verbose)
+            .map_err(|problem| self.undecodable(source, member, &problem))?;
+        let data = self.sources.file(inner).data();
+        let whole = self.sources.file(inner).whole();
+        match (file_type, Magic::at(data, whole.clone())) {
+            (FileType::Text(comment), _) => self.text(inner, comment, place)?,
+            (_, Magic::Bundle) => {
+                let bundle = Bundle::parse(data, 0, whole.end);
+                let bundle = bundle.map_err(|problem| self.wrong(source, member, &problem))?;
+                self.binary(inner, bundle, place);
+            }
+            (FileType::Object | FileType::Archive, _) => {
+                self.object(inner, place)?;
+            }
+            // Compressed something: no bundle, as LLVM sees it.
+            _ => {}
+        }
+        Ok(Some(inner))
+    }
+
+    fn binary(&mut self, source: usize, bundle: Bundle, place: Place) {
+        let entries = bundle.entries.into_iter();
+        let entries = entries.map(|entry| Entry::copy(entry.id, source, entry.image));
+        self.bundles
+            .push(place.found(Form::Binary, entries.collect()));
+    }
+
+    fn text(&mut self, source: usize, comment: Comment, place: Place) -> Result<(), Error> {
+        let file = self.sources.file(source);
+        let range = match place.compressed {
+            Some(_) => file.whole(),
+            None => place.range.clone(),
+        };
+        let entries = bundle_text::parse(file.data(), range, comment)
+            .map_err(|problem| self.wrong(source, place.member.as_deref(), &problem))?;
+        let entries: Vec<Entry> = entries
+            .into_iter()
+            .map(|entry| Entry::copy(entry.id, source, entry.text))
+            .collect();
+        if !entries.is_empty() {
+            self.bundles.push(place.found(Form::Text, entries));
+        }
+        Ok(())
+    }
+
+    /// The bundle of an object, in its sections; whether there is one.
+    fn object(&mut self, source: usize, place: Place) -> Result<bool, Error> {
+        let file = self.sources.file(source);
+        let range = match place.compressed {
+            Some(_) => file.whole(),
+            None => place.range.clone(),
+        };
+        let wrong = |problem| self.wrong(source, place.member.as_deref(), &problem);
+        let sections = match bundle_sections(file.data(), range.clone()) {
+            // Of the formats that cannot be taken apart none carries a bundle.
+            Err(ObjectError::Unknown | ObjectError::Unsupported { .. }) => return Ok(false),
+            sections => sections.map_err(wrong)?,
+        };
+        if sections.is_empty() {
+            return Ok(false);
+        }
+        let mut entries = Vec::new();
+        for section in sections {
+            let mut entry = Entry::copy(section.id, source, section.content);
+            if section.host {
+                let pieces = host_part(file.data(), range.clone()).map_err(wrong)?;
+                entry.pieces = renumbered(pieces, source);
+                entry.object = (source, range.clone());
+                entry.stripped = true;
+            }
+            entries.push(entry);
+        }
+        self.bundles.push(place.found(Form::Object, entries));
+        Ok(true)
+    }
+
+    fn wrong(&self, source: usize, member: Option<&str>, problem: &dyn std::fmt::Display) -> Error {
+        let name = self.sources.name(source);
+        match member {
+            Some(member) => Error::input(name, format_args!("member `{member}`: {problem}")),
+            None => Error::input(name, problem),
+        }
+    }
+
+    /// As LLVM says that a compressed bundle cannot be read, and what is wrong with it.
+    fn undecodable(
+        &self,
+        source: usize,
+        member: Option<&str>,
+        problem: &dyn std::fmt::Display,
+    ) -> Error {
+        let what = member.map_or("input", |_| "code object");
+        Error::new(format!(
+            "Failed to decompress {what}: {}",
+            self.wrong(source, member, problem)
+        ))
+    }
+}
+
+/// A member of an archive.
+struct ArchiveMember {
+    name: String,
+    /// In the file of the archive; none in a thin one, whose members are files.
+    content: Option<Range<u64>>,
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Where a bundle is.
+#[derive(Clone)]
+struct Place {
+    member: Option<String>,
+    section: Option<String>,
+    range: Range<u64>,
+    compressed: Option<CompressedBundle>,
+}
+
+impl Place {
+    fn found(self, form: Form, entries: Vec<Entry>) -> FoundBundle {
+        FoundBundle {
+            member: self.member,
+            section: self.section,
+            form,
+            range: self.range,
+            compressed: self.compressed,
+            entries,
+        }
+    }
+}
+
+/// With another number for their only input.
+fn renumbered(pieces: Vec<Piece>, number: usize) -> Vec<Piece> {
+    let pieces = pieces.into_iter().map(|piece| match piece {
+        Piece::Copy { range, .. } => Piece::Copy {
+            input: number,
+            range,
+        },
+        other => other,
+    });
+    pieces.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_by_processor_and_by_features_that_exclude_each_other() {
+        for (target_id, filter, expected) in [
+            ("gfx90a:xnack+", "gfx90a", true),
+            ("gfx90a", "gfx90a:xnack+", true),
+            ("gfx90a:xnack-", "gfx90a:xnack+", false),
+            ("gfx90a", "gfx908", false),
+            ("", "gfx90a", false),
+            ("gfx90a:bogus+", "gfx90a:bogus+", true),
+        ] {
+            assert_eq!(is_for(target_id, filter), expected, "{target_id} {filter}");
+        }
+    }
+}

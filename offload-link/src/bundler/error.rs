@@ -1,0 +1,57 @@
+//! Why the bundler did not do what was asked.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// One message, with what to do about it where that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Error {
+    text: String,
+    hint: Option<String>,
+}
+
+impl Error {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            hint: None,
+        }
+    }
+
+    #[must_use]
+    pub(super) fn with_hint(self, hint: Option<String>) -> Self {
+        Self { hint, ..self }
+    }
+
+    /// As LLVM says that a file cannot be opened, read or written.
+    pub(super) fn file(path: &Path, error: &io::Error) -> Self {
+        Self::new(format!("'{}': {}", path.display(), system_message(error)))
+    }
+
+    /// About what is in a file.
+    pub(super) fn input(path: &Path, problem: impl fmt::Display) -> Self {
+        Self::new(format!("{}: {problem}", path.display()))
+    }
+}
+
+/// The system's words, without the number that Rust adds.
+pub(super) fn system_message(error: &io::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(place) = text.find(" (os error ") {
+        text.truncate(place);
+    }
+    text
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,74 @@
+//! `--extract-all`: every image of a file, each in a file of its own.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::contents;
+use super::error::Error;
+use super::outputs::{Output, Style};
+use super::request::{From, Manner};
+use super::sources::Sources;
+
+/// What goes to which file of `folder`, which is made.
+pub(super) fn plan(
+    from: &From,
+    folder: &Path,
+    sources: &mut Sources,
+    manner: &Manner,
+) -> Result<Vec<Output>, Error> {
+    let contents = contents::read(from, sources, manner)?;
+    std::fs::create_dir_all(folder).map_err(|error| Error::file(folder, &error))?;
+    let stem = contents.name.file_name().unwrap_or("stdin".as_ref());
+    let stem = stem.to_string_lossy();
+    let mut taken = BTreeSet::new();
+    let mut outputs = Vec::new();
+    for (index, bundle) in contents.bundles.iter().enumerate() {
+        for entry in &bundle.entries {
+            // As `llvm-objdump --offloading` names them.
+            let name = harmless(&format!("{stem}.{index}.{}", entry.id));
+            let names = (2..).map(|count| format!("{name}.{count}"));
+            let mut names = std::iter::once(name.clone()).chain(names);
+            let Some(name) = names.find(|name| taken.insert(name.clone())) else {
+                break;
+            };
+            outputs.push(Output {
+                path: folder.join(name),
+                pieces: entry.pieces.clone(),
+                style: Style::Plain,
+            });
+        }
+    }
+    Ok(outputs)
+}
+
+/// Entry IDs come from the file and may be anything: what is no part of a plain file name, or
+/// separates in one, becomes `_`.
+fn harmless(name: &str) -> String {
+    let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '/' | '\\' | ':');
+    let name: String = name
+        .chars()
+        .map(|char| if plain(char) { char } else { '_' })
+        .collect();
+    // File systems end names at 255 bytes.
+    name.chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn makes_names_that_stay_in_the_folder() {
+        for (name, expected) in [
+            (
+                "a.o.0.hip-amdgcn-amd-amdhsa--gfx90a:xnack+",
+                "a.o.0.hip-amdgcn-amd-amdhsa--gfx90a_xnack+",
+            ),
+            ("a.0.../../b\0\n", "a.0..._.._b__"),
+            ("a.0.ä", "a.0._"),
+        ] {
+            assert_eq!(harmless(name), expected);
+        }
+        assert_eq!(harmless(&"x".repeat(999)).len(), 200);
+    }
+}

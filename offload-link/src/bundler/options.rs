@@ -1,0 +1,369 @@
+//! The bundler's options, and the variables that stand for some of them.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use offload_build::format::compressed_bundle::{Method, Version};
+use offload_build::target::LlvmRelease;
+
+use super::error::Error;
+use crate::llvm_options::{Group, Row, Table, Takes, Value};
+
+/// What an option means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Id {
+    Type,
+    Targets,
+    Input,
+    Inputs,
+    Output,
+    Outputs,
+    Unbundle,
+    List,
+    AllowMissing,
+    Align,
+    CheckArchive,
+    HipOpenmp,
+    Compress,
+    Level,
+    Verbose,
+    Print,
+    Help,
+    ExtractAll,
+    Filter,
+    Bundle,
+    Method,
+    Threads,
+    Limit,
+    Llvm,
+    /// Accepted; has no effect in LLVM's tool either.
+    Nothing,
+}
+
+const fn row(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Row<Id> {
+    Row {
+        id,
+        name,
+        takes,
+        group: Group::Tool,
+        help,
+    }
+}
+
+const fn ours(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Row<Id> {
+    Row {
+        group: Group::Ours,
+        ..row(id, name, takes, help)
+    }
+}
+
+const TEXT: Takes = Takes::Text("string");
+const TEXTS: Takes = Takes::Texts("string");
+
+/// Every option of `clang-offload-bundler` 22.1, and ours.
+#[rustfmt::skip]
+pub(super) const TABLE: Table<Id> = Table {
+    rows: &[
+        row(Id::Print, "###", Takes::Bool, "Print any external commands that are to be executed instead of actually executing them - for testing purposes."),
+        row(Id::AllowMissing, "allow-missing-bundles", Takes::Bool, "Create empty files if bundles are missing when unbundling."),
+        row(Id::Align, "bundle-align", Takes::Uint("uint"), "Alignment of bundle for binary files"),
+        row(Id::CheckArchive, "check-input-archive", Takes::Bool, "Check if input heterogeneous archive is valid in terms of TargetID rules."),
+        row(Id::Compress, "compress", Takes::Bool, "Compress output file when bundling."),
+        row(Id::Level, "compression-level", Takes::Int("n"), "Specify the compression level (integer)"),
+        row(Id::HipOpenmp, "hip-openmp-compatible", Takes::Bool, "Treat hip and hipv4 offload kinds as compatible with openmp kind, and vice versa."),
+        row(Id::Input, "input", TEXT, "Input file. Can be specified multiple times for multiple input files."),
+        row(Id::Inputs, "inputs", TEXTS, "[<input file>,...] (deprecated)"),
+        row(Id::List, "list", Takes::BoolOr(&["long", "json"]), "List bundle IDs in the bundled file."),
+        row(Id::Output, "output", TEXT, "Output file. Can be specified multiple times for multiple output files."),
+        row(Id::Outputs, "outputs", TEXTS, "[<output file>,...] (deprecated)"),
+        row(Id::Targets, "targets", TEXTS, "[<offload kind>-<target triple>,...]"),
+        row(Id::Type, "type", TEXT, TYPE_HELP),
+        row(Id::Unbundle, "unbundle", Takes::Bool, "Unbundle bundled file into several output files."),
+        row(Id::Verbose, "verbose", Takes::Bool, "Print debug information."),
+        ours(Id::Bundle, "bundle", Takes::Uint("n"), "Use only the n-th bundle of the input, counted from 0"),
+        ours(Id::Method, "compression-method", TEXT, "How to compress: zstd or zlib"),
+        ours(Id::ExtractAll, "extract-all", Takes::Text("dir"), "Write every image of the input to a file in <dir>, and print the files' names"),
+        ours(Id::Filter, "filter", TEXTS, "[<target ID>,...]: list or extract only images for these processors"),
+        // For help only: no name contains `=`.
+        ours(Id::Nothing, "list=long|json", Takes::Bool, "List with sizes and offsets, as a table or as JSON"),
+        ours(Id::Llvm, "llvm", Takes::Text("release"), "Write as this release does: 19 to 23, or main; default 22"),
+        ours(Id::Limit, "max-uncompressed-size", Takes::Text("bytes"), "Refuse compressed bundles that claim more"),
+        ours(Id::Threads, "threads", Takes::Uint("n"), "Threads that compress; default: one for each processor"),
+        Row { group: Group::Unlisted, ..row(Id::Help, "h", Takes::Bool, "") },
+        Row { group: Group::GenericHidden, ..row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect") },
+        Row { group: Group::GenericHidden, ..row(Id::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect") },
+    ],
+    required: &["type"],
+};
+
+const TYPE_HELP: &str = "Type of the files to be bundled/unbundled.\nCurrent supported types are:";
+
+/// What listing shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// Entry IDs, one a line.
+    Ids,
+    /// A table for people.
+    Long,
+    /// JSON.
+    Json,
+}
+
+/// What was asked for, as far as the command line and the environment say.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Options {
+    pub help: bool,
+    pub file_type: String,
+    /// `None` when the option was not given at all.
+    pub targets: Option<Vec<String>>,
+    pub input: Vec<PathBuf>,
+    pub inputs: Vec<PathBuf>,
+    pub output: Vec<PathBuf>,
+    pub outputs: Vec<PathBuf>,
+    pub unbundle: bool,
+    pub list: Option<Listing>,
+    pub extract_all: Option<PathBuf>,
+    pub filter: Vec<String>,
+    pub bundle: Option<usize>,
+    pub allow_missing: bool,
+    pub align: Option<u32>,
+    pub check_archive: bool,
+    pub hip_openmp: bool,
+    pub compress: bool,
+    pub level: Option<i32>,
+    pub method: Method,
+    /// Of compressed bundles, when a variable says so.
+    pub version: Option<Version>,
+    pub threads: Option<u32>,
+    pub limit: Option<u64>,
+    pub verbose: bool,
+    pub print: bool,
+    pub llvm: LlvmRelease,
+}
+
+impl Options {
+    /// What the environment says, `stands_for` being the release when it says nothing; `variable`
+    /// looks one up. Warnings are added to `warnings`.
+    pub(super) fn from_environment(
+        stands_for: LlvmRelease,
+        variable: impl Fn(&str) -> Option<OsString>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, Error> {
+        let mut options = Self {
+            llvm: stands_for,
+            ..Self::default()
+        };
+        if let Some(release) = variable("OFFLOAD_LLVM") {
+            options.llvm = release_of(&release, "OFFLOAD_LLVM")?;
+        }
+        let is_one = |value: &OsStr| value == "1";
+        if variable("OFFLOAD_BUNDLER_IGNORE_ENV_VAR").is_some_and(|value| is_one(&value)) {
+            return Ok(options);
+        }
+        let flag = |name| variable(name).is_some_and(|value| is_one(&value));
+        options.verbose = flag("OFFLOAD_BUNDLER_VERBOSE");
+        options.compress = flag("OFFLOAD_BUNDLER_COMPRESS");
+        const LEVEL: &str = "OFFLOAD_BUNDLER_COMPRESSION_LEVEL";
+        if let Some(value) = variable(LEVEL) {
+            let text = value.to_string_lossy();
+            // `parse` takes a plus sign, LLVM does not.
+            let level = text.parse().ok().filter(|_| !text.starts_with('+'));
+            if level.is_none() {
+                warnings.push(format!(
+                    "Warning: Invalid value for {LEVEL}: {text}. Ignoring it."
+                ));
+            }
+            options.level = level;
+        }
+        const VERSION: &str = "COMPRESSED_BUNDLE_FORMAT_VERSION";
+        if let Some(value) = variable(VERSION) {
+            let text = value.to_string_lossy();
+            let number = text.parse::<u16>().ok().filter(|_| !text.starts_with('+'));
+            options.version = match number {
+                Some(2) => Some(Version::V2),
+                Some(3) => Some(Version::V3),
+                _ => {
+                    let valid = number.map_or("", |_| " Valid values are 2 or 3.");
+                    warnings.push(format!(
+                        "Warning: Invalid value for {VERSION}: {text}.{valid} Using default version 3."
+                    ));
+                    Some(Version::V3)
+                }
+            };
+        }
+        Ok(options)
+    }
+
+    /// Takes in the options of the command line, in order.
+    pub(super) fn apply(&mut self, values: Vec<(Id, Value)>) -> Result<(), Error> {
+        for (id, value) in values {
+            match value {
+                Value::Bool(on) => self.switch(id, on),
+                Value::Uint(number) => match id {
+                    Id::Align => self.align = Some(number),
+                    Id::Bundle => self.bundle = usize::try_from(number).ok(),
+                    _ => self.threads = Some(number),
+                },
+                Value::Int(level) => self.level = Some(level),
+                Value::Text(text) => self.text(id, text)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, id: Id, on: bool) {
+        match id {
+            Id::Unbundle => self.unbundle = on,
+            Id::List => self.list = on.then_some(Listing::Ids),
+            Id::AllowMissing => self.allow_missing = on,
+            Id::CheckArchive => self.check_archive = on,
+            Id::HipOpenmp => self.hip_openmp = on,
+            Id::Compress => self.compress = on,
+            Id::Verbose => self.verbose = on,
+            Id::Print => self.print = on,
+            Id::Help => self.help = on,
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, id: Id, text: OsString) -> Result<(), Error> {
+        let lossy = || text.to_string_lossy().into_owned();
+        match id {
+            Id::Type => self.file_type = lossy(),
+            Id::Targets => self.targets.get_or_insert_default().push(lossy()),
+            Id::Input => self.input.push(text.into()),
+            Id::Inputs => self.inputs.push(text.into()),
+            Id::Output => self.output.push(text.into()),
+            Id::Outputs => self.outputs.push(text.into()),
+            Id::List if text == "json" => self.list = Some(Listing::Json),
+            Id::List => self.list = Some(Listing::Long),
+            Id::ExtractAll => self.extract_all = Some(text.into()),
+            Id::Filter => self.filter.push(lossy()),
+            Id::Method => {
+                let methods = [Method::Zstd, Method::Zlib];
+                let found = methods
+                    .into_iter()
+                    .find(|method| method.name() == text.as_os_str());
+                self.method = found.ok_or_else(|| {
+                    Error::new(format!(
+                        "--compression-method: `{}` is not a method; expected `zstd` or `zlib`",
+                        lossy()
+                    ))
+                })?;
+            }
+            Id::Limit => {
+                let limit = crate::llvm_options::number(&lossy());
+                self.limit = Some(limit.ok_or_else(|| {
+                    Error::new(format!(
+                        "--max-uncompressed-size: `{}` is not a number of bytes",
+                        lossy()
+                    ))
+                })?);
+            }
+            Id::Llvm => self.llvm = release_of(&text, "--llvm")?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Of compressed bundles: what a variable says, else what the release writes.
+    pub(super) fn version(&self) -> Version {
+        self.version.unwrap_or(if self.llvm < LlvmRelease::V22 {
+            Version::V2
+        } else {
+            Version::V3
+        })
+    }
+}
+
+fn release_of(text: &OsStr, whose: &str) -> Result<LlvmRelease, Error> {
+    let release = text.to_string_lossy().parse();
+    release.map_err(|error| Error::new(format!("{whose}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> (Options, Vec<String>) {
+        let mut warnings = Vec::new();
+        let lookup = |name: &str| {
+            let pair = pairs.iter().find(|(known, _)| *known == name);
+            pair.map(|(_, value)| OsString::from(value))
+        };
+        let options = Options::from_environment(LlvmRelease::V22, lookup, &mut warnings).unwrap();
+        (options, warnings)
+    }
+
+    /// Spec bundler §1.7, every row.
+    #[test]
+    fn reads_the_environment_as_llvm_does() {
+        let (options, _) = environment(&[
+            ("OFFLOAD_BUNDLER_COMPRESS", "1"),
+            ("OFFLOAD_BUNDLER_VERBOSE", "true"),
+            ("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", "-9"),
+            ("COMPRESSED_BUNDLE_FORMAT_VERSION", "02"),
+        ]);
+        assert!(options.compress && !options.verbose);
+        assert_eq!(options.level, Some(-9));
+        assert_eq!(options.version(), Version::V2);
+        let (options, warnings) = environment(&[
+            ("OFFLOAD_BUNDLER_IGNORE_ENV_VAR", "1"),
+            ("OFFLOAD_BUNDLER_COMPRESS", "1"),
+            ("COMPRESSED_BUNDLE_FORMAT_VERSION", "x"),
+        ]);
+        assert!(!options.compress && warnings.is_empty());
+        assert!(
+            environment(&[
+                ("OFFLOAD_BUNDLER_IGNORE_ENV_VAR", "true"),
+                ("OFFLOAD_BUNDLER_COMPRESS", "1")
+            ])
+            .0
+            .compress
+        );
+        for text in ["+1", "0x1", " 1", "", "1.5"] {
+            let (options, warnings) = environment(&[("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", text)]);
+            assert_eq!(options.level, None);
+            assert_eq!(
+                warnings,
+                [format!(
+                    "Warning: Invalid value for OFFLOAD_BUNDLER_COMPRESSION_LEVEL: {text}. Ignoring it."
+                )]
+            );
+        }
+        for (text, valid) in [
+            ("4", " Valid values are 2 or 3."),
+            ("1", " Valid values are 2 or 3."),
+            ("", ""),
+            ("-1", ""),
+            ("70000", ""),
+            (" 3", ""),
+        ] {
+            let (options, warnings) = environment(&[("COMPRESSED_BUNDLE_FORMAT_VERSION", text)]);
+            assert_eq!(options.version(), Version::V3);
+            assert_eq!(
+                warnings,
+                [format!(
+                    "Warning: Invalid value for COMPRESSED_BUNDLE_FORMAT_VERSION: {text}.{valid} Using default version 3."
+                )]
+            );
+        }
+    }
+
+    #[test]
+    fn takes_the_version_from_the_release() {
+        for (release, version) in [
+            ("19", Version::V2),
+            ("21", Version::V2),
+            ("22", Version::V3),
+        ] {
+            assert_eq!(
+                environment(&[("OFFLOAD_LLVM", release)]).0.version(),
+                version
+            );
+        }
+        let bad = |_: &str| Some("18".into());
+        let error = Options::from_environment(LlvmRelease::V22, bad, &mut Vec::new());
+        assert!(error.unwrap_err().to_string().starts_with("OFFLOAD_LLVM: "));
+    }
+}

@@ -1,0 +1,265 @@
+//! What is to be done: the options, checked in LLVM's order (spec bundler §1.4).
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use offload_build::format::compressed_bundle::Compression;
+use offload_build::target::entry_id::KindRule;
+
+use super::Warn;
+use super::compression;
+use super::error::Error;
+use super::file_type::FileType;
+use super::options::{Listing, Options};
+use super::targets::Targets;
+
+/// One piece of work; each names its files, none of which has been looked at.
+#[derive(Clone, Debug)]
+pub(super) enum Request {
+    /// Print what is in a file.
+    List { from: From, listing: Listing },
+    /// Write everything that is in a file.
+    ExtractAll { from: From, folder: PathBuf },
+    /// Make one file of several.
+    Bundle {
+        inputs: Vec<PathBuf>,
+        targets: Targets,
+        output: PathBuf,
+    },
+    /// Make several files of one.
+    Unbundle {
+        from: From,
+        targets: Targets,
+        outputs: Vec<PathBuf>,
+        check_archive: bool,
+    },
+}
+
+/// The file that is read, and what of it.
+#[derive(Clone, Debug)]
+pub(super) struct From {
+    pub path: PathBuf,
+    /// As typed after `--filter`.
+    pub filter: Vec<String>,
+    /// Only this bundle.
+    pub bundle: Option<usize>,
+}
+
+/// How it is to be done, whatever it is.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    /// Checked when the inputs are open, as LLVM does.
+    pub file_type: String,
+    pub allow_missing: bool,
+    pub hip_openmp: bool,
+    pub align: u32,
+    pub compression: Option<Compression>,
+    /// Of what a compressed bundle may claim, in bytes.
+    pub limit: u64,
+    pub verbose: bool,
+    /// Print external commands instead of running them.
+    pub print: bool,
+}
+
+impl Manner {
+    /// What `-type` means.
+    pub(super) fn file_type(&self) -> Result<FileType, Error> {
+        let invalid = || Error::new(format!("'{}': invalid file type specified", self.file_type));
+        FileType::from_name(&self.file_type).ok_or_else(invalid)
+    }
+
+    /// Which offload kinds serve each other.
+    pub(super) fn kind_rule(&self) -> KindRule {
+        match self.hip_openmp {
+            true => KindRule::HipAndOpenmp,
+            false => KindRule::SameRuntime,
+        }
+    }
+}
+
+impl Options {
+    pub(super) fn manner(&self) -> Manner {
+        Manner {
+            file_type: self.file_type.clone(),
+            allow_missing: self.allow_missing,
+            hip_openmp: self.hip_openmp,
+            align: self.align.unwrap_or(1),
+            compression: self.compress.then(|| Compression {
+                version: self.version(),
+                method: self.method,
+                level: self.level,
+                threads: self
+                    .threads
+                    .and_then(NonZeroU32::new)
+                    .unwrap_or_else(compression::all_processors),
+            }),
+            limit: self.limit.unwrap_or(u64::MAX),
+            verbose: self.verbose,
+            print: self.print,
+        }
+    }
+
+    /// Checks what can be checked without a file.
+    pub(super) fn request(mut self, warn: Warn<'_>) -> Result<Request, Error> {
+        let inputs = one_form("input", &mut self.input, &mut self.inputs, warn)?;
+        let outputs = one_form("output", &mut self.output, &mut self.outputs, warn)?;
+        if self.list.is_some() || self.extract_all.is_some() {
+            return self.reading(inputs, &outputs);
+        }
+        if !self.filter.is_empty() {
+            return Err(Error::new(
+                "--filter can only be used with -list and --extract-all",
+            ));
+        }
+        if self.check_archive {
+            if !self.unbundle {
+                return Err(Error::new(
+                    "-check-input-archive cannot be used while bundling",
+                ));
+            }
+            if self.file_type != "a" {
+                return Err(Error::new(
+                    "-check-input-archive can only be used for unbundling archives (-type=a)",
+                ));
+            }
+        }
+        if outputs.is_empty() {
+            return Err(Error::new("no output file specified!"));
+        }
+        let Some(targets) = &self.targets else {
+            return Err(Error::new(
+                "for the --targets option: must be specified at least once!",
+            ));
+        };
+        let counts = |problem: bool, text: &str| match problem {
+            true => Err(Error::new(text)),
+            false => Ok(()),
+        };
+        if self.unbundle {
+            counts(
+                inputs.len() != 1,
+                "only one input file supported in unbundling mode",
+            )?;
+            counts(
+                outputs.len() != targets.len(),
+                "number of output files and targets should match in unbundling mode",
+            )?;
+        } else {
+            counts(
+                self.file_type == "a",
+                "Archive files are only supported for unbundling",
+            )?;
+            counts(
+                outputs.len() != 1,
+                "only one output file supported in bundling mode",
+            )?;
+            counts(
+                inputs.len() != targets.len(),
+                "number of input files and targets should match in bundling mode",
+            )?;
+            counts(
+                self.align == Some(0),
+                "-bundle-align: `0` is not an alignment",
+            )?;
+            counts(
+                self.bundle.is_some(),
+                "--bundle cannot be used while bundling",
+            )?;
+        }
+        let targets = Targets::parse(targets, self.llvm)?;
+        targets.check_hosts(self.unbundle)?;
+        targets.warnings().for_each(warn);
+        Ok(if self.unbundle {
+            Request::Unbundle {
+                check_archive: self.check_archive,
+                from: self.from(inputs),
+                targets,
+                outputs,
+            }
+        } else {
+            Request::Bundle {
+                inputs,
+                targets,
+                output: outputs.into_iter().next().unwrap_or_default(),
+            }
+        })
+    }
+
+    /// `-list` and `--extract-all`.
+    fn reading(self, inputs: Vec<PathBuf>, outputs: &[PathBuf]) -> Result<Request, Error> {
+        let option = match &self.extract_all {
+            Some(_) => "--extract-all",
+            None => "-list",
+        };
+        let refuse = |text: String| Err(Error::new(text));
+        if self.list.is_some() && self.extract_all.is_some() {
+            return refuse("-list and --extract-all cannot be used together".into());
+        }
+        if self.unbundle {
+            return refuse(format!("-unbundle and {option} cannot be used together"));
+        }
+        if inputs.len() != 1 {
+            return refuse(format!("only one input file supported for {option}"));
+        }
+        if !outputs.is_empty() {
+            return refuse(format!("-outputs option is invalid for {option}"));
+        }
+        if self.targets.is_some() {
+            return refuse(format!("-targets option is invalid for {option}"));
+        }
+        let (listing, folder) = (self.list, self.extract_all.clone());
+        let from = self.from(inputs);
+        Ok(match folder {
+            Some(folder) => Request::ExtractAll { from, folder },
+            None => Request::List {
+                from,
+                listing: listing.unwrap_or(Listing::Ids),
+            },
+        })
+    }
+
+    fn from(self, inputs: Vec<PathBuf>) -> From {
+        From {
+            path: inputs.into_iter().next().unwrap_or_default(),
+            filter: self.filter,
+            bundle: self.bundle,
+        }
+    }
+}
+
+/// The files of whichever of the two forms was used.
+fn one_form(
+    name: &str,
+    new: &mut Vec<PathBuf>,
+    old: &mut Vec<PathBuf>,
+    warn: Warn<'_>,
+) -> Result<Vec<PathBuf>, Error> {
+    if old.is_empty() {
+        return Ok(std::mem::take(new));
+    }
+    if !new.is_empty() {
+        return Err(Error::new(format!(
+            "-{name}s and -{name} cannot be used together, use only -{name} instead"
+        )));
+    }
+    warn(format!("-{name}s is deprecated, use -{name} instead"));
+    Ok(std::mem::take(old))
+}
+
+impl Targets {
+    /// One host when bundling, unless everything is HIP's; at most one when unbundling.
+    fn check_hosts(&self, unbundle: bool) -> Result<(), Error> {
+        let hosts = self.hosts().count();
+        let wanted = match (unbundle, self.only_hip()) {
+            (true, _) => hosts <= 1,
+            (false, true) => true,
+            (false, false) => hosts == 1,
+        };
+        if wanted {
+            return Ok(());
+        }
+        Err(Error::new(format!(
+            "expecting exactly one host target but got {hosts}"
+        )))
+    }
+}

@@ -1,0 +1,273 @@
+//! What images are read from: files, and compressed bundles in them.
+//!
+//! Pieces name a source by its number. A compressed bundle is a source without a file: whoever
+//! wants parts of it decompresses it once, for all of them.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use object::{ReadCache, ReadRef};
+use offload_build::format::compressed_bundle::{self, CompressedBundle};
+use offload_build::format::pieces::Piece;
+
+use super::error::Error;
+
+/// Every file that was opened, in order, and the compressed bundles in them.
+#[derive(Default)]
+pub(super) struct Sources {
+    list: Vec<Source>,
+}
+
+/// Where some pieces are.
+pub(super) struct Source {
+    /// What messages call it.
+    pub name: PathBuf,
+    data: Data,
+}
+
+enum Data {
+    File(SourceFile),
+    /// In the source of that number.
+    Compressed(usize, CompressedBundle),
+}
+
+/// A file, to be read here and there, and to be copied from. Both move its one position, so each
+/// says where it reads.
+pub(super) struct SourceFile {
+    cache: ReadCache<File>,
+    file: File,
+    pub size: u64,
+}
+
+impl Sources {
+    /// Opens a file; `-` is standard input.
+    pub(super) fn open(&mut self, path: &Path) -> Result<usize, Error> {
+        let wrong = |error: io::Error| Error::file(path, &error);
+        let file = if path == Path::new("-") {
+            spool(io::stdin().lock()).map_err(wrong)?
+        } else {
+            let mut file = File::open(path).map_err(wrong)?;
+            let metadata = file.metadata().map_err(wrong)?;
+            if metadata.is_dir() {
+                // The system says it best.
+                file.read_exact(&mut [0]).map_err(wrong)?;
+            }
+            // Pipes and devices cannot be read here and there.
+            if metadata.is_file() {
+                file
+            } else {
+                spool(file).map_err(wrong)?
+            }
+        };
+        self.add(path.to_owned(), file)
+    }
+
+    fn add(&mut self, name: PathBuf, file: File) -> Result<usize, Error> {
+        let file = SourceFile::new(file).map_err(|error| Error::file(&name, &error))?;
+        self.list.push(Source {
+            name,
+            data: Data::File(file),
+        });
+        Ok(self.list.len() - 1)
+    }
+
+    /// A compressed bundle of a source.
+    pub(super) fn compressed(&mut self, of: usize, bundle: CompressedBundle) -> usize {
+        let name = self.name(of).to_owned();
+        self.list.push(Source {
+            name,
+            data: Data::Compressed(of, bundle),
+        });
+        self.list.len() - 1
+    }
+
+    /// Decompresses a source, so that it has a file; nothing is done to one that has.
+    pub(super) fn materialize(&mut self, source: usize) -> Result<(), compressed_bundle::Error> {
+        let Some((bundle, file)) = self.as_compressed(source) else {
+            return Ok(());
+        };
+        let failed = |error: io::Error| compressed_bundle::Error::Output { kind: error.kind() };
+        let mut uncompressed = tempfile::tempfile().map_err(failed)?;
+        let compressed = file.stream(bundle.data.clone()).map_err(failed)?;
+        bundle.decompress_from(compressed, &mut uncompressed)?;
+        self.list[source].data = Data::File(SourceFile::new(uncompressed).map_err(failed)?);
+        Ok(())
+    }
+
+    pub(super) fn name(&self, source: usize) -> &Path {
+        &self.list[source].name
+    }
+
+    /// The file of a source that has one: every one that was opened or materialized.
+    pub(super) fn file(&self, source: usize) -> &SourceFile {
+        match &self.list[source].data {
+            Data::File(file) => file,
+            Data::Compressed(of, _) => self.file(*of),
+        }
+    }
+
+    /// The bundle that a source without a file is, and the file that it is in.
+    pub(super) fn as_compressed(&self, source: usize) -> Option<(&CompressedBundle, &SourceFile)> {
+        match &self.list[source].data {
+            Data::File(_) => None,
+            Data::Compressed(of, bundle) => Some((bundle, self.file(*of))),
+        }
+    }
+
+    /// All of a source, which has a file.
+    pub(super) fn all(&self, source: usize) -> Piece {
+        let range = match self.as_compressed(source) {
+            Some((bundle, _)) => 0..bundle.uncompressed_size,
+            None => self.file(source).whole(),
+        };
+        Piece::Copy {
+            input: source,
+            range,
+        }
+    }
+
+    /// Reads pieces one after the other. All of their sources have files.
+    pub(super) fn reader<'a>(&'a self, pieces: &'a [Piece]) -> impl Read + 'a {
+        PiecesReader {
+            sources: self,
+            pieces: pieces.iter(),
+            present: None,
+        }
+    }
+}
+
+impl SourceFile {
+    fn new(file: File) -> io::Result<Self> {
+        let size = (&file).seek(SeekFrom::End(0))?;
+        let cache = ReadCache::new(file.try_clone()?);
+        Ok(Self { cache, file, size })
+    }
+
+    /// For reading headers.
+    pub(super) fn data(&self) -> impl ReadRef<'_> + '_ {
+        &self.cache
+    }
+
+    /// All of it.
+    pub(super) fn whole(&self) -> Range<u64> {
+        0..self.size
+    }
+
+    /// A range, for those who read it once.
+    pub(super) fn stream(&self, range: Range<u64>) -> io::Result<impl BufRead + '_> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(range.start))?;
+        let size = range.end.saturating_sub(range.start);
+        Ok(BufReader::with_capacity(1 << 17, file.take(size)))
+    }
+
+    /// Copies a range to where `out` is; from file to file the system does it.
+    pub(super) fn copy(&self, range: Range<u64>, out: &mut File) -> io::Result<()> {
+        let size = range.end.saturating_sub(range.start);
+        (&self.file).seek(SeekFrom::Start(range.start))?;
+        let copied = io::copy(&mut (&self.file).take(size), out)?;
+        if copied < size {
+            return Err(shrunk());
+        }
+        Ok(())
+    }
+}
+
+fn shrunk() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "became shorter while it was read",
+    )
+}
+
+/// All bytes in a file without a name.
+fn spool(mut from: impl Read) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    io::copy(&mut from, &mut file)?;
+    Ok(file)
+}
+
+struct PiecesReader<'a> {
+    sources: &'a Sources,
+    pieces: std::slice::Iter<'a, Piece>,
+    /// The piece that is being read, and how much of it was.
+    present: Option<(&'a Piece, u64)>,
+}
+
+impl Read for PiecesReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let (piece, done) = match self.present {
+                Some((piece, done)) if done < piece.size() => (piece, done),
+                _ => match self.pieces.next() {
+                    Some(piece) => {
+                        self.present = Some((piece, 0));
+                        continue;
+                    }
+                    None => return Ok(0),
+                },
+            };
+            let left = usize::try_from(piece.size() - done).unwrap_or(usize::MAX);
+            let len = left.min(buffer.len());
+            let room = &mut buffer[..len];
+            let count = match piece {
+                Piece::Bytes(bytes) => {
+                    let start = usize::try_from(done).unwrap_or(usize::MAX);
+                    room.copy_from_slice(&bytes[start..start + len]);
+                    len
+                }
+                Piece::Zeros(_) => {
+                    room.fill(0);
+                    len
+                }
+                Piece::Copy { input, range } => {
+                    let mut file = &self.sources.file(*input).file;
+                    file.seek(SeekFrom::Start(range.start + done))?;
+                    match file.read(room)? {
+                        0 if len > 0 => return Err(shrunk()),
+                        count => count,
+                    }
+                }
+            };
+            self.present = Some((piece, done + count as u64));
+            return Ok(count);
+        }
+    }
+}
+
+/// Sends what is decompressed to the places that want a part of it.
+pub(super) struct Parts<'a> {
+    position: u64,
+    /// Range of the decompressed bundle, and where it goes.
+    parts: Vec<(Range<u64>, &'a File, u64)>,
+}
+
+impl<'a> Parts<'a> {
+    /// Each part is a range, a file, and the offset in that file.
+    pub(super) fn new(parts: Vec<(Range<u64>, &'a File, u64)>) -> Self {
+        Self { position: 0, parts }
+    }
+}
+
+impl Write for Parts<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        use std::os::unix::fs::FileExt;
+        let here = self.position..self.position + bytes.len() as u64;
+        for (range, file, offset) in &self.parts {
+            let (start, end) = (range.start.max(here.start), range.end.min(here.end));
+            if start < end {
+                // Both lie in `bytes`, whose length is a usize.
+                let (from, to) = ((start - here.start) as usize, (end - here.start) as usize);
+                file.write_all_at(&bytes[from..to], offset + (start - range.start))?;
+            }
+        }
+        self.position = here.end;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

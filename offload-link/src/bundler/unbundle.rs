@@ -1,0 +1,123 @@
+//! Unbundling: one file into several, each with the image for a target.
+
+use std::path::PathBuf;
+
+use offload_build::format::pieces::Piece;
+use offload_build::target::entry_id::KindRule;
+use offload_build::target::{EntryId, EntryKind};
+
+use super::archive;
+use super::contents::{self, Contents, Entry};
+use super::error::Error;
+use super::file_type::FileType;
+use super::objcopy;
+use super::outputs::{Output, Style};
+use super::request::{From, Manner};
+use super::sources::Sources;
+use super::targets::{Target, Targets};
+
+/// What each output consists of.
+pub(super) fn plan(
+    from: &From,
+    targets: &Targets,
+    outputs: &[PathBuf],
+    check_archive: bool,
+    sources: &mut Sources,
+    manner: &Manner,
+) -> Result<Vec<Output>, Error> {
+    let contents = contents::read(from, sources, manner)?;
+    if manner.file_type()? == FileType::Archive {
+        return archive::plan(&contents, targets, outputs, check_archive, sources, manner);
+    }
+    let images = images(&contents, targets, manner)?;
+    let outputs = images.into_iter().zip(outputs);
+    let outputs = outputs.map(|(pieces, path)| Output {
+        path: path.clone(),
+        pieces,
+        style: Style::Plain,
+    });
+    Ok(outputs.collect())
+}
+
+/// For each target what it gets.
+fn images(
+    contents: &Contents,
+    targets: &Targets,
+    manner: &Manner,
+) -> Result<Vec<Vec<Piece>>, Error> {
+    let entries: Vec<&Entry> = contents.entries().collect();
+    let ids: Vec<Option<EntryId>> = entries.iter().map(|entry| entry.parsed()).collect();
+    let choice = |target: &Target| choose(&ids, target, manner.kind_rule());
+    let chosen: Vec<Option<usize>> = targets.0.iter().map(choice).collect();
+    let missing: Vec<&Target> = targets
+        .0
+        .iter()
+        .zip(&chosen)
+        .filter_map(|(target, found)| found.is_none().then_some(target))
+        .collect();
+    // As LLVM, an ID that cannot be one is no reason to stop once everything is found.
+    let needed = match missing.is_empty() {
+        true => chosen.iter().flatten().max().map_or(0, |last| last + 1),
+        false => entries.len(),
+    };
+    if let Some(entry) = entries.iter().take(needed).find(|entry| !entry.is_shaped()) {
+        return Err(
+            Error::new("invalid bundle id read from the bundle").with_hint(Some(format!(
+                "the entry ID is {:?}, in {}",
+                entry.id,
+                contents.name.display()
+            ))),
+        );
+    }
+    if !missing.is_empty() && !manner.allow_missing {
+        return Err(not_found(&missing));
+    }
+    // A file that has nothing for anybody is the host's: it may never have been bundled.
+    if missing.len() == targets.0.len() {
+        let hosts = targets
+            .0
+            .iter()
+            .map(|target| target.id.kind() == EntryKind::Host);
+        return Ok(hosts
+            .map(|host| {
+                if host {
+                    contents.whole.clone()
+                } else {
+                    Vec::new()
+                }
+            })
+            .collect());
+    }
+    let pieces = chosen
+        .into_iter()
+        .map(|found| match found.map(|index| entries[index]) {
+            Some(entry) if entry.stripped && manner.print => {
+                eprintln!("{}", objcopy::strip(&contents.name));
+                Vec::new()
+            }
+            Some(entry) => entry.pieces.clone(),
+            None => Vec::new(),
+        });
+    Ok(pieces.collect())
+}
+
+/// The entry for a target: the first with the same ID, else the first that serves it.
+fn choose(ids: &[Option<EntryId>], target: &Target, rule: KindRule) -> Option<usize> {
+    let position = |wanted: &dyn Fn(&EntryId) -> bool| {
+        let mut ids = ids.iter();
+        ids.position(|id| id.as_ref().is_some_and(wanted))
+    };
+    position(&|id| *id == target.id).or_else(|| position(&|id| id.serves(&target.id, rule)))
+}
+
+fn not_found(missing: &[&Target]) -> Error {
+    let mut names: Vec<&str> = missing.iter().map(|target| &*target.written).collect();
+    names.sort_unstable();
+    let names = match &names[..] {
+        [one] => (*one).to_owned(),
+        [one, two] => format!("{one} and {two}"),
+        [first @ .., last] => format!("{}, and {last}", first.join(", ")),
+        [] => String::new(),
+    };
+    Error::new(format!("Can't find bundles for {names}"))
+}

@@ -1,0 +1,76 @@
+//! Which release of LLVM a tool stands for, by where it stands.
+//!
+//! Under LLVM's name in the `bin` folder of an LLVM installation, a tool replaces that release's:
+//! whoever reads what it writes is of that release too.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use offload_build::target::LlvmRelease;
+
+/// For a tool started as `path`: the release in its name (`clang-offload-bundler-19`), or of the
+/// installation around it; else 22.
+pub(crate) fn stands_for(path: &OsStr) -> LlvmRelease {
+    find(
+        Path::new(path),
+        &std::env::var_os("PATH").unwrap_or_default(),
+    )
+    .unwrap_or_default()
+}
+
+fn find(path: &Path, search: &OsString) -> Option<LlvmRelease> {
+    let name = path.file_name()?.to_str()?;
+    let named = name.rsplit_once('-').map(|(_, release)| release.parse());
+    if let Some(Ok(release)) = named {
+        return Some(release);
+    }
+    if !name.starts_with("clang-") && !name.starts_with("llvm-") {
+        return None;
+    }
+    let mut folders: Box<dyn Iterator<Item = PathBuf>> = if path.components().count() > 1 {
+        Box::new(path.parent().map(Path::to_owned).into_iter())
+    } else {
+        Box::new(std::env::split_paths(search))
+    };
+    let bin = folders.find(|folder| folder.join(name).exists())?;
+    // Its headers are in `lib/clang/<release>`, up to LLVM 15 `<release>.0.6`.
+    let mut releases = fs::read_dir(bin.parent()?.join("lib/clang")).ok()?;
+    let release = releases.next()?.ok()?.file_name();
+    // Of several nobody knows which is meant.
+    let only = releases.next().is_none();
+    release.to_str()?.parse().ok().filter(|_| only)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_the_release_of_the_name_or_of_the_installation() {
+        let folder = tempfile::tempdir().unwrap();
+        let (bin, clang) = (folder.path().join("bin"), folder.path().join("lib/clang"));
+        fs::create_dir_all(clang.join("19")).unwrap();
+        fs::create_dir(&bin).unwrap();
+        for name in ["clang-offload-bundler", "offload-bundler"] {
+            fs::write(bin.join(name), "").unwrap();
+        }
+        let search = bin.clone().into_os_string();
+        let find = |path: &Path| find(path, &search);
+        let llvm = bin.join("clang-offload-bundler");
+        assert_eq!(find(&llvm), Some(LlvmRelease::V19));
+        assert_eq!(
+            find(Path::new("clang-offload-bundler")),
+            Some(LlvmRelease::V19)
+        );
+        assert_eq!(
+            find(Path::new("clang-offload-bundler-20")),
+            Some(LlvmRelease::V20)
+        );
+        assert_eq!(find(&bin.join("offload-bundler")), None);
+        assert_eq!(find(Path::new("offload-bundler")), None);
+        assert_eq!(find(Path::new("elsewhere/clang-offload-bundler")), None);
+        fs::create_dir(clang.join("22")).unwrap();
+        assert_eq!(find(&llvm), None);
+    }
+}
