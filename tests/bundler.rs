@@ -848,6 +848,328 @@ fn is_not_misled_by_a_magic_in_compressed_data() {
     assert_eq!(folder.read("h"), b"HOSTDATA");
 }
 
+/// An object of the machine's compiler, whose assembler lays it out in its own way, and one of
+/// clang, which comes back to the byte.
+fn host_object(folder: &Folder) -> bool {
+    folder.write(
+        "host.c",
+        b"int answer(void) { return 42; }\nint main(void) { return answer() - 42; }\n",
+    );
+    let Some(clang) = tool("llvm22", &["clang"]) else {
+        return false;
+    };
+    run(Command::new(clang)
+        .current_dir(folder.folder.path())
+        .args(["-c", "-o", "host.o", "host.c"]));
+    true
+}
+
+/// 36: nothing is run, and nothing written.
+#[test]
+fn prints_what_llvm_would_run_for_an_object() {
+    let folder = Folder::new();
+    if !host_object(&folder) {
+        return;
+    }
+    let targets = three();
+    let args = [
+        "-type=o",
+        "-targets",
+        &targets,
+        "-input=host.o",
+        "-input=d1",
+        "-input=d2",
+        "-output=fat.o",
+        "-###",
+    ];
+    let line = folder.done(&args).err;
+    let section = |id: &str, file: &str| {
+        format!(
+            "\"--add-section=__CLANG_OFFLOAD_BUNDLE__{id}-={file}\" \
+             \"--set-section-flags=__CLANG_OFFLOAD_BUNDLE__{id}-=readonly,exclude\" "
+        )
+    };
+    let (program, rest) = line.split_once("\" \"").unwrap();
+    assert!(
+        program.starts_with('"') && program.ends_with("llvm-objcopy"),
+        "{line}"
+    );
+    let (placeholder, rest) = rest.split_once("\" ").unwrap();
+    assert!(
+        placeholder.contains(&format!("{HOST}-=")) && placeholder.ends_with(".tmp"),
+        "{line}"
+    );
+    let (_, rest) = rest.split_once("readonly,exclude\" ").unwrap();
+    let expected = section(PPC, "d1") + &section(X86, "d2") + "\"--\" \"host.o\" \"fat.o\"\n";
+    assert_eq!(rest, expected);
+    assert!(!folder.exists("fat.o"));
+}
+
+/// 37 to 40, and that the fat object is linked as it is.
+#[test]
+fn bundles_into_the_hosts_object() {
+    let folder = Folder::new();
+    if !host_object(&folder) {
+        return;
+    }
+    let three_ids = [HOST, PPC, X86].map(|id| format!("{id}-"));
+    folder.bundle("o", &three(), &["host.o", "d1", "d2"], "fat.o");
+    assert_eq!(folder.ids("o", "fat.o"), three_ids);
+    let permuted = format!("{X86},{HOST},{PPC}");
+    folder.done(&folder.unbundle("o", &permuted, "fat.o", &["x2", "xh", "x1"]));
+    for (output, source) in [("x2", "d2"), ("xh", "host.o"), ("x1", "d1")] {
+        assert!(folder.read(output) == folder.read(source), "{output}");
+    }
+    folder.done(&folder.unbundle("o", PPC, "fat.o", &["alone"]));
+    assert_eq!(folder.read("alone"), folder.read("d1"));
+    // 40.
+    assert_eq!(folder.ids("o", "host.o"), [""; 0]);
+    let mut args = folder.unbundle("o", &permuted, "host.o", &["y2", "yh", "y1"]);
+    args.push("-allow-missing-bundles");
+    folder.done(&args);
+    assert!(folder.read("yh") == folder.read("host.o"));
+    assert_eq!(
+        (folder.read("y1"), folder.read("y2")),
+        (Vec::new(), Vec::new())
+    );
+    // In place, which destroys the object with LLVM's tool.
+    folder.bundle("o", &three(), &["fat.o", "d2", "d1"], "fat.o");
+    assert_eq!(
+        folder.ids("o", "fat.o"),
+        [three_ids.clone(), three_ids].concat()
+    );
+    if program("cc").is_some() {
+        let here = folder.folder.path();
+        run(Command::new("cc")
+            .current_dir(here)
+            .args(["-o", "program", "fat.o"]));
+        run(Command::new("./program").current_dir(here));
+        let sections = run(Command::new("readelf")
+            .current_dir(here)
+            .args(["-SW", "program"]));
+        assert!(!sections.contains("OFFLOAD_BUNDLE"), "{sections}");
+    }
+}
+
+/// ROCm's users bundle code objects alone, and LLVM's tool crashes.
+#[test]
+fn makes_a_binary_bundle_of_objects_without_a_host() {
+    let folder = Folder::new();
+    if !host_object(&folder) {
+        return;
+    }
+    folder.bundle(
+        "o",
+        &format!("{GFX906},{GFX908}"),
+        &["host.o", "host.o"],
+        "out",
+    );
+    assert!(folder.read("out").starts_with(b"__CLANG_OFFLOAD_BUNDLE__"));
+    assert_eq!(folder.ids("o", "out"), [GFX906, GFX908]);
+}
+
+/// The names of an archive's members.
+fn members(folder: &Folder, archive: &str) -> Vec<String> {
+    let list = run(Command::new("ar").arg("t").arg(folder.path(archive)));
+    list.lines().map(str::to_owned).collect()
+}
+
+fn archive(folder: &Folder, name: &str, files: &[&str]) {
+    run(Command::new("ar")
+        .current_dir(folder.folder.path())
+        .arg("rcsD")
+        .arg(name)
+        .args(files));
+}
+
+/// 46, 49 to 53, 55, 72.
+#[test]
+fn unbundles_archives() {
+    if program("ar").is_none() {
+        return;
+    }
+    let folder = Folder::new();
+    // 46, 72.
+    for compress in ["-compress=0", "-compress=1"] {
+        for (name, first, second) in [("one.bc", "d1", "d2"), ("two.bc", "d2", "d1")] {
+            let targets = format!("{HOST},{GFX906},{GFX908}");
+            folder.done(&[
+                "-type=bc",
+                "-targets",
+                &targets,
+                "-input=host",
+                "-input",
+                first,
+                "-input",
+                second,
+                "-output",
+                name,
+                compress,
+            ]);
+        }
+        let _ = fs::remove_file(folder.path("lib.a"));
+        archive(&folder, "lib.a", &["one.bc", "two.bc"]);
+        let before = folder.read("lib.a");
+        let targets = format!("{GFX906},{GFX908}");
+        folder.done(&folder.unbundle("a", &targets, "lib.a", &["gfx906.a", "gfx908.a"]));
+        assert_eq!(
+            members(&folder, "gfx906.a"),
+            ["one", "two"].map(|name| format!("{name}-{GFX906}{name}.bc"))
+        );
+        assert_eq!(
+            members(&folder, "gfx908.a"),
+            ["one", "two"].map(|name| format!("{name}-{GFX908}{name}.bc"))
+        );
+        let print = Command::new("ar")
+            .arg("p")
+            .arg(folder.path("gfx908.a"))
+            .output()
+            .unwrap();
+        assert_eq!(
+            print.stdout,
+            [folder.read("d2"), folder.read("d1")].concat()
+        );
+        assert!(folder.read("lib.a") == before);
+        // Beyond LLVM: what is in it.
+        let host = format!("{HOST}-");
+        assert_eq!(
+            folder.ids("a", "lib.a"),
+            [&host, GFX906, GFX908, &host, GFX906, GFX908]
+        );
+    }
+    // 49 to 53.
+    let targets =
+        format!("{HOST},openmp-amdgcn-amd-amdhsa--gfx906,openmp-amdgcn-amd-amdhsa--gfx908");
+    folder.bundle("bc", &targets, &["host", "d1", "d2"], "simple.bc");
+    archive(&folder, "mixed.a", &["simple.bc"]);
+    let openmp = "openmp-amdgcn-amd-amdhsa--gfx906";
+    let expected = [format!("simple-{openmp}simple.bc")];
+    for target in [openmp.to_owned(), format!("{openmp}:xnack+")] {
+        folder.done(&folder.unbundle("a", &target, "mixed.a", &["x.a"]));
+        assert_eq!(members(&folder, "x.a"), expected);
+    }
+    for kind in ["hip", "hipv4"] {
+        let target = format!("{kind}-amdgcn-amd-amdhsa--gfx906");
+        let mut args = folder.unbundle("a", &target, "mixed.a", &["y.a"]);
+        assert_eq!(
+            folder.error(&args),
+            format!(
+                "no compatible code object found for the target '{target}' in heterogeneous archive library: mixed.a"
+            )
+        );
+        args.push("-allow-missing-bundles");
+        folder.done(&args);
+        assert_eq!(folder.read("y.a"), b"!<arch>\n");
+        args.push("-hip-openmp-compatible");
+        folder.done(&args);
+        assert_eq!(members(&folder, "y.a"), expected);
+    }
+    let hip = folder.unbundle("a", openmp, "lib.a", &["z.a"]);
+    folder.error(&hip);
+    folder.done(&[&hip[..], &["-hip-openmp-compatible"]].concat());
+    assert_eq!(members(&folder, "z.a").len(), 2);
+    // 55: across kinds.
+    let conflicting = format!("{GFX906},hipv4-amdgcn-amd-amdhsa--gfx906:xnack+");
+    folder.bundle("bc", &conflicting, &["d1", "d2"], "conflict.bundle");
+    archive(&folder, "conflict.a", &["conflict.bundle"]);
+    let mut args = folder.unbundle("a", GFX906, "conflict.a", &["c.a"]);
+    args.push("-check-input-archive");
+    assert_eq!(
+        folder.error(&args),
+        format!(
+            "conflicting TargetIDs [{GFX906}, hipv4-amdgcn-amd-amdhsa--gfx906:xnack+] found in conflict.bundle of conflict.a"
+        )
+    );
+    assert!(!folder.exists("c.a"));
+}
+
+/// 47, 54: objects with bundles; what is no GPU's keeps its extension.
+#[test]
+fn unbundles_archives_of_objects() {
+    let folder = Folder::new();
+    if !host_object(&folder) || program("ar").is_none() {
+        return;
+    }
+    let targets = format!("{HOST},{X86}");
+    folder.bundle("o", &targets, &["host.o", "d1"], "one.obj");
+    folder.bundle("o", &targets, &["host.o", "d2"], "two.obj");
+    archive(&folder, "lib.a", &["one.obj", "host.c", "two.obj"]);
+    let before = folder.read("lib.a");
+    let done = folder.done(&folder.unbundle("a", &targets, "lib.a", &["h.a", "x.a"]));
+    assert_eq!(done.err, "");
+    assert_eq!(
+        members(&folder, "x.a"),
+        ["one", "two"].map(|name| format!("{name}-{X86}-{name}.obj"))
+    );
+    let print = Command::new("ar")
+        .arg("p")
+        .arg(folder.path("h.a"))
+        .output()
+        .unwrap();
+    assert!(print.stdout == [folder.read("host.o"), folder.read("host.o")].concat());
+    assert!(folder.read("lib.a") == before);
+    // The index lists what the host's objects define, without a call of ranlib.
+    let index = run(Command::new("nm")
+        .arg("--print-armap")
+        .arg(folder.path("h.a")));
+    assert!(index.contains("answer in one-host-"), "{index}");
+}
+
+/// 48.
+#[test]
+fn refuses_what_is_no_archive() {
+    let folder = Folder::new();
+    let mut args = folder.unbundle("a", GFX906, "host", &["x.a"]);
+    assert_eq!(folder.error(&args), "file too small to be an archive");
+    args.push("-allow-missing-bundles");
+    assert_eq!(folder.error(&args), "file too small to be an archive");
+    assert!(!folder.exists("x.a"));
+}
+
+/// Spec §2.4: damage is an error that names the file, the entry and the offset, and leaves nothing.
+#[test]
+fn refuses_damaged_bundles() {
+    let folder = Folder::new();
+    folder.bundle("bc", &format!("{GFX906},{GFX908}"), &["d1", "d2"], "out");
+    let bytes = folder.read("out");
+    let with = |place: usize, number: u64| {
+        let mut bytes = bytes.clone();
+        bytes[place..place + 8].copy_from_slice(&number.to_le_bytes());
+        bytes
+    };
+    // Number of entries, then offset, size and length of the ID of the first.
+    for (bytes, part) in [
+        (bytes[..24].to_vec(), "header"),
+        (bytes[..31].to_vec(), "header"),
+        (bytes[..60].to_vec(), "entry 0"),
+        (bytes[..bytes.len() - 1].to_vec(), "entry 1"),
+        (with(24, 3), "entry 2"),
+        (with(24, 1 << 63), "entry 2"),
+        (with(32, 0), "entry 0"),
+        (with(32, u64::MAX - 10), "entry 0"),
+        (with(40, u64::MAX), "entry 0"),
+        (with(48, u64::MAX - 20), "entry 0"),
+    ] {
+        folder.write("bad", &bytes);
+        for args in [
+            &["-list", "-type=bc", "-input=bad"][..],
+            &folder.unbundle("bc", GFX906, "bad", &["x"]),
+        ] {
+            let error = folder.error(args);
+            assert!(
+                error.starts_with("bad: ") && error.contains(part),
+                "{error}"
+            );
+        }
+        assert!(!folder.exists("x"));
+    }
+    // Not a bundle at all, as for LLVM.
+    for bytes in [&bytes[..23], &[b"x", &bytes[..]].concat(), b""] {
+        folder.write("bad", bytes);
+        assert_eq!(folder.ids("bc", "bad"), [""; 0]);
+    }
+}
+
 /// A program with three bundles in `.hip_fatbin`, as a linker makes it of two objects: two plain
 /// ones behind each other in the first, a compressed one in the second.
 fn program_with_bundles(folder: &Folder) -> Option<PathBuf> {
