@@ -192,3 +192,31 @@ fn removes_nothing_that_is_needed() {
         "{error}"
     );
 }
+
+#[test]
+fn keeps_names_that_look_like_places_of_names() {
+    // `llvm-objcopy` 22.1 writes `/4` into the header, which is a place in the string table.
+    let new = NewSection {
+        name: b"/4",
+        content: NewContent::Bytes(b"x"),
+    };
+    let pieces = add_sections(HOST, 0..HOST.len() as u64, &[new]).unwrap();
+    let written = bytes(&pieces, HOST).unwrap();
+    assert_eq!(names(&written).last().unwrap(), "/4");
+}
+
+#[test]
+fn makes_no_large_file_of_a_small_one() {
+    // Code without bytes in the file, and relocations in the same place as others.
+    let size: &[u8] = &[0, 0, 0, 0x20];
+    let error = |patches| add(&patched(HOST, patches)).unwrap_err();
+    let code: &[(usize, &[u8])] = &[(header(0) + 16, size), (header(0) + 20, &[0; 4])];
+    assert_eq!(error(code), CoffError::TooLarge { value: 0x2000_0000 });
+    let place = 0xe9_u32.to_le_bytes();
+    let relocations: &[(usize, &[u8])] = &[
+        (header(0) + 32, &[32]),
+        (header(1) + 24, &place),
+        (header(1) + 32, &[32]),
+    ];
+    assert_eq!(error(relocations), CoffError::TooLarge { value: 640 });
+}

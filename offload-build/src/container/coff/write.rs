@@ -15,6 +15,9 @@ use crate::format::pieces::Piece;
 /// bytes in the old file have some in the new one, as many as only the file claims.
 const LARGEST_GROWTH: u64 = 1 << 30;
 
+/// Of images, and so the end of what is more than padding.
+const LARGEST_ALIGNMENT: u64 = 0x1_0000;
+
 impl File<'_> {
     pub(super) fn write(self) -> Result<Vec<Piece>, CoffError> {
         let kept = || self.parts.iter().filter(|part| part.kept);
@@ -29,7 +32,7 @@ impl File<'_> {
             RECORD_SIZE
         };
         let mut strings = Strings::default();
-        for part in kept().filter(|part| is_long(part.name)) {
+        for part in kept().filter(|part| is_apart(part.name)) {
             strings.add_first(part.name);
         }
         let symbols = self.symbols.iter().filter(|symbol| symbol.kept);
@@ -102,6 +105,14 @@ impl New<'_, '_> {
         let size = count.saturating_mul(pe::IMAGE_SIZEOF_SECTION_HEADER as u64);
         let headers_size = align(sections.saturating_add(size), file_alignment)?;
 
+        // Each is written anew, wherever it is now: no two are in the same place.
+        let old = file.range.end.saturating_sub(file.range.start);
+        let relocations = file.parts.iter().map(|part| part.relocations.len() as u64);
+        let value = relocations.sum::<u64>() * size_of::<pe::ImageRelocation>() as u64;
+        if value > old {
+            return Err(CoffError::TooLarge { value });
+        }
+
         let mut output = Output::default();
         let mut headers: Vec<pe::ImageSectionHeader> = Vec::new();
         let (mut end, mut new, mut initialized) = (headers_size, 0, 0);
@@ -118,7 +129,6 @@ impl New<'_, '_> {
             headers.push(header);
             end = align(past, file_alignment)?;
         }
-        let old = file.range.end.saturating_sub(file.range.start);
         if end.saturating_sub(old).saturating_sub(new) > LARGEST_GROWTH {
             return Err(CoffError::TooLarge { value: end });
         }
@@ -174,7 +184,10 @@ impl New<'_, '_> {
         output.put(offset, part.content.clone());
         let kind = header.characteristics.get(LE);
         let rest = size.saturating_sub(part.content.size());
-        if kind.contains(pe::IMAGE_SCN_CNT_CODE) && rest > 0 && rest < LARGEST_GROWTH {
+        if kind.contains(pe::IMAGE_SCN_CNT_CODE) && rest > 0 {
+            if rest > LARGEST_ALIGNMENT {
+                return Err(CoffError::TooLarge { value: rest });
+            }
             // What traps, if it is ever run.
             let start = offset + part.content.size();
             output.put(start, Piece::Bytes((0..rest).map(|_| 0xcc).collect()));
@@ -210,7 +223,7 @@ impl New<'_, '_> {
         const LARGEST_DECIMAL: u64 = 9_999_999;
         const DIGITS: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        if !is_long(name) {
+        if !is_apart(name) {
             return Ok(short_name(name));
         }
         let offset = self.strings.offset(name).unwrap_or_default();
@@ -412,7 +425,12 @@ impl Image<'_> {
     }
 }
 
-/// Whether a name is in the string table.
+/// Whether the name of a section is in the string table: in the header `/` says that it is.
+fn is_apart(name: &[u8]) -> bool {
+    is_long(name) || name.starts_with(b"/")
+}
+
+/// Whether the name of a symbol is in the string table.
 fn is_long(name: &[u8]) -> bool {
     name.len() > 8
 }

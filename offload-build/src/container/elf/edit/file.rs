@@ -215,6 +215,8 @@ struct Parts<'d> {
     parts: Vec<Part<'d>>,
     symbols: Option<u32>,
     wide_indices: Option<u32>,
+    /// Size of all that may be written anew.
+    anew: u64,
 }
 
 impl<'d> Parts<'d> {
@@ -224,6 +226,7 @@ impl<'d> Parts<'d> {
             parts: Vec::new(),
             symbols: None,
             wide_indices: None,
+            anew: 0,
         }
     }
 
@@ -262,7 +265,16 @@ impl<'d> Parts<'d> {
         };
         let (range, number) = (elf.check(section)?, self.form.word_size());
         let same = Ok(Content::Same(range.clone()));
-        match elf::SectionType(section.section_type) {
+        let kind = elf::SectionType(section.section_type);
+        if [elf::SHT_GROUP, elf::SHT_REL, elf::SHT_RELA].contains(&kind) {
+            // It is in memory, so no two of them may be in the same place.
+            self.anew = self.anew.saturating_add(section.size);
+            if self.anew > elf.range.end.saturating_sub(elf.range.start) {
+                let value = self.anew;
+                return Err(WriteError::TooLarge { value });
+            }
+        }
+        match kind {
             elf::SHT_NOBITS => Ok(Content::None),
             elf::SHT_SYMTAB => {
                 once(&mut self.symbols)?;

@@ -219,6 +219,71 @@ fn tells_what_is_damaged() {
 }
 
 #[test]
+fn keeps_string_tables_that_no_names_are_in() {
+    // `llvm-objcopy` 22.1 writes them empty.
+    let host = patched(HOST, &[(header_of_host(1) + 4, &[3, 0, 0, 0, 0])]);
+    let written = bytes(&add(&host).unwrap(), &host).unwrap();
+    let elf = Elf::parse(&written[..], 0..u64::MAX).unwrap();
+    assert_eq!(elf.content(&elf.section(1).unwrap()).unwrap(), b"\xc3");
+}
+
+#[test]
+fn keeps_segments_as_they_are_and_names_right() {
+    // One segment of all of the file: `llvm-objcopy` 22.1 leaves the old names in it.
+    let mut host = HOST.to_vec();
+    let mut header = vec![1, 0, 0, 0, 4, 0, 0, 0];
+    for field in [0, 0x1000, 0x1000, 352 + 56, 352 + 56, 8] {
+        header.extend(u64::to_le_bytes(field));
+    }
+    host.extend(&header);
+    let host = patched(&host, &[(0x20, &[0x60, 1]), (0x36, &[56, 0, 1])]);
+    let written = bytes(&add(&host).unwrap(), &host).unwrap();
+    // The section header table of the old file is in the segment, too; only the file header differs.
+    assert_eq!(written[0x40..host.len()], host[0x40..]);
+    let elf = Elf::parse(&written[..], 0..u64::MAX).unwrap();
+    let names = elf.names().unwrap();
+    let names: Vec<&[u8]> = elf
+        .sections()
+        .map(|section| names.of(&section).unwrap())
+        .collect();
+    let added = SECTIONS.map(|section| section.name);
+    let expected = [
+        &b""[..],
+        b".text",
+        b".strtab",
+        b".shstrtab",
+        added[0],
+        added[1],
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(elf.section(1).unwrap().offset, 0x40);
+    assert!(elf.section(3).unwrap().offset >= host.len() as u64);
+    let written_again = remove(&written, b"__CLANG_OFFLOAD").unwrap();
+    let back = bytes(&written_again, &written).unwrap();
+    assert_eq!(back[0x40..host.len()], host[0x40..]);
+}
+
+/// Where the header of a section of `HOST` is.
+const fn header_of_host(index: usize) -> usize {
+    0x60 + 64 * index
+}
+
+#[test]
+fn removes_what_is_in_a_segment_by_zeros() {
+    let mut host = HOST.to_vec();
+    let mut header = vec![1, 0, 0, 0, 4, 0, 0, 0];
+    for field in [0x40, 0x1040, 0x1040, 1, 1, 0x1000] {
+        header.extend(u64::to_le_bytes(field));
+    }
+    host.extend(&header);
+    let host = patched(&host, &[(0x20, &[0x60, 1]), (0x36, &[56, 0, 1])]);
+    let removed = remove(&host, b".text").unwrap();
+    let written = bytes(&removed, &host).unwrap();
+    // As with `llvm-objcopy` 22.1 the segment stays.
+    assert_eq!((written[0x40], &written[0x38..0x3a]), (0, &[1, 0][..]));
+}
+
+#[test]
 fn removes_nothing_that_is_needed() {
     let error = remove(FAT, b".shstrtab").unwrap_err().to_string();
     assert_eq!(error, "section 3 cannot be removed: names are in it");
