@@ -307,6 +307,21 @@ fn writes_the_bytes_llvm_writes_for_coff() {
             }
         }
     }
+    // The form for many sections, with few and with too many for the other; and more relocations
+    // of a section than its header counts.
+    let big = ["--target=x86_64-w64-mingw32", "-Wa,-mbig-obj"];
+    let host = lab.compile(&clang, &big, "a.cpp").unwrap();
+    lab.compare(&host, "large form").unwrap();
+    for (sections, relocations) in [(66_000, 10), (10, 70_000)] {
+        let mut source = ".data\n".to_owned() + &".quad f1\n".repeat(relocations);
+        for index in 0..sections {
+            let _ = writeln!(source, ".section .text$f{index},\"xr\"\nf{index}: ret");
+        }
+        lab.put("many.s", source);
+        let host = lab.compile(&clang, &big, "many.s").unwrap();
+        let what = format!("{sections} sections, {relocations} relocations");
+        lab.compare(&host, &what).unwrap();
+    }
     lab.finish(200);
 }
 

@@ -15,6 +15,9 @@ use file::File;
 
 mod edit;
 mod file;
+mod headers;
+mod image;
+mod symbols;
 mod write;
 
 pub use edit::{add_sections, remove_sections};
@@ -55,13 +58,13 @@ const MACHINES: [pe::Machine; 6] = [
 
 /// Whether a range of `data` starts with the headers of a COFF object for a known processor.
 pub fn is_object<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
-    let recognized = file::recognize(data, range);
+    let recognized = headers::recognize(data, range);
     recognized.is_ok_and(|(machine, image)| !image && MACHINES.contains(&machine))
 }
 
 /// Whether a range of `data` starts with the headers of a PE image.
 pub fn is_image<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
-    file::recognize(data, range).is_ok_and(|(_, image)| image)
+    headers::recognize(data, range).is_ok_and(|(_, image)| image)
 }
 
 /// Why a file is not the COFF file that was expected, or cannot be written.

@@ -6,7 +6,8 @@ use object::pod::bytes_of;
 use object::{LittleEndian as LE, U16, U32, pe};
 
 use super::CoffError;
-use super::file::{Auxiliary, File, Image, Part, RECORD_SIZE, Symbol, align, small};
+use super::file::{File, Part, align, small};
+use super::symbols::{Auxiliary, RECORD_SIZE, Symbol};
 use crate::container::edit::Output;
 use crate::container::strings::{StringTable, Strings};
 use crate::format::pieces::Piece;
@@ -352,76 +353,6 @@ impl New<'_, '_> {
             }));
         }
         Ok(())
-    }
-}
-
-impl Image<'_> {
-    /// The optional header; `last` is that of the last section.
-    fn optional_header(
-        &self,
-        last: Option<&pe::ImageSectionHeader>,
-        headers_size: u64,
-        initialized: u64,
-    ) -> Result<Vec<u8>, CoffError> {
-        let mut bytes = self.optional_header.to_vec();
-        let mut patch = |place: usize, value: u64| -> Result<(), CoffError> {
-            if let Some(field) = bytes.get_mut(place..place + 4) {
-                field.copy_from_slice(&small(value)?.to_le_bytes());
-            }
-            Ok(())
-        };
-        // The fields are at the same places in images of 32 and of 64 bits.
-        patch(
-            offset_of!(pe::ImageOptionalHeader64, size_of_initialized_data),
-            initialized,
-        )?;
-        patch(
-            offset_of!(pe::ImageOptionalHeader64, size_of_headers),
-            headers_size,
-        )?;
-        patch(offset_of!(pe::ImageOptionalHeader64, check_sum), 0)?;
-        if let Some(last) = last {
-            let size = u64::from(last.virtual_size.get(LE));
-            let end = u64::from(last.virtual_address.get(LE)) + size;
-            let end = align(end, self.section_alignment)?;
-            patch(offset_of!(pe::ImageOptionalHeader64, size_of_image), end)?;
-        }
-        Ok(bytes)
-    }
-
-    /// The debug directory and its place; it has offsets in the file.
-    fn debug_directory(
-        &self,
-        headers: &[pe::ImageSectionHeader],
-        numbers: &[i32],
-    ) -> Result<(u64, Vec<u8>), CoffError> {
-        let Some(debug) = &self.debug else {
-            return Ok((0, Vec::new()));
-        };
-        let missing = CoffError::DebugDirectory;
-        let number = numbers
-            .get(debug.part)
-            .and_then(|number| usize::try_from(*number).ok());
-        let header = number.and_then(|number| headers.get(number.checked_sub(1)?));
-        let start = header.ok_or(missing)?.pointer_to_raw_data.get(LE);
-        let mut bytes = debug.bytes.to_vec();
-        for entry in bytes.chunks_exact_mut(size_of::<pe::ImageDebugDirectory>()) {
-            let Ok((entry, _)) = object::pod::from_bytes_mut::<pe::ImageDebugDirectory>(entry)
-            else {
-                continue;
-            };
-            if entry.pointer_to_raw_data.get(LE) != 0 {
-                let address = entry.address_of_raw_data.get(LE);
-                let place = headers.iter().find_map(|header| {
-                    let distance = address.checked_sub(header.virtual_address.get(LE))?;
-                    let start = header.pointer_to_raw_data.get(LE);
-                    (distance < header.size_of_raw_data.get(LE))
-                        .then(|| start.checked_add(distance))?
-                });
-                entry.pointer_to_raw_data = U32::new(LE, place.ok_or(missing)?);
-            }
-        }
-        Ok((u64::from(start) + debug.offset, bytes))
     }
 }
 

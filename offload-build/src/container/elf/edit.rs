@@ -24,6 +24,7 @@ use crate::format::pieces::Piece;
 use file::{Content, File, Part};
 
 mod file;
+mod form;
 mod layout;
 mod symbols;
 mod write;

@@ -4,7 +4,8 @@ use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, ReadRef, elf};
 
 use super::super::{Elf, ElfError, WriteError, string};
-use super::file::{Content, File, Form};
+use super::file::{Content, File};
+use super::form::Form;
 use crate::container::strings::StringTable;
 
 /// All symbols, in the order in which they will be.

@@ -1,0 +1,131 @@
+//! The headers that COFF files start with.
+
+use std::ops::Range;
+
+use object::read::coff::{CoffHeader, SectionTable};
+use object::{LittleEndian as LE, ReadRef, pe};
+
+use super::CoffError;
+use crate::format::bytes::{Cursor, OutOfBounds, Window};
+
+/// The forms that COFF files have.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form {
+    Object,
+    /// With many sections.
+    LargeObject,
+    Image {
+        /// Where the PE signature is, from the start of the COFF file.
+        stub: u64,
+    },
+}
+
+impl Form {
+    /// What the headers say, and the part of the range that is there.
+    pub(super) fn of<'d, R: ReadRef<'d>>(
+        data: R,
+        range: Range<u64>,
+    ) -> Result<(Self, Range<u64>), CoffError> {
+        let mut cursor = Cursor::new(data, range.clone());
+        let range = range.start..cursor.end();
+        let form = match cursor.read(4, "file header")? {
+            [b'M', b'Z', ..] => {
+                let dos: &pe::ImageDosHeader = record(data, &range, 0, "DOS header")?;
+                let stub: u64 = dos.e_lfanew.get(LE).into();
+                let offset = range.start.saturating_add(stub);
+                if cursor.at(offset).read(4, "PE signature")? != b"PE\0\0" {
+                    return Err(CoffError::Signature { offset });
+                }
+                Self::Image { stub }
+            }
+            [0, 0, 0xff, 0xff] => {
+                let large: &pe::AnonObjectHeaderBigobj = record(data, &range, 0, "file header")?;
+                if large.class_id != pe::ANON_OBJECT_HEADER_BIGOBJ_CLASS_ID {
+                    return Err(CoffError::Anonymous);
+                }
+                Self::LargeObject
+            }
+            _ => Self::Object,
+        };
+        Ok((form, range))
+    }
+}
+
+/// For which processor a file is, and whether it is an image, when its headers are there.
+pub(super) fn recognize<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<(pe::Machine, bool), CoffError> {
+    let (form, range) = Form::of(data, range)?;
+    Ok(match form {
+        Form::Image { stub } => {
+            let (header, _) = headers::<pe::ImageFileHeader, R>(data, &range, stub + 4)?;
+            (header.machine(), true)
+        }
+        Form::LargeObject => {
+            let (header, _) = headers::<pe::AnonObjectHeaderBigobj, R>(data, &range, 0)?;
+            (header.machine(), false)
+        }
+        Form::Object => {
+            let (header, _) = headers::<pe::ImageFileHeader, R>(data, &range, 0)?;
+            (header.machine(), false)
+        }
+    })
+}
+
+/// File header, at `place`, and section headers.
+pub(super) fn headers<'d, H: CoffHeader, R: ReadRef<'d>>(
+    data: R,
+    range: &Range<u64>,
+    place: u64,
+) -> Result<(&'d H, SectionTable<'d>), CoffError> {
+    let header: &H = record(data, range, place, "file header")?;
+    let (window, mut offset) = (Window::new(data, range.clone()), place);
+    let parsed = H::parse(window, &mut offset);
+    parsed.map_err(|_| lies("file header", range, place, 1, size_of::<H>()))?;
+    let sections = SectionTable::parse(header, window, offset).map_err(|_| {
+        let (count, size) = (header.number_of_sections(), pe::IMAGE_SIZEOF_SECTION_HEADER);
+        lies("section table", range, offset, count, size)
+    })?;
+    Ok((header, sections))
+}
+
+/// What does not lie at `place`, from the start of the range.
+pub(super) fn lies(
+    what: &'static str,
+    range: &Range<u64>,
+    place: u64,
+    count: u32,
+    size: usize,
+) -> OutOfBounds {
+    OutOfBounds {
+        what,
+        offset: range.start.saturating_add(place),
+        size: u64::from(count).saturating_mul(size as u64),
+        end: range.end,
+    }
+}
+
+/// What lies at `place`, from the start of the range.
+pub(super) fn record<'d, T: object::Pod, R: ReadRef<'d>>(
+    data: R,
+    range: &Range<u64>,
+    place: u64,
+    what: &'static str,
+) -> Result<&'d T, CoffError> {
+    let offset = range.start.saturating_add(place);
+    let size = size_of::<T>() as u64;
+    let mut cursor = Cursor::new(data, range.clone()).at(offset);
+    let bytes = cursor.read(size, what)?;
+    let record = object::pod::from_bytes(bytes).map(|(record, _)| record);
+    let end = range.end;
+    record.map_err(|()| {
+        OutOfBounds {
+            what,
+            offset,
+            size,
+            end,
+        }
+        .into()
+    })
+}

@@ -1,0 +1,207 @@
+//! What PE images have and objects do not: an optional header and a debug directory, in which there
+//! are offsets in the file.
+
+use std::mem::offset_of;
+use std::ops::Range;
+
+use object::{LittleEndian as LE, ReadRef, U32, pe};
+
+use super::CoffError;
+use super::file::{File, Part, align, small};
+use super::headers::record;
+use crate::format::bytes::Cursor;
+use crate::format::pieces::Piece;
+
+/// What PE images have and objects do not.
+#[derive(Debug)]
+pub(super) struct Image<'d> {
+    /// The DOS program, from the start of the COFF file.
+    pub(super) stub: u64,
+    /// With its directories, and no more.
+    pub(super) optional_header: &'d [u8],
+    pub(super) file_alignment: u64,
+    pub(super) section_alignment: u64,
+    pub(super) debug: Option<DebugDirectory<'d>>,
+}
+
+/// The debug directory of an image, which has offsets in the file.
+#[derive(Debug)]
+pub(super) struct DebugDirectory<'d> {
+    /// Index of the section that it is in.
+    pub(super) part: usize,
+    /// From the start of the content of the section.
+    pub(super) offset: u64,
+    pub(super) bytes: &'d [u8],
+}
+
+impl<'d> File<'d> {
+    pub(super) fn image<R: ReadRef<'d>>(
+        data: R,
+        range: Range<u64>,
+        stub: u64,
+    ) -> Result<Self, CoffError> {
+        let header: &pe::ImageFileHeader = record(data, &range, stub + 4, "file header")?;
+        let mut file =
+            Self::object::<pe::ImageFileHeader, R>(data, range.clone(), stub + 4, *header)?;
+        let place = stub + 4 + size_of::<pe::ImageFileHeader>() as u64;
+        let offset = range.start.saturating_add(place);
+        let size = u64::from(file.header.size_of_optional_header.get(LE));
+        let unknown = CoffError::OptionalHeader { offset, size };
+        let mut cursor = Cursor::new(data, range.clone()).at(offset);
+        let bytes = cursor.read(size, "optional header")?;
+        let word = |place: usize| {
+            let bytes = bytes.get(place..place + 4)?;
+            Some(u32::from_le_bytes(bytes.try_into().ok()?))
+        };
+        // Both kinds have the same fields up to the sizes of stack and heap.
+        let count_place = match bytes {
+            [0x0b, 0x01, ..] => 92,
+            [0x0b, 0x02, ..] => 108,
+            _ => return Err(unknown),
+        };
+        let directories = count_place + 4;
+        let count = word(count_place).ok_or(unknown)?;
+        let end = usize::try_from(count)
+            .ok()
+            .and_then(|count| count.checked_mul(8)?.checked_add(directories));
+        let optional_header = end.and_then(|end| bytes.get(..end)).ok_or(unknown)?;
+        let debug = directories + 8 * 6;
+        let debug = match (count, word(debug), word(debug + 4)) {
+            (7.., Some(address), Some(size)) if size > 0 => {
+                Some(file.debug_directory(data, address, size)?)
+            }
+            _ => None,
+        };
+        let alignment = |place| {
+            let alignment = word(place).map(u64::from);
+            alignment
+                .filter(|alignment| alignment.is_power_of_two())
+                .ok_or(unknown)
+        };
+        let image = Image {
+            stub,
+            optional_header,
+            section_alignment: alignment(32)?,
+            file_alignment: alignment(36)?,
+            debug,
+        };
+        // Contents past the size in memory are padding.
+        for part in &mut file.parts {
+            if let Piece::Copy { range, .. } = &mut part.content {
+                let size = u64::from(part.header.virtual_size.get(LE));
+                range.end = range.end.min(range.start.saturating_add(size));
+            }
+        }
+        file.image = Some(image);
+        Ok(file)
+    }
+
+    fn debug_directory<R: ReadRef<'d>>(
+        &self,
+        data: R,
+        address: u32,
+        size: u32,
+    ) -> Result<DebugDirectory<'d>, CoffError> {
+        let missing = CoffError::DebugDirectory;
+        let found = self.parts.iter().enumerate().find_map(|(index, part)| {
+            let distance = address.checked_sub(part.header.virtual_address.get(LE))?;
+            let raw_size = part.header.size_of_raw_data.get(LE);
+            let rest = raw_size.checked_sub(distance).filter(|rest| *rest > 0)?;
+            Some((index, part, distance, rest))
+        });
+        let (
+            part,
+            Part {
+                content: Piece::Copy { range, .. },
+                ..
+            },
+            distance,
+            rest,
+        ) = found.ok_or(missing)?
+        else {
+            return Err(missing);
+        };
+        if size > rest {
+            return Err(missing);
+        }
+        let offset = u64::from(distance);
+        let mut cursor = Cursor::new(data, self.range.clone());
+        cursor = cursor.at(range.start.saturating_add(offset));
+        let bytes = cursor.read(size.into(), "debug directory")?;
+        Ok(DebugDirectory {
+            part,
+            offset,
+            bytes,
+        })
+    }
+}
+
+impl Image<'_> {
+    /// The optional header; `last` is that of the last section.
+    pub(super) fn optional_header(
+        &self,
+        last: Option<&pe::ImageSectionHeader>,
+        headers_size: u64,
+        initialized: u64,
+    ) -> Result<Vec<u8>, CoffError> {
+        let mut bytes = self.optional_header.to_vec();
+        let mut patch = |place: usize, value: u64| -> Result<(), CoffError> {
+            if let Some(field) = bytes.get_mut(place..place + 4) {
+                field.copy_from_slice(&small(value)?.to_le_bytes());
+            }
+            Ok(())
+        };
+        // The fields are at the same places in images of 32 and of 64 bits.
+        patch(
+            offset_of!(pe::ImageOptionalHeader64, size_of_initialized_data),
+            initialized,
+        )?;
+        patch(
+            offset_of!(pe::ImageOptionalHeader64, size_of_headers),
+            headers_size,
+        )?;
+        patch(offset_of!(pe::ImageOptionalHeader64, check_sum), 0)?;
+        if let Some(last) = last {
+            let size = u64::from(last.virtual_size.get(LE));
+            let end = u64::from(last.virtual_address.get(LE)) + size;
+            let end = align(end, self.section_alignment)?;
+            patch(offset_of!(pe::ImageOptionalHeader64, size_of_image), end)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The debug directory and its place; it has offsets in the file.
+    pub(super) fn debug_directory(
+        &self,
+        headers: &[pe::ImageSectionHeader],
+        numbers: &[i32],
+    ) -> Result<(u64, Vec<u8>), CoffError> {
+        let Some(debug) = &self.debug else {
+            return Ok((0, Vec::new()));
+        };
+        let missing = CoffError::DebugDirectory;
+        let number = numbers
+            .get(debug.part)
+            .and_then(|number| usize::try_from(*number).ok());
+        let header = number.and_then(|number| headers.get(number.checked_sub(1)?));
+        let start = header.ok_or(missing)?.pointer_to_raw_data.get(LE);
+        let mut bytes = debug.bytes.to_vec();
+        for entry in bytes.chunks_exact_mut(size_of::<pe::ImageDebugDirectory>()) {
+            let Ok((entry, _)) = object::pod::from_bytes_mut::<pe::ImageDebugDirectory>(entry)
+            else {
+                continue;
+            };
+            if entry.pointer_to_raw_data.get(LE) != 0 {
+                let address = entry.address_of_raw_data.get(LE);
+                let place = headers.iter().find_map(|header| {
+                    let distance = address.checked_sub(header.virtual_address.get(LE))?;
+                    let start = header.pointer_to_raw_data.get(LE);
+                    (distance < header.size_of_raw_data.get(LE))
+                        .then(|| start.checked_add(distance))?
+                });
+                entry.pointer_to_raw_data = U32::new(LE, place.ok_or(missing)?);
+            }
+        }
+        Ok((u64::from(start) + debug.offset, bytes))
+    }
+}

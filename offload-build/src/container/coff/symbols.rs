@@ -1,0 +1,130 @@
+//! The symbols of a COFF file.
+
+use object::read::coff::{CoffHeader, Symbol as _, SymbolTable};
+use object::{LittleEndian as LE, ReadRef, SymbolIndex, pe};
+
+use super::CoffError;
+use super::file::File;
+
+/// A symbol with its auxiliary records.
+#[derive(Clone, Debug)]
+pub(super) struct Symbol<'d> {
+    /// Auxiliary records counted.
+    pub(super) old_index: usize,
+    pub(super) name: &'d [u8],
+    pub(super) value: u32,
+    /// From 1; 0 and less is none.
+    pub(super) section: i32,
+    pub(super) kind: u16,
+    pub(super) class: pe::SymbolClass,
+    pub(super) auxiliary: Auxiliary<'d>,
+    /// The section that it comes and goes with.
+    pub(super) associate: Option<i32>,
+    /// The symbol that stands in for it.
+    pub(super) default: Option<u32>,
+    pub(super) kept: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Auxiliary<'d> {
+    /// The name of a source file, in as many records as it needs.
+    FileName(&'d [u8]),
+    Records(Vec<&'d [u8]>),
+}
+
+/// Of an auxiliary record; those of large objects have padding after it.
+pub(super) const RECORD_SIZE: usize = pe::IMAGE_SIZEOF_SYMBOL;
+
+impl<'d> File<'d> {
+    pub(super) fn read_symbols<H: CoffHeader, R: ReadRef<'d>>(
+        &mut self,
+        table: &SymbolTable<'d, R, H>,
+    ) -> Result<(), CoffError> {
+        let mut index = 0;
+        while index < table.len() {
+            let wrong = CoffError::Symbol { index };
+            let symbol = table.symbol(SymbolIndex(index)).map_err(|_| wrong)?;
+            let name = symbol.name(table.strings()).map_err(|_| wrong)?;
+            let section = symbol.section_number().0;
+            let count = self.parts.len();
+            let is_section = |number| (1..=count).contains(&usize::try_from(number).unwrap_or(0));
+            if section > 0 && !is_section(section) {
+                return Err(wrong);
+            }
+            let mut records = Vec::new();
+            let mut joined: Option<&[u8]> = None;
+            let count = symbol.number_of_aux_symbols();
+            if symbol.has_aux_file_name() {
+                let name = table.aux_file_name(SymbolIndex(index), count);
+                joined = Some(name.map_err(|_| wrong)?);
+            } else {
+                for record in 1..=usize::from(count) {
+                    let record = table.get::<[u8; RECORD_SIZE]>(SymbolIndex(index), record);
+                    records.push(&record.map_err(|_| wrong)?[..]);
+                }
+            }
+            let first = records.first().copied().unwrap_or_default();
+            let associate = associate::<H>(symbol, first).map(i32::try_from);
+            let associate = associate.transpose().map_err(|_| wrong)?;
+            if associate.is_some_and(|number| !is_section(number)) {
+                return Err(wrong);
+            }
+            self.symbols.push(Symbol {
+                old_index: index,
+                name,
+                value: symbol.value(),
+                section,
+                kind: symbol.typ().0,
+                class: symbol.storage_class(),
+                auxiliary: match joined {
+                    Some(name) => Auxiliary::FileName(name),
+                    None => Auxiliary::Records(records),
+                },
+                associate,
+                default: default::<H>(symbol, first),
+                kept: true,
+            });
+            index += 1 + usize::from(count);
+        }
+        Ok(())
+    }
+}
+
+impl Symbol<'_> {
+    /// How many records it has, itself included, each of that size.
+    pub(super) fn count(&self, size: usize) -> usize {
+        1 + match &self.auxiliary {
+            Auxiliary::FileName(name) => name.len().div_ceil(size),
+            Auxiliary::Records(records) => records.len(),
+        }
+    }
+}
+
+/// The number of the section that a symbol's section comes and goes with. `record` is its first
+/// auxiliary record, if there is one.
+fn associate<H: CoffHeader>(symbol: &H::Symbol, record: &[u8]) -> Option<u32> {
+    let class = symbol.storage_class();
+    // C++/CLI has such a record at absolute symbols, too.
+    let of_section = class == pe::IMAGE_SYM_CLASS_STATIC
+        || class == pe::IMAGE_SYM_CLASS_EXTERNAL
+            && symbol.section_number() == pe::IMAGE_SYM_ABSOLUTE;
+    let (definition, _) = object::pod::from_bytes::<pe::ImageAuxSymbolSection>(record).ok()?;
+    if !of_section || definition.selection != pe::IMAGE_COMDAT_SELECT_ASSOCIATIVE {
+        return None;
+    }
+    let low = u32::from(definition.number.get(LE));
+    let high = u32::from(definition.high_number.get(LE));
+    // Ordinary objects have no upper half, and may have anything there.
+    Some(if H::is_type_bigobj() {
+        high << 16 | low
+    } else {
+        low
+    })
+}
+
+/// The index of the symbol that stands in for one that is not defined.
+fn default<H: CoffHeader>(symbol: &H::Symbol, record: &[u8]) -> Option<u32> {
+    let (weak, _) = object::pod::from_bytes::<pe::ImageAuxSymbolWeak>(record).ok()?;
+    let is_weak = symbol.storage_class() == pe::IMAGE_SYM_CLASS_WEAK_EXTERNAL;
+    is_weak.then(|| weak.weak_default_sym_index.get(LE))
+}

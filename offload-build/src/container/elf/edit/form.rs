@@ -1,0 +1,83 @@
+//! How a file has its numbers: its class and byte order.
+
+use std::mem::offset_of;
+
+use object::{Endian as _, Endianness, elf};
+
+use super::super::WriteError;
+
+/// How a file has its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    pub(super) wide: bool,
+    pub(super) mips: bool,
+    pub(super) endian: Endianness,
+}
+
+impl Form {
+    /// Of a number that is as long as an address.
+    pub(super) fn word_size(self) -> u64 {
+        if self.wide { 8 } else { 4 }
+    }
+
+    pub(super) fn u16(self, value: u16) -> [u8; 2] {
+        self.endian.write_u16(value)
+    }
+
+    pub(super) fn u32(self, value: u32) -> [u8; 4] {
+        self.endian.write_u32(value)
+    }
+
+    /// A number as long as an address, when it is not larger.
+    pub(super) fn word(self, value: u64) -> Result<Vec<u8>, WriteError> {
+        if self.wide {
+            return Ok(self.endian.write_u64(value).to_vec());
+        }
+        let value = u32::try_from(value).map_err(|_| WriteError::TooLarge { value })?;
+        Ok(self.u32(value).to_vec())
+    }
+
+    /// The number of 32 bits that `bytes` are.
+    pub(super) fn number(self, bytes: &[u8]) -> u32 {
+        let bytes = bytes.try_into().unwrap_or_default();
+        self.endian.read_u32(bytes)
+    }
+
+    /// Of the file header, a program header, a section header and a symbol.
+    pub(super) fn sizes(self) -> [u16; 4] {
+        let sizes = if self.wide {
+            [
+                size_of::<elf::FileHeader64<Endianness>>(),
+                size_of::<elf::ProgramHeader64<Endianness>>(),
+                size_of::<elf::SectionHeader64<Endianness>>(),
+                size_of::<elf::Sym64<Endianness>>(),
+            ]
+        } else {
+            [
+                size_of::<elf::FileHeader32<Endianness>>(),
+                size_of::<elf::ProgramHeader32<Endianness>>(),
+                size_of::<elf::SectionHeader32<Endianness>>(),
+                size_of::<elf::Sym32<Endianness>>(),
+            ]
+        };
+        sizes.map(|size| size as u16)
+    }
+
+    /// Where a symbol has the index of its section.
+    pub(super) fn symbol_section(self) -> usize {
+        if self.wide {
+            offset_of!(elf::Sym64<Endianness>, st_shndx)
+        } else {
+            offset_of!(elf::Sym32<Endianness>, st_shndx)
+        }
+    }
+
+    /// Where a program header has the offset of its segment.
+    pub(super) fn segment_offset(self) -> usize {
+        if self.wide {
+            offset_of!(elf::ProgramHeader64<Endianness>, p_offset)
+        } else {
+            offset_of!(elf::ProgramHeader32<Endianness>, p_offset)
+        }
+    }
+}
