@@ -3,10 +3,9 @@
 
 mod bundler;
 mod cargo_offload;
-mod installation;
 mod json;
 mod linker_wrapper;
-mod llvm_options;
+mod llvm_tool;
 mod options;
 mod response_file;
 

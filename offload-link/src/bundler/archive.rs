@@ -9,13 +9,10 @@ use offload_build::format::pieces::Piece;
 use offload_build::target::EntryId;
 use offload_build::target::entry_id::{ConflictScope, conflict};
 
-use super::compression;
 use super::contents::{Contents, Entry};
-use super::error::Error;
-use super::outputs::{Output, Style};
 use super::request::Manner;
-use super::sources::Sources;
 use super::targets::{Target, Targets};
+use crate::llvm_tool::{Error, Output, Sources, Style, compression};
 
 /// What each target's archive consists of: every image that serves it, in the order of the input.
 pub(super) fn plan(

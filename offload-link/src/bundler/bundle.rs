@@ -9,12 +9,10 @@ use offload_build::format::bundle::Layout;
 use offload_build::format::bundle_text::{self, Comment};
 use offload_build::format::pieces::Piece;
 
-use super::error::Error;
 use super::file_type::FileType;
-use super::outputs::{Output, Style};
 use super::request::Manner;
-use super::sources::Sources;
 use super::targets::Targets;
+use crate::llvm_tool::{Error, Output, Sources, Style};
 
 /// What the bundle consists of.
 pub(super) fn plan(

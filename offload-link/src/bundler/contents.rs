@@ -14,11 +14,9 @@ use offload_build::format::magic::Magic;
 use offload_build::format::pieces::Piece;
 use offload_build::target::{EntryId, TargetId};
 
-use super::compression;
-use super::error::Error;
 use super::file_type::FileType;
 use super::request::{From, Manner};
-use super::sources::Sources;
+use crate::llvm_tool::{Error, Sources, compression};
 
 /// Everything in an input.
 #[derive(Debug)]

@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::contents;
-use super::error::Error;
-use super::outputs::{Output, Style};
 use super::request::{From, Manner};
-use super::sources::Sources;
+use crate::llvm_tool::{Error, Output, Sources, Style};
 
 /// What goes to which file of `folder`, which is made.
 pub(super) fn plan(

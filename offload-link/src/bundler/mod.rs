@@ -2,26 +2,22 @@
 //!
 //! | phase                                             | file                                  |
 //! |---------------------------------------------------|---------------------------------------|
-//! | understand the command line                       | `options.rs`, with `llvm_options.rs`  |
+//! | understand the command line                       | `options.rs`, with `llvm_tool/options.rs`  |
 //! | check it, in LLVM's order                         | `request.rs`, `targets.rs`            |
-//! | open the input, find its bundles and their images | `sources.rs`, `contents.rs`           |
+//! | open the input, find its bundles and their images | `contents.rs`, with `llvm_tool/sources.rs`           |
 //! | decide what goes where, as pieces                 | `bundle.rs`, `unbundle.rs`, `archive.rs`, `extract.rs` |
 //! | or print it                                       | `list.rs`                             |
-//! | write all outputs, or none                        | `outputs.rs`, `compression.rs`        |
+//! | write all outputs, or none                        | `llvm_tool/outputs.rs`        |
 
 mod archive;
 mod bundle;
-mod compression;
 mod contents;
-mod error;
 mod extract;
 mod file_type;
 mod list;
 mod objcopy;
 mod options;
-mod outputs;
 mod request;
-mod sources;
 mod targets;
 mod unbundle;
 
@@ -29,14 +25,12 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
-use error::Error;
 use file_type::FileType;
 use options::{Options, TABLE};
 use request::Request;
-use sources::Sources;
 
-use crate::installation;
-use crate::llvm_options::{Answer, Started};
+use crate::llvm_tool::options::{Answer, Started};
+use crate::llvm_tool::{Error, Sources, installation, outputs};
 use crate::response_file;
 
 /// Tells the user something, without stopping.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use offload_build::format::compressed_bundle::{Method, Version};
 use offload_build::target::LlvmRelease;
 
-use super::error::Error;
-use crate::llvm_options::{Group, Row, Table, Takes, Value};
+use crate::llvm_tool::Error;
+use crate::llvm_tool::options::{Group, Row, Table, Takes, Value};
 
 /// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +94,7 @@ pub(super) const TABLE: Table<Id> = Table {
         Row { group: Group::GenericHidden, ..row(Id::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect") },
     ],
     required: &["type"],
+    positional: 0,
 };
 
 const TYPE_HELP: &str = "Type of the files to be bundled/unbundled.\nCurrent supported types are:";
@@ -252,7 +253,7 @@ impl Options {
                 })?;
             }
             Id::Limit => {
-                let limit = crate::llvm_options::number(&lossy());
+                let limit = crate::llvm_tool::options::number(&lossy());
                 self.limit = Some(limit.ok_or_else(|| {
                     Error::new(format!(
                         "--max-uncompressed-size: `{}` is not a number of bytes",

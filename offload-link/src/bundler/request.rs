@@ -7,11 +7,10 @@ use offload_build::format::compressed_bundle::Compression;
 use offload_build::target::entry_id::KindRule;
 
 use super::Warn;
-use super::compression;
-use super::error::Error;
 use super::file_type::FileType;
 use super::options::{Listing, Options};
 use super::targets::Targets;
+use crate::llvm_tool::{Error, compression};
 
 /// One piece of work; each names its files, none of which has been looked at.
 #[derive(Clone, Debug)]

@@ -8,13 +8,11 @@ use offload_build::target::{EntryId, EntryKind};
 
 use super::archive;
 use super::contents::{self, Contents, Entry};
-use super::error::Error;
 use super::file_type::FileType;
 use super::objcopy;
-use super::outputs::{Output, Style};
 use super::request::{From, Manner};
-use super::sources::Sources;
 use super::targets::{Target, Targets};
+use crate::llvm_tool::{Error, Output, Sources, Style};
 
 /// What each output consists of.
 pub(super) fn plan(

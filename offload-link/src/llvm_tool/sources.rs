@@ -16,12 +16,12 @@ use super::error::Error;
 
 /// Every file that was opened, in order, and the compressed bundles in them.
 #[derive(Default)]
-pub(super) struct Sources {
+pub(crate) struct Sources {
     list: Vec<Source>,
 }
 
 /// Where some pieces are.
-pub(super) struct Source {
+pub(crate) struct Source {
     /// What messages call it.
     pub name: PathBuf,
     data: Data,
@@ -35,7 +35,7 @@ enum Data {
 
 /// A file, to be read here and there, and to be copied from. Both move its one position, so each
 /// says where it reads.
-pub(super) struct SourceFile {
+pub(crate) struct SourceFile {
     cache: ReadCache<File>,
     file: File,
     pub size: u64,
@@ -43,7 +43,7 @@ pub(super) struct SourceFile {
 
 impl Sources {
     /// Opens a file; `-` is standard input.
-    pub(super) fn open(&mut self, path: &Path) -> Result<usize, Error> {
+    pub(crate) fn open(&mut self, path: &Path) -> Result<usize, Error> {
         let wrong = |error: io::Error| Error::file(path, &error);
         let file = if path == Path::new("-") {
             spool(io::stdin().lock()).map_err(wrong)?
@@ -74,7 +74,7 @@ impl Sources {
     }
 
     /// A compressed bundle of a source.
-    pub(super) fn compressed(&mut self, of: usize, bundle: CompressedBundle) -> usize {
+    pub(crate) fn compressed(&mut self, of: usize, bundle: CompressedBundle) -> usize {
         let name = self.name(of).to_owned();
         self.list.push(Source {
             name,
@@ -84,7 +84,7 @@ impl Sources {
     }
 
     /// Decompresses a source, so that it has a file; nothing is done to one that has.
-    pub(super) fn materialize(&mut self, source: usize) -> Result<(), compressed_bundle::Error> {
+    pub(crate) fn materialize(&mut self, source: usize) -> Result<(), compressed_bundle::Error> {
         let Some((bundle, file)) = self.as_compressed(source) else {
             return Ok(());
         };
@@ -96,12 +96,12 @@ impl Sources {
         Ok(())
     }
 
-    pub(super) fn name(&self, source: usize) -> &Path {
+    pub(crate) fn name(&self, source: usize) -> &Path {
         &self.list[source].name
     }
 
     /// The file of a source that has one: every one that was opened or materialized.
-    pub(super) fn file(&self, source: usize) -> &SourceFile {
+    pub(crate) fn file(&self, source: usize) -> &SourceFile {
         match &self.list[source].data {
             Data::File(file) => file,
             Data::Compressed(of, _) => self.file(*of),
@@ -109,7 +109,7 @@ impl Sources {
     }
 
     /// The bundle that a source without a file is, and the file that it is in.
-    pub(super) fn as_compressed(&self, source: usize) -> Option<(&CompressedBundle, &SourceFile)> {
+    pub(crate) fn as_compressed(&self, source: usize) -> Option<(&CompressedBundle, &SourceFile)> {
         match &self.list[source].data {
             Data::File(_) => None,
             Data::Compressed(of, bundle) => Some((bundle, self.file(*of))),
@@ -117,7 +117,7 @@ impl Sources {
     }
 
     /// All of a source, which has a file.
-    pub(super) fn all(&self, source: usize) -> Piece {
+    pub(crate) fn all(&self, source: usize) -> Piece {
         let range = match self.as_compressed(source) {
             Some((bundle, _)) => 0..bundle.uncompressed_size,
             None => self.file(source).whole(),
@@ -129,7 +129,7 @@ impl Sources {
     }
 
     /// Reads pieces one after the other. All of their sources have files.
-    pub(super) fn reader<'a>(&'a self, pieces: &'a [Piece]) -> impl Read + 'a {
+    pub(crate) fn reader<'a>(&'a self, pieces: &'a [Piece]) -> impl Read + 'a {
         PiecesReader {
             sources: self,
             pieces: pieces.iter(),
@@ -146,17 +146,17 @@ impl SourceFile {
     }
 
     /// For reading headers.
-    pub(super) fn data(&self) -> impl ReadRef<'_> + '_ {
+    pub(crate) fn data(&self) -> impl ReadRef<'_> + '_ {
         &self.cache
     }
 
     /// All of it.
-    pub(super) fn whole(&self) -> Range<u64> {
+    pub(crate) fn whole(&self) -> Range<u64> {
         0..self.size
     }
 
     /// A range, for those who read it once.
-    pub(super) fn stream(&self, range: Range<u64>) -> io::Result<impl BufRead + '_> {
+    pub(crate) fn stream(&self, range: Range<u64>) -> io::Result<impl BufRead + '_> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(range.start))?;
         let size = range.end.saturating_sub(range.start);
@@ -164,7 +164,7 @@ impl SourceFile {
     }
 
     /// Copies a range to where `out` is; from file to file the system does it.
-    pub(super) fn copy(&self, range: Range<u64>, out: &mut File) -> io::Result<()> {
+    pub(crate) fn copy(&self, range: Range<u64>, out: &mut File) -> io::Result<()> {
         let size = range.end.saturating_sub(range.start);
         (&self.file).seek(SeekFrom::Start(range.start))?;
         let copied = io::copy(&mut (&self.file).take(size), out)?;
@@ -238,7 +238,7 @@ impl Read for PiecesReader<'_> {
 }
 
 /// Sends what is decompressed to the places that want a part of it.
-pub(super) struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     position: u64,
     /// Range of the decompressed bundle, and where it goes.
     parts: Vec<(Range<u64>, &'a File, u64)>,
@@ -246,7 +246,7 @@ pub(super) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// Each part is a range, a file, and the offset in that file.
-    pub(super) fn new(parts: Vec<(Range<u64>, &'a File, u64)>) -> Self {
+    pub(crate) fn new(parts: Vec<(Range<u64>, &'a File, u64)>) -> Self {
         Self { position: 0, parts }
     }
 }

@@ -15,7 +15,7 @@ use super::error::Error;
 use super::sources::Sources;
 
 /// Compresses pieces into a file.
-pub(super) fn write(
+pub(crate) fn write(
     pieces: &[Piece],
     sources: &Sources,
     how: Compression,
@@ -33,14 +33,14 @@ pub(super) fn write(
 }
 
 /// One for each processor of the machine.
-pub(super) fn all_processors() -> NonZeroU32 {
+pub(crate) fn all_processors() -> NonZeroU32 {
     let count = std::thread::available_parallelism().map_or(1, |count| count.get());
     let count = u32::try_from(count).unwrap_or(1);
     NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN)
 }
 
 /// Decompresses a source into a file of its own.
-pub(super) fn materialize(
+pub(crate) fn materialize(
     sources: &mut Sources,
     source: usize,
     verbose: bool,
@@ -58,7 +58,7 @@ pub(super) fn materialize(
 }
 
 /// Says, when asked to be verbose, that there is nothing to decompress.
-pub(super) fn say_uncompressed(verbose: bool, size: u64) {
+pub(crate) fn say_uncompressed(verbose: bool, size: u64) {
     // LLVM does not look at what is smaller.
     if verbose && size >= 8 {
         eprintln!("Uncompressed bundle.");
@@ -66,7 +66,7 @@ pub(super) fn say_uncompressed(verbose: bool, size: u64) {
 }
 
 /// Said of a compressed bundle that cannot be read.
-pub(super) fn failed(name: &Path, problem: &compressed_bundle::Error) -> Error {
+pub(crate) fn failed(name: &Path, problem: &compressed_bundle::Error) -> Error {
     Error::new(format!(
         "Failed to decompress input: {}: {problem}",
         name.display()

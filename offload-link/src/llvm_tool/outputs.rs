@@ -15,7 +15,7 @@ use super::sources::{Parts, Sources};
 
 /// A file that is to be written.
 #[derive(Clone, Debug)]
-pub(super) struct Output {
+pub(crate) struct Output {
     /// `-` is standard output, unless it is an archive.
     pub path: PathBuf,
     pub pieces: Vec<Piece>,
@@ -24,7 +24,7 @@ pub(super) struct Output {
 
 /// How an output is written.
 #[derive(Clone, Debug)]
-pub(super) enum Style {
+pub(crate) enum Style {
     Plain,
     /// `-` is a name like others, and messages do not say which file it was: both as LLVM.
     Archive,
@@ -34,7 +34,7 @@ pub(super) enum Style {
 }
 
 /// Writes all outputs, or none: they get their names when the last one is complete.
-pub(super) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Result<(), Error> {
+pub(crate) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Result<(), Error> {
     let mut places = Vec::new();
     for output in outputs {
         let place = Place::new(output).map_err(|error| match output.style {
@@ -61,7 +61,7 @@ pub(super) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Res
 }
 
 /// Warnings about files that several images would go to, of which the last one stays.
-pub(super) fn clashes(outputs: &[Output]) -> Vec<String> {
+pub(crate) fn clashes(outputs: &[Output]) -> Vec<String> {
     let mut texts = Vec::new();
     for (index, output) in outputs.iter().enumerate() {
         let same = |other: &&Output| other.path == output.path;

@@ -6,13 +6,13 @@ use std::path::Path;
 
 /// One message, with what to do about it where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Error {
+pub(crate) struct Error {
     text: String,
     hint: Option<String>,
 }
 
 impl Error {
-    pub(super) fn new(text: impl Into<String>) -> Self {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             hint: None,
@@ -20,23 +20,23 @@ impl Error {
     }
 
     #[must_use]
-    pub(super) fn with_hint(self, hint: Option<String>) -> Self {
+    pub(crate) fn with_hint(self, hint: Option<String>) -> Self {
         Self { hint, ..self }
     }
 
     /// As LLVM says that a file cannot be opened, read or written.
-    pub(super) fn file(path: &Path, error: &io::Error) -> Self {
+    pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
         Self::new(format!("'{}': {}", path.display(), system_message(error)))
     }
 
     /// About what is in a file.
-    pub(super) fn input(path: &Path, problem: impl fmt::Display) -> Self {
+    pub(crate) fn input(path: &Path, problem: impl fmt::Display) -> Self {
         Self::new(format!("{}: {problem}", path.display()))
     }
 }
 
 /// The system's words, without the number that Rust adds.
-pub(super) fn system_message(error: &io::Error) -> String {
+pub(crate) fn system_message(error: &io::Error) -> String {
     let mut text = error.to_string();
     if let Some(place) = text.find(" (os error ") {
         text.truncate(place);

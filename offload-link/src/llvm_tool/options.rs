@@ -1,6 +1,6 @@
 //! Command lines as LLVM's tools read them.
 //!
-//! One dash or two, a value behind `=` or in the next argument, nothing positional; booleans take
+//! One dash or two, a value behind `=` or in the next argument, few positional ones or none; booleans take
 //! a value only behind `=`; every mistake is printed, not only the first. A row of a table says
 //! what an option takes: parsing, help and tests follow from the rows.
 //!
@@ -119,6 +119,8 @@ pub(crate) enum Value {
 pub(crate) struct Parsed<Id> {
     /// In order; a list with commas gives one for each of its texts.
     pub values: Vec<(Id, Value)>,
+    /// Arguments that are no options.
+    pub positional: Vec<OsString>,
     /// Mistakes, each a line for standard error, perhaps with a second one. No work is done then.
     pub mistakes: Vec<String>,
     /// What is answered; looked for up to the first.
@@ -131,6 +133,8 @@ pub(crate) struct Table<Id: 'static> {
     pub rows: &'static [Row<Id>],
     /// Names.
     pub required: &'static [&'static str],
+    /// How many arguments there may be that are no options.
+    pub positional: usize,
 }
 
 /// How a tool was started.
@@ -147,6 +151,7 @@ impl<Id: Copy + PartialEq> Table<Id> {
     pub(crate) fn parse(&self, args: &[OsString], started: &Started<'_>) -> Parsed<Id> {
         let mut parsed = Parsed {
             values: Vec::new(),
+            positional: Vec::new(),
             mistakes: Vec::new(),
             answer: None,
         };
@@ -160,7 +165,11 @@ impl<Id: Copy + PartialEq> Table<Id> {
             }
             let option = split(arg).filter(|_| !only_positional);
             let Some((name, value)) = option else {
-                parsed.mistakes.push(unknown(arg, started));
+                if self.positional > 0 {
+                    parsed.positional.push(arg.clone());
+                } else {
+                    parsed.mistakes.push(unknown(arg, started));
+                }
                 continue;
             };
             if let Some((_, answer, ..)) = ANSWERS.iter().find(|(known, ..)| *known == name) {
@@ -179,7 +188,14 @@ impl<Id: Copy + PartialEq> Table<Id> {
                 continue;
             }
             let Some(row) = self.rows.iter().find(|row| row.name == name) else {
-                let mut text = unknown(arg, started);
+                let mut text = String::new();
+                if let Some(letter) = self.letter(name) {
+                    text += &format!(
+                        "{}: for the -{letter} option: may not occur within a group!\n",
+                        started.base
+                    );
+                }
+                text += &unknown(arg, started);
                 text += &format!(
                     "\n{}: Did you mean '{}'?",
                     started.base,
@@ -188,8 +204,10 @@ impl<Id: Copy + PartialEq> Table<Id> {
                 parsed.mistakes.push(text);
                 continue;
             };
-            let mistake =
-                |text: String| format!("{}: for the --{} option: {text}", started.base, row.name);
+            let mistake = |text: String| {
+                let name = dashed(row.name);
+                format!("{}: for the {name} option: {text}", started.base)
+            };
             let next = match (row.takes, value) {
                 (Takes::Bool | Takes::BoolOr(_), None) => None,
                 (_, Some(value)) => Some(value.to_owned()),
@@ -209,6 +227,13 @@ impl<Id: Copy + PartialEq> Table<Id> {
                 }
                 Err(text) => parsed.mistakes.push(mistake(text)),
             }
+        }
+        if parsed.positional.len() > self.positional {
+            parsed.mistakes.push(format!(
+                "{}: Too many positional arguments specified!\n\
+                 Can specify at most {} positional arguments: See: {} --help",
+                started.base, self.positional, started.path
+            ));
         }
         for name in self.required.iter().filter(|name| !seen.contains(name)) {
             parsed.mistakes.push(format!(
@@ -230,11 +255,17 @@ impl<Id: Copy + PartialEq> Table<Id> {
             .into_iter()
             .min_by_key(|known| distance(known.as_bytes(), name.as_bytes()));
         let value = value.map(|value| format!("={}", value.to_string_lossy()));
-        format!(
-            "--{}{}",
-            nearest.unwrap_or_default(),
-            value.unwrap_or_default()
-        )
+        dashed(nearest.unwrap_or_default()) + &value.unwrap_or_default()
+    }
+
+    /// The option of one letter with a value that `name` begins with: LLVM takes the rest for
+    /// more such letters.
+    fn letter(&self, name: &OsStr) -> Option<&'static str> {
+        let begins = |row: &&Row<Id>| {
+            let letter = row.name.len() == 1 && !matches!(row.takes, Takes::Bool);
+            letter && name.as_bytes().starts_with(row.name.as_bytes())
+        };
+        self.rows.iter().find(begins).map(|row| row.name)
     }
 
     /// The options as help lists them. `more` is an option and lines below its help.
@@ -257,14 +288,16 @@ impl<Id: Copy + PartialEq> Table<Id> {
             let value = match row.takes {
                 Takes::Bool | Takes::BoolOr(_) => String::new(),
                 Takes::Text(word) | Takes::Texts(word) | Takes::Uint(word) | Takes::Int(word) => {
-                    format!("=<{word}>")
+                    let separator = if row.name.len() == 1 { ' ' } else { '=' };
+                    format!("{separator}<{word}>")
                 }
             };
             let below = if row.name == more.0 { more.1 } else { "" };
             let help = format!("{}{below}", row.help);
-            lines.push((group, format!("--{}{value}", row.name), help));
+            lines.push((group, dashed(row.name) + &value, help));
         }
-        lines.sort_by(|a, b| a.1.cmp(&b.1));
+        let bare = |name: &str| name.trim_start_matches('-').to_owned();
+        lines.sort_by_cached_key(|(_, name, _)| bare(name));
         let width = lines.iter().map(|(_, name, _)| name.len()).max();
         let width = width.unwrap_or(0);
         let list = |group: Option<Group>| {
@@ -295,6 +328,12 @@ impl<Id: Copy + PartialEq> Table<Id> {
         text.pop();
         text
     }
+}
+
+/// As messages name an option.
+fn dashed(name: &str) -> String {
+    let dashes = if name.len() == 1 { "-" } else { "--" };
+    format!("{dashes}{name}")
 }
 
 /// The name and the value, when it looks like an option.
@@ -427,6 +466,7 @@ mod tests {
     const TABLE: Table<u8> = Table {
         rows: ROWS,
         required: &["type"],
+        positional: 0,
     };
 
     fn parse(args: &[&str]) -> Parsed<u8> {
@@ -534,6 +574,65 @@ mod tests {
         ] {
             assert_eq!(parse(args).mistakes, expected, "{args:?}");
         }
+    }
+
+    /// The texts are those of `llvm-offload-binary` 22.1.
+    #[test]
+    fn takes_positional_arguments_and_letters() {
+        const ROWS: &[Row<u8>] = &[
+            row(0, "o", Takes::Text("file"), Group::Tool),
+            row(1, "image", Takes::Text("x"), Group::Tool),
+        ];
+        let table = Table {
+            rows: ROWS,
+            required: &[],
+            positional: 1,
+        };
+        let started = Started {
+            path: "./tool",
+            base: "tool",
+        };
+        let parse = |args: &[&str]| {
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            table.parse(&args, &started)
+        };
+        for args in [&["-o", "f", "-"], &["--o=f", "--", "-o"]] {
+            let parsed = parse(args);
+            assert_eq!(parsed.mistakes, [""; 0]);
+            assert_eq!(parsed.values, [(0, Value::Text("f".into()))]);
+            assert_eq!(parsed.positional, [args[2]]);
+        }
+        for (args, expected) in [
+            (
+                &["a", "--", "-o"][..],
+                "tool: Too many positional arguments specified!\n\
+                 Can specify at most 1 positional arguments: See: ./tool --help",
+            ),
+            (&["-o"], "tool: for the -o option: requires a value!"),
+            (
+                &["-of"],
+                "tool: for the -o option: may not occur within a group!\n\
+                 tool: Unknown command line argument '-of'.  Try: './tool --help'\n\
+                 tool: Did you mean '-o'?",
+            ),
+            (
+                &["--bogus"],
+                "tool: Unknown command line argument '--bogus'.  Try: './tool --help'\n\
+                 tool: Did you mean '-o'?",
+            ),
+            (
+                &["-imag=a"],
+                "tool: Unknown command line argument '-imag=a'.  Try: './tool --help'\n\
+                 tool: Did you mean '--image=a'?",
+            ),
+        ] {
+            assert_eq!(parse(args).mistakes, [expected]);
+        }
+        let help = table.help(Answer::Help, "tool", ("", ""));
+        assert!(
+            help.contains("\n  --image=<x> - first") && help.contains("\n  -o <file>   - first"),
+            "{help}"
+        );
     }
 
     #[test]
