@@ -292,10 +292,11 @@ fn writes_the_bytes_llvm_writes_for_coff() {
     lab.put("a.cpp", CPP);
     lab.put("b.c", C);
     lab.put("empty.c", "");
-    for target in WINDOWS {
+    for (index, target) in WINDOWS.into_iter().enumerate() {
         let triple = format!("--target={target}");
         for source in ["a.cpp", "b.c", "empty.c"] {
-            for options in OPTIONS {
+            // Compilers are slow: each target with three of five.
+            for options in OPTIONS.into_iter().cycle().skip(index).take(3) {
                 let arguments = [&[&triple[..]], options].concat();
                 if let Some(host) = lab.compile(&clang, &arguments, source) {
                     let what = format!("{target} {source} {options:?}");
@@ -322,7 +323,7 @@ fn writes_the_bytes_llvm_writes_for_coff() {
         let what = format!("{sections} sections, {relocations} relocations");
         lab.compare(&host, &what).unwrap();
     }
-    lab.finish(200);
+    lab.finish(150);
 }
 
 #[test]
