@@ -165,6 +165,25 @@ fn takes_nothing_inside_a_bundle_for_a_bundle() {
     }
 }
 
+/// Where the data ends is for whoever decompresses it.
+#[test]
+fn ends_a_bundle_where_its_size_says() {
+    for (whole, least) in [(V2, 24), (V3, 32)] {
+        for size in [least, whole.len() - 1, whole.len() + 5] {
+            let bundle = changed(whole, 8, &(size as u32).to_le_bytes());
+            let bytes = [&bundle[..], b"junk!", PLAIN].concat();
+            let found = super::walk(&bytes[..], 0..bytes.len() as u64).unwrap();
+            assert_eq!(found.bundles[0].range(), 0..size as u64);
+            let rest = if size > whole.len() {
+                bytes.len()
+            } else {
+                size
+            };
+            assert_eq!(found.end, rest as u64);
+        }
+    }
+}
+
 /// `clang-offload-bundler` 22.1.8 does not look at the size of all.
 #[test]
 fn finds_the_end_of_a_bundle_whose_size_is_absurd() {

@@ -167,6 +167,67 @@ fn ends_where_the_data_of_version_1_ends() {
     }
 }
 
+/// The end is read off headers of every form: of the frame, and of its blocks.
+#[test]
+fn ends_where_frames_of_any_form_end() {
+    for size in [0, 10, 300, 70_000, 300_000] {
+        let mut content = Vec::new();
+        numbers(size).read_to_end(&mut content).unwrap();
+        content.extend([0; 200_000]);
+        for (checksum, sized) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+            encoder.include_checksum(checksum).unwrap();
+            let content = &content[..size as usize + if size > 1000 { 200_000 } else { 0 }];
+            if sized {
+                let size = content.len() as u64;
+                encoder.set_pledged_src_size(Some(size)).unwrap();
+            }
+            encoder.write_all(content).unwrap();
+            let frame = encoder.finish().unwrap();
+            let hash = head_of(Md5::new_with_prefix(content));
+            let (version, size) = (Version::V1, content.len() as u64);
+            let header = header(version, Method::Zstd, 0, size, hash).unwrap();
+            let whole = [&header[..], &frame].concat();
+            let bytes = [&whole[..], V3].concat();
+            let found = parse(&bytes).unwrap();
+            assert_eq!(
+                found.range(),
+                0..whole.len() as u64,
+                "{size}, {checksum}, {sized}"
+            );
+            assert!(found.decompress(&bytes[..], size).unwrap() == content);
+        }
+    }
+}
+
+/// However the stream comes; what follows in it is left there.
+#[test]
+fn decompresses_streams_and_leaves_what_follows() {
+    for whole in [V1, V2, V3] {
+        let bytes = [whole, V3].concat();
+        let found = parse(&bytes).unwrap();
+        for capacity in [1, 7, 1000] {
+            let mut data = &bytes[found.data.start as usize..];
+            let mut out = Vec::new();
+            let source = std::io::BufReader::with_capacity(capacity, &mut data);
+            let end = found.decompress_from(source, &mut out);
+            assert_eq!((end, out), (Ok(whole.len() as u64), bundle()));
+        }
+        let mut data = &bytes[found.data.start as usize..];
+        found.decompress_from(&mut data, &mut Vec::new()).unwrap();
+        assert_eq!(data, V3);
+    }
+}
+
+/// `clang-offload-bundler` 22.1.8 and 19.1.7 accept it, and not the same after zstd.
+#[test]
+fn accepts_bytes_after_a_stream_of_zlib_that_the_size_of_all_includes() {
+    let zlib = compress(&bundle(), how(Version::V3, Method::Zlib, None)).unwrap();
+    let size = (zlib.len() as u32 + 5).to_le_bytes();
+    let bytes = changed(&[&zlib[..], b"after"].concat(), 8, &size);
+    assert_eq!(decompress(&bytes).unwrap(), bundle());
+}
+
 /// `clang-offload-bundler` 22.1.8 accepts both: for it the header alone is an empty file.
 #[test]
 fn reads_several_frames_and_rejects_a_header_alone() {
@@ -186,7 +247,7 @@ fn reads_several_frames_and_rejects_a_header_alone() {
 #[test]
 fn names_the_problem_and_its_place() {
     let message = |bytes: &[u8]| decompress(bytes).unwrap_err().to_string();
-    let cases: [(Vec<u8>, &str); 15] = [
+    let cases: [(Vec<u8>, &str); 16] = [
         (
             changed(V3, 0, b"X"),
             "expected the magic `CCOB` at offset 0x0, found `XCOB`",
@@ -230,6 +291,10 @@ fn names_the_problem_and_its_place() {
         (
             changed(V3, 16, b"\xab"),
             "there is more data than its uncompressed size 0xab",
+        ),
+        (
+            changed(V3, 16, b"\0"),
+            "there is more data than its uncompressed size 0x0",
         ),
         (
             changed(V3, 16, b"\xad"),
@@ -358,7 +423,9 @@ fn writes_the_same_bytes_with_any_number_of_threads() {
             ..Compression::default()
         };
         let bytes = compress_numbers(size, threads(1));
-        for count in [2, 5] {
+        // Decoders of one piece, as LLVM's, need the frame to say it.
+        assert_eq!(zstd::decompressed_size(&bytes[32..]), Some(size));
+        for &count in if size > PART { &[2, 5][..] } else { &[5] } {
             assert!(
                 compress_numbers(size, threads(count)) == bytes,
                 "{size:#x}, {count}"
