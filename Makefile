@@ -1,10 +1,11 @@
 # make demo   what it does, on this machine, in a minute
 # make test   every test; needs what `.ci/setup test` installs
 # make bench  the figures of docs/benchmarks.md, beside LLVM's tools
+# make fuzz  each fuzz target for SECONDS (60)
 # make lint   formatting, clippy and documentation, warnings denied
 export CUDA_PATH ?= $(CURDIR)/.tools/cuda
 
-.PHONY: demo test bench lint
+.PHONY: demo test bench fuzz lint
 demo:
 	@.ci/setup demo
 	@.ci/demo
@@ -16,6 +17,10 @@ test:
 bench:
 	@.ci/setup test
 	cargo bench --quiet --locked -p offload-link --bench figures --bench bundler -- --bench
+
+SECONDS ?= 60
+fuzz:
+	@.ci/fuzz $(SECONDS)
 
 lint:
 	cargo fmt --all --check

@@ -22,63 +22,33 @@ mod targets;
 mod unbundle;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
-use std::path::Path;
 
 use file_type::FileType;
 use options::{Options, TABLE};
 use request::Request;
 
 use crate::llvm_tool::options::{Answer, Started};
-use crate::llvm_tool::{Error, Sources, installation, outputs};
-use crate::response_file;
+use crate::llvm_tool::{self, Error, Line, Sources, installation, outputs, print};
 
 /// Tells the user something, without stopping.
 type Warn<'a> = &'a dyn Fn(String);
 
 /// Runs the tool under the name that it was started with; the result is the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
-    let path = name.to_string_lossy();
-    let base = Path::new(name)
-        .file_name()
-        .unwrap_or(name)
-        .to_string_lossy();
-    let started = Started {
-        path: &path,
-        base: &base,
-    };
-    match work(&started, args) {
-        Ok(status) => status,
-        Err(error) => {
-            eprintln!("{path}: error: {error}");
-            1
-        }
-    }
+    llvm_tool::run(name, args, work)
 }
 
 fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
-    let mut warnings = Vec::new();
-    let options = {
-        let release = installation::stands_for(OsStr::new(started.path));
-        Options::from_environment(release, |name| std::env::var_os(name), &mut warnings)
+    let values = match llvm_tool::read_line(&TABLE, &args, started)? {
+        Line::Answer(answer) => return Ok(print(&reply(answer, started))),
+        Line::Mistaken => return Ok(1),
+        Line::Work(values, _) => values,
     };
-    let mut expanded = Vec::new();
-    for arg in &args {
-        let these = response_file::expand(arg).map_err(|error| Error::new(error.to_string()))?;
-        expanded.extend(these);
-    }
-    let parsed = TABLE.parse(&expanded, started);
-    for line in &parsed.mistakes {
-        eprintln!("{line}");
-    }
-    if let Some(answer) = parsed.answer {
-        return Ok(print(&reply(answer, started)));
-    }
-    if !parsed.mistakes.is_empty() {
-        return Ok(1);
-    }
-    let mut options = options?;
-    options.apply(parsed.values)?;
+    let release = installation::stands_for(OsStr::new(started.path));
+    let mut warnings = Vec::new();
+    let variable = |name: &str| std::env::var_os(name);
+    let mut options = Options::from_environment(release, variable, &mut warnings)?;
+    options.apply(values)?;
     if options.help {
         return Ok(print(&reply(Answer::HelpList, started)));
     }
@@ -125,15 +95,6 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
         ));
     }
     Ok(0)
-}
-
-/// Prints; a reader that has seen enough is no failure.
-fn print(text: &str) -> u8 {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => 0,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-        Err(_) => 1,
-    }
 }
 
 /// The name of LLVM's tool.

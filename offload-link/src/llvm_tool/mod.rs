@@ -8,6 +8,74 @@ pub(crate) mod options;
 pub(crate) mod outputs;
 pub(crate) mod sources;
 
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::response_file;
+use options::{Answer, Started, Table, Value};
+
 pub(crate) use error::Error;
 pub(crate) use outputs::{Output, Style};
 pub(crate) use sources::Sources;
+
+/// What a tool has to do.
+#[derive(Debug)]
+pub(crate) enum Line<Id> {
+    /// Say something about itself.
+    Answer(Answer),
+    /// Nothing: the command line is wrong, which has been said.
+    Mistaken,
+    /// Work, as these options and positional arguments say.
+    Work(Vec<(Id, Value)>, Vec<OsString>),
+}
+
+/// Runs a tool under the name that it was started with; the result is the exit status.
+pub(crate) fn run(
+    name: &OsStr,
+    args: Vec<OsString>,
+    work: impl FnOnce(&Started<'_>, Vec<OsString>) -> Result<u8, Error>,
+) -> u8 {
+    let path = name.to_string_lossy();
+    let base = Path::new(name).file_name().unwrap_or(name);
+    let base = base.to_string_lossy();
+    let started = Started {
+        path: &path,
+        base: &base,
+    };
+    work(&started, args).unwrap_or_else(|error| {
+        eprintln!("{path}: error: {error}");
+        1
+    })
+}
+
+/// Reads the command line, response files expanded.
+pub(crate) fn read_line<Id: Copy + PartialEq>(
+    table: &Table<Id>,
+    args: &[OsString],
+    started: &Started<'_>,
+) -> Result<Line<Id>, Error> {
+    let mut expanded = Vec::new();
+    for arg in args {
+        let these = response_file::expand(arg).map_err(|error| Error::new(error.to_string()))?;
+        expanded.extend(these);
+    }
+    let parsed = table.parse(&expanded, started);
+    for line in &parsed.mistakes {
+        eprintln!("{line}");
+    }
+    Ok(match parsed.answer {
+        Some(answer) => Line::Answer(answer),
+        None if !parsed.mistakes.is_empty() => Line::Mistaken,
+        None => Line::Work(parsed.values, parsed.positional),
+    })
+}
+
+/// Prints to standard output; a reader that has seen enough is no failure.
+pub(crate) fn print(text: &str) -> u8 {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Ok(()) => 0,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        Err(_) => 1,
+    }
+}
