@@ -379,7 +379,6 @@ fn finds_the_conflict_that_the_bundler_reports() {
                     "",
                     ":xnack+",
                     ":xnack-",
-                    ":xnack-:",
                     ":sramecc+",
                     ":sramecc-:xnack+",
                     ":xnack+:sramecc+",
