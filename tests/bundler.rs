@@ -1115,6 +1115,64 @@ fn unbundles_archives_of_objects() {
     assert!(index.contains("answer in one-host-"), "{index}");
 }
 
+/// The members of a thin archive are files beside it; one that is missing is named.
+#[test]
+fn unbundles_thin_archives() {
+    if program("ar").is_none() {
+        return;
+    }
+    let folder = Folder::new();
+    fs::create_dir(folder.path("sub")).unwrap();
+    folder.bundle(
+        "bc",
+        &format!("{HOST},{GFX906}"),
+        &["host", "d1"],
+        "sub/one.bc",
+    );
+    let here = folder.folder.path();
+    run(Command::new("ar")
+        .current_dir(here)
+        .args(["rcsTD", "sub/thin.a", "sub/one.bc"]));
+    folder.done(&folder.unbundle("a", GFX906, "sub/thin.a", &["x.a"]));
+    assert_eq!(members(&folder, "x.a"), [format!("one-{GFX906}one.bc")]);
+    fs::remove_file(folder.path("sub/one.bc")).unwrap();
+    let error = folder.error(&folder.unbundle("a", GFX906, "sub/thin.a", &["y.a"]));
+    assert_eq!(error, "'sub/one.bc': No such file or directory");
+}
+
+/// Hosts that cannot be written are refused by name, and nothing is left.
+#[test]
+fn refuses_hosts_of_other_formats() {
+    let folder = Folder::new();
+    let Some(clang) = tool("llvm22", &["clang"]) else {
+        return;
+    };
+    folder.write("host.c", b"int answer(void) { return 42; }\n");
+    for (target, format) in [
+        ("x86_64-apple-macosx11.0.0", "Mach-O"),
+        ("wasm32-unknown-unknown", "WebAssembly"),
+    ] {
+        run(Command::new(&clang)
+            .current_dir(folder.folder.path())
+            .arg(format!("--target={target}"))
+            .args(["-c", "-o", "host.o", "host.c"]));
+        let targets = format!("{HOST},{GFX906}");
+        let error = folder.error(&[
+            "-type=o",
+            "-targets",
+            &targets,
+            "-input=host.o",
+            "-input=d1",
+            "-output=out",
+        ]);
+        assert!(
+            error.starts_with("host.o: ") && error.contains(format),
+            "{error}"
+        );
+        assert!(!folder.exists("out"));
+    }
+}
+
 /// 48.
 #[test]
 fn refuses_what_is_no_archive() {
