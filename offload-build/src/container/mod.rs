@@ -10,7 +10,6 @@ pub mod device_archive;
 pub mod edit;
 pub mod elf;
 pub mod object_bundle;
-mod strings;
 mod symbols;
 
 use std::fmt;

@@ -23,13 +23,11 @@
 //! Neither reading nor writing needs the bundle in memory: [`CompressedBundle::decompress_to`] and
 //! [`Compressor`] are streams, and [`CompressedBundle::contents`] decompresses headers only.
 
-mod codec;
 mod error;
 mod frames;
 mod read;
 mod write;
 
-use std::fmt;
 use std::ops::Range;
 
 use md5::{Digest, Md5};
@@ -37,6 +35,7 @@ use object::ReadRef;
 
 use super::bytes::{Cursor, OutOfBounds, field, record};
 
+pub use super::codec::Method;
 pub use error::{Error, WriteError};
 pub use write::{Compressed, Compression, Compressor, compress, compress_to};
 
@@ -113,51 +112,6 @@ impl Version {
     fn row(self) -> (Self, u16, u64) {
         let row = VERSIONS.iter().find(|(version, _, _)| *version == self);
         row.copied().unwrap_or((self, 0, 0))
-    }
-}
-
-/// How the data is compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Method {
-    /// A zlib stream; cargo feature `zlib`.
-    Zlib,
-    /// Zstandard frames; cargo feature `zstd`.
-    #[default]
-    Zstd,
-}
-
-/// Method, number, name of it and of its cargo feature.
-const METHODS: [(Method, u16, &str); 2] = [(Method::Zlib, 0, "zlib"), (Method::Zstd, 1, "zstd")];
-
-impl Method {
-    /// The method with that number.
-    #[must_use]
-    pub fn from_raw(raw: u16) -> Option<Self> {
-        let row = METHODS.iter().find(|(_, number, _)| *number == raw);
-        row.map(|(method, _, _)| *method)
-    }
-
-    /// Its number.
-    #[must_use]
-    pub fn raw(self) -> u16 {
-        self.row().1
-    }
-
-    /// Its name, such as `zstd`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.row().2
-    }
-
-    fn row(self) -> (Self, u16, &'static str) {
-        let row = METHODS.iter().find(|(method, _, _)| *method == self);
-        row.copied().unwrap_or((self, 0, ""))
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -9,8 +9,8 @@ use super::CoffError;
 use super::file::{File, Part, align, small};
 use super::symbols::{Auxiliary, RECORD_SIZE, Symbol};
 use crate::container::edit::Output;
-use crate::container::strings::{StringTable, Strings};
 use crate::format::pieces::Piece;
+use crate::format::string_table::{StringTable, Strings};
 
 /// How much larger than before a file may be, new contents not counted: sections that have no
 /// bytes in the old file have some in the new one, as many as only the file claims.

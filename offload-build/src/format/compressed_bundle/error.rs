@@ -6,6 +6,7 @@ use std::io;
 use super::{MAGIC, Method, Version};
 use crate::format::bundle;
 use crate::format::bytes::OutOfBounds;
+use crate::format::codec::not_built;
 
 /// Why bytes are not a compressed bundle. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,13 +138,6 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-fn not_built(method: Method, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write!(
-        f,
-        "{method} is not built in (the cargo feature `{method}` of `offload-build` is off)"
-    )
-}
 
 /// Why a bundle cannot be compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use std::io::{self, BufRead, Read, Write};
 use md5::{Digest, Md5};
 use object::ReadRef;
 
-use super::codec::{self, Decoder};
 use super::{CompressedBundle, Error, head_of};
 use crate::format::bundle::{self, Bundle};
 use crate::format::bytes::{Cursor, OutOfBounds};
+use crate::format::codec::{self, Decoder, Slices, Source};
 use crate::format::magic::Magic;
 
 /// Headers of a bundle that are larger than this are not read by [`CompressedBundle::contents`].
@@ -142,10 +142,7 @@ impl CompressedBundle {
     }
 
     fn slices<'d, R: ReadRef<'d>>(&self, data: R) -> Slices<'d, R> {
-        Slices {
-            cursor: Cursor::new(data, self.data.clone()),
-            slice: &[],
-        }
+        Slices::new(Cursor::new(data, self.data.clone()))
     }
 
     fn decoder<B: BufRead>(&self, source: B) -> Result<Decoder<Source<B>>, Error> {
@@ -154,78 +151,15 @@ impl CompressedBundle {
             position: self.data.start,
             end: self.data.end,
         };
-        Decoder::new(self.method, self.uncompressed_size, source)
+        let method = self.method;
+        let decoder = Decoder::new(method, self.uncompressed_size, source).map_err(damaged)?;
+        decoder.ok_or(Error::NotBuilt { method })
     }
 }
 
 fn damaged(problem: io::Error) -> Error {
     let message = problem.to_string();
     Error::Data { message }
-}
-
-/// A stream, up to the end of the data.
-struct Source<B> {
-    source: B,
-    /// What has been consumed ends here.
-    position: u64,
-    end: u64,
-}
-
-impl<B: BufRead> BufRead for Source<B> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        let left = self.end.saturating_sub(self.position);
-        if left == 0 {
-            return Ok(&[]);
-        }
-        let bytes = self.source.fill_buf()?;
-        let left = usize::try_from(left).unwrap_or(usize::MAX);
-        Ok(bytes.get(..left).unwrap_or(bytes))
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.position = self.position.saturating_add(count as u64);
-        self.source.consume(count);
-    }
-}
-
-impl<B: BufRead> Read for Source<B> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let mut bytes = self.fill_buf()?;
-        let count = Read::read(&mut bytes, room)?;
-        self.consume(count);
-        Ok(count)
-    }
-}
-
-/// A range of some data as a stream, of which each byte is asked for once.
-struct Slices<'d, R> {
-    cursor: Cursor<'d, R>,
-    slice: &'d [u8],
-}
-
-impl<'d, R: ReadRef<'d>> BufRead for Slices<'d, R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.slice.is_empty() {
-            let left = self.cursor.end().saturating_sub(self.cursor.position());
-            let size = left.min(codec::BUFFER as u64);
-            let bytes = self.cursor.read(size, "compressed data");
-            self.slice = bytes.map_err(io::Error::other)?;
-        }
-        Ok(self.slice)
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.slice = self.slice.get(count..).unwrap_or_default();
-    }
-}
-
-impl<'d, R: ReadRef<'d>> Read for Slices<'d, R> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let mut bytes = self.fill_buf()?;
-        let count = Read::read(&mut bytes, room)?;
-        self.consume(count);
-        Ok(count)
-    }
 }
 
 /// Some bytes, and as many more as are claimed but not there yet.

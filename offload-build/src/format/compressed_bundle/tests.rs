@@ -3,6 +3,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use super::*;
 use crate::format::bundle::{Bundle, BundleImage, Layout, to_bytes};
+use crate::format::codec::METHODS;
 
 /// `clang-offload-bundler` of these releases; commands in `tests/golden/README.md`.
 const V2: &[u8] = include_bytes!("../../../../tests/golden/19.1.7/compressed.bundle");

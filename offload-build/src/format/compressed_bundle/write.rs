@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use md5::{Digest, Md5};
 
-use super::codec::{self, Encoder};
 use super::{Method, Version, WriteError, head_of, header};
+use crate::format::codec::{self, Encoder};
 
 /// How to compress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl<W: Write> Compressor<W> {
         // The rest of the header has room when this has.
         header(version, method, 0, size, [0; 8])?;
         let out = Counted { out, count: 0 };
-        let encoder = Encoder::new(how, size, out).map_err(failed)?;
+        let encoder = Encoder::new(method, how.level, how.threads, size, out).map_err(failed)?;
         Ok(Self {
             encoder: encoder.ok_or(WriteError::NotBuilt { method })?,
             hash: Md5::new(),

@@ -6,7 +6,7 @@ use object::{Endianness, ReadRef, elf};
 use super::super::{Elf, ElfError, WriteError, string};
 use super::file::{Content, File};
 use super::form::Form;
-use crate::container::strings::StringTable;
+use crate::format::string_table::StringTable;
 
 /// All symbols, in the order in which they will be.
 #[derive(Debug)]

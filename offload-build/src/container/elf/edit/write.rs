@@ -6,8 +6,8 @@ use super::super::WriteError;
 use super::file::{Content, File, Part};
 use super::layout::Layout;
 use crate::container::edit::Output;
-use crate::container::strings::{StringTable, Strings};
 use crate::format::pieces::Piece;
+use crate::format::string_table::{StringTable, Strings};
 
 impl File<'_> {
     pub(super) fn write(mut self) -> Result<Vec<Piece>, WriteError> {

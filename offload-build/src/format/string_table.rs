@@ -1,5 +1,5 @@
-//! String tables of object files, with the bytes of LLVM's writers: a string that is the end of
-//! another shares its bytes.
+//! String tables of object files and offload binaries, with the bytes of LLVM's writers: a string
+//! that is the end of another shares its bytes.
 //!
 //! The strings are in descending order of what they are when read backwards, so that each comes
 //! right after one that it is an end of, if there is one.
@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 /// What to put into a string table.
 #[derive(Debug, Default)]
-pub(super) struct Strings<'a> {
+pub(crate) struct Strings<'a> {
     /// Those before all others.
     first: Vec<&'a [u8]>,
     others: Vec<&'a [u8]>,
@@ -16,30 +16,30 @@ pub(super) struct Strings<'a> {
 
 /// Where the strings are.
 #[derive(Debug)]
-pub(super) struct StringTable<'a> {
+pub(crate) struct StringTable<'a> {
     /// Sorted, with the offset from the start of the table.
     places: Vec<(&'a [u8], u64)>,
     /// The table, its first bytes included.
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl<'a> Strings<'a> {
     /// The empty string is in every table.
-    pub(super) fn add(&mut self, string: &'a [u8]) {
+    pub(crate) fn add(&mut self, string: &'a [u8]) {
         if !string.is_empty() {
             self.others.push(string);
         }
     }
 
     /// For a string whose offset must be small.
-    pub(super) fn add_first(&mut self, string: &'a [u8]) {
+    pub(crate) fn add_first(&mut self, string: &'a [u8]) {
         if !string.is_empty() {
             self.first.push(string);
         }
     }
 
     /// The table; `start` is what it begins with.
-    pub(super) fn layout(mut self, start: &[u8]) -> StringTable<'a> {
+    pub(crate) fn layout(mut self, start: &[u8]) -> StringTable<'a> {
         for strings in [&mut self.first, &mut self.others] {
             strings.sort_unstable_by(|a, b| backwards(a, b));
             strings.dedup();
@@ -70,7 +70,7 @@ impl<'a> Strings<'a> {
 
 impl StringTable<'_> {
     /// Where a string is, when it was added.
-    pub(super) fn offset(&self, string: &[u8]) -> Option<u64> {
+    pub(crate) fn offset(&self, string: &[u8]) -> Option<u64> {
         if string.is_empty() {
             return Some(0);
         }

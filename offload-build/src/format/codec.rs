@@ -1,9 +1,67 @@
-//! The compression libraries, each behind its cargo feature.
+//! The compression libraries, each behind its cargo feature, and streams for them.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::io::{self, BufRead, Read, Write};
+use std::num::NonZeroU32;
 
-use super::{Error, Method};
+use object::ReadRef;
+
+use super::bytes::Cursor;
+
+/// How the data is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Method {
+    /// A zlib stream; cargo feature `zlib`.
+    Zlib,
+    /// Zstandard frames; cargo feature `zstd`.
+    #[default]
+    Zstd,
+}
+
+/// Method, number, name of it and of its cargo feature.
+pub(super) const METHODS: [(Method, u16, &str); 2] =
+    [(Method::Zlib, 0, "zlib"), (Method::Zstd, 1, "zstd")];
+
+impl Method {
+    /// The method with that number in compressed bundles.
+    #[must_use]
+    pub fn from_raw(raw: u16) -> Option<Self> {
+        let row = METHODS.iter().find(|(_, number, _)| *number == raw);
+        row.map(|(method, _, _)| *method)
+    }
+
+    /// Its number in compressed bundles.
+    #[must_use]
+    pub fn raw(self) -> u16 {
+        self.row().1
+    }
+
+    /// Its name, such as `zstd`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().2
+    }
+
+    fn row(self) -> (Self, u16, &'static str) {
+        let row = METHODS.iter().find(|(method, _, _)| *method == self);
+        row.copied().unwrap_or((self, 0, ""))
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What errors say when a method is not built in.
+pub(super) fn not_built(method: Method, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "{method} is not built in (the cargo feature `{method}` of `offload-build` is off)"
+    )
+}
 
 /// How many bytes are decompressed at once: a block of zstd.
 pub(super) const BUFFER: usize = 0x2_0000;
@@ -20,21 +78,29 @@ pub(super) enum Encoder<W: Write> {
 
 impl<W: Write> Encoder<W> {
     /// For `size` bytes; `None` when the method is not built in.
-    pub(super) fn new(how: super::Compression, size: u64, out: W) -> io::Result<Option<Self>> {
-        match how.method {
+    pub(super) fn new(
+        method: Method,
+        level: Option<i32>,
+        threads: NonZeroU32,
+        size: u64,
+        out: W,
+    ) -> io::Result<Option<Self>> {
+        match method {
             #[cfg(feature = "zlib")]
             Method::Zlib => {
-                let level = u32::try_from(how.level.unwrap_or(6)).unwrap_or(0).min(9);
+                let level = u32::try_from(level.unwrap_or(6)).unwrap_or(0).min(9);
                 let level = flate2::Compression::new(level);
                 Ok(Some(Self::Zlib(flate2::write::ZlibEncoder::new(
                     out, level,
                 ))))
             }
             #[cfg(feature = "zstd")]
-            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::Encoder::new(how, size, out)?))),
+            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::Encoder::new(
+                level, threads, size, out,
+            )?))),
             #[allow(unreachable_patterns, reason = "when all methods are built in")]
             _ => {
-                let _ = (size, out);
+                let _ = (level, threads, size, out);
                 Ok(None)
             }
         }
@@ -72,17 +138,17 @@ pub(super) enum Decoder<B> {
 }
 
 impl<B: BufRead> Decoder<B> {
-    /// For data of which this size is claimed.
-    pub(super) fn new(method: Method, claimed: u64, source: B) -> Result<Self, Error> {
+    /// For data of which this size is claimed; `None` when the method is not built in.
+    pub(super) fn new(method: Method, claimed: u64, source: B) -> io::Result<Option<Self>> {
         match method {
             #[cfg(feature = "zlib")]
-            Method::Zlib => Ok(Self::Zlib(flate2::bufread::ZlibDecoder::new(source))),
+            Method::Zlib => Ok(Some(Self::Zlib(flate2::bufread::ZlibDecoder::new(source)))),
             #[cfg(feature = "zstd")]
-            Method::Zstd => Ok(Self::Zstd(with_zstd::Decoder::new(claimed, source)?)),
+            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::Decoder::new(claimed, source)?))),
             #[allow(unreachable_patterns, reason = "when all methods are built in")]
             _ => {
                 let _ = (claimed, source);
-                Err(Error::NotBuilt { method })
+                Ok(None)
             }
         }
     }
@@ -110,14 +176,85 @@ impl<B: BufRead> Read for Decoder<B> {
     }
 }
 
+/// A stream, up to the end of the data.
+pub(super) struct Source<B> {
+    pub(super) source: B,
+    /// What has been consumed ends here.
+    pub(super) position: u64,
+    pub(super) end: u64,
+}
+
+impl<B: BufRead> BufRead for Source<B> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let left = self.end.saturating_sub(self.position);
+        if left == 0 {
+            return Ok(&[]);
+        }
+        let bytes = self.source.fill_buf()?;
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        Ok(bytes.get(..left).unwrap_or(bytes))
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.position = self.position.saturating_add(count as u64);
+        self.source.consume(count);
+    }
+}
+
+impl<B: BufRead> Read for Source<B> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let mut bytes = self.fill_buf()?;
+        let count = Read::read(&mut bytes, room)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+/// A range of some data as a stream, of which each byte is asked for once.
+pub(super) struct Slices<'d, R> {
+    cursor: Cursor<'d, R>,
+    slice: &'d [u8],
+}
+
+impl<'d, R: ReadRef<'d>> Slices<'d, R> {
+    /// What comes from where the cursor is.
+    pub(super) fn new(cursor: Cursor<'d, R>) -> Self {
+        Self { cursor, slice: &[] }
+    }
+}
+
+impl<'d, R: ReadRef<'d>> BufRead for Slices<'d, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.slice.is_empty() {
+            let left = self.cursor.end().saturating_sub(self.cursor.position());
+            let size = left.min(BUFFER as u64);
+            let bytes = self.cursor.read(size, "compressed data");
+            self.slice = bytes.map_err(io::Error::other)?;
+        }
+        Ok(self.slice)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.slice = self.slice.get(count..).unwrap_or_default();
+    }
+}
+
+impl<'d, R: ReadRef<'d>> Read for Slices<'d, R> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let mut bytes = self.fill_buf()?;
+        let count = Read::read(&mut bytes, room)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
 #[cfg(feature = "zstd")]
 mod with_zstd {
     use std::io::{self, BufRead, Write};
+    use std::num::NonZeroU32;
 
     use zstd::stream::raw::{self, CParameter, DParameter, Operation};
     use zstd::stream::{write, zio};
-
-    use super::super::{Compression, Error};
 
     /// What a thread compresses at a time, at levels that would take less. Parts do not know each
     /// other's statistics: of 512 MiB of libraries, parts of zstd's own 2 MiB are 1 % larger than
@@ -126,7 +263,7 @@ mod with_zstd {
     /// From here on zstd takes as much or more.
     const LEVEL_OF_LARGE_PARTS: i32 = 9;
 
-    pub(in super::super) enum Encoder<W: Write> {
+    pub(in crate::format) enum Encoder<W: Write> {
         /// No more than one part: compressed at once, as LLVM does, whose bytes they are.
         Small(Vec<u8>, i32, W),
         /// Compressed by other threads while the next bytes come.
@@ -134,16 +271,21 @@ mod with_zstd {
     }
 
     impl<W: Write> Encoder<W> {
-        pub(super) fn new(how: Compression, size: u64, out: W) -> io::Result<Self> {
+        pub(super) fn new(
+            level: Option<i32>,
+            threads: NonZeroU32,
+            size: u64,
+            out: W,
+        ) -> io::Result<Self> {
             let range = zstd::compression_level_range();
-            let level = how.level.unwrap_or(3).clamp(*range.start(), *range.end());
+            let level = level.unwrap_or(3).clamp(*range.start(), *range.end());
             if size <= PART.into() {
                 return Ok(Self::Small(Vec::new(), level, out));
             }
             let mut encoder = raw::Encoder::new(level)?;
             encoder.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
             // One worker or many make the same jobs of the same bytes; none would make others.
-            encoder.set_parameter(CParameter::NbWorkers(how.threads.get()))?;
+            encoder.set_parameter(CParameter::NbWorkers(threads.get()))?;
             if level < LEVEL_OF_LARGE_PARTS {
                 encoder.set_parameter(CParameter::JobSize(PART))?;
             }
@@ -172,7 +314,7 @@ mod with_zstd {
         }
     }
 
-    pub(in super::super) struct Decoder<B> {
+    pub(in crate::format) struct Decoder<B> {
         pub(super) source: B,
         decoder: raw::Decoder<'static>,
         /// A frame has begun, or none has been seen.
@@ -180,17 +322,12 @@ mod with_zstd {
     }
 
     impl<B: BufRead> Decoder<B> {
-        pub(super) fn new(claimed: u64, source: B) -> Result<Self, Error> {
-            let failed = |problem: io::Error| Error::Data {
-                message: problem.to_string(),
-            };
-            let mut decoder = raw::Decoder::new().map_err(failed)?;
+        pub(super) fn new(claimed: u64, source: B) -> io::Result<Self> {
+            let mut decoder = raw::Decoder::new()?;
             // No window is larger than what is claimed, but LLVM's frames have at least this one;
             // it is address space until data comes. The library allows up to 2 GiB.
             let window = u64::BITS - claimed.leading_zeros();
-            decoder
-                .set_parameter(DParameter::WindowLogMax(window.clamp(27, 31)))
-                .map_err(failed)?;
+            decoder.set_parameter(DParameter::WindowLogMax(window.clamp(27, 31)))?;
             Ok(Self {
                 source,
                 decoder,
