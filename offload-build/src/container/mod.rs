@@ -177,6 +177,10 @@ impl<'d, R: ReadRef<'d>> Finder<R> {
             Problem::OffloadBinary { section, problem }
         })?;
         for (binary, parsed) in binaries.into_iter().enumerate() {
+            if parsed.compressed.is_some() {
+                let section = section.map(|section| section.index);
+                return Err(Problem::Compressed { section, binary });
+            }
             let binary_range = parsed.range();
             for (index, entry) in parsed.entries.into_iter().enumerate() {
                 self.found.push(FoundImage {
@@ -218,6 +222,13 @@ pub enum Problem {
         /// What is wrong.
         problem: offload_binary::Error,
     },
+    /// An offload binary has to be inflated before its images can be told.
+    Compressed {
+        /// The section it is in.
+        section: Option<u32>,
+        /// Which of those that follow each other.
+        binary: usize,
+    },
     /// The member of a thin archive is a file of its own.
     Thin,
     /// Archives are too deep in each other.
@@ -243,6 +254,15 @@ impl fmt::Display for Problem {
                     write!(f, "section {section}: ")?;
                 }
                 problem.fmt(f)
+            }
+            Self::Compressed { section, binary } => {
+                if let Some(section) = section {
+                    write!(f, "section {section}: ")?;
+                }
+                write!(
+                    f,
+                    "offload binary {binary} is compressed, and has to be inflated first"
+                )
             }
             Self::Thin => write!(f, "of a thin archive, so it is a file of its own"),
             Self::Depth => write!(f, "more than {MAX_DEPTH} archives in each other"),

@@ -1,6 +1,7 @@
 //! Floor 0: names. Strings in, values out.
 
 pub mod entry_id;
+pub mod image_target;
 pub mod kind;
 pub mod llvm;
 pub mod processor;
@@ -8,6 +9,7 @@ pub mod target_id;
 pub mod triple;
 
 pub use entry_id::{ConflictScope, EntryId, EntryIdError, EntryKind, KindRule, conflict};
+pub use image_target::ImageTarget;
 pub use kind::{ImageKind, OffloadKind};
 pub use llvm::LlvmRelease;
 pub use processor::Processor;

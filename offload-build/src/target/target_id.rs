@@ -50,6 +50,31 @@ impl TargetId {
         })
     }
 
+    /// What an offload binary says of an image for an AMD GPU, as LLVM's main branch takes it: no
+    /// processor is `generic`, and what is no feature of the processor is left out.
+    pub(super) fn of_image(arch: &str) -> Self {
+        let (processor, rest) = arch.split_once(':').unwrap_or((arch, ""));
+        let processor = if processor.is_empty() {
+            "generic"
+        } else {
+            processor
+        };
+        let known = Processor::find(processor);
+        let possible = known.map_or(&FEATURES[..], Processor::features);
+        let features: BTreeMap<&'static str, bool> = rest
+            .split(':')
+            .filter_map(|feature| Some((feature.strip_suffix(['+', '-'])?, feature)))
+            .filter_map(|(name, feature)| {
+                let name = possible.iter().find(|known| **known == name)?;
+                Some((*name, feature.ends_with('+')))
+            })
+            .collect();
+        Self {
+            processor: known.map_or(processor, |known| known.name()).to_owned(),
+            features: features.into_iter().collect(),
+        }
+    }
+
     /// The processor, such as `gfx90a` or `sm_80`; may be empty.
     #[must_use]
     pub fn processor(&self) -> &str {

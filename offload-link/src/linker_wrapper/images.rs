@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use object::{ReadCache, ReadRef};
 use offload_build::container::archive::Archive;
 use offload_build::format::offload_binary;
-use offload_build::target::OffloadKind;
+use offload_build::target::{ImageTarget, OffloadKind};
 use offload_build::toolchain::Command;
 
 use super::Error;
@@ -136,6 +136,10 @@ impl Images {
             for section in &unit.sections {
                 let binaries = offload_binary::walk(&cache, section.clone())
                     .map_err(|source| invalid(source.into()))?;
+                if binaries.iter().any(|binary| binary.compressed.is_some()) {
+                    let problem = "a compressed offload binary cannot be linked yet";
+                    return Err(invalid(problem.into()));
+                }
                 for entry in binaries.into_iter().flat_map(|binary| binary.entries) {
                     found.images.push(Image {
                         from: from.clone(),
@@ -281,7 +285,9 @@ fn join(groups: &mut Vec<Group>, image: &Image, index: usize, is_object: bool) {
     let mut own = false;
     for group in groups.iter_mut() {
         let same = group.triple == image.triple && canonical(&group.processor) == image.key().1;
-        if same || (group.triple == image.triple && compatible(&group.processor, image)) {
+        let target = |triple, arch| ImageTarget { triple, arch };
+        let group_target = target(&group.triple, &group.processor);
+        if same || group_target.joins_until_23(&target(&image.triple, &image.processor)) {
             group.members.push(index);
             joined = true;
             own |= same;
@@ -294,21 +300,6 @@ fn join(groups: &mut Vec<Group>, image: &Image, index: usize, is_object: bool) {
             members: vec![index],
         });
     }
-}
-
-/// LLVM 22's rule for two processors of one triple that are not equal.
-fn compatible(processor: &str, image: &Image) -> bool {
-    let (a, b) = (canonical(processor), canonical(&image.processor));
-    if a.is_empty() || b.is_empty() {
-        return processor == "generic" || image.processor == "generic";
-    }
-    let amd = image.triple.starts_with("amdgcn") || image.triple.starts_with("r600");
-    let base = |id: &str| id.split(':').next().map(str::to_owned);
-    let conflict = |feature: &str| {
-        let has = |id: &str, sign| id.contains(&format!("{feature}{sign}"));
-        (has(a, '+') && has(b, '-')) || (has(a, '-') && has(b, '+'))
-    };
-    amd && base(a) == base(b) && !conflict("xnack") && !conflict("sramecc")
 }
 
 /// Which units the host link takes. Symbols are read only when that is in question.

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::{Header, MAGIC};
+use super::{MAGIC, Method};
 use crate::format::bytes::OutOfBounds;
+use crate::format::codec::not_built;
 
 /// Why bytes are not offload binaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +43,19 @@ pub enum Problem {
         /// The smallest that does.
         least: u64,
     },
-    /// The entries start inside the header.
+    /// The entries start inside the header, or compressed ones not right after it.
     EntriesOffset {
         /// From the start of the offload binary.
         offset: u64,
+        /// Of the header.
+        header_size: u64,
+    },
+    /// The size that it claims to have had before it was compressed does not hold its header.
+    InflatedSize {
+        /// That size.
+        size: u64,
+        /// Of the header.
+        header_size: u64,
     },
     /// More string entries than there is room for.
     SharedStrings {
@@ -91,20 +101,34 @@ impl fmt::Display for Problem {
                     "expected the magic {magic:08x} at offset {offset:#x}, found {found:08x}"
                 )
             }
-            Self::Version { version: 3 } => {
-                write!(f, "version 3 is not supported yet (1 and 2 are)")
+            Self::Version { version } => {
+                write!(f, "version {version} is not known (1, 2 and 3 are)")
             }
-            Self::Version { version } => write!(f, "version {version} is not known (1 and 2 are)"),
             Self::Size { size, least } => {
                 write!(
                     f,
                     "size {size:#x} is less than the {least:#x} of its headers"
                 )
             }
-            Self::EntriesOffset { offset } => write!(
+            Self::EntriesOffset {
+                offset,
+                header_size,
+            } if offset > header_size => write!(
                 f,
-                "entries at offset {offset:#x} of it start inside its header of size {:#x}",
-                Header::LEN
+                "compressed entries at offset {offset:#x} of it do not follow its header of size \
+                 {header_size:#x}"
+            ),
+            Self::EntriesOffset {
+                offset,
+                header_size,
+            } => write!(
+                f,
+                "entries at offset {offset:#x} of it start inside its header of size \
+                 {header_size:#x}"
+            ),
+            Self::InflatedSize { size, header_size } => write!(
+                f,
+                "inflated size {size:#x} is less than the {header_size:#x} of its header"
             ),
             Self::SharedStrings { size } => {
                 write!(
@@ -128,33 +152,154 @@ impl fmt::Display for Problem {
 impl std::error::Error for Error {}
 impl std::error::Error for Problem {}
 
+/// Why the body of an offload binary cannot be inflated. Offsets are from the start of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InflateError {
+    /// It is not inside the file, which is another than it was read from.
+    Outside(OutOfBounds),
+    /// More is claimed than the caller wants.
+    Limit {
+        /// The inflated size in the header.
+        claimed: u64,
+        /// What the caller wants.
+        limit: u64,
+    },
+    /// The compressed data is damaged.
+    Data {
+        /// What the library says.
+        message: String,
+    },
+    /// More data than claimed.
+    Longer {
+        /// The inflated size in the header.
+        claimed: u64,
+    },
+    /// Less data than claimed.
+    Shorter {
+        /// The inflated size in the header.
+        claimed: u64,
+        /// That of what there is.
+        found: u64,
+    },
+    /// Something follows the compressed data.
+    Trailing {
+        /// Where.
+        offset: u64,
+        /// Where the offload binary ends.
+        end: u64,
+    },
+    /// A method whose cargo feature is off.
+    NotBuilt {
+        /// Which.
+        method: Method,
+    },
+}
+
+impl fmt::Display for InflateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "compressed offload binary: ")?;
+        match self {
+            Self::Outside(problem) => problem.fmt(f),
+            Self::Limit { claimed, limit } => write!(
+                f,
+                "inflated size {claimed:#x} is more than the allowed {limit:#x}"
+            ),
+            Self::Data { message } => write!(f, "the data is damaged: {message}"),
+            Self::Longer { claimed } => {
+                write!(f, "there is more data than its inflated size {claimed:#x}")
+            }
+            Self::Shorter { claimed, found } => write!(
+                f,
+                "expected data of inflated size {claimed:#x}, found {found:#x}"
+            ),
+            Self::Trailing { offset, end } => {
+                write!(f, "its data ends at offset {offset:#x}, and it at {end:#x}")
+            }
+            Self::NotBuilt { method } => not_built(*method, f),
+        }
+    }
+}
+
+impl std::error::Error for InflateError {}
+
 /// Why an offload binary cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// A key or value that would be read back short.
+    /// A key, or in version 1 a value, that would be read back short.
     Nul {
+        /// Index of the entry.
+        entry: usize,
         /// The key or value.
-        text: String,
+        text: Vec<u8>,
     },
-    /// An image that no file can hold behind a header.
+    /// Images that no file can hold behind a header.
     TooLarge {
-        /// Its size.
+        /// Index of the entry that is too much.
+        entry: usize,
+        /// The size of its image.
         image_size: u64,
+    },
+    /// No entries, for which only version 1 has a form: no bytes.
+    NoEntries,
+    /// What is to be compressed is something else.
+    NotVersion3,
+    /// A level that the method does not have in LLVM.
+    Level {
+        /// Which method.
+        method: Method,
+        /// The level.
+        level: i32,
+        /// The first one.
+        least: i32,
+        /// The last one.
+        most: i32,
+    },
+    /// A method whose cargo feature is off.
+    NotBuilt {
+        /// Which.
+        method: Method,
+    },
+    /// The library that compresses failed.
+    Compressor {
+        /// What it says.
+        message: String,
     },
 }
 
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nul { text } => {
-                write!(f, "a string of an offload binary contains a NUL: {text:?}")
-            }
-            Self::TooLarge { image_size } => {
+            Self::Nul { text, .. } => write!(
+                f,
+                "a string of an offload binary contains a NUL: \"{}\"",
+                text.escape_ascii()
+            ),
+            Self::TooLarge { image_size, .. } => write!(
+                f,
+                "an image of size {image_size:#x} does not fit into an offload binary"
+            ),
+            Self::NoEntries => write!(f, "an offload binary has at least one image"),
+            Self::NotVersion3 => {
                 write!(
                     f,
-                    "an image of size {image_size:#x} does not fit into an offload binary"
+                    "only an offload binary of version 3 can be compressed, once"
                 )
+            }
+            // In LLVM's words.
+            Self::Level {
+                method,
+                level,
+                least,
+                most,
+            } => write!(
+                f,
+                "invalid {method} compression level {level}; expected a value in [{least}, {most}]"
+            ),
+            Self::NotBuilt { method } => not_built(*method, f),
+            Self::Compressor { message } => {
+                write!(f, "cannot compress the offload binary: {message}")
             }
         }
     }

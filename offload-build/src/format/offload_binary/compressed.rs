@@ -1,0 +1,200 @@
+//! Version 3 with its body compressed.
+
+use std::io::Read;
+use std::num::NonZeroU32;
+use std::ops::Range;
+
+use object::ReadRef;
+
+use super::{Header, HeaderEnd, InflateError, MAGIC, Method, OffloadBinary, Version, WriteError};
+use crate::format::bytes::{Alignment, Cursor, field};
+use crate::format::codec::{BUFFER, Decoder, Encoder, Slices, Source};
+
+/// What zstd's frames start with; all else is zlib, which has no magic.
+const ZSTD: [u8; 4] = *b"\x28\xb5\x2f\xfd";
+
+/// The body of a compressed offload binary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compressed {
+    /// By the first bytes of the data.
+    pub method: Method,
+    /// Of all when inflated, the header included, in bytes and as claimed.
+    pub inflated_size: u64,
+    /// The compressed data, from the start of the file.
+    pub data: Range<u64>,
+}
+
+impl Compressed {
+    pub(super) fn with_method_of<'d, R: ReadRef<'d>>(self, data: R) -> Self {
+        let found = field(&mut Cursor::new(data, self.data.clone()), "magic");
+        let method = match found {
+            Ok(ZSTD) => Method::Zstd,
+            _ => Method::Zlib,
+        };
+        Self { method, ..self }
+    }
+}
+
+impl OffloadBinary {
+    /// All of it as if it had never been compressed, from the file it was read from: its offset is
+    /// 0 there, and [`Self::parse`] finds its entries. One that is not compressed comes as it is.
+    ///
+    /// No more than the claimed size is inflated, and memory grows with what is inflated, not with
+    /// what is claimed.
+    ///
+    /// # Errors
+    ///
+    /// When the claimed size is more than `limit`, the data is damaged, has another size or is
+    /// followed by something, or the method is not built in.
+    pub fn inflate<'d, R: ReadRef<'d>>(
+        &self,
+        data: R,
+        limit: u64,
+    ) -> Result<Vec<u8>, InflateError> {
+        let claimed = match &self.compressed {
+            Some(compressed) => compressed.inflated_size,
+            None => self.size,
+        };
+        if claimed > limit {
+            return Err(InflateError::Limit { claimed, limit });
+        }
+        let mut cursor = Cursor::new(data, self.range());
+        let Some(compressed) = &self.compressed else {
+            let bytes = cursor.read(self.size, "body");
+            return bytes.map(<[u8]>::to_vec).map_err(InflateError::Outside);
+        };
+        let header = Header::read(&mut cursor).map_err(InflateError::Outside)?;
+        let mut bytes = Vec::new();
+        Header {
+            size: claimed,
+            ..header
+        }
+        .write(&mut bytes);
+        HeaderEnd { inflated_size: 0 }.write(&mut bytes);
+        let body = claimed.saturating_sub(bytes.len() as u64);
+        compressed.inflate_body(data, body, &mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl Compressed {
+    /// Adds exactly `size` bytes to `out`.
+    fn inflate_body<'d, R: ReadRef<'d>>(
+        &self,
+        data: R,
+        size: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), InflateError> {
+        let method = self.method;
+        let damaged = |problem: std::io::Error| InflateError::Data {
+            message: problem.to_string(),
+        };
+        let source = Source {
+            source: Slices::new(Cursor::new(data, self.data.clone())),
+            position: self.data.start,
+            end: self.data.end,
+        };
+        let decoder = Decoder::new(method, size, source).map_err(damaged)?;
+        let mut decoder = decoder.ok_or(InflateError::NotBuilt { method })?;
+        let (mut found, mut buffer) = (0_u64, vec![0; BUFFER]);
+        let claimed = self.inflated_size;
+        loop {
+            let count = decoder.read(&mut buffer).map_err(damaged)?;
+            if count == 0 {
+                break;
+            }
+            found = found.saturating_add(count as u64);
+            if found > size {
+                return Err(InflateError::Longer { claimed });
+            }
+            out.extend_from_slice(buffer.get(..count).unwrap_or_default());
+        }
+        if found < size {
+            let found = out.len() as u64;
+            return Err(InflateError::Shorter { claimed, found });
+        }
+        match decoder.into_source().position {
+            offset if offset < self.data.end => Err(InflateError::Trailing {
+                offset,
+                end: self.data.end,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Method, its levels in LLVM, and LLVM's choice when none is given.
+const LEVELS: [(Method, i32, i32, i32); 2] = [(Method::Zlib, 0, 9, 6), (Method::Zstd, -5, 22, 5)];
+
+/// Compresses an offload binary of version 3, zeros up to a multiple of 8 added. `level` is what
+/// the method calls so; when not given, LLVM's.
+///
+/// # Errors
+///
+/// When `binary` is not one whole offload binary of version 3, uncompressed; when the level is not
+/// one of the method; when the method is not built in, or fails.
+pub fn compress(binary: &[u8], method: Method, level: Option<i32>) -> Result<Vec<u8>, WriteError> {
+    let row = LEVELS.iter().find(|(known, ..)| *known == method);
+    let (_, least, most, default) = row.copied().unwrap_or((method, 0, 0, 0));
+    let level = level.unwrap_or(default);
+    if !(least..=most).contains(&level) {
+        return Err(WriteError::Level {
+            method,
+            level,
+            least,
+            most,
+        });
+    }
+    let size = binary.len() as u64;
+    let parsed = OffloadBinary::parse(binary, 0, size).ok();
+    let plain = |parsed: &OffloadBinary| {
+        (parsed.version, parsed.size, &parsed.compressed) == (Version::V3, size, &None)
+    };
+    let Some(parsed) = parsed.filter(plain) else {
+        return Err(WriteError::NotVersion3);
+    };
+    let body = usize::try_from(Version::V3.header_size()).ok();
+    let body = body
+        .and_then(|start| binary.get(start..))
+        .unwrap_or_default();
+    let failed = |problem: std::io::Error| WriteError::Compressor {
+        message: problem.to_string(),
+    };
+    let encoder = Encoder::new(
+        method,
+        Some(level),
+        NonZeroU32::MIN,
+        body.len() as u64,
+        Vec::new(),
+    );
+    let mut encoder = encoder
+        .map_err(failed)?
+        .ok_or(WriteError::NotBuilt { method })?;
+    let mut rest = body;
+    while !rest.is_empty() {
+        let count = encoder.write(rest).map_err(failed)?;
+        rest = rest.get(count..).unwrap_or_default();
+    }
+    let data = encoder.finish().map_err(failed)?;
+
+    let mut bytes = Vec::new();
+    Header {
+        magic: MAGIC,
+        version: parsed.version.raw(),
+        size: Version::V3.header_size().saturating_add(data.len() as u64),
+        entries_offset: Version::V3.header_size(),
+        entries: parsed.entries.len() as u64,
+    }
+    .write(&mut bytes);
+    HeaderEnd {
+        inflated_size: size,
+    }
+    .write(&mut bytes);
+    bytes.extend_from_slice(&data);
+    let padding = Alignment::EIGHT.padding(bytes.len() as u64);
+    bytes.extend((0..padding).map(|_| 0));
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

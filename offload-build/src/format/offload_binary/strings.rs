@@ -1,0 +1,68 @@
+//! The strings of an entry, as they were read.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The keys and values of an entry, in file order.
+#[derive(Clone)]
+pub struct Strings {
+    /// Shared by the entries of an offload binary, as in the file: many pairs may point at one
+    /// string, so that copies of them could be far larger than the file.
+    pub(super) table: Arc<[u8]>,
+    /// Key and value, each inside `table`.
+    pub(super) pairs: Vec<[Range<usize>; 2]>,
+}
+
+impl Strings {
+    /// The value of a key: the last, when the key is given twice.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<&[u8]> {
+        let found = self
+            .pairs
+            .iter()
+            .rev()
+            .find(|[found, _]| self.get(found) == key.as_bytes());
+        found.map(|[_, value]| self.get(value))
+    }
+
+    /// All keys with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
+        self.pairs
+            .iter()
+            .map(|[key, value]| (self.get(key), self.get(value)))
+    }
+
+    /// How many pairs there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    fn get(&self, range: &Range<usize>) -> &[u8] {
+        self.table.get(range.clone()).unwrap_or_default()
+    }
+}
+
+impl PartialEq for Strings {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Strings {}
+
+impl fmt::Debug for Strings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = String::from_utf8_lossy;
+        f.debug_map()
+            .entries(self.iter().map(|(key, value)| (text(key), text(value))))
+            .finish()
+    }
+}

@@ -1,0 +1,186 @@
+//! Which images of offload binaries are linked together.
+
+use super::{TargetId, Triple};
+
+/// Who an image is for, as the strings of an offload binary say it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ImageTarget<'a> {
+    /// The value of `triple`, as written; may be empty.
+    pub triple: &'a str,
+    /// The value of `arch`, as written: a processor, a target ID, or nothing.
+    pub arch: &'a str,
+}
+
+impl ImageTarget<'_> {
+    /// Whether an image for `self` may be linked where `wanted` is asked for.
+    ///
+    /// Not symmetric: for AMD's GPUs it is [`TargetId::serves`], where no processor is `generic`
+    /// and what a processor has no feature for is left out; otherwise processors are equal as
+    /// written, or one is `generic`. As LLVM's main branch, but a processor that no table knows
+    /// serves only itself.
+    #[must_use]
+    pub fn serves(&self, wanted: &Self) -> bool {
+        let triples = [self, wanted].map(|target| Triple::parse(target.triple).ok());
+        let is_amdgpu = match &triples {
+            [Some(triple), Some(wanted)] if triple.serves(wanted) => triple.is_amdgpu(),
+            // Without a triple, or with something else in its place.
+            _ if self.triple == wanted.triple => false,
+            _ => return false,
+        };
+        if is_amdgpu {
+            TargetId::of_image(self.arch).serves(&TargetId::of_image(wanted.arch))
+        } else {
+            self.arch == wanted.arch || self.has_any_processor() || wanted.has_any_processor()
+        }
+    }
+
+    /// Whether LLVM 19 to 23 link an image for `self` together with those for `other`, which is
+    /// not the same: `false` when both are equal as written. Symmetric.
+    ///
+    /// Text is compared as in LLVM's `areTargetsCompatible`: another spelling of a triple is
+    /// another triple, and a family of processors does not serve its members.
+    #[must_use]
+    pub fn joins_until_23(&self, other: &Self) -> bool {
+        if self == other || self.triple != other.triple {
+            return false;
+        }
+        if self.has_any_processor() || other.has_any_processor() {
+            return true;
+        }
+        let is_amdgpu = Triple::parse(self.triple).is_ok_and(|triple| triple.is_amdgpu());
+        let same = processor(self.arch) == processor(other.arch);
+        let conflict = |on: &str, off: &str| {
+            let says =
+                |feature, without| self.arch.contains(feature) && other.arch.contains(without);
+            says(on, off) || says(off, on)
+        };
+        is_amdgpu && same && !conflict("xnack+", "xnack-") && !conflict("sramecc+", "sramecc-")
+    }
+
+    fn has_any_processor(&self) -> bool {
+        self.arch == "generic"
+    }
+}
+
+fn processor(arch: &str) -> &str {
+    arch.split_once(':')
+        .map_or(arch, |(processor, _)| processor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AMD: &str = "amdgcn-amd-amdhsa";
+    const NVPTX: &str = "nvptx64-nvidia-cuda";
+
+    /// Triple and arch.
+    type Pair = [&'static str; 2];
+
+    /// Two images; what LLVM 19.1.7, 22.1.8 and 23.1.4 answer for both orders; what the rule of the
+    /// main branch says of the first for the second, and of the second for the first.
+    const CASES: [(Pair, Pair, bool, [bool; 2]); 23] = [
+        ([AMD, "gfx90a"], [AMD, "gfx90a"], false, [true, true]),
+        ([AMD, "gfx90a"], [AMD, "gfx90a:xnack+"], true, [true, false]),
+        (
+            [AMD, "gfx90a:xnack+"],
+            [AMD, "gfx90a:xnack-"],
+            false,
+            [false, false],
+        ),
+        (
+            [AMD, "gfx90a:sramecc+"],
+            [AMD, "gfx90a:sramecc-"],
+            false,
+            [false, false],
+        ),
+        (
+            [AMD, "gfx90a:sramecc+"],
+            [AMD, "gfx90a:xnack+"],
+            true,
+            [false, false],
+        ),
+        (
+            [AMD, "gfx90a:sramecc+:xnack+"],
+            [AMD, "gfx90a:xnack+:sramecc+"],
+            true,
+            [true, true],
+        ),
+        ([AMD, "gfx90a"], [AMD, "gfx906"], false, [false, false]),
+        ([AMD, "gfx90a"], [AMD, "generic"], true, [true, true]),
+        ([AMD, "gfx9-generic"], [AMD, "gfx900"], false, [true, false]),
+        ([AMD, ""], [AMD, "gfx90a"], false, [true, true]),
+        (
+            [AMD, "gfx90a"],
+            ["amdgcn--amdhsa", "gfx90a"],
+            false,
+            [false, false],
+        ),
+        // LLVM's main branch says true for both: a name that it does not know has no features.
+        ([AMD, "bogus"], [AMD, "bogus:xnack+"], true, [true, false]),
+        (
+            [AMD, "gfx1100:xnack+"],
+            [AMD, "gfx1100"],
+            true,
+            [true, true],
+        ),
+        ([NVPTX, "sm_70"], [NVPTX, "sm_80"], false, [false, false]),
+        ([NVPTX, "sm_70"], [NVPTX, "generic"], true, [true, true]),
+        ([NVPTX, "generic"], [NVPTX, "generic"], false, [true, true]),
+        ([NVPTX, "sm_90"], [NVPTX, "sm_90a"], false, [false, false]),
+        ([NVPTX, ""], [NVPTX, "sm_70"], false, [false, false]),
+        (
+            ["x86_64-unknown-linux-gnu", "x"],
+            ["x86_64-unknown-linux-gnu", "generic"],
+            true,
+            [true, true],
+        ),
+        (
+            ["spirv64-intel", ""],
+            ["spirv64-intel", "pvc"],
+            false,
+            [false, false],
+        ),
+        // Not in LLVM's table: from the text of both rules.
+        (["", "x"], ["", "x"], false, [true, true]),
+        (["", "x"], [AMD, "x"], false, [false, false]),
+        (
+            [AMD, "generic:xnack+"],
+            [AMD, "gfx90a:xnack-"],
+            false,
+            [true, false],
+        ),
+    ];
+
+    fn target([triple, arch]: Pair) -> ImageTarget<'static> {
+        ImageTarget { triple, arch }
+    }
+
+    #[test]
+    fn serves_as_the_main_branch_has_it() {
+        for (one, other, _, expected) in CASES {
+            let (one, other) = (target(one), target(other));
+            let found = [one.serves(&other), other.serves(&one)];
+            assert_eq!(found, expected, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn joins_as_llvm_22_does() {
+        for (one, other, expected, _) in CASES {
+            let (one, other) = (target(one), target(other));
+            let found = [one.joins_until_23(&other), other.joins_until_23(&one)];
+            assert_eq!(found, [expected; 2], "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn leaves_out_what_is_no_feature() {
+        let serves = |one, other| target([AMD, one]).serves(&target([AMD, other]));
+        assert!(serves("gfx90a:wavefront+:xnack:xnack+", "gfx90a:xnack+"));
+        assert!(!serves("gfx90a:xnack+", "generic"));
+        // `fiji` is another name of it.
+        assert!(serves("fiji", "gfx803"));
+        assert!(!serves("gfx1234", "gfx1235"));
+    }
+}
