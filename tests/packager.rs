@@ -245,7 +245,7 @@ fn packs_what_has_no_extension_and_no_triple() {
         list.lines()
             .nth(1)
             .unwrap()
-            .contains("none      none      x-y-z   abc"),
+            .contains("0  none  none      x-y-z   abc"),
         "{list}"
     );
     folder.done(&["a.bin", &format!("--image=file=out,{keys}")]);
@@ -310,7 +310,9 @@ fn refuses_damaged_binaries() {
     let folder = Folder::new();
     folder.write("bad", b"\x10\xff\x10\xad\n");
     let error = folder.error(&["bad"]);
-    assert!(error.starts_with("bad: "), "{error}");
+    assert_eq!(error, "Invalid data was encountered while parsing the file");
+    let hint = folder.run(&["bad"]).err;
+    assert!(hint.contains("\nhint: bad: offload binary 0: "), "{hint}");
     folder.done(&["-o", "outer", "--image=file=bad,triple=n"]);
     folder.error(&["--llvm=23", "outer"]);
     assert!(folder.files("outer-").is_empty());
@@ -320,7 +322,7 @@ fn refuses_damaged_binaries() {
 #[test]
 fn compresses_for_those_who_read_it() {
     let folder = Folder::new();
-    folder.write("in.o", &b"an image ".repeat(100));
+    folder.write("in.o", &b"an image ".repeat(1000));
     let image = "--image=file=in.o,triple=t,arch=a";
     folder.done(&["--llvm=main", "-o", "plain", image]);
     for more in [

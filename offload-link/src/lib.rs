@@ -7,6 +7,7 @@ mod json;
 mod linker_wrapper;
 mod llvm_tool;
 mod options;
+mod packager;
 mod response_file;
 
 use std::process::ExitCode;
@@ -23,6 +24,13 @@ pub fn bundler() -> ExitCode {
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_else(|| "offload-bundler".into());
     ExitCode::from(bundler::run(&name, args.collect()))
+}
+
+/// Runs the packager.
+pub fn packager() -> ExitCode {
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_else(|| "offload-packager".into());
+    ExitCode::from(packager::run(&name, args.collect()))
 }
 
 /// Runs `cargo offload`.

@@ -9,10 +9,11 @@ use offload_build::format::pieces::Piece;
 use offload_build::target::EntryId;
 use offload_build::target::entry_id::{ConflictScope, conflict};
 
+use super::Warn;
 use super::contents::{Contents, Entry};
 use super::request::Manner;
 use super::targets::{Target, Targets};
-use crate::llvm_tool::{Error, Output, Sources, Style, compression};
+use crate::llvm_tool::{self, Error, Output, Sources, Style, compression};
 
 /// What each target's archive consists of: every image that serves it, in the order of the input.
 pub(super) fn plan(
@@ -22,6 +23,7 @@ pub(super) fn plan(
     check_archive: bool,
     sources: &mut Sources,
     manner: &Manner,
+    warn: Warn<'_>,
 ) -> Result<Vec<Output>, Error> {
     if check_archive {
         check(contents)?;
@@ -31,7 +33,7 @@ pub(super) fn plan(
         materialize(member.entry, sources, manner)?;
     }
     for member in &mut members {
-        member.symbols = symbols(member.entry, sources);
+        member.symbols = symbols(member, sources, warn);
     }
     let mut plans = Vec::new();
     for ((index, target), path) in targets.0.iter().enumerate().zip(outputs) {
@@ -116,11 +118,14 @@ fn materialize(entry: &Entry, sources: &mut Sources, manner: &Manner) -> Result<
     Ok(())
 }
 
-/// What the index lists for an image; nothing for what is no object that can be read, as LLVM.
-fn symbols<'a>(entry: &Entry, sources: &'a Sources) -> Vec<&'a [u8]> {
-    let (source, range) = &entry.object;
-    let file = sources.file(*source);
-    definitions(file.data(), range.clone()).unwrap_or_default()
+/// What the index lists for an image; nothing, with a warning, for one that cannot be read.
+fn symbols<'a>(member: &Member<'_>, sources: &'a Sources, warn: Warn<'_>) -> Vec<&'a [u8]> {
+    let (source, range) = &member.entry.object;
+    let found = definitions(sources.file(*source).data(), range.clone());
+    found.unwrap_or_else(|problem| {
+        warn(llvm_tool::without_symbols(&member.name, &problem));
+        Vec::new()
+    })
 }
 
 /// `-check-input-archive`: the entries of each member among themselves.

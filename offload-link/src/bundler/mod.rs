@@ -82,6 +82,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
             *check_archive,
             &mut sources,
             &manner,
+            &warn,
         )?,
     };
     for text in outputs::clashes(&outputs) {

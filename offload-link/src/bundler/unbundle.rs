@@ -6,6 +6,7 @@ use offload_build::format::pieces::Piece;
 use offload_build::target::entry_id::KindRule;
 use offload_build::target::{EntryId, EntryKind};
 
+use super::Warn;
 use super::archive;
 use super::contents::{self, Contents, Entry};
 use super::file_type::FileType;
@@ -22,10 +23,19 @@ pub(super) fn plan(
     check_archive: bool,
     sources: &mut Sources,
     manner: &Manner,
+    warn: Warn<'_>,
 ) -> Result<Vec<Output>, Error> {
     let contents = contents::read(from, sources, manner)?;
     if manner.file_type()? == FileType::Archive {
-        return archive::plan(&contents, targets, outputs, check_archive, sources, manner);
+        return archive::plan(
+            &contents,
+            targets,
+            outputs,
+            check_archive,
+            sources,
+            manner,
+            warn,
+        );
     }
     let images = images(&contents, targets, manner)?;
     let outputs = images.into_iter().zip(outputs);

@@ -79,3 +79,8 @@ pub(crate) fn print(text: &str) -> u8 {
         Err(_) => 1,
     }
 }
+
+/// Said of a member of an archive that cannot be read: linkers will not find what it defines.
+pub(crate) fn without_symbols(member: &str, problem: &dyn std::fmt::Display) -> String {
+    format!("member `{member}` is not in the archive's index of symbols: {problem}")
+}

@@ -274,7 +274,9 @@ impl<Id: Copy + PartialEq> Table<Id> {
         let grouped = matches!(which, Answer::Help | Answer::HelpHidden);
         let mut lines: Vec<(Group, String, String)> = Vec::new();
         for (name, _, group, help) in ANSWERS {
-            if hidden || group == Group::Generic {
+            // The list without groups does not list itself.
+            let listed = grouped || hidden || name != "help-list";
+            if listed && (hidden || group == Group::Generic) {
                 lines.push((Group::Generic, format!("--{name}"), help.to_owned()));
             }
         }

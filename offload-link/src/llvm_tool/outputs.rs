@@ -64,13 +64,13 @@ pub(crate) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Res
 pub(crate) fn clashes(outputs: &[Output]) -> Vec<String> {
     let mut texts = Vec::new();
     for (index, output) in outputs.iter().enumerate() {
-        let same = |other: &&Output| other.path == output.path;
+        let same = |other: &&Output| other.path == output.path && other.pieces != output.pieces;
         let later = outputs.iter().skip(index + 1).any(|other| same(&other));
         let special = fs::metadata(&output.path).is_ok_and(|file| !file.is_file());
         if later && !special && output.path != Path::new("-") {
             let path = output.path.display();
             texts.push(format!(
-                "'{path}' is the output for several targets; the last one stays"
+                "'{path}' is the output for several images; the last one stays"
             ));
         }
     }

@@ -1,0 +1,222 @@
+//! Extraction: the images that each `--image=` asks for.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use offload_build::container::archive::{self, Index, MemberPlan};
+use offload_build::container::definitions;
+use offload_build::target::{LlvmRelease, OffloadKind};
+
+use super::image_argument::ImageArgument;
+use super::inputs::{self, Image};
+use super::options::Options;
+use super::pack::known_to;
+use crate::llvm_tool::{self, Error, Output, Sources, Style};
+
+/// Which file gets which image. `warn` takes what the user should know.
+pub(super) fn plan(
+    input: &Path,
+    images: &[Image],
+    sources: &Sources,
+    options: &Options,
+    warn: &dyn Fn(String),
+) -> Result<Vec<Output>, Error> {
+    if options.images.is_empty() {
+        if options.llvm >= LlvmRelease::V23 {
+            let all: Vec<&Image> = images.iter().collect();
+            return named(input, &all, sources, options.llvm);
+        }
+        if !images.is_empty() {
+            let count = images.len();
+            warn(format!(
+                "note: nothing is extracted: {count} images, and no --image that asks for them \
+                 (--list shows them)"
+            ));
+        }
+        return Ok(Vec::new());
+    }
+    let mut outputs = Vec::new();
+    for (index, argument) in options.images.iter().enumerate() {
+        let found: Vec<&Image> = images
+            .iter()
+            .filter(|image| matches(image, argument))
+            .collect();
+        if found.is_empty() {
+            let count = images.len();
+            let text = format!("--image number {index} matches none of {count} images");
+            if options.require_match {
+                return Err(Error::new(text));
+            }
+            warn(format!("note: {text}"));
+            continue;
+        }
+        match argument.value("file") {
+            None if options.archive => {
+                return Err(Error::new("Image must have a 'file' argument."));
+            }
+            None => outputs.extend(named(input, &found, sources, options.llvm)?),
+            Some(file) => {
+                let path = PathBuf::from(OsString::from_vec(file));
+                if options.archive {
+                    outputs.push(to_archive(path, &found, sources, warn)?);
+                    continue;
+                }
+                if found.len() > 1 {
+                    let path = path.display();
+                    warn(format!(
+                        "warning: Multiple inputs match to a single file, '{path}'"
+                    ));
+                }
+                let last = found.last().map(|image| image.pieces.clone());
+                outputs.push(Output {
+                    path,
+                    pieces: last.unwrap_or_default(),
+                    style: Style::Plain,
+                });
+            }
+        }
+    }
+    Ok(outputs)
+}
+
+/// Whether the names of the files are printed, since nobody gave them.
+pub(super) fn announces(options: &Options) -> bool {
+    options.input.is_some() && options.images.is_empty() && options.llvm >= LlvmRelease::V23
+}
+
+/// Whether every item of the argument is true of the image.
+fn matches(image: &Image, argument: &ImageArgument) -> bool {
+    let entry = &image.entry;
+    argument.pairs().all(|(key, value)| match key {
+        b"file" => true,
+        b"kind" => {
+            let wanted = std::str::from_utf8(&value).ok();
+            let wanted = wanted.and_then(OffloadKind::from_name);
+            wanted.unwrap_or(OffloadKind::NONE) == entry.offload_kind
+        }
+        key => {
+            let stored = std::str::from_utf8(key).ok();
+            let stored = stored.and_then(|key| entry.strings.value(key));
+            match (key, stored) {
+                // Where it was found, as LLVM 23 takes it.
+                (b"member", None) => image.origin_name().as_bytes() == value,
+                (_, stored) => stored.unwrap_or_default() == value,
+            }
+        }
+    })
+}
+
+/// Each in a file in this folder, named after what it is. Since LLVM 23 offload binaries in others
+/// are taken apart.
+fn named(
+    input: &Path,
+    images: &[&Image],
+    sources: &Sources,
+    llvm: LlvmRelease,
+) -> Result<Vec<Output>, Error> {
+    let mut leaves = Vec::new();
+    for image in images {
+        match llvm >= LlvmRelease::V23 {
+            true => leaves.extend(inputs::leaves(input, image, sources)?),
+            false => leaves.push((*image).clone()),
+        }
+    }
+    let stem = input.file_stem().unwrap_or_default().to_string_lossy();
+    let outputs = leaves.into_iter().enumerate().map(|(index, image)| {
+        let (entry, arch) = (&image.entry, image.entry.arch());
+        let dash = if arch.is_empty() && llvm >= LlvmRelease::V23 {
+            ""
+        } else {
+            "-"
+        };
+        let extension = known_to(entry.image_kind, llvm).extension();
+        let triple = entry.triple();
+        let name = format!("{stem}-{triple}{dash}{arch}.{index}.{extension}");
+        Output {
+            path: PathBuf::from(harmless(&name)),
+            pieces: image.pieces,
+            style: Style::Plain,
+        }
+    });
+    Ok(outputs.collect())
+}
+
+/// Triples and architectures come from the file and may be anything: no other folder is meant.
+fn harmless(name: &str) -> String {
+    let foreign = |char: char| matches!(char, '/' | '\\') || char.is_control();
+    name.replace(foreign, "_")
+}
+
+/// A static archive of them, with an index.
+fn to_archive(
+    path: PathBuf,
+    images: &[&Image],
+    sources: &Sources,
+    warn: &dyn Fn(String),
+) -> Result<Output, Error> {
+    let names = distinct(images.iter().map(|image| image.origin.clone()));
+    let mut symbols: Vec<Vec<&[u8]>> = Vec::new();
+    for (image, name) in images.iter().zip(&names) {
+        let found = match image.place() {
+            Some((source, range)) => definitions(sources.file(source).data(), range),
+            None => definitions(image.bytes(), 0..image.bytes().len() as u64),
+        };
+        symbols.push(found.unwrap_or_else(|problem| {
+            let text = llvm_tool::without_symbols(name, &problem);
+            warn(format!("warning: {text}"));
+            Vec::new()
+        }));
+    }
+    let members = images.iter().zip(&names).zip(&symbols);
+    let members: Vec<MemberPlan<'_>> = members
+        .map(|((image, name), symbols)| MemberPlan {
+            name,
+            content: &image.pieces,
+            symbols,
+        })
+        .collect();
+    let pieces = archive::layout(&members, Index::OfSymbols);
+    let pieces = pieces.map_err(|problem| Error::input(&path, problem))?;
+    Ok(Output {
+        path,
+        pieces,
+        style: Style::Archive,
+    })
+}
+
+/// LLVM repeats the name of what an image was found in; here the second one gets a number.
+fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let names = names.map(|name| {
+        let count = counts.entry(name.clone()).or_default();
+        *count += 1;
+        match (*count, name.rsplit_once('.')) {
+            (1, _) => name,
+            (count, Some((stem, extension))) if !extension.contains('/') => {
+                format!("{stem}.{}.{extension}", count - 1)
+            }
+            (count, _) => format!("{name}.{}", count - 1),
+        }
+    });
+    names.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn makes_distinct_and_harmless_names() {
+        let names = ["a.o", "a.o", "b", "./d.x/b", "b", "a.o"].map(str::to_owned);
+        assert_eq!(
+            distinct(names.into_iter()),
+            ["a.o", "a.1.o", "b", "./d.x/b", "b.1", "a.2.o"]
+        );
+        assert_eq!(
+            harmless("in-../../x\0-gfx90a:xnack+.0.o"),
+            "in-.._.._x_-gfx90a:xnack+.0.o"
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! `--list` and `--yaml`: the images of an input, for people and for programs.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::inputs::Image;
+use super::options::Listing;
+use crate::llvm_tool::{Error, Sources};
+
+/// What is printed.
+pub(super) fn text(
+    input: &Path,
+    images: &[Image],
+    sources: &Sources,
+    listing: Listing,
+) -> Result<String, Error> {
+    match listing {
+        Listing::Table => Ok(table(images)),
+        Listing::Json => Ok(json(input, images)),
+        Listing::Yaml => yaml(images, sources),
+    }
+}
+
+const HEADER: [&str; 8] = [
+    "index", "kind", "producer", "triple", "arch", "offset", "size", "where",
+];
+
+fn table(images: &[Image]) -> String {
+    if images.is_empty() {
+        return "no images\n".to_owned();
+    }
+    let mut rows = vec![HEADER.map(str::to_owned)];
+    rows.extend(images.iter().enumerate().map(|(index, image)| {
+        let entry = &image.entry;
+        let more = image.more_strings();
+        let more = more.iter().map(|(key, value)| format!(" {key}={value}"));
+        [
+            index.to_string(),
+            entry.image_kind.name().to_owned(),
+            entry.offload_kind.name().to_owned(),
+            entry.triple().to_owned(),
+            entry.arch().to_owned(),
+            format!("{:#x}", entry.image.start),
+            (entry.image.end - entry.image.start).to_string(),
+            image.container() + &more.collect::<String>(),
+        ]
+    }));
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max();
+    let widths: Vec<usize> = (0..HEADER.len())
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
+    let lines = rows.iter().map(|row| {
+        let cells = row.iter().zip(&widths).enumerate();
+        let cells = cells.map(|(column, (text, width))| match HEADER[column] {
+            "index" | "offset" | "size" => format!("{text:>width$}"),
+            _ => format!("{text:<width$}"),
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        format!("{}\n", line.trim_end())
+    });
+    lines.collect()
+}
+
+/// Schema 1, `docs/json.md`.
+#[derive(Serialize)]
+struct Json<'a> {
+    schema: u32,
+    file: &'a Path,
+    images: Vec<JsonImage>,
+}
+
+#[derive(Serialize)]
+struct JsonImage {
+    index: usize,
+    members: Vec<String>,
+    section: Option<u32>,
+    binary: usize,
+    entry: usize,
+    image_kind: &'static str,
+    offload_kind: &'static str,
+    flags: u32,
+    strings: Vec<(String, String)>,
+    offset: u64,
+    size: u64,
+}
+
+fn json(input: &Path, images: &[Image]) -> String {
+    let images = images.iter().enumerate().map(|(index, image)| {
+        let (entry, found) = (&image.entry, &image.found);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        JsonImage {
+            index,
+            members: found.members.iter().map(|name| text(name)).collect(),
+            section: found.section.map(|section| section.index),
+            binary: found.binary,
+            entry: found.index,
+            image_kind: entry.image_kind.name(),
+            offload_kind: entry.offload_kind.name(),
+            flags: entry.flags,
+            strings: entry
+                .strings
+                .iter()
+                .map(|(key, value)| (text(key), text(value)))
+                .collect(),
+            offset: entry.image.start,
+            size: entry.image.end - entry.image.start,
+        }
+    });
+    crate::json::text(&Json {
+        schema: 1,
+        file: input,
+        images: images.collect(),
+    })
+}
+
+fn yaml(_images: &[Image], _sources: &Sources) -> Result<String, Error> {
+    Err(Error::new("--yaml"))
+}

@@ -1,0 +1,171 @@
+//! Packing: the files that `--image=` names, into offload binaries.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::Path;
+
+use offload_build::format::magic::Magic;
+use offload_build::format::offload_binary::{
+    Method, NewEntry, Version, WriteError, compress, layout, pair_order,
+};
+use offload_build::format::pieces::Piece;
+use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
+
+use super::image_argument::ImageArgument;
+use super::options::Options;
+use crate::llvm_tool::{Error, Output, Sources, Style};
+
+/// What the output consists of: each file of each argument, in order.
+pub(super) fn plan(
+    output: &Path,
+    options: &Options,
+    sources: &mut Sources,
+) -> Result<Output, Error> {
+    let mut images = Vec::new();
+    for argument in &options.images {
+        images.extend(open(argument, options.llvm, sources)?);
+    }
+    let strings: Vec<Vec<(&[u8], &[u8])>> = images.iter().map(Image::strings).collect();
+    let entries = images.iter().zip(&strings);
+    let entries: Vec<NewEntry<'_>> = entries
+        .map(|(image, strings)| NewEntry {
+            image_kind: image.kind,
+            offload_kind: image.offload_kind,
+            flags: 0,
+            strings,
+            image_size: image.size,
+        })
+        .collect();
+    let mut pieces = layout(&entries, Version::of(options.llvm), options.llvm)
+        .map_err(|problem| Error::input(output, problem))?;
+    for piece in &mut pieces {
+        if let Piece::Copy { input, .. } = piece {
+            *input = images[*input].source;
+        }
+    }
+    if options.compress {
+        pieces = vec![Piece::Bytes(compressed(&pieces, options, sources)?)];
+    }
+    Ok(Output {
+        path: output.to_owned(),
+        pieces,
+        style: Style::Plain,
+    })
+}
+
+/// The packed bytes, compressed: in memory, as readers have them too.
+fn compressed(pieces: &[Piece], options: &Options, sources: &Sources) -> Result<Vec<u8>, Error> {
+    if Version::of(options.llvm) < Version::V3 {
+        let release = options.llvm;
+        return Err(Error::new(format!(
+            "--compress: LLVM {release} does not read compressed offload binaries"
+        ))
+        .with_hint(Some("readers of --llvm=main do".to_owned())));
+    }
+    let methods = [Method::Zstd, Method::Zlib];
+    let method = match &options.format {
+        None if options.level.is_some() => {
+            return Err(Error::new(
+                "--compression-level requires --compression-format",
+            ));
+        }
+        None => Method::Zstd,
+        Some(name) => {
+            let method = methods.into_iter().find(|method| method.name() == name);
+            method.ok_or_else(|| {
+                Error::new(format!(
+                    "--compression-format: `{name}` is not a format; expected `zstd` or `zlib`"
+                ))
+            })?
+        }
+    };
+    let mut bytes = Vec::new();
+    let read = sources.reader(pieces).read_to_end(&mut bytes);
+    read.map_err(|error| Error::new(error.to_string()))?;
+    compress(&bytes, method, options.level).map_err(|problem| match problem {
+        WriteError::Level {
+            method,
+            level,
+            least,
+            most,
+        } => Error::new(format!(
+            "invalid {method} compression level {level}; expected a value in [{least}, {most}]"
+        )),
+        problem => Error::new(problem.to_string()),
+    })
+}
+
+/// A file with what is said about it.
+struct Image {
+    source: usize,
+    size: u64,
+    kind: ImageKind,
+    offload_kind: OffloadKind,
+    /// In the order in which they are written.
+    strings: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Image {
+    fn strings(&self) -> Vec<(&[u8], &[u8])> {
+        let pairs = self.strings.iter();
+        pairs.map(|(key, value)| (&**key, &**value)).collect()
+    }
+}
+
+/// Before LLVM 23 SPIR-V was a number without name and extension.
+pub(super) fn known_to(kind: ImageKind, llvm: LlvmRelease) -> ImageKind {
+    match kind {
+        ImageKind::SPIRV if llvm < LlvmRelease::V23 => ImageKind::NONE,
+        kind => kind,
+    }
+}
+
+/// The files of one argument.
+fn open(
+    argument: &ImageArgument,
+    llvm: LlvmRelease,
+    sources: &mut Sources,
+) -> Result<Vec<Image>, Error> {
+    let files = argument.files();
+    if llvm < LlvmRelease::V22 && (files.is_empty() || argument.value("triple").is_none()) {
+        return Err(Error::new(
+            "'file' and 'triple' are required image arguments",
+        ));
+    }
+    if files.is_empty() {
+        return Err(Error::new("'file' is a required image arguments"));
+    }
+    let kind = argument.value("kind").unwrap_or_default();
+    let offload_kind = std::str::from_utf8(&kind).ok();
+    let offload_kind = offload_kind.and_then(OffloadKind::from_name);
+    let pairs: Vec<(&[u8], Vec<u8>)> = argument.pairs().collect();
+    let keys: Vec<Cow<'_, str>> = argument.keys().map(String::from_utf8_lossy).collect();
+    let keys: Vec<&str> = keys.iter().map(|key| &**key).collect();
+    let strings = pair_order(&keys, llvm).into_iter();
+    let strings = strings.filter_map(|index| pairs.get(index));
+    let strings = strings.filter(|(key, _)| *key != b"file" && *key != b"kind");
+    let strings: Vec<(Vec<u8>, Vec<u8>)> = strings
+        .map(|(key, value)| (key.to_vec(), value.clone()))
+        .collect();
+    let mut images = Vec::new();
+    for path in files {
+        let source = sources.open(&path)?;
+        let file = sources.file(source);
+        let kind = match Magic::at(file.data(), file.whole()) {
+            Magic::Bitcode => ImageKind::BITCODE,
+            _ => path
+                .extension()
+                .and_then(|extension| extension.to_str())
+                .map_or(ImageKind::NONE, ImageKind::from_extension),
+        };
+        let kind = known_to(kind, llvm);
+        images.push(Image {
+            source,
+            size: file.size,
+            kind,
+            offload_kind: offload_kind.unwrap_or(OffloadKind::NONE),
+            strings: strings.clone(),
+        });
+    }
+    Ok(images)
+}
