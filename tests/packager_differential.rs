@@ -276,6 +276,10 @@ const KEYS: [&str; 14] = [
     "",
 ];
 
+fn one<'a>(random: &mut Random, choices: &[&'a str]) -> &'a str {
+    random.pick(choices)
+}
+
 fn item(key: &str, value: &str) -> String {
     format!("{key}={value}")
 }
@@ -284,22 +288,22 @@ fn item(key: &str, value: &str) -> String {
 fn image(random: &mut Random, files: u64) -> String {
     let mut items = Vec::new();
     for _ in 0..files {
-        items.push(item("file", *random.pick(&FILES)));
+        items.push(item("file", one(random, &FILES)));
     }
     if random.below(8) > 0 {
-        items.push(item("triple", *random.pick(&TRIPLES)));
+        items.push(item("triple", one(random, &TRIPLES)));
     }
     if random.below(4) > 0 {
-        items.push(item("arch", *random.pick(&ARCHES)));
+        items.push(item("arch", one(random, &ARCHES)));
     }
     if random.below(4) > 0 {
-        items.push(item("kind", *random.pick(&KINDS)));
+        items.push(item("kind", one(random, &KINDS)));
     }
     for _ in 0..random.below(4) * random.below(4) {
         let value = *random.pick(&["", "1", "=", "+x", "a=b", "nvidia-cuda", "cuda"]);
         items.push(match random.below(8) {
-            0 => (*random.pick(&KEYS)).to_owned(),
-            _ => item(*random.pick(&KEYS), value),
+            0 => one(random, &KEYS).to_owned(),
+            _ => item(one(random, &KEYS), value),
         });
     }
     for index in (1..items.len()).rev() {
