@@ -277,7 +277,7 @@ const KEYS: [&str; 14] = [
 ];
 
 fn one<'a>(random: &mut Random, choices: &[&'a str]) -> &'a str {
-    random.pick(choices)
+    choices[random.below(choices.len() as u64) as usize]
 }
 
 fn item(key: &str, value: &str) -> String {
