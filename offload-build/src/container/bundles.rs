@@ -11,15 +11,13 @@
 use std::fmt;
 use std::ops::Range;
 
-use object::read::FileKind;
-use object::{ReadRef, elf, pe};
+use object::{ReadRef, elf};
 
+use super::coff::{CoffError, Listing};
 use super::elf::{Elf, ElfError};
 use crate::format::bundles::{self, AnyBundle};
-use crate::format::bytes::{OutOfBounds, Window};
+use crate::format::bytes::OutOfBounds;
 use crate::format::magic::Magic;
-
-mod coff;
 
 /// The bundles of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,7 +64,7 @@ pub fn find<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<FoundBundl
     match Magic::at(data, range.clone()) {
         Magic::Bundle | Magic::CompressedBundle => finder.bundles(None, range)?,
         Magic::Elf => finder.elf()?,
-        Magic::Unknown => finder.windows()?,
+        Magic::Coff | Magic::DosProgram => finder.windows()?,
         _ => {}
     }
     Ok(finder.found)
@@ -95,24 +93,20 @@ impl<'d, R: ReadRef<'d>> Finder<R> {
         Ok(())
     }
 
-    /// COFF and PE, which have no magic of their own: what is neither is no error.
+    /// COFF and PE, which are hardly to be told by their first bytes: what is neither is no error.
     fn windows(&mut self) -> Result<(), Error> {
-        let window = Window::new(self.data, self.range.clone());
-        let sections = match FileKind::parse(window) {
-            Ok(FileKind::Coff) => coff::of_object::<pe::ImageFileHeader, _>(window),
-            Ok(FileKind::CoffBig) => coff::of_object::<pe::AnonObjectHeaderBigobj, _>(window),
-            Ok(FileKind::Pe32) => coff::of_image::<pe::ImageNtHeaders32, _>(window),
-            Ok(FileKind::Pe64) => coff::of_image::<pe::ImageNtHeaders64, _>(window),
-            _ => return Ok(()),
+        let listing = match Listing::parse(self.data, self.range.clone()) {
+            Ok(Some(listing)) => listing,
+            Ok(None) | Err(CoffError::Anonymous) => return Ok(()),
+            Err(problem) => return Err(in_section(None, Problem::Coff(problem))),
         };
-        let sections = sections.map_err(|problem| in_section(None, Problem::Coff(problem)))?;
-        for section in sections.list {
-            let offset = self.range.start.saturating_add(section.offset.into());
-            let size = section.size.into();
-            if self.starts_with_bundle(offset, size) {
-                let name = sections.names.of(section.header, window);
-                let range = OutOfBounds::check("content", offset, size, self.range.end);
-                match range {
+        for section in listing.sections() {
+            if self.starts_with_bundle(section.offset, section.size) {
+                let name = listing
+                    .name(&section)
+                    .unwrap_or(section.raw_name())
+                    .to_vec();
+                match listing.check(&section) {
                     Ok(range) => self.bundles(Some(name), range)?,
                     Err(problem) => {
                         return Err(in_section(Some(name), Problem::Outside(problem)));
@@ -171,7 +165,7 @@ pub enum Problem {
     /// With an ELF file.
     Elf(ElfError),
     /// With the headers of a COFF or PE file.
-    Coff(object::read::Error),
+    Coff(CoffError),
     /// A section is not inside the file.
     Outside(OutOfBounds),
     /// With bundles; the index is that in the section.
@@ -191,7 +185,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Elf(problem) => problem.fmt(f),
-            Self::Coff(problem) => write!(f, "the COFF headers are damaged: {problem}"),
+            Self::Coff(problem) => problem.fmt(f),
             Self::Outside(problem) => problem.fmt(f),
             Self::Bundles(problem) => problem.fmt(f),
         }

@@ -17,10 +17,12 @@ mod edit;
 mod file;
 mod headers;
 mod image;
+mod listing;
 mod symbols;
 mod write;
 
 pub use edit::{add_sections, remove_sections};
+pub(super) use listing::{Listed, Listing};
 
 /// A section of a COFF file.
 #[derive(Clone, Debug, PartialEq, Eq)]

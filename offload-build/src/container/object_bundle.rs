@@ -59,7 +59,8 @@ impl ObjectKind {
     pub fn of<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Option<Self> {
         match Magic::at(data, range.clone()) {
             Magic::Elf => return Elf::parse(data, range).is_ok().then_some(Self::Elf),
-            Magic::Unknown => (),
+            Magic::Unknown | Magic::Coff | Magic::DosProgram => (),
+            Magic::MachO | Magic::Wasm | Magic::Xcoff => (),
             _ => return None,
         }
         let cursor = Cursor::new(data, range.clone());

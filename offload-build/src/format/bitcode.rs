@@ -1,4 +1,5 @@
-//! LLVM bitcode, as far as archives need it: the symbols that a file defines for others.
+//! LLVM bitcode, as far as archives and extraction need it: the symbols that a file defines for
+//! others, and the objects that were embedded in it.
 //!
 //! | offset | size | field                                                             |
 //! |-------:|-----:|-------------------------------------------------------------------|
@@ -15,6 +16,7 @@
 //! `llvm/include/llvm/Object/IRSymtab.h` of LLVM 22.
 
 mod bitstream;
+mod embedded;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,6 +27,8 @@ use object::ReadRef;
 use super::bytes::{Cursor, OutOfBounds, record};
 use super::magic::Magic;
 use bitstream::{Record, blocks};
+
+pub use embedded::embedded_objects;
 
 record! {
     struct Wrapper, "bitcode wrapper", 20 bytes {
@@ -255,7 +259,7 @@ fn name(strings: &[u8], offset: u64, size: u64) -> Result<&[u8], Error> {
         .map_err(Error::Table)
 }
 
-/// Why the symbols of bitcode cannot be had.
+/// Why the symbols of bitcode, or the objects embedded in it, cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -285,6 +289,45 @@ pub enum Error {
     },
     /// No table of strings follows.
     Strings,
+    /// What is said about an embedded object is not understood.
+    Embedded {
+        /// Which of those of the module.
+        operand: usize,
+        /// What is odd about it.
+        problem: EmbeddedProblem,
+    },
+    /// A record of metadata that no known release writes: what is embedded cannot be told.
+    Metadata {
+        /// Its code.
+        code: u64,
+    },
+    /// The embedded objects together are far larger than the file.
+    Shared {
+        /// In bytes.
+        size: u64,
+    },
+}
+
+/// What is odd about an embedded object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EmbeddedProblem {
+    /// The operand is no list of a value and a string.
+    Operand,
+    /// The value is no variable of the module.
+    NoVariable {
+        /// The number of the value.
+        value: u64,
+    },
+    /// The variable has its content elsewhere.
+    Declared,
+    /// The content of the variable is no list of bytes.
+    Content {
+        /// Of the constant.
+        code: u64,
+    },
+    /// The variable is an array of something else.
+    NoBytes,
 }
 
 impl fmt::Display for Error {
@@ -304,6 +347,29 @@ impl fmt::Display for Error {
                 "bitcode: module version {version} is not supported (2 is)"
             ),
             Self::Strings => write!(f, "bitcode: its strings are missing"),
+            Self::Embedded { operand, problem } => {
+                write!(f, "bitcode: embedded object {operand}: ")?;
+                match problem {
+                    EmbeddedProblem::Operand => write!(f, "expected a variable and a string"),
+                    EmbeddedProblem::NoVariable { value } => {
+                        write!(f, "value {value} is not a variable")
+                    }
+                    EmbeddedProblem::Declared => write!(f, "its variable is only declared"),
+                    EmbeddedProblem::Content { code } => {
+                        write!(f, "a constant of code {code} is not a list of bytes")
+                    }
+                    EmbeddedProblem::NoBytes => write!(f, "its variable is no array of bytes"),
+                }
+            }
+            Self::Metadata { code } => {
+                write!(f, "bitcode: metadata of code {code} is not supported")
+            }
+            Self::Shared { size } => {
+                write!(
+                    f,
+                    "bitcode: embedded objects take {size:#x} bytes, most of them shared"
+                )
+            }
         }
     }
 }

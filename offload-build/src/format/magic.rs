@@ -26,11 +26,24 @@ pub enum Magic {
     BigArchive,
     /// LLVM bitcode, bare or in its wrapper.
     Bitcode,
+    /// A COFF object for one of the processors that LLVM knows, or of the large form: a guess, as
+    /// the first two bytes are no more than the number of the processor.
+    Coff,
+    /// A program of DOS, which PE images start with.
+    DosProgram,
+    /// Mach-O of any word size and byte order.
+    MachO,
+    /// Several Mach-O files or archives, or a class file of Java.
+    MachOUniversal,
+    /// WebAssembly.
+    Wasm,
+    /// An object or program of AIX.
+    Xcoff,
     /// None of these.
     Unknown,
 }
 
-const MAGICS: [(&[u8], Magic); 9] = [
+const MAGICS: [(&[u8], Magic); 26] = [
     (b"\x7fELF", Magic::Elf),
     (b"\x10\xff\x10\xad", Magic::OffloadBinary),
     (b"__CLANG_OFFLOAD_BUNDLE__", Magic::Bundle),
@@ -40,6 +53,24 @@ const MAGICS: [(&[u8], Magic); 9] = [
     (b"<bigaf>\n", Magic::BigArchive),
     (b"BC\xc0\xde", Magic::Bitcode),
     (b"\xde\xc0\x17\x0b", Magic::Bitcode),
+    (b"\xfe\xed\xfa\xce", Magic::MachO),
+    (b"\xfe\xed\xfa\xcf", Magic::MachO),
+    (b"\xce\xfa\xed\xfe", Magic::MachO),
+    (b"\xcf\xfa\xed\xfe", Magic::MachO),
+    (b"\xca\xfe\xba\xbe", Magic::MachOUniversal),
+    (b"\xca\xfe\xba\xbf", Magic::MachOUniversal),
+    (b"\0asm", Magic::Wasm),
+    (b"\x01\xdf", Magic::Xcoff),
+    (b"\x01\xf7", Magic::Xcoff),
+    (b"MZ", Magic::DosProgram),
+    (b"\0\0\xff\xff\x02\0", Magic::Coff),
+    // 386, x86-64, ARM, ARM64 and its two mixed forms.
+    (b"\x4c\x01", Magic::Coff),
+    (b"\x64\x86", Magic::Coff),
+    (b"\xc4\x01", Magic::Coff),
+    (b"\x64\xaa", Magic::Coff),
+    (b"\x41\xa6", Magic::Coff),
+    (b"\x4e\xa6", Magic::Coff),
 ];
 
 impl Magic {

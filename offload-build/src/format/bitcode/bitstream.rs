@@ -6,6 +6,7 @@
 //!
 //! Specification: <https://llvm.org/docs/BitCodeFormat.html#bitstream-format>.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use object::ReadRef;
@@ -13,7 +14,7 @@ use object::ReadRef;
 use super::Error;
 use crate::format::bytes::{Cursor, OutOfBounds};
 
-/// How many fields of a record are kept; no record that is looked at needs more.
+/// How many fields of a record are kept; those that need more are asked for.
 const KEPT: usize = 16;
 /// How many fields an abbreviation may define. LLVM's have fewer than 20; without a limit a few
 /// bits could stand for any number of fields.
@@ -54,12 +55,27 @@ pub(super) fn blocks<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<V
     Ok(blocks)
 }
 
+/// What is kept of a record besides its first fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// Nothing.
+    First,
+    /// All fields, of which one that is no byte is told.
+    Bytes,
+    /// All fields.
+    All,
+}
+
 /// A record, with its first fields.
 #[derive(Debug, Default)]
 pub(super) struct Record<'d> {
     pub code: u64,
-    /// At most [`KEPT`].
+    /// At most [`KEPT`], unless all were asked for.
     pub fields: Vec<u64>,
+    /// All fields, when bytes were asked for.
+    pub bytes: Vec<u8>,
+    /// Whether a field of `bytes` was none.
+    pub wide: bool,
     pub blob: Option<&'d [u8]>,
     started: bool,
 }
@@ -70,11 +86,17 @@ impl Record<'_> {
         self.fields.get(index).copied().unwrap_or(0)
     }
 
-    fn push(&mut self, value: u64) {
+    fn push(&mut self, value: u64, keep: Keep) {
         if !self.started {
             (self.code, self.started) = (value, true);
-        } else if self.fields.len() < KEPT {
+            return;
+        }
+        if self.fields.len() < KEPT || keep == Keep::All {
             self.fields.push(value);
+        }
+        if keep == Keep::Bytes {
+            self.wide |= value > 0xff;
+            self.bytes.push(value as u8);
         }
     }
 }
@@ -91,35 +113,122 @@ impl Block {
         data: R,
         mut each: impl FnMut(Record<'d>),
     ) -> Result<(), Error> {
+        let (mut items, none) = (self.open(data)?, BlockInfo::default());
+        while let Some(item) = items.next(&none, Keep::First)? {
+            if let Item::Record(record) = item {
+                each(record);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the block, whose items then come one by one.
+    pub(super) fn open<'d, R: ReadRef<'d>>(&self, data: R) -> Result<Items<'d>, Error> {
         let start = self.range.start;
         let size = self.range.end.saturating_sub(start);
         let bytes = Cursor::new(data, self.range.clone()).read(size, "block");
-        let mut bits = Bits::new(bytes.map_err(Error::Outside)?, start);
-        let mut abbreviations = Vec::new();
+        let bits = Bits::new(bytes.map_err(Error::Outside)?, start);
+        Ok(Items::new(self.id, self.width, bits))
+    }
+}
+
+/// What a block consists of.
+pub(super) enum Item<'d> {
+    Record(Record<'d>),
+    Block(Items<'d>),
+}
+
+/// The items of a block that are still to come.
+pub(super) struct Items<'d> {
+    /// Of the block.
+    pub id: u64,
+    width: u32,
+    bits: Bits<'d>,
+    abbreviations: Vec<Abbreviation>,
+}
+
+impl<'d> Items<'d> {
+    fn new(id: u64, width: u32, bits: Bits<'d>) -> Self {
+        Self {
+            id,
+            width,
+            bits,
+            abbreviations: Vec::new(),
+        }
+    }
+
+    /// The next item, unless the block ends.
+    pub(super) fn next(&mut self, info: &BlockInfo, keep: Keep) -> Result<Option<Item<'d>>, Error> {
         loop {
-            let place = bits.place();
-            match bits.fixed(self.width)? {
-                END => return Ok(()),
+            let place = self.bits.place();
+            let record = match self.bits.fixed(self.width)? {
+                END => return Ok(None),
                 ENTER => {
-                    let (_, _, size) = bits.enter()?;
-                    bits.skip(size)?;
+                    let (id, width, size) = self.bits.enter()?;
+                    let start = self.bits.place();
+                    let bits = Bits::new(self.bits.skip(size)?, start);
+                    return Ok(Some(Item::Block(Self::new(id, width, bits))));
                 }
-                DEFINE => abbreviations.push(Abbreviation::read(&mut bits)?),
+                DEFINE => {
+                    let abbreviation = Abbreviation::read(&mut self.bits)?;
+                    self.abbreviations.push(abbreviation);
+                    continue;
+                }
                 UNABBREVIATED => {
                     let mut record = Record::default();
-                    record.push(bits.vbr(6)?);
-                    for _ in 0..bits.vbr(6)? {
-                        record.push(bits.vbr(6)?);
+                    record.push(self.bits.vbr(6)?, keep);
+                    for _ in 0..self.bits.vbr(6)? {
+                        record.push(self.bits.vbr(6)?, keep);
                     }
-                    each(record);
+                    record
                 }
                 id => {
                     // The first four are taken.
                     let index = usize::try_from(id - 4).unwrap_or(usize::MAX);
-                    let abbreviation = abbreviations.get(index);
+                    let common = info.of(self.id);
+                    let own = || self.abbreviations.get(index.checked_sub(common.len())?);
+                    let abbreviation = common.get(index).or_else(own);
                     let abbreviation = abbreviation.ok_or(Error::Abbreviation { offset: place })?;
-                    each(abbreviation.record(&mut bits)?);
+                    abbreviation.record(&mut self.bits, keep)?
                 }
+            };
+            return Ok(Some(Item::Record(record)));
+        }
+    }
+}
+
+/// The abbreviations that all blocks of an ID start with.
+#[derive(Default)]
+pub(super) struct BlockInfo(BTreeMap<u64, Vec<Abbreviation>>);
+
+impl BlockInfo {
+    /// ID of the blocks that say so.
+    pub(super) const ID: u64 = 0;
+    /// The record that says which blocks the abbreviations after it are for.
+    const SET_ID: u64 = 1;
+
+    fn of(&self, id: u64) -> &[Abbreviation] {
+        self.0.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Takes in a block of that ID.
+    pub(super) fn read(&mut self, mut items: Items<'_>) -> Result<(), Error> {
+        let (mut id, none) = (None, Self::default());
+        loop {
+            let place = items.bits.place();
+            let item = items.next(&none, Keep::First)?;
+            let defined = items.abbreviations.drain(..);
+            match id {
+                Some(id) => self.0.entry(id).or_default().extend(defined),
+                None if defined.len() > 0 => return Err(Error::Abbreviation { offset: place }),
+                None => {}
+            }
+            match item {
+                None => return Ok(()),
+                Some(Item::Record(record)) if record.code == Self::SET_ID => {
+                    id = Some(record.field(0));
+                }
+                Some(_) => {}
             }
         }
     }
@@ -180,7 +289,7 @@ impl Abbreviation {
         }
     }
 
-    fn record<'d>(&self, bits: &mut Bits<'d>) -> Result<Record<'d>, Error> {
+    fn record<'d>(&self, bits: &mut Bits<'d>, keep: Keep) -> Result<Record<'d>, Error> {
         let mut record = Record::default();
         let mut layouts = self.0.iter();
         while let Some(layout) = layouts.next() {
@@ -195,7 +304,7 @@ impl Abbreviation {
                         });
                     }
                     for _ in 0..count {
-                        record.push(bits.scalar(*element)?);
+                        record.push(bits.scalar(*element)?, keep);
                     }
                 }
                 Layout::Blob => {
@@ -204,7 +313,7 @@ impl Abbreviation {
                     record.blob = Some(bits.skip(size)?);
                     bits.align()?;
                 }
-                scalar => record.push(bits.scalar(*scalar)?),
+                scalar => record.push(bits.scalar(*scalar)?, keep),
             }
         }
         Ok(record)
@@ -212,7 +321,7 @@ impl Abbreviation {
 }
 
 /// A place in some bytes, counted in bits.
-struct Bits<'d> {
+pub(super) struct Bits<'d> {
     bytes: &'d [u8],
     /// Where the bytes start in the file.
     start: u64,
@@ -221,7 +330,7 @@ struct Bits<'d> {
 }
 
 impl<'d> Bits<'d> {
-    fn new(bytes: &'d [u8], start: u64) -> Self {
+    pub(super) fn new(bytes: &'d [u8], start: u64) -> Self {
         Self {
             bytes,
             start,
@@ -261,7 +370,7 @@ impl<'d> Bits<'d> {
     }
 
     /// Groups of `width` bits, the low one first, whose highest bit says that another follows.
-    fn vbr(&mut self, width: u32) -> Result<u64, Error> {
+    pub(super) fn vbr(&mut self, width: u32) -> Result<u64, Error> {
         let offset = self.place();
         let more = 1u64 << (width - 1);
         let (mut value, mut shift) = (0u64, 0);

@@ -1,13 +1,13 @@
 use std::cell::RefCell;
 
-use super::archive::NewMember;
 use super::*;
+use crate::container::archive::{self, NewMember};
 
-const FAT: &[u8] = include_bytes!("../../../tests/golden/22.1.8/elf64le.o");
-const FAT_BIG: &[u8] = include_bytes!("../../../tests/golden/22.1.8/elf32be.o");
-const GNU: &[u8] = include_bytes!("../../../tests/golden/22.1.8/gnu.a");
-const THIN: &[u8] = include_bytes!("../../../tests/golden/22.1.8/thin.a");
-const TWO: &[u8] = include_bytes!("../../../tests/golden/22.1.8/two-images.offload-binary");
+const FAT: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf64le.o");
+const FAT_BIG: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf32be.o");
+const GNU: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/gnu.a");
+const THIN: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/thin.a");
+const TWO: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/two-images.offload-binary");
 
 /// Bytes that remember what was read of them.
 #[derive(Clone, Copy)]
@@ -87,7 +87,7 @@ fn finds_images_in_files_objects_and_archives() {
 fn says_where_an_image_was_found() {
     let found = &images(GNU).unwrap()[1];
     assert_eq!(found.members, [b"fat.o"]);
-    assert_eq!(found.section.map(|section| section.index), Some(4));
+    assert_eq!(found.section, Some(4));
     assert_eq!(found.standing, Standing::Excluded);
     let found = &images(TWO).unwrap()[1];
     assert_eq!(
@@ -267,4 +267,118 @@ fn survives_every_single_byte_change() {
         }
         bytes[offset] = before;
     }
+}
+
+/// A file of which only some parts are there: the others are never read.
+#[derive(Clone, Copy)]
+struct Sparse<'a> {
+    parts: &'a [(u64, &'a [u8])],
+    size: u64,
+    read: &'a RefCell<u64>,
+}
+
+impl<'a> ReadRef<'a> for Sparse<'a> {
+    fn len(self) -> Result<u64, ()> {
+        Ok(self.size)
+    }
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        *self.read.borrow_mut() += size;
+        let inside = |&&(start, bytes): &&(u64, &[u8])| {
+            start <= offset && offset + size <= start + bytes.len() as u64
+        };
+        let (start, bytes) = self.parts.iter().find(inside).ok_or(())?;
+        bytes.read_bytes_at(offset - start, size)
+    }
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        let (start, bytes) = *self
+            .parts
+            .iter()
+            .rev()
+            .find(|part| part.0 <= range.start)
+            .ok_or(())?;
+        let end = (range.end - start).min(bytes.len() as u64);
+        bytes.read_bytes_at_until(range.start - start..end, delimiter)
+    }
+}
+
+#[test]
+fn reads_kilobytes_of_a_file_of_gigabytes() {
+    const LARGE: u64 = 2 << 30;
+    let reads = |parts: &[(u64, &[u8])]| {
+        let read = RefCell::new(0);
+        let size = parts
+            .iter()
+            .map(|(start, bytes)| start + bytes.len() as u64)
+            .max();
+        let data = Sparse {
+            parts,
+            size: size.unwrap() + 0x1000,
+            read: &read,
+        };
+        let found = images(data).unwrap();
+        assert_eq!(arches(&found), ["sm_70", "gfx90a"]);
+        assert_eq!(found[1].content(data).unwrap(), b"BBBBBBBBB");
+        let read = *read.borrow();
+        assert!(read < 0x1000, "{read}");
+    };
+    // The same file, with its section headers behind two gigabytes of something else.
+    let mut elf = FAT.to_vec();
+    elf[0x28..0x30].copy_from_slice(&LARGE.to_le_bytes());
+    reads(&[(0, &elf), (LARGE, &FAT[0x230..])]);
+
+    // A COFF object and an image whose section is as far away, with a long name and a cut one.
+    let coff = |characteristics: u32, name: &[u8; 8]| {
+        let mut bytes = vec![0; 60];
+        bytes[..4].copy_from_slice(b"\x64\x86\x01\0");
+        bytes[8..12].copy_from_slice(&60_u32.to_le_bytes());
+        bytes[20..28].copy_from_slice(name);
+        let size = TWO.len() as u32;
+        for (place, value) in [
+            (28, size),
+            (36, size),
+            (40, LARGE as u32),
+            (56, characteristics),
+        ] {
+            bytes[place..place + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes.extend(b"\x15\0\0\0.llvm.offloading\0");
+        bytes
+    };
+    reads(&[(0, &coff(0x0240_0800, b"/4\0\0\0\0\0\0")), (LARGE, TWO)]);
+    let mut headers = vec![0; 0x44];
+    headers[..2].copy_from_slice(b"MZ");
+    headers[0x3c] = 0x40;
+    headers[0x40..].copy_from_slice(b"PE\0\0");
+    let mut image = coff(0x4000_0040, b".llvm.of");
+    // An optional header of images of 64 bits, without directories.
+    image[16] = 112;
+    let mut optional = vec![0; 112];
+    optional[..2].copy_from_slice(b"\x0b\x02");
+    image.splice(20..20, optional);
+    headers.extend(image);
+    reads(&[(0, &headers), (LARGE, TWO)]);
+}
+
+#[test]
+fn rejects_files_whose_sections_lie_over_each_other() {
+    // An ELF file in which 40 sections are the same images.
+    let mut file = FAT[..0x230].to_vec();
+    file.extend(FAT[0x230..].iter().take(0x40));
+    for _ in 0..40 {
+        file.extend(&FAT[0x230 + 4 * 0x40..][..0x40]);
+    }
+    file[0x3c..0x40].copy_from_slice(&[41, 0, 0, 0]);
+    assert_eq!(link_inputs(&file[..]).unwrap().len(), 80);
+    let big = [&file[..0x40], &TWO.repeat(100), &file[0x230..]].concat();
+    let mut big = big;
+    let headers = 0x40 + TWO.len() * 100;
+    big[0x28..0x30].copy_from_slice(&(headers as u64).to_le_bytes());
+    for section in 1..41 {
+        let size = (TWO.len() as u64 * 100).to_le_bytes();
+        big[headers + section * 0x40 + 0x20..][..8].copy_from_slice(&size);
+    }
+    assert_eq!(
+        link_inputs(&big[..]).unwrap_err().to_string(),
+        "the same bytes are in many of its sections or files"
+    );
 }

@@ -1,0 +1,132 @@
+//! The sections of COFF objects and PE images, from their headers alone: no symbol is read, and of
+//! the names those that are asked for.
+
+use std::ops::Range;
+
+use object::read::StringTable;
+use object::read::coff::{CoffHeader, SectionTable};
+use object::{LittleEndian as LE, ReadRef, U32, pe};
+
+use super::CoffError;
+use super::headers::{Form, headers};
+use crate::format::bytes::{OutOfBounds, Window};
+
+/// The sections of a COFF file.
+pub(in crate::container) struct Listing<'d, R> {
+    /// Whether it is a PE image.
+    pub(in crate::container) image: bool,
+    table: SectionTable<'d>,
+    data: R,
+    /// Of the COFF file.
+    range: Range<u64>,
+    /// Where the long names are, from the start of the range.
+    strings: Option<u64>,
+}
+
+/// A section that has content in the file; numbers are as its header has them.
+#[derive(Clone)]
+pub(in crate::container) struct Listed<'d> {
+    /// The first is 1.
+    pub(in crate::container) number: usize,
+    header: &'d pe::ImageSectionHeader,
+    /// From the start of the data; may lie outside of the file.
+    pub(in crate::container) offset: u64,
+    /// In bytes, without what fills up the file behind it.
+    pub(in crate::container) size: u64,
+}
+
+impl<'d, R: ReadRef<'d>> Listing<'d, R> {
+    /// None when it is a program of DOS, or too short for what its first bytes say: those of COFF
+    /// are hardly a magic.
+    pub(in crate::container) fn parse(
+        data: R,
+        range: Range<u64>,
+    ) -> Result<Option<Self>, CoffError> {
+        let listing = Form::of(data, range).and_then(|(form, range)| match form {
+            Form::Image { stub } => Self::of::<pe::ImageFileHeader>(data, range, stub + 4, true),
+            Form::LargeObject => Self::of::<pe::AnonObjectHeaderBigobj>(data, range, 0, false),
+            Form::Object => Self::of::<pe::ImageFileHeader>(data, range, 0, false),
+        });
+        match listing {
+            Err(CoffError::Signature { .. }) => Ok(None),
+            Err(CoffError::Outside(problem)) if problem.what != "section table" => Ok(None),
+            listing => listing.map(Some),
+        }
+    }
+
+    fn of<H: CoffHeader>(
+        data: R,
+        range: Range<u64>,
+        place: u64,
+        image: bool,
+    ) -> Result<Self, CoffError> {
+        let (header, table) = headers::<H, R>(data, &range, place)?;
+        // They follow the symbols.
+        let symbols = u64::from(header.pointer_to_symbol_table());
+        let size = u64::from(header.number_of_symbols()) * size_of::<H::SymbolBytes>() as u64;
+        Ok(Self {
+            image,
+            table,
+            data,
+            range,
+            strings: (symbols != 0).then_some(symbols + size),
+        })
+    }
+
+    pub(in crate::container) fn sections(&self) -> impl Iterator<Item = Listed<'d>> + '_ {
+        let sections = (1..).zip(self.table.iter());
+        sections.filter_map(|(number, header)| {
+            let (offset, size) = match self.image {
+                true => header.pe_file_range(),
+                false => header.coff_file_range()?,
+            };
+            let offset = self.range.start.saturating_add(offset.into());
+            let size = size.into();
+            Some(Listed {
+                number,
+                header,
+                offset,
+                size,
+            })
+        })
+    }
+
+    /// Where the content of a section is.
+    pub(in crate::container) fn check(
+        &self,
+        section: &Listed<'_>,
+    ) -> Result<Range<u64>, OutOfBounds> {
+        OutOfBounds::check("content", section.offset, section.size, self.range.end)
+    }
+
+    pub(in crate::container) fn name(&self, section: &Listed<'d>) -> Result<&'d [u8], CoffError> {
+        let (number, header) = (section.number, section.header);
+        if !header.raw_name().starts_with(b"/") {
+            return Ok(header.raw_name());
+        }
+        let strings = self.names().ok_or(CoffError::Name { number })?;
+        let name = header.name(strings);
+        name.map_err(|_| CoffError::Name { number })
+    }
+
+    fn names(&self) -> Option<StringTable<'d, Window<R>>> {
+        let window = Window::new(self.data, self.range.clone());
+        let start = self.strings?;
+        let size = window.read_at::<U32<LE>>(start).ok()?;
+        let end = start.checked_add(size.get(LE).into())?;
+        Some(StringTable::new(window, start, end))
+    }
+}
+
+impl<'d> Listed<'d> {
+    /// As the header has it: where the name is, when it is long.
+    pub(in crate::container) fn raw_name(&self) -> &'d [u8] {
+        self.header.raw_name()
+    }
+
+    /// Whether linkers leave it out.
+    pub(in crate::container) fn removed(&self) -> bool {
+        let characteristics = self.header.characteristics.get(LE);
+        characteristics.contains(pe::IMAGE_SCN_LNK_REMOVE)
+    }
+}

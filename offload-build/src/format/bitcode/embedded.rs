@@ -1,0 +1,371 @@
+//! The objects that clang embedded in bitcode: `-fembed-offload-object`, which for an object file
+//! makes the section `.llvm.offloading`.
+//!
+//! Each is the initializer of a variable, and the named metadata `llvm.embedded.objects` lists the
+//! variables, each with the name of the section that it is for. So four blocks of a module are read:
+//! types, constants, metadata, and the records of the module itself. Values and metadata are
+//! numbered in the order of their records; strings of metadata count too.
+//!
+//! Specification: <https://llvm.org/docs/BitCodeFormat.html>; the numbers of the records:
+//! `llvm/include/llvm/Bitcode/LLVMBitCodes.h` of LLVM 22.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use object::ReadRef;
+
+use super::bitstream::{Bits, BlockInfo, Item, Items, Keep, Record, blocks};
+use super::{ALIAS, EmbeddedProblem, Error, FUNCTION, IFUNC, MODULE, VARIABLE, VERSION, unwrap};
+use crate::format::bytes::Cursor;
+
+/// The named metadata that lists embedded objects.
+const LIST: &[u8] = b"llvm.embedded.objects";
+/// The section of offload binaries.
+const SECTION: &[u8] = b".llvm.offloading";
+
+/// The objects embedded in the bitcode in a range of `data` that are for the section
+/// `.llvm.offloading`, in the order of the list; without the empty ones, and those of zeros only.
+///
+/// They are copies: in bitcode their bytes need not start where those of the file do.
+///
+/// Any input may be given: this does not panic, and allocates at most a small multiple of what it
+/// reads.
+///
+/// # Errors
+///
+/// When it is not bitcode, or something of the list is not understood.
+pub fn embedded_objects<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<Arc<[u8]>>, Error> {
+    /// How many times the size of the file all objects may have together. Equal objects are one
+    /// constant, and no compiler embeds many of them.
+    const LIMIT: u64 = 16;
+    let range = unwrap(data, range)?;
+    let limit = range.end.saturating_sub(range.start).saturating_mul(LIMIT);
+    let (mut objects, mut size) = (Vec::new(), 0_u64);
+    for block in blocks(data, range)? {
+        if block.id != MODULE {
+            continue;
+        }
+        let module = Module::read(block.open(data)?)?;
+        let operands = module.operands()?;
+        if operands.is_empty() {
+            continue;
+        }
+        let mut wanted = BTreeMap::new();
+        wanted.extend(operands.iter().map(|(_, constant)| (*constant, None)));
+        // Once more, for the constants that are embedded.
+        module.constants(block.open(data)?, &mut wanted)?;
+        for (operand, constant) in operands {
+            let content = wanted.get(&constant).cloned().flatten();
+            let wrong = |problem| Error::Embedded { operand, problem };
+            let value = constant;
+            let content = content.ok_or(wrong(EmbeddedProblem::NoVariable { value }))?;
+            let content = content.map_err(wrong)?;
+            size = size.saturating_add(content.len() as u64);
+            if size > limit {
+                return Err(Error::Shared { size });
+            }
+            if !content.is_empty() {
+                objects.push(content);
+            }
+        }
+    }
+    Ok(objects)
+}
+
+/// What a variable holds.
+type Content = Result<Arc<[u8]>, EmbeddedProblem>;
+
+/// Blocks of a module.
+const CONSTANTS: u64 = 11;
+const METADATA: u64 = 15;
+const TYPES: u64 = 17;
+
+/// What a module says about what is embedded in it.
+#[derive(Default)]
+struct Module {
+    /// Of types that matter here.
+    types: Vec<Type>,
+    /// For each variable, by its number among the values, the number of its initializer plus 1.
+    variables: BTreeMap<u64, u64>,
+    version: u64,
+    metadata: Metadata,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    Byte,
+    /// Of that type.
+    Array(u64),
+    Other,
+}
+
+impl Module {
+    fn read(mut items: Items<'_>) -> Result<Self, Error> {
+        let (mut module, mut info, mut values) = (Self::default(), BlockInfo::default(), 0);
+        while let Some(item) = items.next(&info, Keep::First)? {
+            match item {
+                Item::Record(record) => match record.code {
+                    VERSION => module.version = record.field(0),
+                    VARIABLE => {
+                        module.variables.insert(values, record.field(4));
+                        values += 1;
+                    }
+                    FUNCTION | ALIAS | IFUNC => values += 1,
+                    _ => {}
+                },
+                Item::Block(inner) => match inner.id {
+                    BlockInfo::ID => info.read(inner)?,
+                    TYPES => module.types(inner, &info)?,
+                    METADATA => module.metadata.read(inner, &info)?,
+                    CONSTANTS => {
+                        constants(inner, &info, values, |value, _, _| {
+                            values = value + 1;
+                            Keep::First
+                        })?;
+                    }
+                    _ => {}
+                },
+            }
+        }
+        Ok(module)
+    }
+
+    fn types(&mut self, mut items: Items<'_>, info: &BlockInfo) -> Result<(), Error> {
+        const COUNT: u64 = 1;
+        const INTEGER: u64 = 7;
+        const ARRAY: u64 = 11;
+        const NAME: u64 = 19;
+        while let Some(item) = items.next(info, Keep::First)? {
+            let Item::Record(record) = item else { continue };
+            self.types.push(match record.code {
+                COUNT | NAME => continue,
+                INTEGER if record.field(0) == 8 => Type::Byte,
+                ARRAY => Type::Array(record.field(1)),
+                _ => Type::Other,
+            });
+        }
+        Ok(())
+    }
+
+    /// The operands of the list that are for the section, by their index: the number of the
+    /// constant that is embedded.
+    fn operands(&self) -> Result<Vec<(usize, u64)>, Error> {
+        let mut operands = Vec::new();
+        for (operand, node) in self.metadata.list.iter().enumerate() {
+            let wrong = |problem| Error::Embedded { operand, problem };
+            if let Some(code) = self.metadata.unknown {
+                return Err(Error::Metadata { code });
+            }
+            if self.version != 2 {
+                let version = self.version;
+                return Err(Error::Version { version });
+            }
+            let node = self.metadata.nodes.get(node);
+            let [first, second] = *node.ok_or(wrong(EmbeddedProblem::Operand))?;
+            let second = second.checked_sub(1);
+            match second.and_then(|second| self.metadata.is_section(second)) {
+                // Other sections are for others.
+                Some(false) => continue,
+                Some(true) => {}
+                None => return Err(wrong(EmbeddedProblem::Operand)),
+            }
+            let value = first
+                .checked_sub(1)
+                .and_then(|first| self.metadata.values.get(&first));
+            let value = *value.ok_or(wrong(EmbeddedProblem::Operand))?;
+            let initializer = self.variables.get(&value);
+            let initializer = initializer.ok_or(wrong(EmbeddedProblem::NoVariable { value }))?;
+            let constant = initializer.checked_sub(1);
+            operands.push((operand, constant.ok_or(wrong(EmbeddedProblem::Declared))?));
+        }
+        Ok(operands)
+    }
+
+    /// Reads the constants that are wanted.
+    fn constants(
+        &self,
+        mut items: Items<'_>,
+        wanted: &mut BTreeMap<u64, Option<Content>>,
+    ) -> Result<(), Error> {
+        let (mut info, mut values) = (BlockInfo::default(), 0);
+        while let Some(item) = items.next(&info, Keep::First)? {
+            match item {
+                Item::Record(record) => {
+                    values += u64::from(matches!(record.code, VARIABLE | FUNCTION | ALIAS | IFUNC));
+                }
+                Item::Block(inner) if inner.id == BlockInfo::ID => info.read(inner)?,
+                Item::Block(inner) if inner.id == CONSTANTS => {
+                    constants(inner, &info, values, |value, kind, record| {
+                        if let Some(slot) = wanted.get_mut(&value) {
+                            *slot = Some(self.content(kind, record));
+                        }
+                        values = value + 1;
+                        match wanted.contains_key(&values) {
+                            true => Keep::Bytes,
+                            false => Keep::First,
+                        }
+                    })?;
+                }
+                Item::Block(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of a constant of that type.
+    fn content(&self, kind: u64, record: &Record<'_>) -> Content {
+        const NULL: u64 = 2;
+        const UNDEFINED: u64 = 3;
+        const STRING: u64 = 8;
+        const TERMINATED: u64 = 9;
+        const DATA: u64 = 22;
+        const POISON: u64 = 26;
+        let type_of = |index: u64| self.types.get(usize::try_from(index).ok()?).copied();
+        match type_of(kind) {
+            Some(Type::Array(element)) if type_of(element) == Some(Type::Byte) => {}
+            _ => return Err(EmbeddedProblem::NoBytes),
+        }
+        match record.code {
+            // Zeros, or whatever one likes: nothing is in there.
+            NULL | UNDEFINED | POISON => Ok(Arc::default()),
+            STRING | TERMINATED | DATA if record.wide => Err(EmbeddedProblem::NoBytes),
+            STRING | DATA => Ok(record.bytes.as_slice().into()),
+            // Its last byte, a NUL, is not written.
+            TERMINATED => Ok([record.bytes.as_slice(), &[0]].concat().into()),
+            code => Err(EmbeddedProblem::Content { code }),
+        }
+    }
+}
+
+/// Gives each constant of a block: the number of its value, of its type, and its record; told is
+/// what to keep of the next.
+fn constants<'d>(
+    mut items: Items<'d>,
+    info: &BlockInfo,
+    first: u64,
+    mut each: impl FnMut(u64, u64, &Record<'d>) -> Keep,
+) -> Result<(), Error> {
+    const SET_TYPE: u64 = 1;
+    // What is kept of the first is not known before it comes: bytes, to be sure.
+    let (mut kind, mut keep, mut value) = (0, Keep::Bytes, first);
+    while let Some(item) = items.next(info, keep)? {
+        let Item::Record(record) = item else { continue };
+        if record.code == SET_TYPE {
+            kind = record.field(0);
+            continue;
+        }
+        keep = each(value, kind, &record);
+        value = value.saturating_add(1);
+    }
+    Ok(())
+}
+
+/// The metadata of a module, by the numbers that it has there.
+#[derive(Default)]
+struct Metadata {
+    next: u64,
+    strings: Vec<Range<u64>>,
+    /// Those of them that name the section.
+    sections: Vec<u64>,
+    /// Numbers of values.
+    values: BTreeMap<u64, u64>,
+    /// Of lists of two, the numbers in them, plus 1.
+    nodes: BTreeMap<u64, [u64; 2]>,
+    /// Numbers of nodes.
+    list: Vec<u64>,
+    /// Code of a record that is not known.
+    unknown: Option<u64>,
+}
+
+impl Metadata {
+    fn read(&mut self, mut items: Items<'_>, info: &BlockInfo) -> Result<(), Error> {
+        const STRING: u64 = 1;
+        const VALUE: u64 = 2;
+        const NODE: u64 = 3;
+        const NAME: u64 = 4;
+        const UNIQUE_NODE: u64 = 5;
+        const KIND: u64 = 6;
+        const LIST_OF_NODES: u64 = 10;
+        const STRINGS: u64 = 35;
+        const ATTACHMENT: u64 = 36;
+        const INDEX: [u64; 2] = [38, 39];
+        /// Of LLVM 22; debug information as a rule.
+        const LAST: u64 = 49;
+        let mut named = false;
+        loop {
+            let keep = if named { Keep::All } else { Keep::Bytes };
+            let Some(item) = items.next(info, keep)? else {
+                return Ok(());
+            };
+            let Item::Record(record) = item else { continue };
+            let number = self.next;
+            match record.code {
+                NAME => {
+                    named = record.bytes == LIST;
+                    continue;
+                }
+                LIST_OF_NODES if named => self.list.extend(&record.fields),
+                LIST_OF_NODES | KIND | ATTACHMENT => {}
+                code if INDEX.contains(&code) => {}
+                STRINGS => self.read_strings(&record)?,
+                STRING => self.add_string(&record.bytes),
+                code if code > LAST => self.unknown = Some(code),
+                code => {
+                    self.next = number.saturating_add(1);
+                    match (code, &record.fields[..]) {
+                        (VALUE, [_, value]) => {
+                            self.values.insert(number, *value);
+                        }
+                        (NODE | UNIQUE_NODE, [first, second]) => {
+                            self.nodes.insert(number, [*first, *second]);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            named = false;
+        }
+    }
+
+    /// Many strings in a blob: their lengths, then from an offset on their characters.
+    fn read_strings(&mut self, record: &Record<'_>) -> Result<(), Error> {
+        let blob = record.blob.unwrap_or_default();
+        let (count, offset) = (record.field(0), record.field(1));
+        let mut lengths = Bits::new(blob, 0);
+        let mut characters = Cursor::new(blob, 0..blob.len() as u64).at(offset);
+        for _ in 0..count {
+            let size = lengths.vbr(6)?;
+            let string = characters.read(size, "string").map_err(Error::Table)?;
+            self.add_string(string);
+        }
+        Ok(())
+    }
+
+    fn add_string(&mut self, string: &[u8]) {
+        let number = self.next;
+        self.next = number.saturating_add(1);
+        match self.strings.last_mut().filter(|last| last.end == number) {
+            Some(last) => last.end = self.next,
+            None => self.strings.push(number..self.next),
+        }
+        if string == SECTION {
+            self.sections.push(number);
+        }
+    }
+
+    /// Whether the metadata of that number is the name of the section, if it is a string at all.
+    fn is_section(&self, number: u64) -> Option<bool> {
+        let at = self
+            .strings
+            .partition_point(|strings| strings.end <= number);
+        let _ = self
+            .strings
+            .get(at)
+            .filter(|strings| strings.contains(&number))?;
+        Some(self.sections.binary_search(&number).is_ok())
+    }
+}
