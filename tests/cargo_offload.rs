@@ -95,3 +95,40 @@ fn names_the_file_and_the_place_of_what_is_broken() {
     assert!(fails(&["none.bin"]).starts_with("error: none.bin: No such file or directory"));
     assert!(fails(&[]).starts_with("error: inspect: no file is named\nusage: "));
 }
+
+#[test]
+fn follows_thin_archives_and_names_what_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    write("sub/k.o", &embed(Machine::X86_64, &binaries()).unwrap());
+    write("sub/w.o", b"\0asm\x01\0\0\0");
+    let header = |name: &str| format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, 8);
+    // As `llvm-ar --thin` writes it: members name files.
+    let thin = |names: [&str; 2]| format!("!<thin>\n{}", names.map(header).concat());
+    write("sub/thin.a", thin(["k.o/", "w.o/"]).as_bytes());
+    let output = inspect(folder.path(), &["sub/thin.a"]);
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(out.starts_with("sub/thin.a: 2 device images\n"), "{out}");
+    assert!(out.contains("  k.o, offset 0x"), "{out}");
+    assert!(
+        out.ends_with("  w.o, images in Wasm files are not found by any tool\n"),
+        "{out}"
+    );
+
+    write("sub/thin.a", thin(["thin.a/", "k.o/"]).as_bytes());
+    let output = inspect(folder.path(), &["sub/thin.a"]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(
+        error.contains("more than 16 archives in each other"),
+        "{error}"
+    );
+    write("sub/thin.a", thin(["gone/", "k.o/"]).as_bytes());
+    let output = inspect(folder.path(), &["sub/thin.a"]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.contains("sub/thin.a: member `sub/gone`: No such file"),
+        "{error}"
+    );
+}

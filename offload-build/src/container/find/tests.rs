@@ -382,3 +382,43 @@ fn rejects_files_whose_sections_lie_over_each_other() {
         "the same bytes are in many of its sections or files"
     );
 }
+
+#[test]
+fn inflates_compressed_offload_binaries() {
+    let strings: &[(&[u8], &[u8])] = &[(b"triple", b"spirv64-intel"), (b"arch", b"pvc")];
+    let entry = offload_binary::NewEntry {
+        image_size: 0x1000,
+        strings,
+        ..Default::default()
+    };
+    let image = [b'x'; 0x1000];
+    let version = offload_binary::Version::from_raw(3).unwrap();
+    let release = crate::target::LlvmRelease::V22;
+    let pieces = offload_binary::layout(&[entry], version, release).unwrap();
+    let plain = crate::format::pieces::to_bytes(&pieces, &[&image]).unwrap();
+    let method = offload_binary::Method::Zlib;
+    let mut compressed = offload_binary::compress(&plain, method, None).unwrap();
+    compressed.resize(compressed.len().next_multiple_of(8), 0);
+    let file = [TWO, &compressed].concat();
+    let object = elf::embed(elf::Machine::X86_64, &file).unwrap();
+    for file in [&file, &object] {
+        let found = images(&file[..]).unwrap();
+        assert_eq!(arches(&found), ["sm_70", "gfx90a", "pvc"]);
+        assert_eq!(found[2].content(&file[..]).unwrap(), image);
+        assert_eq!((found[2].binary, found[2].bytes.is_some()), (2, true));
+        assert_eq!(found[1].bytes, None);
+    }
+    // The inflated size that is claimed.
+    let place = TWO.len() + 0x20;
+    let mut large = file.clone();
+    large[place + 4] = 1;
+    let message = images(&large[..]).unwrap_err().to_string();
+    let claimed = plain.len() + (1 << 32);
+    assert_eq!(
+        message,
+        format!(
+            "offload binary 2: compressed offload binary: inflated size {claimed:#x} is more than \
+             the allowed 0x40000000"
+        )
+    );
+}

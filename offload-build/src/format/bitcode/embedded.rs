@@ -369,3 +369,6 @@ impl Metadata {
         Some(self.sections.binary_search(&number).is_ok())
     }
 }
+
+#[cfg(test)]
+mod tests;
