@@ -38,9 +38,12 @@ pub(super) fn read(path: &Path, sources: &mut Sources) -> Result<Vec<Image>, Err
         Image {
             entry: found.entry.clone(),
             origin: member.unwrap_or_else(|| path.display().to_string()),
-            pieces: vec![Piece::Copy {
-                input: source,
-                range: found.entry.image.clone(),
+            pieces: vec![match found.bytes {
+                Some(_) => Piece::Bytes(found.content(&[][..]).unwrap_or_default().to_vec()),
+                None => Piece::Copy {
+                    input: source,
+                    range: found.entry.image.clone(),
+                },
             }],
             found,
         }
@@ -134,7 +137,7 @@ impl Image {
         places.extend(
             self.found
                 .section
-                .map(|section| format!("section {}", section.index)),
+                .map(|section| format!("section {section}")),
         );
         if places.is_empty() {
             places.push("file".to_owned());

@@ -92,7 +92,7 @@ fn json(input: &Path, images: &[Image]) -> String {
         JsonImage {
             index,
             members: found.members.iter().map(|name| text(name)).collect(),
-            section: found.section.map(|section| section.index),
+            section: found.section,
             binary: found.binary,
             entry: found.index,
             image_kind: entry.image_kind.name(),
