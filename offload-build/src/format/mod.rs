@@ -13,5 +13,6 @@ pub mod compressed_bundle;
 pub mod magic;
 pub mod offload_binary;
 pub mod offload_entry;
+pub mod offload_yaml;
 pub mod pieces;
 pub(crate) mod string_table;
