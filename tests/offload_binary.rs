@@ -12,7 +12,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use offload_build::format::offload_binary::{BinaryImage, OffloadBinary, walk};
+use offload_build::format::offload_binary::{
+    BinaryEntry, BinaryImage, Method, NewEntry, OffloadBinary, Version, compress, layout,
+    pair_order, walk,
+};
+use offload_build::format::pieces;
 use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
 use support::{Random, run, tool};
 
@@ -315,5 +319,216 @@ fn packs_what_the_packager_unpacks() {
             );
         }
         println!("{word}: {CASES} unpacked, equal");
+    }
+}
+
+/// Keys that `--image` takes, each once, in any order.
+fn random_keys(random: &mut Random) -> Vec<String> {
+    // Any printable character but those of the grammar; also letters of other scripts.
+    let letters: Vec<char> = (' '..='~')
+        .chain("äß日".chars())
+        .filter(|char| !matches!(char, ',' | '='))
+        .collect();
+    let mut keys: Vec<String> = vec!["file".to_owned(), "triple".to_owned()];
+    let usual = [
+        "kind", "arch", "feature", "member", "version", "symbols", "",
+    ];
+    for _ in 0..*random.pick(&[0, 1, 2, 5, 20, 50, 90]) {
+        let key = match random.below(4) {
+            0 => (*random.pick(&usual)).to_owned(),
+            _ => {
+                let below = *random.pick(&[4, 10, 20, 40, 65]);
+                let len = random.below(below);
+                let key = (0..len).map(|_| *random.pick(&letters));
+                key.collect()
+            }
+        };
+        // What the map hashes are bytes.
+        if key.len() <= 64 && !keys.contains(&key) {
+            let place = random.below(keys.len() as u64 + 1) as usize;
+            keys.insert(place, key);
+        }
+    }
+    keys
+}
+
+#[test]
+fn orders_strings_as_the_packager_does() {
+    const RUNS: usize = 20;
+    const IMAGES: usize = 12;
+    let mut random = Random::new();
+    for (word, release, name) in RELEASES {
+        let Some(packager) = tool(word, &[name]) else {
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("out");
+        for _ in 0..RUNS {
+            let mut command = Command::new(&packager);
+            command.arg("-o").arg(&output);
+            let mut ours = Vec::new();
+            for index in 0..IMAGES {
+                let file = folder.path().join(format!("{index}.cubin"));
+                let image = random.bytes(60);
+                fs::write(&file, &image).unwrap();
+                let keys = random_keys(&mut random);
+                let value = |key: &String| match key.as_str() {
+                    "file" => file.display().to_string(),
+                    "kind" => "cuda".to_owned(),
+                    key => format!("{key}-{}", key.len() % 7),
+                };
+                let pairs: Vec<(&str, String)> =
+                    keys.iter().map(|key| (key.as_str(), value(key))).collect();
+                let items = pairs.iter().map(|(key, value)| format!("{key}={value}"));
+                let items: Vec<String> = items.collect();
+                command.arg(format!("--image={}", items.join(",")));
+                let keys: Vec<&str> = pairs.iter().map(|(key, _)| *key).collect();
+                let order = pair_order(&keys, release);
+                let strings: Vec<(&[u8], &[u8])> = order
+                    .into_iter()
+                    .map(|index| (pairs[index].0.as_bytes(), pairs[index].1.as_bytes()))
+                    .collect();
+                let entry = NewEntry {
+                    image_kind: ImageKind::CUBIN,
+                    offload_kind: match keys.contains(&"kind") {
+                        true => OffloadKind::CUDA,
+                        false => OffloadKind::NONE,
+                    },
+                    flags: 0,
+                    strings: &strings,
+                    image_size: image.len() as u64,
+                };
+                let pieces = layout(&[entry], Version::of(release), release).unwrap();
+                ours.extend(pieces::to_bytes(&pieces, &[&image]).unwrap());
+            }
+            run(&mut command);
+            assert!(ours == fs::read(&output).unwrap(), "{word}: {command:?}");
+        }
+        println!("{word}: {} sets of keys, equal", RUNS * IMAGES);
+    }
+}
+
+const VERSIONS: [Version; 3] = [Version::V1, Version::V2, Version::V3];
+
+/// The bytes of one offload binary, or in version 1 of several.
+fn bytes_of(cases: &[Case], version: Version) -> Vec<u8> {
+    let strings = cases.iter().map(|case| {
+        let pairs = case.strings.iter();
+        pairs
+            .map(|(key, value)| (key.as_bytes(), value.as_bytes()))
+            .collect()
+    });
+    let strings: Vec<Vec<(&[u8], &[u8])>> = strings.collect();
+    let entries = cases.iter().zip(&strings).map(|(case, strings)| NewEntry {
+        image_kind: case.image_kind,
+        offload_kind: case.offload_kind,
+        flags: case.flags,
+        strings,
+        image_size: case.image.len() as u64,
+    });
+    let entries: Vec<NewEntry<'_>> = entries.collect();
+    let images: Vec<&[u8]> = cases.iter().map(|case| &case.image[..]).collect();
+    let pieces = layout(&entries, version, LlvmRelease::Main).unwrap();
+    pieces::to_bytes(&pieces, &images).unwrap()
+}
+
+/// The largest that LLVM's own test of its writer makes.
+fn large_case(random: &mut Random) -> Case {
+    let mut text = |below: u64| -> String {
+        let letters = (0..random.below(below)).map(|_| char::from(32 + random.below(95) as u8));
+        letters.collect()
+    };
+    let strings = (0..256).map(|_| (text(257), text(257))).collect();
+    Case {
+        image_kind: ImageKind::from_raw(random.below(8) as u16),
+        offload_kind: OffloadKind::from_raw(4 << random.below(4)),
+        flags: random.below(1 << 32) as u32,
+        strings,
+        image: random.bytes(257),
+    }
+}
+
+#[test]
+fn reads_back_what_it_wrote_in_each_version() {
+    let mut random = Random::new();
+    for version in VERSIONS {
+        for round in 0..30 {
+            let case = match round % 10 {
+                0 => large_case(&mut random),
+                _ => any_case(&mut random),
+            };
+            let cases = [case];
+            let bytes = bytes_of(&cases, version);
+            let binary = OffloadBinary::parse(&bytes[..], 0, bytes.len() as u64).unwrap();
+            assert_eq!(binary.version, version);
+            assert_eq!((binary.size, bytes.len() % 8), (bytes.len() as u64, 0));
+            cases[0].expect_read_from(&bytes, &binary);
+        }
+    }
+}
+
+/// Five images, the last of which is none; no strings, no image, a long value among them.
+fn five(random: &mut Random) -> Vec<Case> {
+    let mut cases: Vec<Case> = (0..5).map(|_| any_case(random)).collect();
+    cases[1].strings.clear();
+    cases[2].image.clear();
+    cases[3].strings = vec![("key".to_owned(), "v".repeat(4096))];
+    cases[4].image.clear();
+    cases[4].flags = BinaryEntry::METADATA;
+    cases
+}
+
+/// One entry, as if it were alone.
+fn expect_entry(case: &Case, bytes: &[u8], binary: &OffloadBinary, index: usize) {
+    let entries = vec![binary.entries[index].clone()];
+    let alone = OffloadBinary {
+        entries,
+        ..binary.clone()
+    };
+    case.expect_read_from(bytes, &alone);
+}
+
+#[test]
+fn reads_back_five_images_in_one_and_each_by_its_index() {
+    let mut random = Random::new();
+    for version in [Version::V2, Version::V3] {
+        let cases = five(&mut random);
+        let bytes = bytes_of(&cases, version);
+        let binary = OffloadBinary::parse(&bytes[..], 0, bytes.len() as u64).unwrap();
+        assert_eq!(binary.entries.len(), 5);
+        for (index, case) in cases.iter().enumerate() {
+            expect_entry(case, &bytes, &binary, index);
+        }
+        assert!(binary.entries[1].strings.is_empty());
+        assert!(binary.entries[2].image.is_empty());
+        assert_eq!(binary.entries[3].strings.value("key").unwrap().len(), 4096);
+        let last = &binary.entries[4];
+        assert_eq!((last.flags, last.image.is_empty()), (1, true));
+        assert!(binary.entries.get(5).is_none());
+    }
+}
+
+#[test]
+fn compresses_and_gives_every_field_back() {
+    let mut random = Random::new();
+    for method in [Method::Zstd, Method::Zlib] {
+        let cases = five(&mut random);
+        let plain = bytes_of(&cases, Version::V3);
+        let small = compress(&plain, method, None).unwrap();
+        assert!(small.len() < plain.len());
+        let both = [&small[..], &plain].concat();
+        let binaries = walk(&both[..], 0..both.len() as u64).unwrap();
+        assert_eq!(binaries.len(), 2);
+        assert_eq!(binaries[0].size.next_multiple_of(8), small.len() as u64);
+        let claimed = binaries[0].compressed.as_ref().unwrap().inflated_size;
+        assert_eq!(claimed, plain.len() as u64);
+        for binary in binaries {
+            let bytes = binary.inflate(&both[..], claimed).unwrap();
+            let inflated = OffloadBinary::parse(&bytes[..], 0, claimed).unwrap();
+            assert_eq!(inflated.size, claimed);
+            for (index, case) in cases.iter().enumerate() {
+                expect_entry(case, &bytes, &inflated, index);
+            }
+        }
     }
 }
