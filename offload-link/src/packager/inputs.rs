@@ -1,10 +1,12 @@
 //! The images of an input, whatever it is, and where their bytes are.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::ops::Range;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::{self, FoundImage};
+use offload_build::container::{self, FoundImage, Item};
 use offload_build::format::bytes::OutOfBounds;
 use offload_build::format::magic::Magic;
 use offload_build::format::offload_binary::{self, BinaryEntry, Problem};
@@ -24,31 +26,57 @@ pub(super) struct Image {
     pub found: FoundImage,
 }
 
-/// Opens the input and finds its images, of which nothing is read.
-pub(super) fn read(path: &Path, sources: &mut Sources) -> Result<Vec<Image>, Error> {
+/// Archives in each other that are files of their own: no more than others.
+const MAX_DEPTH: usize = 16;
+
+/// Opens the input and finds its images, of which nothing is read. Members of thin archives are
+/// opened too; `warn` takes what is not looked into.
+pub(super) fn read(
+    path: &Path,
+    sources: &mut Sources,
+    warn: &dyn Fn(String),
+) -> Result<Vec<Image>, Error> {
+    let mut images = Vec::new();
     let source = sources.open(path)?;
-    let found = container::images(sources.file(source).data());
-    let found = found.map_err(|problem| match problem.problem {
-        container::Problem::OffloadBinary { problem: of, .. } => refused(path, &of, &problem),
-        _ => Error::input(path, problem),
-    })?;
-    let images = found.into_iter().map(|found| {
-        let member = found.members.last();
-        let member = member.map(|name| String::from_utf8_lossy(name).into_owned());
-        Image {
-            entry: found.entry.clone(),
-            origin: member.unwrap_or_else(|| path.display().to_string()),
-            pieces: vec![match found.bytes {
-                Some(_) => Piece::Bytes(found.content(&[][..]).unwrap_or_default().to_vec()),
-                None => Piece::Copy {
-                    input: source,
-                    range: found.entry.image.clone(),
-                },
-            }],
-            found,
+    let mut left = vec![(source, path.to_owned(), path.display().to_string(), 0)];
+    while let Some((source, file, name, depth)) = left.pop() {
+        let found = container::find(sources.file(source).data());
+        let found = found.map_err(|problem| match problem.problem {
+            container::Problem::OffloadBinary { problem: of, .. } => refused(&file, &of, &problem),
+            _ => Error::input(&file, problem),
+        })?;
+        let mut outside = Vec::new();
+        for item in found {
+            match item {
+                Item::Image(found) => images.push(Image::new(found, source, &name)),
+                Item::Outside { members } if depth < MAX_DEPTH => {
+                    let member = members.last().cloned().unwrap_or_default();
+                    let folder = file.parent().unwrap_or(Path::new(""));
+                    let path = folder.join(OsString::from_vec(member));
+                    let name = path.file_name().unwrap_or_default();
+                    let name = name.to_string_lossy().into_owned();
+                    outside.push((sources.open(&path)?, path, name, depth + 1));
+                }
+                Item::Unread { members, format } => {
+                    let names = members.iter().map(|name| String::from_utf8_lossy(name));
+                    let names: Vec<_> = names.collect();
+                    let file = file.display();
+                    warn(format!(
+                        "note: {file}{}{}: images in {format:?} files are not found by any tool",
+                        if names.is_empty() { "" } else { ": member " },
+                        names.join(", ")
+                    ));
+                }
+                _ => {
+                    let problem = format_args!("more than {MAX_DEPTH} thin archives in each other");
+                    return Err(Error::input(&file, problem));
+                }
+            }
         }
-    });
-    Ok(images.collect())
+        // Taken from the end, so that they come in the order of the archive.
+        left.extend(outside.into_iter().rev());
+    }
+    Ok(images)
 }
 
 /// In LLVM's words, which say what sort of damage it is, and then what and where it is.
@@ -64,9 +92,6 @@ fn refused(path: &Path, of: &offload_binary::Error, problem: &dyn Display) -> Er
 }
 
 const INVALID: &str = "Invalid data was encountered while parsing the file";
-
-/// Images in offload binaries that are images themselves, at any depth.
-const MAX_DEPTH: usize = 16;
 
 /// An image, or if it is an offload binary those in it.
 pub(super) fn leaves(path: &Path, image: &Image, sources: &Sources) -> Result<Vec<Image>, Error> {
@@ -122,6 +147,25 @@ fn open(
 }
 
 impl Image {
+    /// `name` is that of the file it was found in.
+    fn new(found: FoundImage, source: usize, name: &str) -> Self {
+        let member = found.members.last();
+        let member = member.map(|name| String::from_utf8_lossy(name).into_owned());
+        let piece = match found.bytes {
+            Some(_) => Piece::Bytes(found.content(&[][..]).unwrap_or_default().to_vec()),
+            None => Piece::Copy {
+                input: source,
+                range: found.entry.image.clone(),
+            },
+        };
+        Self {
+            entry: found.entry.clone(),
+            origin: member.unwrap_or_else(|| name.to_owned()),
+            pieces: vec![piece],
+            found,
+        }
+    }
+
     /// The last part of where it was found.
     pub(super) fn origin_name(&self) -> String {
         let path = PathBuf::from(&self.origin);

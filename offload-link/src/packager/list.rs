@@ -1,7 +1,9 @@
 //! `--list` and `--yaml`: the images of an input, for people and for programs.
 
+use std::io::Read;
 use std::path::Path;
 
+use offload_build::format::offload_yaml::{Document, Member};
 use serde::Serialize;
 
 use super::inputs::Image;
@@ -114,6 +116,29 @@ fn json(input: &Path, images: &[Image]) -> String {
     })
 }
 
-fn yaml(_images: &[Image], _sources: &Sources) -> Result<String, Error> {
-    Err(Error::new("--yaml"))
+/// As `obj2yaml` prints the offload binaries of the input, wherever they are.
+fn yaml(images: &[Image], sources: &Sources) -> Result<String, Error> {
+    let mut members = Vec::new();
+    for image in images {
+        let entry = &image.entry;
+        let mut content = Vec::new();
+        let read = sources.reader(&image.pieces).read_to_end(&mut content);
+        read.map_err(|error| Error::new(error.to_string()))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let strings = entry.strings.iter();
+        members.push(Member {
+            image_kind: entry.image_kind,
+            offload_kind: entry.offload_kind,
+            flags: entry.flags,
+            strings: strings
+                .map(|(key, value)| (text(key), text(value)))
+                .collect(),
+            content,
+        });
+    }
+    let document = Document {
+        members,
+        ..Document::default()
+    };
+    Ok(document.to_string())
 }

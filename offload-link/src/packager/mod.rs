@@ -60,7 +60,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
         }
         (Some(output), None) => vec![pack::plan(output, &options, &mut sources)?],
         (None, Some(input)) => {
-            let images = inputs::read(input, &mut sources)?;
+            let images = inputs::read(input, &mut sources, &warn)?;
             if let Some(listing) = options.listing {
                 return Ok(print(&list::text(input, &images, &sources, listing)?));
             }

@@ -8,6 +8,7 @@ use offload_build::format::magic::Magic;
 use offload_build::format::offload_binary::{
     Method, NewEntry, Version, WriteError, compress, layout, pair_order,
 };
+use offload_build::format::offload_yaml;
 use offload_build::format::pieces::Piece;
 use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
 
@@ -21,6 +22,13 @@ pub(super) fn plan(
     options: &Options,
     sources: &mut Sources,
 ) -> Result<Output, Error> {
+    if let Some(path) = &options.from_yaml {
+        return Ok(Output {
+            path: output.to_owned(),
+            pieces: vec![Piece::Bytes(from_yaml(path, options.llvm, sources)?)],
+            style: Style::Plain,
+        });
+    }
     let mut images = Vec::new();
     for argument in &options.images {
         images.extend(open(argument, options.llvm, sources)?);
@@ -53,14 +61,25 @@ pub(super) fn plan(
     })
 }
 
+/// What a `!Offload` document says.
+fn from_yaml(path: &Path, llvm: LlvmRelease, sources: &mut Sources) -> Result<Vec<u8>, Error> {
+    let source = sources.open(path)?;
+    let mut text = String::new();
+    let all = [sources.all(source)];
+    let read = sources.reader(&all).read_to_string(&mut text);
+    read.map_err(|error| Error::file(path, &error))?;
+    let document = offload_yaml::parse(&text).map_err(|problem| Error::input(path, problem))?;
+    let bytes = document.to_bytes(llvm);
+    bytes.map_err(|problem| Error::input(path, problem))
+}
+
 /// The packed bytes, compressed: in memory, as readers have them too.
 fn compressed(pieces: &[Piece], options: &Options, sources: &Sources) -> Result<Vec<u8>, Error> {
     if Version::of(options.llvm) < Version::V3 {
         let release = options.llvm;
         return Err(Error::new(format!(
-            "--compress: LLVM {release} does not read compressed offload binaries"
-        ))
-        .with_hint(Some("readers of --llvm=main do".to_owned())));
+            "--compress: LLVM {release} does not read compressed offload binaries; --llvm=main does"
+        )));
     }
     let methods = [Method::Zstd, Method::Zlib];
     let method = match &options.format {
