@@ -233,6 +233,27 @@ fn extracts_from_and_to_archives() {
     assert_eq!(error, "Image must have a 'file' argument.");
 }
 
+/// Members of a thin archive are files beside it; LLVM's names for them are the members'.
+#[test]
+fn extracts_from_thin_archives() {
+    let folder = Folder::new();
+    if program("ar").is_none() {
+        return;
+    }
+    fs::create_dir(folder.path("sub")).unwrap();
+    folder.write("in", b"content");
+    folder.done(&["-o", "sub/m.o", "--image=file=in,triple=t,arch=gfx908"]);
+    let here = folder.folder.path();
+    run(Command::new("ar")
+        .current_dir(here)
+        .args(["rcsTD", "sub/thin.a", "sub/m.o"]));
+    folder.done(&["sub/thin.a", "--image=file=x,member=m.o"]);
+    assert_eq!(folder.read("x"), b"content");
+    fs::remove_file(folder.path("sub/m.o")).unwrap();
+    let error = folder.error(&["sub/thin.a", "--image=file=y"]);
+    assert_eq!(error, "'sub/m.o': No such file or directory");
+}
+
 /// 11 to 13.
 #[test]
 fn packs_what_has_no_extension_and_no_triple() {
