@@ -12,11 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use offload_build::container::embed::{Flavor, Host, embed, embed_bytes, embed_source};
 use offload_build::container::{FoundImage, Item, Standing, find, images, link_inputs};
 use offload_build::format::magic::Magic;
 use offload_build::format::offload_binary::BinaryImage;
-use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
-use support::{Random, run, tool};
+use offload_build::format::pieces::Piece;
+use offload_build::target::{ImageKind, LlvmRelease, OffloadKind, Triple};
+use support::{Random, program, run, tool};
 use tempfile::TempDir;
 
 struct Folder(TempDir);
@@ -428,4 +430,341 @@ fn says_what_it_does_not_read() {
     let members = vec![b"sub/fat.o".to_vec()];
     let items = find(&folder.get("thin.a")[..]).unwrap();
     assert_eq!(items, [Item::Outside { members }]);
+}
+
+const ELF_HOSTS: [&str; 9] = [
+    "x86_64-unknown-linux-gnu",
+    "x86_64-unknown-linux-gnux32",
+    "i686-unknown-linux-gnu",
+    "aarch64-unknown-linux-gnu",
+    "armv7-unknown-linux-gnueabihf",
+    "riscv64-unknown-linux-gnu",
+    "powerpc64le-unknown-linux-gnu",
+    "s390x-unknown-linux-gnu",
+    "loongarch64-unknown-linux-gnu",
+];
+const COFF_HOSTS: [&str; 3] = [
+    "x86_64-pc-windows-msvc",
+    "aarch64-pc-windows-msvc",
+    "i686-pc-windows-gnu",
+];
+
+fn host(triple: &str) -> Host {
+    Host::of(&Triple::parse(triple).unwrap()).unwrap()
+}
+
+/// The lines from the one of the section on, as `llvm-readobj` describes it, without places.
+fn described(readobj: &str) -> Vec<String> {
+    let lines = readobj.lines().map(str::trim);
+    let section = lines.skip_while(|line| !line.starts_with("Name: .llvm.offloading"));
+    // The number in brackets is the place of the name.
+    let names = section.map(|line| line.split(" (2F").next().unwrap_or(line));
+    let names = names.map(|line| match line.split_once(" (") {
+        Some((name, _)) if line.starts_with("Name:") => name,
+        _ => line,
+    });
+    let places = ["Offset", "PointerToRawData"];
+    let lines = names.take_while(|line| *line != "}");
+    lines
+        .filter(|line| !places.iter().any(|place| line.starts_with(place)))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// 38, 39: kind, flags, alignment and size of the section, and what the object is for.
+#[test]
+fn embeds_the_section_that_clang_makes() {
+    let names = ["clang", "llvm-readobj", "llvm-objdump"];
+    let tools = names.map(|name| tool("llvm22", &[name, &format!("{name}-22")]));
+    let [Some(clang), Some(readobj), Some(objdump)] = tools else {
+        return;
+    };
+    let folder = Folder::new();
+    let binaries = [binary("gfx90a", b"one"), binary("gfx942", b"second")].concat();
+    folder.put("two", &binaries);
+    folder.put("a.c", HOST);
+    for triple in ELF_HOSTS.iter().chain(&COFF_HOSTS) {
+        let object = embed_bytes(host(triple), Flavor::Excluded, &binaries).unwrap();
+        folder.put("ours.o", &object);
+        let embed = "-Xclang -fembed-offload-object=two";
+        folder.run(
+            &clang,
+            &format!("-target {triple} {embed} -c a.c -o clang.o"),
+        );
+        let sections = ["ours.o", "clang.o"].map(|file| {
+            let text = folder.run(&readobj, &format!("--file-headers --sections {file}"));
+            let header = text.lines().map(str::trim);
+            let header = header.take_while(|line| !line.starts_with("Section {"));
+            let header = header.filter(|line| {
+                let kinds = [
+                    "Format:",
+                    "Arch:",
+                    "Class:",
+                    "DataEncoding:",
+                    "Machine:",
+                    "Flags ",
+                ];
+                kinds.iter().any(|kind| line.starts_with(kind))
+            });
+            let header: Vec<String> = header.map(str::to_owned).collect();
+            (header, described(&text))
+        });
+        let [ours, theirs] = sections;
+        assert!(ours.1.len() > 8, "{ours:?}");
+        assert_eq!(ours, theirs, "{triple}");
+        let printed = folder.run(&objdump, "--offloading ours.o");
+        assert_eq!(printed.matches("OFFLOADING IMAGE").count(), 2, "{printed}");
+        let found = images(&object[..]).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].standing, Standing::Excluded);
+
+        let object = embed_bytes(host(triple), Flavor::Allocated, &binaries).unwrap();
+        assert_eq!(
+            images(&object[..]).unwrap()[1].standing,
+            Standing::Allocated
+        );
+        folder.put("ours.o", &object);
+        let text = folder.run(&readobj, "--sections ours.o");
+        let kept = ["SHF_ALLOC (0x2)", "IMAGE_SCN_CNT_INITIALIZED_DATA (0x40)"];
+        assert!(kept.iter().any(|flag| text.contains(flag)), "{text}");
+    }
+}
+
+/// Links it into a program that has nothing else, and says whether the images are in it.
+#[test]
+fn links_what_is_embedded_in_elf() {
+    let names = ["clang", "ld.lld", "llvm-ar"];
+    let tools = names.map(|name| tool("llvm22", &[name, &format!("{name}-22")]));
+    let [Some(clang), Some(lld), Some(ar)] = tools else {
+        return;
+    };
+    let folder = Folder::new();
+    folder.put("a.c", "int x; void _start(void) { x = 1; }\n");
+    let binaries = [binary("gfx90a", b"one"), binary("gfx942", b"second")].concat();
+    let others = ["ld", "ld.gold"].map(program);
+    for triple in ELF_HOSTS {
+        folder.run(
+            &clang,
+            &format!("-target {triple} -fno-pic -ffreestanding -c a.c -o a.o"),
+        );
+        for flavor in [Flavor::Excluded, Flavor::Allocated] {
+            let object = embed_bytes(host(triple), flavor, &binaries).unwrap();
+            folder.put("e.o", object);
+            folder.run(&ar, "rcS e.a e.o");
+            let others = others.iter().flatten().filter(|_| triple == ELF_HOSTS[0]);
+            for linker in others.chain([&lld]) {
+                folder.run(linker, "-r a.o e.o -o r.o");
+                assert_eq!(contents(&folder.get("r.o")).len(), 2, "{linker:?} {triple}");
+                let kept = if flavor == Flavor::Allocated { 2 } else { 0 };
+                for input in ["e.o", "r.o", "--whole-archive e.a"] {
+                    let first = if input == "r.o" { "" } else { "a.o" };
+                    folder.run(linker, &format!("{first} {input} -o program"));
+                    let found = contents(&folder.get("program"));
+                    assert_eq!(found.len(), kept, "{linker:?} {triple} {input}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn links_what_is_embedded_in_coff_and_mach_o() {
+    let names = ["clang", "lld-link", "ld64.lld"];
+    let tools = names.map(|name| tool("llvm22", &[name, &format!("{name}-22")]));
+    let [Some(clang), Some(lld_link), Some(ld64)] = tools else {
+        return;
+    };
+    let folder = Folder::new();
+    folder.put("a.c", "int x; int main(void) { return x; }\n");
+    let binaries = [binary("gfx90a", b"one"), binary("gfx942", b"second")].concat();
+    for (flavor, kept) in [(Flavor::Excluded, 0), (Flavor::Allocated, 2)] {
+        for triple in &COFF_HOSTS[..2] {
+            folder.put(
+                "e.obj",
+                embed_bytes(host(triple), flavor, &binaries).unwrap(),
+            );
+            folder.run(&clang, &format!("-target {triple} -c a.c -o a.obj"));
+            let link = "/entry:main /subsystem:console /out:a.exe a.obj e.obj";
+            folder.run(&lld_link, link);
+            assert_eq!(contents(&folder.get("a.exe")).len(), kept, "{triple}");
+        }
+        for arch in ["x86_64", "arm64"] {
+            let triple = format!("{arch}-apple-macos11");
+            folder.put(
+                "e.o",
+                embed_bytes(host(&triple), flavor, &binaries).unwrap(),
+            );
+            let found = images(&folder.get("e.o")[..]).unwrap().len();
+            assert_eq!(found, 2, "{triple}");
+            folder.run(&clang, &format!("-target {triple} -c a.c -o a.o"));
+            let platform = "-platform_version macos 11 11";
+            let link = format!("-arch {arch} {platform} -dylib -dead_strip a.o e.o -o a.dylib");
+            let mut command = Command::new(&ld64);
+            command
+                .args(link.split_whitespace())
+                .current_dir(folder.0.path());
+            let output = command.output().unwrap();
+            let warnings = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success() && warnings.is_empty(), "{warnings}");
+            assert_eq!(contents(&folder.get("a.dylib")).len(), kept, "{triple}");
+        }
+    }
+}
+
+#[test]
+fn is_input_of_the_linker_wrapper_of_llvm() {
+    let (Some(wrapper), Some(ar)) = (
+        tool(
+            "llvm22",
+            &["clang-linker-wrapper", "clang-linker-wrapper-22"],
+        ),
+        tool("llvm22", &["llvm-ar", "llvm-ar-22"]),
+    ) else {
+        return;
+    };
+    let folder = Folder::new();
+    let wrap = |input: &str| {
+        let arguments = "--host-triple=x86_64-unknown-linux-gnu --dry-run --linker-path=/bin/true";
+        let mut command = Command::new(&wrapper);
+        let arguments = format!("{arguments} -- {input} -o program");
+        command.args(arguments.split_whitespace());
+        let output = command.current_dir(folder.0.path()).output().unwrap();
+        assert!(output.status.success());
+        let both = [output.stdout, output.stderr].concat();
+        String::from_utf8(both).unwrap()
+    };
+    let content = binary("gfx90a", b"one");
+    let host = host(ELF_HOSTS[0]);
+    folder.put(
+        "e.o",
+        embed_bytes(host, Flavor::Excluded, &content).unwrap(),
+    );
+    folder.run(&ar, "rcS e.a e.o");
+    for input in ["e.o", "--whole-archive e.a"] {
+        let plan = wrap(input);
+        assert!(plan.contains("--target=amdgcn-amd-amdhsa"), "{plan}");
+        assert!(plan.contains("gfx90a"), "{plan}");
+    }
+}
+
+#[test]
+fn copies_content_from_where_it_is() {
+    let content = binary("gfx90a", b"one");
+    let copy = |input, range| Piece::Copy { input, range };
+    let size = content.len() as u64;
+    for triple in [
+        ELF_HOSTS[0],
+        ELF_HOSTS[7],
+        COFF_HOSTS[0],
+        "arm64-apple-macos11",
+    ] {
+        let host = host(triple);
+        let parts = [
+            copy(3, 5..5 + size),
+            Piece::Zeros(8),
+            Piece::Bytes(content.clone()),
+        ];
+        let pieces = embed(host, Flavor::Excluded, &parts).unwrap();
+        assert_eq!(pieces[1..4], parts);
+        let more = [&b"other"[..], &content, b"more"].concat();
+        let inputs = [b"", b"", b"", &more[..]];
+        let object = offload_build::format::pieces::to_bytes(&pieces, &inputs).unwrap();
+        let all = [&content[..], &[0; 8], &content].concat();
+        assert_eq!(object, embed_bytes(host, Flavor::Excluded, &all).unwrap());
+        assert_eq!(contents(&object).len(), 2);
+    }
+    let large = [copy(0, 0..1 << 32)];
+    embed(host(ELF_HOSTS[0]), Flavor::Excluded, &large).unwrap();
+    embed(host("arm64-apple-macos11"), Flavor::Excluded, &large).unwrap();
+    for narrow in [ELF_HOSTS[2], COFF_HOSTS[0]] {
+        let message = embed(host(narrow), Flavor::Excluded, &large).unwrap_err();
+        let text = "content of size 0x100000000 is too large for such an object";
+        assert_eq!(message.to_string(), text);
+    }
+    for unknown in [
+        "wasm32-wasip1",
+        "sparc64-unknown-linux-gnu",
+        "armeb-unknown-linux-gnu",
+    ] {
+        assert_eq!(
+            Host::of(&Triple::parse(unknown).unwrap()),
+            None,
+            "{unknown}"
+        );
+    }
+}
+
+/// With any compiler of C, on any host.
+#[test]
+fn embeds_with_compilers() {
+    let folder = Folder::new();
+    let name = "a file's \"name\" \\ ??( \u{e9}";
+    let content = binary("gfx90a", b"one");
+    folder.put(name, &content);
+    let clang = tool("llvm22", &["clang", "clang-22"]);
+    let of_clang = |triple: &'static str| clang.clone().map(|clang| (clang, triple));
+    let mut compilers: Vec<(PathBuf, &str)> =
+        program("gcc").map(|gcc| (gcc, "")).into_iter().collect();
+    let mac = ["arm64-apple-macos11", "x86_64-apple-macos11"];
+    let more = [
+        "powerpc64-linux-gnu",
+        "mips64el-linux-gnuabi64",
+        "riscv32-linux-gnu",
+    ];
+    let hosts = ELF_HOSTS
+        .into_iter()
+        .chain(COFF_HOSTS)
+        .chain(mac)
+        .chain(more);
+    compilers.extend(hosts.filter_map(of_clang));
+    for (compiler, triple) in compilers {
+        for (flavor, standing) in [
+            (Flavor::Excluded, Standing::Excluded),
+            (Flavor::Allocated, Standing::Allocated),
+        ] {
+            folder.put("a.c", embed_source(name, flavor) + "int x;\n");
+            let target = if triple.is_empty() { "" } else { "-target" };
+            folder.run(&compiler, &format!("{target} {triple} -c a.c -o a.o"));
+            let file = folder.get("a.o");
+            let found = images(&file[..]).unwrap();
+            assert_eq!(found.len(), 1, "{compiler:?} {triple}");
+            assert_eq!(found[0].content(&file[..]), Some(&b"one"[..]));
+            assert_eq!(found[0].standing, standing, "{compiler:?} {triple}");
+        }
+    }
+}
+
+#[test]
+fn finds_images_in_archives_of_every_form() {
+    let Some(ar) = tool("llvm22", &["llvm-ar", "llvm-ar-22"]) else {
+        return;
+    };
+    let folder = Folder::new();
+    let object = |triple: &str, arch: &str| {
+        embed_bytes(host(triple), Flavor::Excluded, &binary(arch, b"image")).unwrap()
+    };
+    folder.put("elf.o", object(ELF_HOSTS[7], "gfx90a"));
+    folder.put(
+        "a_member_with_a_long_name.obj",
+        object(COFF_HOSTS[0], "gfx942"),
+    );
+    folder.put("macho.o", object("x86_64-apple-macos11", "gfx1100"));
+    folder.put("inner", "no object");
+    for form in ["gnu", "bsd", "darwin", "bigarchive", "coff"] {
+        folder.run(
+            &ar,
+            &format!("--format={form} rcS inner.a elf.o inner macho.o"),
+        );
+        let outer = "outer.a a_member_with_a_long_name.obj inner.a elf.o";
+        folder.run(&ar, &format!("--format={form} rcS {outer}"));
+        let file = folder.get("outer.a");
+        let found = contents(&file);
+        let arches: Vec<&str> = found.iter().map(|(arch, _)| arch.as_str()).collect();
+        assert_eq!(arches, ["gfx942", "gfx90a", "gfx1100", "gfx90a"], "{form}");
+        assert!(found.iter().all(|(_, image)| image == b"image"), "{form}");
+        let members = &images(&file[..]).unwrap()[2].members;
+        assert_eq!(*members, [&b"inner.a"[..], b"macho.o"], "{form}");
+        fs::remove_file(folder.at("inner.a")).unwrap();
+        fs::remove_file(folder.at("outer.a")).unwrap();
+    }
 }

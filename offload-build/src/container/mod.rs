@@ -9,6 +9,7 @@ pub mod coff;
 pub mod device_archive;
 pub mod edit;
 pub mod elf;
+pub mod embed;
 mod find;
 mod macho;
 pub mod object_bundle;

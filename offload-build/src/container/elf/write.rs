@@ -3,12 +3,10 @@
 use std::fmt;
 
 use object::pod::bytes_of;
-use object::write::Object;
-use object::{
-    Architecture, BinaryFormat, Endianness, FileFlags, SectionFlags, SectionKind, U32, U64, elf,
-};
+use object::{Endianness, U32, U64, elf};
 
-use super::{Elf, ElfError, Headers, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
+use super::{Elf, ElfError, Headers};
+use crate::container::embed::{EmbedError, Flavor, Host, embed_bytes};
 use crate::target::Triple;
 
 /// What the headers of a host's objects say about it.
@@ -20,13 +18,12 @@ pub struct Machine {
     pub flags: u32,
 }
 
-/// Architecture of triples, its machine with the flags of Linux distributions, and how `object`
-/// calls it.
-const MACHINES: [(&str, Machine, Architecture); 4] = [
-    ("x86_64", Machine::X86_64, Architecture::X86_64),
-    ("aarch64", Machine::AARCH64, Architecture::Aarch64),
-    ("riscv64", Machine::RISCV64, Architecture::Riscv64),
-    ("powerpc64le", Machine::POWERPC64LE, Architecture::PowerPc64),
+/// Architecture of triples, its machine with the flags of Linux distributions.
+const MACHINES: [(&str, Machine); 4] = [
+    ("x86_64", Machine::X86_64),
+    ("aarch64", Machine::AARCH64),
+    ("riscv64", Machine::RISCV64),
+    ("powerpc64le", Machine::POWERPC64LE),
 ];
 
 impl Machine {
@@ -54,8 +51,8 @@ impl Machine {
     /// That of a host, when objects for it can be written.
     #[must_use]
     pub fn of(triple: &Triple) -> Option<Self> {
-        let row = MACHINES.iter().find(|(arch, ..)| *arch == triple.arch());
-        row.map(|(_, machine, _)| *machine)
+        let row = MACHINES.iter().find(|(arch, _)| *arch == triple.arch());
+        row.map(|(_, machine)| *machine)
     }
 }
 
@@ -67,27 +64,15 @@ impl Machine {
 pub fn embed(machine: Machine, offload_binaries: &[u8]) -> Result<Vec<u8>, WriteError> {
     let known = MACHINES
         .iter()
-        .find(|(_, known, _)| known.number == machine.number);
-    let Some((.., architecture)) = known else {
+        .find(|(_, known)| known.number == machine.number);
+    if known.is_none() {
         return Err(WriteError::Machine {
             number: machine.number,
         });
-    };
-    let mut object = Object::new(BinaryFormat::Elf, *architecture, Endianness::Little);
-    object.flags = FileFlags::Elf {
-        os_abi: elf::ELFOSABI_NONE,
-        abi_version: 0,
-        e_flags: elf::FileFlags(machine.flags),
-    };
-    let section = |sh_type, sh_flags| SectionFlags::Elf { sh_type, sh_flags };
-    let id = object.add_section(Vec::new(), OFFLOADING_SECTION.into(), SectionKind::Other);
-    object.section_mut(id).flags = section(elf::SectionType(SHT_LLVM_OFFLOADING), elf::SHF_EXCLUDE);
-    object.set_section_data(id, offload_binaries, 8);
-    // Without it the linker takes the stack to be executable.
-    let id = object.add_section(Vec::new(), ".note.GNU-stack".into(), SectionKind::Other);
-    object.section_mut(id).flags = section(elf::SHT_PROGBITS, elf::SectionFlags(0));
-    object.set_section_data(id, &[][..], 1);
-    object.write().map_err(WriteError::Object)
+    }
+    let host = Host::of_machine(machine);
+    let object = embed_bytes(host, Flavor::Excluded, offload_binaries);
+    object.map_err(|EmbedError::TooLarge { size: value }| WriteError::TooLarge { value })
 }
 
 /// The object of 64 bits in `bytes`, with another name for all its sections called `old`.
@@ -152,8 +137,6 @@ pub enum WriteError {
         /// `e_machine`.
         number: u16,
     },
-    /// A field of the object file cannot hold its value.
-    Object(object::write::Error),
     /// What was given is not the ELF file that was expected.
     Elf(ElfError),
     /// A file of 32 bits, or without sections.
@@ -227,13 +210,12 @@ impl fmt::Display for WriteError {
                     f,
                     "objects for machine {number:#x} cannot be written (those for"
                 )?;
-                for (index, (name, machine, _)) in MACHINES.iter().enumerate() {
+                for (index, (name, machine)) in MACHINES.iter().enumerate() {
                     let separator = if index == 0 { "" } else { "," };
                     write!(f, "{separator} {name}, {:#x}", machine.number)?;
                 }
                 write!(f, " can)")
             }
-            Self::Object(problem) => problem.fmt(f),
             Self::Elf(problem) => problem.fmt(f),
             Self::NotWide => write!(f, "expected an ELF file of 64 bits with sections"),
             Self::NoSections => write!(f, "the ELF file has no section header table"),
