@@ -9,12 +9,13 @@
 mod support;
 
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use support::folder::Folder;
 use support::{program, run, tool};
-use tempfile::TempDir;
 
 const NAME: &str = "clang-offload-bundler";
 const HOST: &str = "host-x86_64-unknown-linux-gnu";
@@ -28,82 +29,24 @@ fn three() -> String {
     format!("{HOST},{PPC},{X86}")
 }
 
-/// A folder with inputs, in which the bundler runs under LLVM's name.
-struct Folder {
-    folder: TempDir,
-    bundler: PathBuf,
-    variables: Vec<(&'static str, &'static str)>,
+/// A folder with inputs for the bundler.
+struct Bundler(Folder);
+
+impl Deref for Bundler {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.0
+    }
 }
 
-struct Done {
-    status: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Folder {
+impl Bundler {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let bundler = folder.path().join(NAME);
-        symlink(env!("CARGO_BIN_EXE_offload-bundler"), &bundler).unwrap();
-        let new = Self {
-            folder,
-            bundler,
-            variables: Vec::new(),
-        };
-        new.write("host", b"int x;\nhost\n");
-        new.write("d1", b"Content of device file 1\n");
-        new.write("d2", b"Content of device file 2\n");
-        new
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    fn exists(&self, name: &str) -> bool {
-        self.path(name).exists()
-    }
-
-    fn run(&self, args: &[&str]) -> Done {
-        let output = Command::new(&self.bundler)
-            .args(args)
-            .current_dir(self.folder.path())
-            .env_remove("OFFLOAD_LLVM")
-            .envs(self.variables.iter().copied())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        Done {
-            status: output.status.code(),
-            out: text(&output.stdout),
-            err: text(&output.stderr),
-        }
-    }
-
-    fn done(&self, args: &[&str]) -> Done {
-        let done = self.run(args);
-        assert_eq!(done.status, Some(0), "{args:?}\n{}", done.err);
-        done
-    }
-
-    /// The text after `error: `, the hint left out.
-    fn error(&self, args: &[&str]) -> String {
-        let done = self.run(args);
-        assert_eq!(done.status, Some(1), "{args:?}\n{}", done.err);
-        let start = format!("{}: error: ", self.bundler.display());
-        let line = done.err.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("{args:?}\n{}", done.err))
-            .to_owned()
+        let folder = Folder::with_tool(env!("CARGO_BIN_EXE_offload-bundler"), NAME);
+        folder.write("host", b"int x;\nhost\n");
+        folder.write("d1", b"Content of device file 1\n");
+        folder.write("d2", b"Content of device file 2\n");
+        Self(folder)
     }
 
     /// Makes `out` of the three inputs.
@@ -214,7 +157,7 @@ const HELP: [&str; 40] = [
 /// 1, 2.
 #[test]
 fn prints_the_help_that_llvms_tests_look_for() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     for option in ["--help", "-help", "--help-hidden"] {
         let help = folder.done(&[option]).out;
         let words: Vec<&str> = help.split_whitespace().collect();
@@ -238,7 +181,7 @@ fn prints_the_help_that_llvms_tests_look_for() {
 
 #[test]
 fn prints_the_version_that_it_stands_for() {
-    let version = Folder::new().done(&["--version"]).out;
+    let version = Bundler::new().done(&["--version"]).out;
     assert!(
         version.starts_with("clang-offload-bundler version 22.1"),
         "{version}"
@@ -249,7 +192,7 @@ fn prints_the_version_that_it_stands_for() {
 /// 3 to 9, 11 to 20.
 #[test]
 fn refuses_command_lines_in_the_words_of_llvm() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let three = three();
     let two = format!("{HOST},{PPC}");
     let bundle = |targets: &str, inputs: &[&str], outputs: &[&str]| -> String {
@@ -372,7 +315,7 @@ fn refuses_command_lines_in_the_words_of_llvm() {
 /// 10.
 #[test]
 fn asks_for_a_type() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let done = folder.run(&[]);
     assert_eq!(done.status, Some(1));
     assert_eq!(
@@ -383,7 +326,7 @@ fn asks_for_a_type() {
 
 #[test]
 fn warns_of_old_forms_and_takes_them() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let targets = three();
     let done = folder.done(&[
         "-type=bc",
@@ -392,7 +335,7 @@ fn warns_of_old_forms_and_takes_them() {
         "-inputs=host,d1,d2",
         "-outputs=out",
     ]);
-    let name = folder.bundler.display();
+    let name = folder.tool.display();
     assert_eq!(
         done.err,
         format!(
@@ -406,7 +349,7 @@ fn warns_of_old_forms_and_takes_them() {
 /// 21 to 24: the markers, in the order of the command line.
 #[test]
 fn bundles_text_between_markers() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     for (file_type, comment) in TEXT_TYPES {
         let expected = |pairs: [(&str, &str); 3]| -> String {
             let entry = |(id, text): (&str, &str)| {
@@ -432,7 +375,7 @@ fn bundles_text_between_markers() {
 /// 25 to 28, 31, 32.
 #[test]
 fn lists_and_unbundles_every_type() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let types = TEXT_TYPES
         .iter()
         .map(|(name, _)| *name)
@@ -452,7 +395,7 @@ fn lists_and_unbundles_every_type() {
 /// 29, 33, 40: what was never bundled is the host's, when that is allowed.
 #[test]
 fn takes_a_plain_file_for_the_host() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let types = TEXT_TYPES
         .iter()
         .map(|(name, _)| *name)
@@ -483,7 +426,7 @@ fn takes_a_plain_file_for_the_host() {
 /// 30, 41 to 43.
 #[test]
 fn names_what_is_missing() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     folder.bundle("bc", &format!("{HOST},{PPC}"), &["host", "d1"], "out");
     for (targets, count, expected) in [
         (X86.to_owned(), 1, "openmp-x86_64-pc-linux-gnu-"),
@@ -522,7 +465,7 @@ fn names_what_is_missing() {
 /// 34, 35, 71.
 #[test]
 fn unbundles_some_of_what_is_there() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let targets = format!("{HOST},{PPC},{X86},{GFX906}");
     for align in ["1", "4096"] {
         for compress in ["-compress", "-compress=0"] {
@@ -555,7 +498,7 @@ fn unbundles_some_of_what_is_there() {
 /// 45.
 #[test]
 fn refuses_what_makes_no_sense_with_a_list() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let list = |more: &[&str]| folder.error(&[&["-list", "-type=bc"][..], more].concat());
     assert_eq!(
         list(&["-unbundle", "-input=host"]),
@@ -577,7 +520,7 @@ fn refuses_what_makes_no_sense_with_a_list() {
 /// 56, 57, 60, 61, 62.
 #[test]
 fn needs_no_host_for_hip() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let (minus, plus) = (format!("{GFX906}:xnack-"), format!("{GFX906}:xnack+"));
     // 56, 57.
     folder.bundle("bc", &format!("{minus},{plus}"), &["d1", "d2"], "out");
@@ -613,7 +556,7 @@ fn needs_no_host_for_hip() {
 /// 58, 59.
 #[test]
 fn finds_conflicting_targets() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     for (kind, file_type) in [("hip", "bc"), ("openmp", "o")] {
         let one = format!("{kind}-amdgcn-amd-amdhsa--gfx906");
         let two = format!("{one}:sramecc+");
@@ -638,7 +581,7 @@ fn finds_conflicting_targets() {
 /// 63, 64, 65.
 #[test]
 fn says_which_dash_is_missing() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     // 63.
     let done = folder.run(&[
         "-type=bc",
@@ -646,7 +589,7 @@ fn says_which_dash_is_missing() {
         "-input=d1",
         "-output=out",
     ]);
-    let name = folder.bundler.display();
+    let name = folder.tool.display();
     assert_eq!(
         done.err,
         format!(
@@ -687,7 +630,7 @@ fn says_which_dash_is_missing() {
 /// 66 to 68 are about builds with assertions; LLVM's release builds refuse the option too.
 #[test]
 fn knows_no_option_of_assertion_builds() {
-    let done = Folder::new().run(&["-type=o", "-debug-only=CodeObjectCompatibility"]);
+    let done = Bundler::new().run(&["-type=o", "-debug-only=CodeObjectCompatibility"]);
     assert_eq!(done.status, Some(1));
     assert!(
         done.err
@@ -698,7 +641,7 @@ fn knows_no_option_of_assertion_builds() {
 /// 69, 70.
 #[test]
 fn says_how_it_compresses() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let targets = three();
     let bundle = [
         "-type=bc",
@@ -751,8 +694,8 @@ fn says_how_it_compresses() {
 /// 73.
 #[test]
 fn compresses_when_a_variable_says_so() {
-    let mut folder = Folder::new();
-    folder.variables = vec![
+    let mut folder = Bundler::new();
+    folder.0.variables = vec![
         ("OFFLOAD_BUNDLER_COMPRESS", "1"),
         ("OFFLOAD_BUNDLER_VERBOSE", "1"),
     ];
@@ -783,6 +726,7 @@ fn compresses_when_a_variable_says_so() {
     );
     folder.check_three("bc", "out");
     folder
+        .0
         .variables
         .push(("OFFLOAD_BUNDLER_IGNORE_ENV_VAR", "1"));
     assert_eq!(folder.done(&bundle).err, "");
@@ -792,7 +736,7 @@ fn compresses_when_a_variable_says_so() {
 /// 74: the concatenation shows what each shows; also plain, mixed, and with zeros between.
 #[test]
 fn walks_bundles_that_follow_each_other() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let sets = [format!("{HOST},{GFX906}"), format!("{HOST},{GFX908}")];
     for (first, second) in [("1", "1"), ("0", "0"), ("0", "1"), ("1", "0")] {
         let mut all = Vec::new();
@@ -840,7 +784,7 @@ fn is_not_misled_by_a_magic_in_compressed_data() {
     let bytes: Vec<u8> = (0..hex.len() / 2)
         .map(|index| u8::from_str_radix(&hex[2 * index..2 * index + 2], 16).unwrap())
         .collect();
-    let folder = Folder::new();
+    let folder = Bundler::new();
     folder.write("out", &bytes);
     assert_eq!(folder.ids("o", "out"), [&format!("{HOST}-"), GFX906]);
     folder.done(&folder.unbundle("o", &format!("{GFX906},{HOST}"), "out", &["x", "h"]));
@@ -850,7 +794,7 @@ fn is_not_misled_by_a_magic_in_compressed_data() {
 
 /// An object of the machine's compiler, whose assembler lays it out in its own way, and one of
 /// clang, which comes back to the byte.
-fn host_object(folder: &Folder) -> bool {
+fn host_object(folder: &Bundler) -> bool {
     folder.write(
         "host.c",
         b"int answer(void) { return 42; }\nint main(void) { return answer() - 42; }\n",
@@ -867,7 +811,7 @@ fn host_object(folder: &Folder) -> bool {
 /// 36: nothing is run, and nothing written.
 #[test]
 fn prints_what_llvm_would_run_for_an_object() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     if !host_object(&folder) {
         return;
     }
@@ -908,7 +852,7 @@ fn prints_what_llvm_would_run_for_an_object() {
 /// 37 to 40, and that the fat object is linked as it is.
 #[test]
 fn bundles_into_the_hosts_object() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     if !host_object(&folder) {
         return;
     }
@@ -954,7 +898,7 @@ fn bundles_into_the_hosts_object() {
 /// ROCm's users bundle code objects alone, and LLVM's tool crashes.
 #[test]
 fn makes_a_binary_bundle_of_objects_without_a_host() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     if !host_object(&folder) {
         return;
     }
@@ -969,12 +913,12 @@ fn makes_a_binary_bundle_of_objects_without_a_host() {
 }
 
 /// The names of an archive's members.
-fn members(folder: &Folder, archive: &str) -> Vec<String> {
+fn members(folder: &Bundler, archive: &str) -> Vec<String> {
     let list = run(Command::new("ar").arg("t").arg(folder.path(archive)));
     list.lines().map(str::to_owned).collect()
 }
 
-fn archive(folder: &Folder, name: &str, files: &[&str]) {
+fn archive(folder: &Bundler, name: &str, files: &[&str]) {
     run(Command::new("ar")
         .current_dir(folder.folder.path())
         .arg("rcsD")
@@ -988,7 +932,7 @@ fn unbundles_archives() {
     if program("ar").is_none() {
         return;
     }
-    let folder = Folder::new();
+    let folder = Bundler::new();
     // 46, 72.
     for compress in ["-compress=0", "-compress=1"] {
         for (name, first, second) in [("one.bc", "d1", "d2"), ("two.bc", "d2", "d1")] {
@@ -1086,7 +1030,7 @@ fn unbundles_archives() {
 /// 47, 54: objects with bundles; what is no GPU's keeps its extension.
 #[test]
 fn unbundles_archives_of_objects() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     if !host_object(&folder) || program("ar").is_none() {
         return;
     }
@@ -1121,7 +1065,7 @@ fn unbundles_thin_archives() {
     if program("ar").is_none() {
         return;
     }
-    let folder = Folder::new();
+    let folder = Bundler::new();
     fs::create_dir(folder.path("sub")).unwrap();
     folder.bundle(
         "bc",
@@ -1143,7 +1087,7 @@ fn unbundles_thin_archives() {
 /// Hosts that cannot be written are refused by name, and nothing is left.
 #[test]
 fn refuses_hosts_of_other_formats() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let Some(clang) = tool("llvm22", &["clang"]) else {
         return;
     };
@@ -1176,7 +1120,7 @@ fn refuses_hosts_of_other_formats() {
 /// 48.
 #[test]
 fn refuses_what_is_no_archive() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let mut args = folder.unbundle("a", GFX906, "host", &["x.a"]);
     assert_eq!(folder.error(&args), "file too small to be an archive");
     args.push("-allow-missing-bundles");
@@ -1187,7 +1131,7 @@ fn refuses_what_is_no_archive() {
 /// Spec §2.4: damage is an error that names the file, the entry and the offset, and leaves nothing.
 #[test]
 fn refuses_damaged_bundles() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     folder.bundle("bc", &format!("{GFX906},{GFX908}"), &["d1", "d2"], "out");
     let bytes = folder.read("out");
     let with = |place: usize, number: u64| {
@@ -1230,7 +1174,7 @@ fn refuses_damaged_bundles() {
 
 /// A program with three bundles in `.hip_fatbin`, as a linker makes it of two objects: two plain
 /// ones behind each other in the first, a compressed one in the second.
-fn program_with_bundles(folder: &Folder) -> Option<PathBuf> {
+fn program_with_bundles(folder: &Bundler) -> Option<PathBuf> {
     program("cc")?;
     for (name, target, input, compress) in [
         ("b0", GFX906, "d1", "-compress=0"),
@@ -1280,7 +1224,7 @@ fn program_with_bundles(folder: &Folder) -> Option<PathBuf> {
 
 #[test]
 fn finds_the_bundles_of_a_program() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     if program_with_bundles(&folder).is_none() {
         return;
     }
@@ -1336,7 +1280,7 @@ fn finds_the_bundles_of_a_program() {
 
 #[test]
 fn lists_sizes_and_offsets() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let targets = format!("{HOST},{GFX906}");
     let bundle = [
         "-type=bc",
@@ -1392,7 +1336,7 @@ fn lists_sizes_and_offsets() {
 
 #[test]
 fn keeps_processors_that_nobody_knows_apart() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let ids = [
         "hip-amdgcn-amd-amdhsa--gfx1999",
         "hip-amdgcn-amd-amdhsa--gfx1998",
@@ -1437,7 +1381,7 @@ fn keeps_processors_that_nobody_knows_apart() {
 
 #[test]
 fn writes_an_output_that_is_also_an_input() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let targets = format!("{HOST},{GFX906}");
     let expected = folder.read("d1");
     folder.done(&[
@@ -1455,7 +1399,7 @@ fn writes_an_output_that_is_also_an_input() {
 
 #[test]
 fn touches_nothing_when_it_fails() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     folder.bundle("bc", &format!("{HOST},{GFX906}"), &["host", "d1"], "out");
     folder.write("x", b"old");
     let targets = format!("{GFX906},{GFX908}");
@@ -1487,7 +1431,7 @@ fn touches_nothing_when_it_fails() {
 
 #[test]
 fn keeps_modes_links_and_devices() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let mode = |name: &str| {
         fs::metadata(folder.path(name))
             .unwrap()
@@ -1531,9 +1475,9 @@ fn keeps_modes_links_and_devices() {
 
 #[test]
 fn reads_and_writes_standard_streams() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     let feed = |args: &[&str], input: &str| -> Vec<u8> {
-        let output = Command::new(&folder.bundler)
+        let output = Command::new(&folder.tool)
             .args(args)
             .current_dir(folder.folder.path())
             .stdin(fs::File::open(folder.path(input)).unwrap())
@@ -1577,7 +1521,7 @@ fn reads_and_writes_standard_streams() {
 
 #[test]
 fn refuses_a_bundle_that_claims_more_than_the_limit() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     folder.done(&[
         "-type=bc",
         "-compress",
@@ -1608,7 +1552,7 @@ fn refuses_a_bundle_that_claims_more_than_the_limit() {
 /// one missing.
 #[test]
 fn gives_an_image_to_every_target_that_it_serves() {
-    let folder = Folder::new();
+    let folder = Bundler::new();
     folder.bundle("bc", GFX906, &["d1"], "out");
     let targets = format!("{GFX906}:xnack-,{GFX906}:xnack+");
     folder.done(&folder.unbundle("bc", &targets, "out", &["m", "p"]));

@@ -11,15 +11,12 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::Command;
 
 use offload_build::format::compressed_bundle::CompressedBundle;
+use support::beside::{Outcome, Pair};
 use support::{Random, tool};
-use tempfile::TempDir;
 
 /// Rounds for each type; each bundles, lists and unbundles.
 fn rounds(word: &str) -> usize {
@@ -43,133 +40,14 @@ enum Key {
     Damage,
 }
 
-/// What a tool did.
-#[derive(Debug, PartialEq, Eq)]
-struct Outcome {
-    /// `None` after a signal.
-    status: Option<i32>,
-    out: Vec<u8>,
-    err: String,
-    files: BTreeMap<String, Vec<u8>>,
-}
-
-/// Both bundlers, and a folder for each.
-struct Pair {
-    release: &'static str,
-    theirs: PathBuf,
-    folders: [TempDir; 2],
-    seen: BTreeMap<Key, usize>,
-    counts: BTreeMap<String, usize>,
-}
-
 const NAME: &str = "clang-offload-bundler";
 
-impl Pair {
-    fn new(word: &'static str) -> Option<Self> {
-        let theirs = tool(word, &[NAME])?;
-        let folder = || tempfile::tempdir().unwrap();
-        Some(Self {
-            release: word.trim_start_matches("llvm"),
-            theirs,
-            folders: [folder(), folder()],
-            seen: BTreeMap::new(),
-            counts: BTreeMap::new(),
-        })
-    }
-
-    /// The same file for both.
-    fn write(&self, name: &str, bytes: &[u8]) {
-        for folder in &self.folders {
-            fs::write(folder.path().join(name), bytes).unwrap();
-        }
-    }
-
-    fn clear(&self) {
-        for folder in &self.folders {
-            for entry in fs::read_dir(folder.path()).unwrap() {
-                fs::remove_file(entry.unwrap().path()).unwrap();
-            }
-        }
-    }
-
-    fn run_one(&self, ours: bool, args: &[String], variables: &[(&str, &str)]) -> Outcome {
-        let folder = self.folders[usize::from(ours)].path();
-        let mut command = match ours {
-            true => Command::new(env!("CARGO_BIN_EXE_offload-bundler")),
-            false => Command::new(&self.theirs),
-        };
-        // LLVM's looks for llvm-objcopy.
-        let path = self.theirs.parent().unwrap();
-        command
-            .arg0(NAME)
-            .args(args)
-            .current_dir(folder)
-            .env_clear()
-            .env("PATH", path)
-            .envs(variables.iter().copied());
-        if ours {
-            command.env("OFFLOAD_LLVM", self.release);
-        }
-        let output = command.output().unwrap();
-        let files = fs::read_dir(folder).unwrap().map(|entry| {
-            let entry = entry.unwrap();
-            let name = entry.file_name().into_string().unwrap();
-            (name, fs::read(entry.path()).unwrap())
-        });
-        Outcome {
-            status: output.status.code(),
-            out: output.stdout,
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-            files: files.collect(),
-        }
-    }
-
-    /// Runs both and compares; `what` is how the case is counted.
-    fn compare(&mut self, what: &str, args: &[&str], variables: &[(&str, &str)]) -> [Outcome; 2] {
-        *self.counts.entry(what.to_owned()).or_default() += 1;
-        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let theirs = self.run_one(false, &args, variables);
-        let ours = self.run_one(true, &args, variables);
-        let mut keys = Vec::new();
-        let same = explain(&theirs, &ours, self.release, &mut keys);
-        assert!(
-            same,
-            "{what}: clang-offload-bundler {} and ours differ\n{args:?} {variables:?}\n{}\n{}",
-            self.release,
-            show(&theirs, &ours),
-            show(&ours, &theirs)
-        );
-        for key in keys {
-            *self.seen.entry(key).or_default() += 1;
-        }
-        [theirs, ours]
-    }
-
-    fn report(&self) {
-        let total: usize = self.counts.values().sum();
-        println!("llvm{}: {total} cases, {:?}", self.release, self.counts);
-        println!("allowed differences: {:?}", self.seen);
-    }
-}
-
-/// What differs from the other in files, and the rest whole.
-fn show(outcome: &Outcome, other: &Outcome) -> String {
-    let differs = |(name, bytes): &(&String, &Vec<u8>)| other.files.get(*name) != Some(*bytes);
-    let files = outcome.files.iter().filter(differs).map(|(name, bytes)| {
-        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned();
-        format!("  {name}: {} bytes {text:?}", bytes.len())
-    });
-    format!(
-        "status {:?}\nout {:?}\nerr {}\n{}",
-        outcome.status,
-        String::from_utf8_lossy(&outcome.out),
-        outcome.err,
-        files.collect::<Vec<_>>().join("\n")
-    )
+fn pair(word: &'static str) -> Option<Pair<Key>> {
+    Pair::new(word, NAME, env!("CARGO_BIN_EXE_offload-bundler"), explain)
 }
 
 /// Whether two outcomes are the same but for keys, which are collected.
-fn explain(theirs: &Outcome, ours: &Outcome, release: &str, keys: &mut Vec<Key>) -> bool {
+fn explain(theirs: &Outcome, ours: &Outcome, keys: &mut Vec<Key>) -> bool {
     if theirs.status.is_none() || theirs.err.contains("LLVM ERROR") {
         // It crashed: whatever is wrong with the input is an error here.
         keys.push(Key::Damage);
@@ -192,7 +70,6 @@ fn explain(theirs: &Outcome, ours: &Outcome, release: &str, keys: &mut Vec<Key>)
         }
         return fewer;
     }
-    let _ = release;
     theirs.files.keys().eq(ours.files.keys())
         && theirs.files.iter().all(|(name, bytes)| {
             let mine = &ours.files[name];
@@ -342,7 +219,7 @@ fn shuffle(random: &mut Random, groups: &mut [Vec<String>]) {
 
 /// Bundles, lists and unbundles files of a type, over and over.
 fn campaign(word: &'static str, file_type: &str, hosts: &[Vec<u8>]) {
-    let Some(mut pair) = Pair::new(word) else {
+    let Some(mut pair) = pair(word) else {
         return;
     };
     let mut random = Random::new();
@@ -353,7 +230,7 @@ fn campaign(word: &'static str, file_type: &str, hosts: &[Vec<u8>]) {
     pair.report();
 }
 
-fn round(pair: &mut Pair, random: &mut Random, file_type: &str, hosts: &[Vec<u8>]) {
+fn round(pair: &mut Pair<Key>, random: &mut Random, file_type: &str, hosts: &[Vec<u8>]) {
     let mut targets = some(random, &DEVICES, 5);
     let only_hip = targets.iter().all(|target| target.starts_with("hip"));
     let host = !only_hip || targets.is_empty() || random.below(3) > 0;
@@ -409,7 +286,7 @@ fn round(pair: &mut Pair, random: &mut Random, file_type: &str, hosts: &[Vec<u8>
     shuffle(random, &mut groups);
     let args = groups.concat();
     let what = |direction: &str| format!("{file_type} {direction}");
-    let [theirs, _] = pair.compare(&what("bundle"), &strs(&args), &variables);
+    let theirs = pair.compare(&what("bundle"), &strs(&args), &variables);
     if theirs.status != Some(0) {
         return;
     }
@@ -545,7 +422,7 @@ fn agrees_with_llvm_19_about_objects() {
 
 /// Command lines that mean nothing, and those that nearly do.
 fn failing(word: &'static str) {
-    let Some(mut pair) = Pair::new(word) else {
+    let Some(mut pair) = pair(word) else {
         return;
     };
     let mut random = Random::new();
@@ -646,7 +523,7 @@ fn agrees_with_llvm_19_about_command_lines() {
 
 /// Archives of bundles, of objects with bundles and of other things.
 fn archives(word: &'static str) {
-    let Some(mut pair) = Pair::new(word) else {
+    let Some(mut pair) = pair(word) else {
         return;
     };
     let Some(archiver) = tool(word, &["llvm-ar"]) else {
@@ -685,7 +562,7 @@ fn archives(word: &'static str) {
             if random.below(4) == 0 {
                 args.push("-compress".into());
             }
-            let made = pair.run_one(false, &args, &[]);
+            let made = pair.run_theirs(&strs(&args));
             assert_eq!(made.status, Some(0), "{}", made.err);
             pair.write(&name, &made.files[&name]);
         }

@@ -9,78 +9,33 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::process::Command;
 
+use support::folder::Folder;
 use support::{program, run, tool};
-use tempfile::TempDir;
 
-/// A folder with inputs, in which the packager runs.
-struct Folder {
-    folder: TempDir,
-    packager: PathBuf,
+/// A folder in which the packager runs.
+struct Packager(Folder);
+
+impl Deref for Packager {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.0
+    }
 }
 
-struct Done {
-    status: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Folder {
+impl Packager {
     fn new() -> Self {
         Self::named("llvm-offload-binary")
     }
 
     fn named(name: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let packager = folder.path().join(name);
-        symlink(env!("CARGO_BIN_EXE_offload-packager"), &packager).unwrap();
-        Self { folder, packager }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    fn run(&self, args: &[&str]) -> Done {
-        let output = Command::new(&self.packager)
-            .args(args)
-            .current_dir(self.folder.path())
-            .env_remove("OFFLOAD_LLVM")
-            .output()
-            .unwrap();
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        Done {
-            status: output.status.code(),
-            out: text(&output.stdout),
-            err: text(&output.stderr),
-        }
-    }
-
-    fn done(&self, args: &[&str]) -> Done {
-        let done = self.run(args);
-        assert_eq!(done.status, Some(0), "{args:?}\n{}", done.err);
-        done
-    }
-
-    /// The text after `error: `.
-    fn error(&self, args: &[&str]) -> String {
-        let done = self.run(args);
-        assert_eq!(done.status, Some(1), "{args:?}\n{}", done.err);
-        let start = format!("{}: error: ", self.packager.display());
-        let line = done.err.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("{args:?}\n{}", done.err))
-            .to_owned()
+        Self(Folder::with_tool(
+            env!("CARGO_BIN_EXE_offload-packager"),
+            name,
+        ))
     }
 
     /// The files whose names start so.
@@ -116,7 +71,7 @@ impl Folder {
 /// 7.
 #[test]
 fn extracts_what_is_asked_for() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     folder.five();
     folder.done(&[
         "packed.bin",
@@ -130,7 +85,7 @@ fn extracts_what_is_asked_for() {
 /// 8.
 #[test]
 fn names_files_that_nobody_named() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     folder.five();
     folder.done(&["packed.bin", "--image=kind=openmp"]);
     assert_eq!(
@@ -151,7 +106,7 @@ fn names_files_that_nobody_named() {
 /// 9: through an object, and through bitcode.
 #[test]
 fn extracts_from_what_clang_embeds() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     folder.five();
     for word in ["llvm19", "llvm22"] {
         let Some(clang) = tool(word, &["clang"]) else {
@@ -184,7 +139,7 @@ fn extracts_from_what_clang_embeds() {
 /// 10, 19; and that members of an archive have names of their own.
 #[test]
 fn extracts_from_and_to_archives() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     if program("ar").is_none() {
         return;
     }
@@ -219,7 +174,7 @@ fn extracts_from_and_to_archives() {
         done.err,
         format!(
             "{}: warning: Multiple inputs match to a single file, 'x'\n",
-            folder.packager.display()
+            folder.tool.display()
         )
     );
     assert_eq!(folder.read("x"), b"two");
@@ -236,7 +191,7 @@ fn extracts_from_and_to_archives() {
 /// Members of a thin archive are files beside it; LLVM's names for them are the members'.
 #[test]
 fn extracts_from_thin_archives() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     if program("ar").is_none() {
         return;
     }
@@ -257,7 +212,7 @@ fn extracts_from_thin_archives() {
 /// 11 to 13.
 #[test]
 fn packs_what_has_no_extension_and_no_triple() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     folder.write("in", b"content");
     let keys = "triple=x-y-z,arch=abc";
     folder.done(&["-o", "a.bin", &format!("--image=file=in,{keys}")]);
@@ -287,7 +242,7 @@ fn packs_what_has_no_extension_and_no_triple() {
 /// 14 to 17.
 #[test]
 fn extracts_everything_as_newer_releases_do() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     folder.write("in", b"content");
     folder.done(&["-o", "a.bin", "--image=file=in,triple=x-y-z,arch=abc"]);
     let done = folder.done(&["--llvm=23", "a.bin"]);
@@ -328,7 +283,7 @@ fn extracts_everything_as_newer_releases_do() {
 /// 18.
 #[test]
 fn refuses_damaged_binaries() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     folder.write("bad", b"\x10\xff\x10\xad\n");
     let error = folder.error(&["bad"]);
     assert_eq!(error, "Invalid data was encountered while parsing the file");
@@ -342,7 +297,7 @@ fn refuses_damaged_binaries() {
 /// 20.
 #[test]
 fn compresses_for_those_who_read_it() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     folder.write("in.o", &b"an image ".repeat(1000));
     let image = "--image=file=in.o,triple=t,arch=a";
     folder.done(&["--llvm=main", "-o", "plain", image]);
@@ -398,7 +353,7 @@ fn compresses_for_those_who_read_it() {
 
 #[test]
 fn says_what_matches_nothing() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     folder.five();
     let args = [
         "packed.bin",
@@ -428,7 +383,7 @@ fn warns_of_the_old_name() {
         ("clang-offload-packager-22", ""),
         ("offload-packager", ""),
     ] {
-        let folder = Folder::named(name);
+        let folder = Packager::named(name);
         folder.write("in", b"content");
         let done = folder.done(&["-o", "out", "--image=file=in,triple=t"]);
         assert_eq!(done.err, expected);
@@ -437,7 +392,7 @@ fn warns_of_the_old_name() {
 
 #[test]
 fn lists_images_for_people_and_for_programs() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     folder.write("a.o", b"1234");
     folder.write("b.bc", b"BC\xc0\xde....");
     folder.done(&[
@@ -466,7 +421,7 @@ fn lists_images_for_people_and_for_programs() {
 
 #[test]
 fn prints_and_packs_yaml() {
-    let folder = Folder::new();
+    let folder = Packager::new();
     folder.five();
     let yaml = folder.done(&["--yaml", "packed.bin"]).out;
     folder.write("packed.yaml", yaml.as_bytes());

@@ -11,14 +11,8 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::Command;
-
-use support::{Random, tool};
-use tempfile::TempDir;
+use support::Random;
+use support::beside::{Outcome, Pair};
 
 fn rounds(word: &str) -> usize {
     let given = std::env::var("OFFLOAD_PACKAGER_CASES").ok();
@@ -41,128 +35,13 @@ enum Key {
     NoOutputOnFailure,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Outcome {
-    /// `None` after a signal.
-    status: Option<i32>,
-    out: Vec<u8>,
-    err: String,
-    files: BTreeMap<String, Vec<u8>>,
-}
-
-/// Both packagers, and a folder for each.
-struct Pair {
-    release: &'static str,
-    name: &'static str,
-    theirs: PathBuf,
-    folders: [TempDir; 2],
-    seen: BTreeMap<Key, usize>,
-    counts: BTreeMap<String, usize>,
-}
-
-impl Pair {
-    fn new(word: &'static str) -> Option<Self> {
-        let name = if word == "llvm22" {
-            "llvm-offload-binary"
-        } else {
-            "clang-offload-packager"
-        };
-        let theirs = tool(word, &[name])?;
-        let folder = || tempfile::tempdir().unwrap();
-        Some(Self {
-            release: word.trim_start_matches("llvm"),
-            name,
-            theirs,
-            folders: [folder(), folder()],
-            seen: BTreeMap::new(),
-            counts: BTreeMap::new(),
-        })
-    }
-
-    /// The same file for both.
-    fn write(&self, name: &str, bytes: &[u8]) {
-        for folder in &self.folders {
-            fs::write(folder.path().join(name), bytes).unwrap();
-        }
-    }
-
-    fn clear(&self) {
-        for folder in &self.folders {
-            for entry in fs::read_dir(folder.path()).unwrap() {
-                fs::remove_file(entry.unwrap().path()).unwrap();
-            }
-        }
-    }
-
-    fn run_one(&self, ours: bool, args: &[&str]) -> Outcome {
-        let folder = self.folders[usize::from(ours)].path();
-        let mut command = match ours {
-            true => Command::new(env!("CARGO_BIN_EXE_offload-packager")),
-            false => Command::new(&self.theirs),
-        };
-        command
-            .arg0(self.name)
-            .args(args)
-            .current_dir(folder)
-            .env_clear();
-        if ours {
-            command.env("OFFLOAD_LLVM", self.release);
-        }
-        let output = command.output().unwrap();
-        let files = fs::read_dir(folder).unwrap().map(|entry| {
-            let entry = entry.unwrap();
-            let name = entry.file_name().into_string().unwrap();
-            (name, fs::read(entry.path()).unwrap())
-        });
-        Outcome {
-            status: output.status.code(),
-            out: output.stdout,
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-            files: files.collect(),
-        }
-    }
-
-    /// Runs both and compares; `what` is how the case is counted.
-    fn compare(&mut self, what: &str, args: &[&str]) -> Outcome {
-        *self.counts.entry(what.to_owned()).or_default() += 1;
-        let [theirs, ours] = [false, true].map(|ours| self.run_one(ours, args));
-        let mut keys = Vec::new();
-        let same = explain(&theirs, &ours, &mut keys);
-        assert!(
-            same,
-            "{what}: {} {} and ours differ\n{args:?}\n{}\n{}",
-            self.name,
-            self.release,
-            show(&theirs, &ours),
-            show(&ours, &theirs)
-        );
-        for key in keys {
-            *self.seen.entry(key).or_default() += 1;
-        }
-        theirs
-    }
-
-    fn report(&self) {
-        let total: usize = self.counts.values().sum();
-        println!("llvm{}: {total} cases, {:?}", self.release, self.counts);
-        println!("allowed differences: {:?}", self.seen);
-    }
-}
-
-/// What differs from the other in files, and the rest whole.
-fn show(outcome: &Outcome, other: &Outcome) -> String {
-    let differs = |(name, bytes): &(&String, &Vec<u8>)| other.files.get(*name) != Some(*bytes);
-    let files = outcome.files.iter().filter(differs).map(|(name, bytes)| {
-        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(400)]).into_owned();
-        format!("  {name}: {} bytes {text:?}", bytes.len())
-    });
-    format!(
-        "status {:?}\nout {:?}\nerr {}\n{}",
-        outcome.status,
-        String::from_utf8_lossy(&outcome.out),
-        outcome.err,
-        files.collect::<Vec<_>>().join("\n")
-    )
+fn pair(word: &'static str) -> Option<Pair<Key>> {
+    let name = if word == "llvm22" {
+        "llvm-offload-binary"
+    } else {
+        "clang-offload-packager"
+    };
+    Pair::new(word, name, env!("CARGO_BIN_EXE_offload-packager"), explain)
 }
 
 /// Whether two outcomes are the same but for keys, which are collected.
@@ -326,7 +205,7 @@ fn strs(args: &[String]) -> Vec<&str> {
 
 /// Packs and extracts, over and over.
 fn campaign(word: &'static str) {
-    let Some(mut pair) = Pair::new(word) else {
+    let Some(mut pair) = pair(word) else {
         return;
     };
     let mut random = Random::new();
@@ -348,7 +227,7 @@ fn campaign(word: &'static str) {
             args.extend(option(&mut random, "image", &image));
         }
         args.extend(option(&mut random, "o", "in.tar.bin"));
-        let packed = pair.compare("pack", &strs(&args));
+        let packed = pair.compare("pack", &strs(&args), &[]);
         if packed.status != Some(0) {
             pair.clear();
             continue;
@@ -374,7 +253,7 @@ fn campaign(word: &'static str) {
             if random.below(4) == 0 {
                 args.push("--archive".into());
             }
-            pair.compare("extract", &strs(&args));
+            pair.compare("extract", &strs(&args), &[]);
         }
         pair.clear();
     }
@@ -393,7 +272,7 @@ fn agrees_with_llvm_19_about_packing_and_extracting() {
 
 /// Command lines that mean nothing, and those that nearly do.
 fn failing(word: &'static str) {
-    let Some(mut pair) = Pair::new(word) else {
+    let Some(mut pair) = pair(word) else {
         return;
     };
     let mut random = Random::new();
@@ -437,21 +316,15 @@ fn failing(word: &'static str) {
     pair.compare(
         "set-up",
         &["--image=file=a.o,triple=t,arch=y", "-o", "in.bin"],
+        &[],
     );
     for _ in 0..2 * rounds(word) {
         let mut args = Vec::new();
         for _ in 0..1 + random.below(5) {
             args.extend(random.pick(&options).clone());
         }
-        pair.compare("command line", &args);
-        for folder in &pair.folders {
-            for entry in fs::read_dir(folder.path()).unwrap() {
-                let name = entry.unwrap().file_name().into_string().unwrap();
-                if !["a.o", "text", "bad.bin", "response", "in.bin"].contains(&&*name) {
-                    fs::remove_file(folder.path().join(name)).unwrap();
-                }
-            }
-        }
+        pair.compare("command line", &args, &[]);
+        pair.clear_but(&["a.o", "text", "bad.bin", "response", "in.bin"]);
     }
     pair.report();
 }

@@ -9,6 +9,9 @@
     reason = "a module of several crates, none of which exports it"
 )]
 
+pub mod beside;
+pub mod folder;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -41,20 +41,11 @@ pub(super) enum Id {
 }
 
 const fn row(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Row<Id> {
-    Row {
-        id,
-        name,
-        takes,
-        group: Group::Tool,
-        help,
-    }
+    Row::new(id, name, takes, help)
 }
 
 const fn ours(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Row<Id> {
-    Row {
-        group: Group::Ours,
-        ..row(id, name, takes, help)
-    }
+    Row::new(id, name, takes, help).listed(Group::Ours)
 }
 
 const TEXT: Takes = Takes::Text("string");
@@ -89,9 +80,9 @@ pub(super) const TABLE: Table<Id> = Table {
         ours(Id::Llvm, "llvm", Takes::Text("release"), "Write as this release does: 19 to 23, or main; default 22"),
         ours(Id::Limit, "max-uncompressed-size", Takes::Text("bytes"), "Refuse compressed bundles that claim more"),
         ours(Id::Threads, "threads", Takes::Uint("n"), "Threads that compress; default: one for each processor"),
-        Row { group: Group::Unlisted, ..row(Id::Help, "h", Takes::Bool, "") },
-        Row { group: Group::GenericHidden, ..row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect") },
-        Row { group: Group::GenericHidden, ..row(Id::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect") },
+        row(Id::Help, "h", Takes::Bool, "").listed(Group::Unlisted),
+        row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(Group::GenericHidden),
+        row(Id::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(Group::GenericHidden),
     ],
     required: &["type"],
     positional: 0,

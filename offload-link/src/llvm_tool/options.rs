@@ -24,6 +24,24 @@ pub(crate) struct Row<Id: 'static> {
     pub help: &'static str,
 }
 
+impl<Id: Copy> Row<Id> {
+    /// An option of LLVM's tool.
+    pub(crate) const fn new(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Self {
+        Self {
+            id,
+            name,
+            takes,
+            group: Group::Tool,
+            help,
+        }
+    }
+
+    /// The same option, listed elsewhere.
+    pub(crate) const fn listed(self, group: Group) -> Self {
+        Self { group, ..self }
+    }
+}
+
 /// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
