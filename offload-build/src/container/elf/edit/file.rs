@@ -320,7 +320,9 @@ impl<'d> Parts<'d> {
         let part = self.parts.get_mut(index as usize);
         match part {
             Some(part)
-                if part.section.section_type == elf::SHT_STRTAB.0 && !part.section.allocated() =>
+                if index != 0
+                    && part.section.section_type == elf::SHT_STRTAB.0
+                    && !part.section.allocated() =>
             {
                 part.content = Content::Strings;
                 Ok(())

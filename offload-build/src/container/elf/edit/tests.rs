@@ -178,6 +178,11 @@ fn tells_what_is_damaged() {
             &[(header(3) + 4, &[1])],
             "section 3: names are in it, and it is no string table",
         ),
+        // Number 0xffff: it is in the header of section 0, and is that section, which is none.
+        (
+            &[(0x3e, &[0xff, 0xff]), (header(0) + 4, &[3])],
+            "section 0: names are in it, and it is no string table",
+        ),
         (
             &[(header(1) + 0x28, &[9])],
             "section 9 is referred to, and there are 6",
