@@ -180,7 +180,7 @@ fn tells_what_is_damaged() {
         ),
         // Number 0xffff: it is in the header of section 0, and is that section, which is none.
         (
-            &[(0x3e, &[0xff, 0xff]), (header(0) + 4, &[3])],
+            &[(0x3c, &[1, 0, 0xff, 0xff]), (header(0) + 4, &[3])],
             "section 0: names are in it, and it is no string table",
         ),
         (
