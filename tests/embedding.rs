@@ -130,6 +130,9 @@ fn finds_what_clang_embeds_in_bitcode_and_in_objects() {
     }
 }
 
+const PAST_MAGIC: &str = "embedded object 0: offload binary 0: version of header at offset 0x4 with \
+    size 0x4 runs past the end at 0x4";
+
 /// What a variable holds, and what is said about it, as assembled by LLVM 22.
 #[test]
 fn rejects_embedded_objects_that_are_not_understood() {
@@ -200,6 +203,29 @@ fn rejects_embedded_objects_that_are_not_understood() {
         "define void @v() { ret void }",
         ours,
         "value 1 is not a variable",
+    );
+    // The forms that bitcode has for bytes: with a NUL at the end, of six, seven and eight bits.
+    for (bytes, size) in [
+        ("ABc._09\\00", 8),
+        ("A B\\00", 4),
+        ("\\FF\\80\\00", 3),
+        ("\\FF\\80", 2),
+        ("\\00\\00x\\00", 4),
+    ] {
+        let found = list(&format!("@v = constant [{size} x i8] c\"{bytes}\""), ours);
+        let message = found.unwrap_err();
+        let start = "embedded object 0: offload binary 0: ";
+        assert!(message.starts_with(start), "{message}");
+        let end = format!("runs past the end at {size:#x}");
+        assert!(message.ends_with(&end) || size >= 4, "{message}");
+    }
+    assert_eq!(
+        list("@v = constant [4 x i8] c\"\\10\\FF\\10\\AD\"", ours).unwrap_err(),
+        PAST_MAGIC
+    );
+    assert_eq!(
+        list("@v = constant [5 x i8] c\"\\10\\FF\\10\\AD\\00\"", ours).unwrap_err(),
+        PAST_MAGIC.replace("end at 0x4", "end at 0x5")
     );
     assert_eq!(
         list(list_of_two, ours).unwrap_err(),
