@@ -25,4 +25,5 @@ fuzz:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/check
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
