@@ -276,6 +276,13 @@ fn extracts_everything_as_newer_releases_do() {
         "Extracted: outer-t-a1.0.\nExtracted: outer-t-a2.1.o\nExtracted: outer-t-a3.2.\n"
     );
     assert_eq!(folder.read("outer-t-a2.1.o"), b"second");
+    let list = folder.done(&["--list", "outer"]).out;
+    let indices: Vec<&str> = list
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(indices, ["0", "0.0", "0.1", "1"], "{list}");
     folder.done(&["--llvm=23", "outer", "--image=file=same,triple=n"]);
     assert!(folder.read("same") == folder.read("inner"));
 }

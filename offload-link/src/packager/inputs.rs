@@ -95,55 +95,48 @@ const INVALID: &str = "Invalid data was encountered while parsing the file";
 
 /// An image, or if it is an offload binary those in it.
 pub(super) fn leaves(path: &Path, image: &Image, sources: &Sources) -> Result<Vec<Image>, Error> {
-    let mut leaves = Vec::new();
-    open(path, image, sources, MAX_DEPTH, &mut leaves)?;
-    Ok(leaves)
+    let nodes = tree(path, 0, image, sources)?.into_iter();
+    let leaves = nodes.filter(|node| node.leaf).map(|node| node.image);
+    Ok(leaves.collect())
 }
 
-fn open(
+/// An image, and where it is in those that are offload binaries themselves.
+pub(super) struct Node {
+    /// Of the image in the input, then of each in the one before.
+    pub indices: Vec<usize>,
+    pub image: Image,
+    /// Whether it is none of those.
+    pub leaf: bool,
+}
+
+/// The image of that index, and all that is in it, as they lie.
+pub(super) fn tree(
     path: &Path,
+    index: usize,
     image: &Image,
     sources: &Sources,
-    depth: usize,
-    leaves: &mut Vec<Image>,
-) -> Result<(), Error> {
-    let walked = match image.place() {
-        Some((source, range)) => {
-            let data = sources.file(source).data();
-            let nested = Magic::at(data, range.clone()) == Magic::OffloadBinary;
-            nested.then(|| offload_binary::walk(data, range))
-        }
-        None => {
-            let bytes = image.bytes();
-            let nested = Magic::of(bytes) == Magic::OffloadBinary;
-            nested.then(|| offload_binary::walk(bytes, 0..bytes.len() as u64))
-        }
-    };
-    let Some(walked) = walked.filter(|_| depth > 0) else {
-        leaves.push(image.clone());
-        return Ok(());
-    };
-    let walked = walked.map_err(|problem| refused(path, &problem, &problem))?;
-    for entry in walked.into_iter().flat_map(|binary| binary.entries) {
-        let pieces = match image.place() {
-            Some((input, _)) => Piece::Copy {
-                input,
-                range: entry.image.clone(),
-            },
-            None => {
-                let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-                let range = place(entry.image.start)..place(entry.image.end);
-                Piece::Bytes(image.bytes().get(range).unwrap_or_default().to_vec())
-            }
+) -> Result<Vec<Node>, Error> {
+    let mut nodes = Vec::new();
+    // What is still to be looked at, the next one last.
+    let mut left = vec![(vec![index], image.clone())];
+    while let Some((indices, image)) = left.pop() {
+        let inner = match indices.len() <= MAX_DEPTH {
+            true => image.inner(path, sources)?,
+            false => None,
         };
-        let inner = Image {
-            entry,
-            pieces: vec![pieces],
-            ..image.clone()
-        };
-        open(path, &inner, sources, depth - 1, leaves)?;
+        let leaf = inner.is_none();
+        let inner = inner.unwrap_or_default().into_iter().enumerate();
+        let inner: Vec<(Vec<usize>, Image)> = inner
+            .map(|(index, image)| ([&indices[..], &[index]].concat(), image))
+            .collect();
+        left.extend(inner.into_iter().rev());
+        nodes.push(Node {
+            indices,
+            image,
+            leaf,
+        });
     }
-    Ok(())
+    Ok(nodes)
 }
 
 impl Image {
@@ -164,6 +157,46 @@ impl Image {
             pieces: vec![piece],
             found,
         }
+    }
+
+    /// The images in it, when it is an offload binary.
+    fn inner(&self, path: &Path, sources: &Sources) -> Result<Option<Vec<Self>>, Error> {
+        let walked = match self.place() {
+            Some((source, range)) => {
+                let data = sources.file(source).data();
+                let nested = Magic::at(data, range.clone()) == Magic::OffloadBinary;
+                nested.then(|| offload_binary::walk(data, range))
+            }
+            None => {
+                let bytes = self.bytes();
+                let nested = Magic::of(bytes) == Magic::OffloadBinary;
+                nested.then(|| offload_binary::walk(bytes, 0..bytes.len() as u64))
+            }
+        };
+        let Some(walked) = walked else {
+            return Ok(None);
+        };
+        let walked = walked.map_err(|problem| refused(path, &problem, &problem))?;
+        let entries = walked.into_iter().flat_map(|binary| binary.entries);
+        let images = entries.map(|entry| {
+            let piece = match self.place() {
+                Some((input, _)) => Piece::Copy {
+                    input,
+                    range: entry.image.clone(),
+                },
+                None => {
+                    let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+                    let range = place(entry.image.start)..place(entry.image.end);
+                    Piece::Bytes(self.bytes().get(range).unwrap_or_default().to_vec())
+                }
+            };
+            Self {
+                entry,
+                pieces: vec![piece],
+                ..self.clone()
+            }
+        });
+        Ok(Some(images.collect()))
     }
 
     /// The last part of where it was found.

@@ -6,7 +6,7 @@ use std::path::Path;
 use offload_build::format::offload_yaml::{Document, Member};
 use serde::Serialize;
 
-use super::inputs::Image;
+use super::inputs::{self, Image, Node};
 use super::options::Listing;
 use crate::llvm_tool::{Error, Sources};
 
@@ -17,28 +17,38 @@ pub(super) fn text(
     sources: &Sources,
     listing: Listing,
 ) -> Result<String, Error> {
-    match listing {
-        Listing::Table => Ok(table(images)),
-        Listing::Json => Ok(json(input, images)),
-        Listing::Yaml => yaml(images, sources),
+    if listing == Listing::Yaml {
+        return yaml(images, sources);
     }
+    let mut nodes = Vec::new();
+    for (index, image) in images.iter().enumerate() {
+        nodes.extend(inputs::tree(input, index, image, sources)?);
+    }
+    Ok(match listing {
+        Listing::Json => json(input, &nodes),
+        _ => table(&nodes),
+    })
 }
 
 const HEADER: [&str; 8] = [
     "index", "kind", "producer", "triple", "arch", "offset", "size", "where",
 ];
 
-fn table(images: &[Image]) -> String {
-    if images.is_empty() {
+fn table(nodes: &[Node]) -> String {
+    if nodes.is_empty() {
         return "no images\n".to_owned();
     }
     let mut rows = vec![HEADER.map(str::to_owned)];
-    rows.extend(images.iter().enumerate().map(|(index, image)| {
+    rows.extend(nodes.iter().map(|Node { indices, image, .. }| {
         let entry = &image.entry;
         let more = image.more_strings();
         let more = more.iter().map(|(key, value)| format!(" {key}={value}"));
         [
-            index.to_string(),
+            indices
+                .iter()
+                .map(usize::to_string)
+                .collect::<Vec<_>>()
+                .join("."),
             entry.image_kind.name().to_owned(),
             entry.offload_kind.name().to_owned(),
             entry.triple().to_owned(),
@@ -74,7 +84,7 @@ struct Json<'a> {
 
 #[derive(Serialize)]
 struct JsonImage {
-    index: usize,
+    indices: Vec<usize>,
     members: Vec<String>,
     section: Option<u32>,
     binary: usize,
@@ -87,12 +97,12 @@ struct JsonImage {
     size: u64,
 }
 
-fn json(input: &Path, images: &[Image]) -> String {
-    let images = images.iter().enumerate().map(|(index, image)| {
+fn json(input: &Path, nodes: &[Node]) -> String {
+    let images = nodes.iter().map(|Node { indices, image, .. }| {
         let (entry, found) = (&image.entry, &image.found);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         JsonImage {
-            index,
+            indices: indices.clone(),
             members: found.members.iter().map(|name| text(name)).collect(),
             section: found.section,
             binary: found.binary,
