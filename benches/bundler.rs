@@ -240,7 +240,7 @@ fn large(folder: &Path) {
         let targets = "-targets=hipv4-amdgcn-amd-amdhsa--gfx942";
         [
             tool,
-            "-type=o",
+            "-type=bc",
             "-bundle-align=4096",
             targets,
             &input,
