@@ -1,6 +1,8 @@
 //! What compressed bundles contain: all of it, or the headers of the bundle.
 
 use std::io::{self, BufRead, Read, Write};
+use std::sync::mpsc;
+use std::thread;
 
 use md5::{Digest, Md5};
 use object::ReadRef;
@@ -13,6 +15,48 @@ use crate::format::magic::Magic;
 
 /// Headers of a bundle that are larger than this are not read by [`CompressedBundle::contents`].
 const MAX_HEADERS: u64 = 16 << 20;
+
+/// From this size on a bundle is hashed by a thread of its own: hashing takes longer than
+/// decompressing, and a thread less than either.
+const THREADED: u64 = 4 << 20;
+
+/// How many buffers may wait to be hashed.
+const AHEAD: usize = 8;
+
+/// Does some work that gives out bytes, and hashes them in their order.
+fn hashed<T>(size: u64, work: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, Md5) {
+    thread::scope(|scope| {
+        let (full, waiting) = mpsc::sync_channel::<Vec<u8>>(AHEAD);
+        let (hashed, empty) = mpsc::channel::<Vec<u8>>();
+        let hasher = (size >= THREADED).then(|| {
+            thread::Builder::new().spawn_scoped(scope, move || {
+                let mut hash = Md5::new();
+                for bytes in waiting {
+                    hash.update(&bytes);
+                    // Nobody takes it back any more: it was the last one.
+                    let _ = hashed.send(bytes);
+                }
+                hash
+            })
+        });
+        // Where no thread can be had, as for what is small.
+        let Some(Ok(hasher)) = hasher else {
+            let mut hash = Md5::new();
+            let done = work(&mut |bytes| hash.update(bytes));
+            return (done, hash);
+        };
+        let done = work(&mut |bytes| {
+            let mut buffer = empty.try_recv().unwrap_or_default();
+            buffer.clear();
+            buffer.extend_from_slice(bytes);
+            // The thread ends when `full` does, not before.
+            let _ = full.send(buffer);
+        });
+        drop(full);
+        // It does not panic; if it did, the hash would be a wrong one.
+        (done, hasher.join().unwrap_or_default())
+    })
+}
 
 impl CompressedBundle {
     /// Decompresses the data of the file that it was read from, to `out`, and compares size and
@@ -46,24 +90,26 @@ impl CompressedBundle {
         out: &mut impl Write,
     ) -> Result<u64, Error> {
         let mut decoder = self.decoder(source)?;
-        let (mut hash, mut written) = (Md5::new(), 0_u64);
-        let mut buffer = vec![0; codec::BUFFER];
         let claimed = self.uncompressed_size;
-        loop {
-            let count = decoder.read(&mut buffer).map_err(damaged)?;
-            if count == 0 {
-                break;
+        let (written, hash) = hashed(claimed, |hash| {
+            let (mut written, mut buffer) = (0_u64, vec![0; codec::BUFFER]);
+            loop {
+                let count = decoder.read(&mut buffer).map_err(damaged)?;
+                if count == 0 {
+                    return Ok(written);
+                }
+                written = written.saturating_add(count as u64);
+                if written > claimed {
+                    return Err(Error::Longer { claimed });
+                }
+                let bytes = buffer.get(..count).unwrap_or_default();
+                hash(bytes);
+                out.write_all(bytes).map_err(|problem| Error::Output {
+                    kind: problem.kind(),
+                })?;
             }
-            written = written.saturating_add(count as u64);
-            if written > claimed {
-                return Err(Error::Longer { claimed });
-            }
-            let bytes = buffer.get(..count).unwrap_or_default();
-            hash.update(bytes);
-            out.write_all(bytes).map_err(|problem| Error::Output {
-                kind: problem.kind(),
-            })?;
-        }
+        });
+        let written = written?;
         if written < claimed {
             return Err(Error::Shorter {
                 claimed,
