@@ -1456,6 +1456,14 @@ fn keeps_modes_links_and_devices() {
     assert_eq!(mode("new"), mode("other"));
     folder.bundle("bc", GFX906, &["d1"], "/dev/null");
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    // A pipe is opened once: a second time its reader would be gone.
+    if program("mkfifo").is_some() {
+        run(Command::new("mkfifo").arg(folder.path("pipe")));
+        let pipe = folder.path("pipe");
+        let reader = std::thread::spawn(move || fs::read(pipe).unwrap());
+        folder.bundle("bc", GFX906, &["d1"], "pipe");
+        assert!(reader.join().unwrap() == folder.read("new"));
+    }
     fs::create_dir(folder.path("folder")).unwrap();
     for (output, message) in [
         ("folder", "'folder': Is a directory"),

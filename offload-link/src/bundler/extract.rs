@@ -7,7 +7,7 @@ use super::contents;
 use super::request::{From, Manner};
 use crate::llvm_tool::{Error, Output, Sources, Style};
 
-/// What goes to which file of `folder`, which is made.
+/// What goes to which file of `folder`.
 pub(super) fn plan(
     from: &From,
     folder: &Path,
@@ -15,7 +15,6 @@ pub(super) fn plan(
     manner: &Manner,
 ) -> Result<Vec<Output>, Error> {
     let contents = contents::read(from, sources, manner)?;
-    std::fs::create_dir_all(folder).map_err(|error| Error::file(folder, &error))?;
     let stem = contents.name.file_name().unwrap_or("stdin".as_ref());
     let stem = stem.to_string_lossy();
     let mut taken = BTreeSet::new();

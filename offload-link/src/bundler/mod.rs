@@ -1,13 +1,13 @@
 //! The bundler: `clang-offload-bundler` without LLVM, and what its users miss.
 //!
-//! | phase                                             | file                                  |
-//! |---------------------------------------------------|---------------------------------------|
-//! | understand the command line                       | `options.rs`, with `llvm_tool/options.rs`  |
-//! | check it, in LLVM's order                         | `request.rs`, `targets.rs`            |
-//! | open the input, find its bundles and their images | `contents.rs`, with `llvm_tool/sources.rs`           |
+//! | phase                                             | file                                     |
+//! |---------------------------------------------------|------------------------------------------|
+//! | understand the command line                       | `options.rs`, with `llvm_tool/options.rs` |
+//! | check it, in LLVM's order                         | `request.rs`, `targets.rs`               |
+//! | open the input, find its bundles and their images | `contents.rs`, with `llvm_tool/sources.rs` |
 //! | decide what goes where, as pieces                 | `bundle.rs`, `unbundle.rs`, `archive.rs`, `extract.rs` |
-//! | or print it                                       | `list.rs`                             |
-//! | write all outputs, or none                        | `llvm_tool/outputs.rs`        |
+//! | or print it                                       | `list.rs`                                |
+//! | write all outputs, or none                        | `llvm_tool/outputs.rs`                   |
 
 mod archive;
 mod bundle;
@@ -87,6 +87,9 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     };
     for text in outputs::clashes(&outputs) {
         warn(text);
+    }
+    if let Request::ExtractAll { folder, .. } = &request {
+        std::fs::create_dir_all(folder).map_err(|error| Error::file(folder, &error))?;
     }
     outputs::write(&outputs, &sources, manner.verbose)?;
     if let Request::ExtractAll { .. } = request {

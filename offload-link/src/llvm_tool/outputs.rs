@@ -29,7 +29,7 @@ pub(crate) enum Style {
     /// `-` is a name like others, and messages do not say which file it was: both as LLVM.
     Archive,
     Compressed(Compression),
-    /// With the mode of the host's object, in the source of that number.
+    /// With the mode of the host's object, which this is.
     Object(PathBuf),
 }
 
@@ -160,11 +160,12 @@ impl Place {
         }
         let existing = fs::metadata(path).ok();
         if let Some(existing) = &existing {
-            // Folders, and files that are not ours to write: the system says it best.
-            OpenOptions::new().write(true).open(path)?;
-            if !existing.is_file() {
+            // Pipes and devices are opened once, when there is something to write.
+            if !existing.is_file() && !existing.is_dir() {
                 return Ok(Self::Apart(tempfile::tempfile()?, Some(path.clone())));
             }
+            // Folders, and files that are not ours to write: the system says it best.
+            OpenOptions::new().write(true).open(path)?;
         }
         // What a link points to is replaced, not the link.
         let path = match existing {
