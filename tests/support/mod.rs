@@ -76,20 +76,20 @@ pub fn run(command: &mut Command) -> String {
     out
 }
 
-/// Numbers for random tests. The seed is printed, so that a failure can be repeated with
-/// `OFFLOAD_TEST_SEED`.
+/// Numbers for random tests, the same in every run; `OFFLOAD_TEST_SEED=<number>` gives others,
+/// and `OFFLOAD_TEST_SEED=time` others in every run. The seed is printed with a failure.
 pub struct Random(u64);
 
 impl Random {
     pub fn new() -> Self {
-        let given = std::env::var("OFFLOAD_TEST_SEED").ok();
-        let seed = given.map_or_else(
-            || {
+        let seed = match std::env::var("OFFLOAD_TEST_SEED").as_deref() {
+            Ok("time") => {
                 let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
                 now.unwrap().as_nanos() as u64
-            },
-            |seed| seed.parse().unwrap(),
-        );
+            }
+            Ok(seed) => seed.parse().unwrap(),
+            Err(_) => 1,
+        };
         println!("OFFLOAD_TEST_SEED={seed}");
         Self(seed)
     }
