@@ -423,8 +423,11 @@ fn reads_the_archives_that_llvm_ar_writes() {
                 let length = random.pick(&[1, 5, 14, 15, 16, 17, 40]);
                 let name = format!("{index}{}", "n".repeat(*length));
                 // Letters: llvm-ar reads whatever begins like an object.
-                let content = random.bytes(9).iter().map(|byte| b'a' + byte % 26);
-                folder.put(&name, content.collect::<Vec<_>>());
+                let mut content = random.bytes(9);
+                content
+                    .iter_mut()
+                    .for_each(|byte| *byte = b'a' + *byte % 26);
+                folder.put(&name, content);
                 name
             });
             let files: Vec<String> = files.collect();
