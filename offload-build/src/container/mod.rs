@@ -18,4 +18,4 @@ mod symbols;
 pub use find::{
     Error, FoundImage, INFLATE_LIMIT, Item, Problem, Standing, find, images, link_inputs,
 };
-pub use symbols::{SymbolsError, definitions};
+pub use symbols::{SymbolsError, definitions, symbols};

@@ -1,4 +1,4 @@
-//! What a file defines for others: the symbols that the index of an archive lists.
+//! The symbols of a file that other files see: what links are about, and indices of archives.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,6 +14,7 @@ use object::read::coff::{CoffBigFile, CoffFile, CoffHeader, Symbol, SymbolTable}
 use super::elf::{self, Binding, Elf, ElfError, Place};
 use crate::format::bitcode;
 use crate::format::bytes::Window;
+use crate::format::global_symbol::GlobalSymbol;
 use crate::format::magic::Magic;
 
 /// The names that the object or the bitcode in a range of `data` defines for others, in the order
@@ -22,15 +23,30 @@ use crate::format::magic::Magic;
 ///
 /// # Errors
 ///
-/// When the file is invalid, or its names are far longer than it is.
+/// As [`symbols`].
 pub fn definitions<'d, R: ReadRef<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<&'d [u8]>, SymbolsError> {
+    let symbols = symbols(data, range)?;
+    let defined = symbols.into_iter().filter(|symbol| symbol.defined);
+    Ok(defined.map(|symbol| symbol.name).collect())
+}
+
+/// The symbols that others see of the object or the bitcode in a range of `data`, in their order
+/// there; none of other files.
+///
+/// # Errors
+///
+/// When the file is invalid, or its names are far longer than it is.
+pub fn symbols<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<GlobalSymbol<'d>>, SymbolsError> {
     let window = Window::new(data, range.clone());
-    let names = match Magic::at(data, range.clone()) {
+    let symbols = match Magic::at(data, range.clone()) {
         Magic::Elf => of_elf(data, range).map_err(SymbolsError::Elf)?,
-        Magic::Bitcode => bitcode::definitions(data, range).map_err(SymbolsError::Bitcode)?,
+        Magic::Bitcode => bitcode::symbols(data, range).map_err(SymbolsError::Bitcode)?,
         _ => match FileKind::parse(window) {
             Ok(FileKind::Coff) => CoffFile::parse(window)
                 .and_then(|file: CoffFile<'_, _>| of_coff(file.coff_symbol_table())),
@@ -41,44 +57,57 @@ pub fn definitions<'d, R: ReadRef<'d>>(
         .map_err(SymbolsError::Coff)?,
     };
     // Names may share their ends, and lies could share one long name.
-    let size: usize = names.iter().map(|name| name.len()).sum();
+    let size: usize = symbols.iter().map(|symbol| symbol.name.len()).sum();
     let limit = window.len().unwrap_or(0).saturating_mul(16);
     if size as u64 > limit {
         return Err(SymbolsError::Names { size: size as u64 });
     }
-    Ok(names)
+    Ok(symbols)
 }
 
-fn of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Vec<&'d [u8]>, ElfError> {
+fn of_elf<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<GlobalSymbol<'d>>, ElfError> {
     let symbols = Elf::parse(data, range)?.symbols(elf::SymbolTable::All)?;
-    let defined = symbols
+    let seen = symbols
         .iter()
-        .filter(|symbol| symbol.binding != Binding::Local && symbol.place != Place::Undefined);
-    Ok(defined.map(|symbol| symbol.name).collect())
+        .filter(|symbol| symbol.binding != Binding::Local);
+    let symbols = seen.map(|symbol| GlobalSymbol {
+        name: symbol.name,
+        defined: symbol.place != Place::Undefined,
+        weak: symbol.binding == Binding::Weak,
+        hidden: symbol.hidden,
+    });
+    Ok(symbols.collect())
 }
 
 fn of_coff<'d, R: ReadRef<'d>, H: CoffHeader>(
     table: &SymbolTable<'d, R, H>,
-) -> object::read::Result<Vec<&'d [u8]>> {
-    let mut names = Vec::new();
+) -> object::read::Result<Vec<GlobalSymbol<'d>>> {
+    let mut symbols = Vec::new();
     for (index, symbol) in table.iter() {
         let class = symbol.storage_class();
-        let undefined = if class == IMAGE_SYM_CLASS_WEAK_EXTERNAL {
+        let weak = class == IMAGE_SYM_CLASS_WEAK_EXTERNAL;
+        let defined = if weak {
             // Another name for a symbol, or what to take when nobody defines this one.
             let weak = table.get::<ImageAuxSymbolWeak>(index, 1);
             let search = weak.map(|weak| weak.weak_search_type.get(object::LittleEndian));
-            symbol.has_aux_weak_external() && search != Ok(IMAGE_WEAK_EXTERN_SEARCH_ALIAS)
+            !symbol.has_aux_weak_external() || search == Ok(IMAGE_WEAK_EXTERN_SEARCH_ALIAS)
         } else if class == IMAGE_SYM_CLASS_EXTERNAL {
             // With a value it is common storage, of that size.
-            symbol.section_number() == IMAGE_SYM_UNDEFINED && symbol.value() == 0
+            symbol.section_number() != IMAGE_SYM_UNDEFINED || symbol.value() != 0
         } else {
             continue;
         };
-        if !undefined {
-            names.push(symbol.name(table.strings())?);
-        }
+        symbols.push(GlobalSymbol {
+            name: symbol.name(table.strings())?,
+            defined,
+            weak,
+            hidden: false,
+        });
     }
-    Ok(names)
+    Ok(symbols)
 }
 
 /// Why the symbols of a file cannot be had.

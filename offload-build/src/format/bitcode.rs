@@ -1,5 +1,5 @@
-//! LLVM bitcode, as far as archives and extraction need it: the symbols that a file defines for
-//! others, and the objects that were embedded in it.
+//! LLVM bitcode, as far as archives, links and extraction need it: the symbols that other files
+//! see, and the objects that were embedded in it.
 //!
 //! | offset | size | field                                                             |
 //! |-------:|-----:|-------------------------------------------------------------------|
@@ -25,6 +25,7 @@ use std::ops::Range;
 use object::ReadRef;
 
 use super::bytes::{Cursor, OutOfBounds, record};
+use super::global_symbol::GlobalSymbol;
 use super::magic::Magic;
 use bitstream::{Record, blocks};
 
@@ -72,13 +73,16 @@ const WRAPPED: [u8; 4] = [0xde, 0xc0, 0x17, 0x0b];
 /// The last version of the table of symbols whose layout is this one; LLVM 19 and 22 write it.
 const TABLE_VERSION: u32 = 3;
 
-/// Flags of a symbol in the table.
+/// Flags of a symbol in the table. The two lowest bits are its visibility.
+const VISIBILITY: u32 = 3;
+const HIDDEN: u32 = 1;
 const UNDEFINED: u32 = 1 << 3;
+const WEAK: u32 = 1 << 4;
 const GLOBAL: u32 = 1 << 10;
 const FORMAT_SPECIFIC: u32 = 1 << 11;
 
-/// The names that the bitcode in a range of `data` defines for others, in the order of LLVM:
-/// functions, variables, aliases, indirect functions, then what inline assembly defines.
+/// The symbols of the bitcode in a range of `data` that other files see, in the order of LLVM:
+/// functions, variables, aliases, indirect functions, then those of inline assembly.
 ///
 /// Any input may be given: this does not panic, and allocates at most a small multiple of what it
 /// reads.
@@ -86,7 +90,10 @@ const FORMAT_SPECIFIC: u32 = 1 << 11;
 /// # Errors
 ///
 /// When it is not bitcode, or a block, a record or a name is not where it should be.
-pub fn definitions<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Vec<&'d [u8]>, Error> {
+pub fn symbols<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<GlobalSymbol<'d>>, Error> {
     let range = unwrap(data, range)?;
     let blocks = blocks(data, range)?;
     let mut table = None;
@@ -94,7 +101,7 @@ pub fn definitions<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Vec
         block.records(data, |record| table = table.or(record.blob))?;
     }
     let table = table.map(Table::parse).transpose()?.flatten();
-    let (mut modules, mut names) = (Vec::new(), Vec::new());
+    let (mut modules, mut symbols) = (Vec::new(), Vec::new());
     // Each table of strings is that of the modules before it, and of the first table of symbols.
     for block in &blocks {
         match block.id {
@@ -108,10 +115,10 @@ pub fn definitions<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Vec
                 block.records(data, |record| strings = strings.or(record.blob))?;
                 let strings = strings.unwrap_or_default();
                 if let Some(table) = table {
-                    return table.names(strings);
+                    return table.symbols(strings);
                 }
                 for module in modules.drain(..) {
-                    module.names(strings, &mut names)?;
+                    module.symbols(strings, &mut symbols)?;
                 }
             }
             _ => {}
@@ -120,7 +127,7 @@ pub fn definitions<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Vec
     if table.is_some() || !modules.is_empty() {
         return Err(Error::Strings);
     }
-    Ok(names)
+    Ok(symbols)
 }
 
 const MODULE: u64 = 8;
@@ -159,24 +166,27 @@ impl<'d> Table<'d> {
         Ok(known.then_some(Self(bytes, header)))
     }
 
-    fn names(&self, strings: &'d [u8]) -> Result<Vec<&'d [u8]>, Error> {
+    fn symbols(&self, strings: &'d [u8]) -> Result<Vec<GlobalSymbol<'d>>, Error> {
         let Self(bytes, header) = self;
         let size = u64::from(header.symbol_count) * TableSymbol::LEN;
         let end = bytes.len() as u64;
         let symbols = OutOfBounds::check("symbols", header.symbols_offset.into(), size, end);
         let mut cursor = Cursor::new(*bytes, symbols.map_err(Error::Table)?);
-        let mut names = Vec::new();
+        let mut symbols = Vec::new();
         while cursor.position() < cursor.end() {
             let symbol = TableSymbol::read(&mut cursor).map_err(Error::Table)?;
-            if symbol.flags & (UNDEFINED | GLOBAL | FORMAT_SPECIFIC) == GLOBAL {
-                names.push(name(
-                    strings,
-                    symbol.name_offset.into(),
-                    symbol.name_size.into(),
-                )?);
+            let flags = symbol.flags;
+            // What inline assembly leaves undefined is not always said to be global.
+            if flags & (GLOBAL | UNDEFINED) != 0 && flags & FORMAT_SPECIFIC == 0 {
+                symbols.push(GlobalSymbol {
+                    name: name(strings, symbol.name_offset.into(), symbol.name_size.into())?,
+                    defined: flags & UNDEFINED == 0,
+                    weak: flags & WEAK != 0,
+                    hidden: flags & VISIBILITY == HIDDEN,
+                });
             }
         }
-        Ok(names)
+        Ok(symbols)
     }
 }
 
@@ -184,11 +194,20 @@ impl<'d> Table<'d> {
 #[derive(Default)]
 struct Module {
     version: u64,
-    /// Of functions, variables, aliases, and indirect functions: where the names are.
-    globals: [Vec<(u64, u64)>; 4],
+    /// Of functions, variables, aliases, and indirect functions.
+    globals: [Vec<Global>; 4],
     /// Indices, from 1, of the sections that are no sections of the object.
     metadata: BTreeSet<u64>,
     section_count: u64,
+}
+
+/// A symbol of a module.
+struct Global {
+    /// Where the name is in the strings, and its length.
+    name: (u64, u64),
+    defined: bool,
+    weak: bool,
+    hidden: bool,
 }
 
 /// Records of a module.
@@ -203,14 +222,12 @@ impl Module {
     /// Records in the form of module version 2, that of LLVM 5 and newer: where the name is, its
     /// length, then what the older forms start with.
     fn add(&mut self, record: &Record<'_>) {
-        let (kind, declared) = match record.code {
-            FUNCTION => (0, record.field(4) != 0),
-            VARIABLE => (
-                1,
-                record.field(4) == 0 || self.metadata.contains(&record.field(7)),
-            ),
-            ALIAS => (2, false),
-            IFUNC => (3, false),
+        // Index of the visibility field, after the name, too.
+        let (kind, declared, visibility) = match record.code {
+            FUNCTION => (0, record.field(4) != 0, 9),
+            VARIABLE => (1, record.field(4) == 0, 8),
+            ALIAS => (2, false, 6),
+            IFUNC => (3, false, 6),
             SECTION_NAME => {
                 self.section_count += 1;
                 if record
@@ -228,24 +245,42 @@ impl Module {
             }
             _ => return,
         };
+        let linkage = record.field(5);
         // Internal, private in three spellings, and for inlining only.
-        let foreign = matches!(record.field(5), 3 | 9 | 13 | 14 | 12);
-        if let (false, Some(globals)) = (declared || foreign, self.globals.get_mut(kind)) {
-            globals.push((record.field(0), record.field(1)));
+        let foreign = matches!(linkage, 3 | 9 | 13 | 14 | 12)
+            || (record.code == VARIABLE && self.metadata.contains(&record.field(7)));
+        if let (false, Some(globals)) = (foreign, self.globals.get_mut(kind)) {
+            globals.push(Global {
+                name: (record.field(0), record.field(1)),
+                defined: !declared,
+                // In both numberings: weak, link once, and weak when undefined.
+                weak: matches!(linkage, 1 | 4 | 7 | 10 | 11 | 16..=19),
+                hidden: record.field(visibility) == 1,
+            });
         }
     }
 
-    fn names<'d>(&self, strings: &'d [u8], names: &mut Vec<&'d [u8]>) -> Result<(), Error> {
+    fn symbols<'d>(
+        &self,
+        strings: &'d [u8],
+        symbols: &mut Vec<GlobalSymbol<'d>>,
+    ) -> Result<(), Error> {
         if self.version != 2 {
             return Err(Error::Version {
                 version: self.version,
             });
         }
-        for (offset, size) in self.globals.iter().flatten() {
-            let name = name(strings, *offset, *size)?;
-            // LLVM's own variables; a name that starts so is taken as it is, without the mark.
+        for global in self.globals.iter().flatten() {
+            let (offset, size) = global.name;
+            let name = name(strings, offset, size)?;
+            // LLVM's own; a name that starts so is taken as it is, without the mark.
             if !name.starts_with(b"llvm.") {
-                names.push(name.strip_prefix(b"\x01").unwrap_or(name));
+                symbols.push(GlobalSymbol {
+                    name: name.strip_prefix(b"\x01").unwrap_or(name),
+                    defined: global.defined,
+                    weak: global.weak,
+                    hidden: global.hidden,
+                });
             }
         }
         Ok(())

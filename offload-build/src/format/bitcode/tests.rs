@@ -10,6 +10,12 @@ fn read(bytes: &[u8]) -> Result<Vec<&[u8]>, Error> {
     definitions(bytes, 0..bytes.len() as u64)
 }
 
+fn definitions(bytes: &[u8], range: Range<u64>) -> Result<Vec<&[u8]>, Error> {
+    let symbols = symbols(bytes, range)?;
+    let defined = symbols.into_iter().filter(|symbol| symbol.defined);
+    Ok(defined.map(|symbol| symbol.name).collect())
+}
+
 #[test]
 fn reads_the_table_and_without_it_the_records() {
     assert_eq!(read(TABLE).unwrap(), NAMES);
