@@ -6,6 +6,7 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use object::{Object, ObjectSection};
@@ -29,9 +30,10 @@ fn runs_c_and_cxx_of_several_files_with_every_linker() {
 
 #[test]
 fn links_the_members_that_the_program_uses_and_reports_the_others() {
-    let Some(project) = Project::new() else {
+    let Some(mut project) = Project::new() else {
         return;
     };
+    project.wrapper = "ours";
     project.compile("main.c", &program(&["used"]), &[]);
     project.compile("used.c", &region("used"), &[]);
     project.compile("unused.c", &region("unused"), &[]);
@@ -298,4 +300,139 @@ fn registers_each_generation_of_entries_and_rejects_a_mixture() {
         ),
         "{link:?}"
     );
+}
+
+#[test]
+fn links_device_code_of_host_bitcode() {
+    let Some(mut project) = Project::new() else {
+        return;
+    };
+    let lld = tool("llvm19", "ld.lld").unwrap();
+    let lld = format!("--ld-path={}", lld.display());
+    project.compile("a.c", &region("a"), &["-flto"]);
+    project.compile("b.c", &region("b"), &["-flto=thin"]);
+    project.compile("main.c", &program(&["a", "b"]), &["-flto"]);
+    project.archive("libb.a", &["b.o"]);
+    for wrapper in ["llvm", "ours"] {
+        project.wrapper = wrapper;
+        project.link_and_run(&["-flto", "main.o", "a.o", "libb.a", &lld]);
+    }
+    // Nothing but bitcode says here what the program consists of.
+    let report = "-Wl,--report=text:report";
+    project.link_and_run(&["-flto", "main.o", "a.o", "libb.a", &lld, report]);
+    let report = project.read("report");
+    let linked = ["a.o: openmp", "libb.a(b.o): openmp"];
+    for image in linked {
+        let mut lines = report.lines();
+        let line = lines.find(|line| line.contains(image)).unwrap();
+        assert!(line.ends_with("linked for x86_64-pc-linux-gnu"), "{line}");
+    }
+}
+
+/// What spec linker-wrapper §2.3 measured: the device link's files, by the stem of each.
+#[test]
+fn takes_the_archive_members_that_llvm_19_and_22_take() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    let (Some(clang), Some(packager)) = (
+        tool("llvm22", "clang"),
+        tool("llvm22", "llvm-offload-binary"),
+    ) else {
+        return;
+    };
+    let step = |program: &Path, args: &[&str]| {
+        let output = project.command(program).args(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    };
+    let member = |name: &str, device: &str, kind: &str, arch: &str| {
+        project.write(&format!("{name}.dev.c"), device);
+        let target = [
+            "--target=amdgcn-amd-amdhsa",
+            "-nogpulib",
+            "-c",
+            "-emit-llvm",
+        ];
+        let (source, bitcode) = (format!("{name}.dev.c"), format!("{name}.bc"));
+        step(
+            &clang,
+            &[&target[..], &["-mcpu=gfx90a", &source, "-o", &bitcode]].concat(),
+        );
+        let image =
+            format!("--image=file={bitcode},triple=amdgcn-amd-amdhsa,arch={arch},kind={kind}");
+        step(&packager, &["-o", &format!("{name}.bin"), &image]);
+        project.write("host.c", "");
+        let embed = format!("-fembed-offload-object={name}.bin");
+        step(
+            &clang,
+            &[
+                "-c",
+                "host.c",
+                "-Xclang",
+                &embed,
+                "-o",
+                &format!("{name}.o"),
+            ],
+        );
+    };
+    let defines = |name: &str, visibility: &str| {
+        format!("__attribute__((visibility(\"{visibility}\"))) int {name}(void) {{ return 1; }}")
+    };
+    let main = "extern int need(void); extern int wk(void) __attribute__((weak));
+        int main_code(void) { return need() + (wk ? wk() : 0); }";
+    member("main", main, "openmp", "gfx90a");
+    member("need", &defines("need", "hidden"), "openmp", "gfx90a");
+    member("wk", &defines("wk", "hidden"), "openmp", "gfx90a");
+    member("unrel", &defines("unrel", "hidden"), "openmp", "gfx90a");
+    member("glob", &defines("glob", "protected"), "openmp", "gfx90a");
+    member("nokind", &defines("nokind", "protected"), "none", "gfx90a");
+    member("other", &defines("other", "protected"), "openmp", "gfx906");
+    let members = ["need.o", "wk.o", "unrel.o", "glob.o", "nokind.o", "other.o"];
+    project.archive("libm.a", &members);
+
+    let linked = |release: &str, inputs: &[&str]| -> Vec<String> {
+        let wrapper = project.path("llvm/clang-linker-wrapper");
+        let report = project.path("report");
+        let _ = project
+            .command(wrapper)
+            .args(["--dry-run", "--linker-path=ld", release, "-o", "x"])
+            .arg(format!("--report=text:{}", report.display()))
+            .args(inputs)
+            .output()
+            .unwrap();
+        // Whether the tools for the target are here does not matter.
+        let report = project.read("report");
+        let lines = report.lines().filter(|line| !line.starts_with("warning"));
+        let taken = lines.filter(|line| !line.contains(": not linked") && !line.contains(": same"));
+        taken
+            .filter_map(|line| line.split_once(".o"))
+            .map(|(name, _)| name.rsplit(['(', '/']).next().unwrap_or(name).to_owned())
+            .collect()
+    };
+    let of_19 = ["main", "need", "glob"];
+    let of_22 = ["main", "need", "wk", "unrel", "glob", "nokind"];
+    assert_eq!(linked("--llvm=19", &["main.o", "libm.a"]), of_19);
+    assert_eq!(linked("--llvm=22", &["main.o", "libm.a"]), of_22);
+    // LLVM takes everything twice here, and the device link fails.
+    assert_eq!(linked("--llvm=19", &["main.o", "libm.a", "libm.a"]), of_19);
+    assert_eq!(linked("--llvm=22", &["main.o", "libm.a", "libm.a"]), of_22);
+}
+
+#[test]
+fn links_what_the_host_takes_though_no_object_has_device_code() {
+    let Some(mut project) = Project::new() else {
+        return;
+    };
+    project.write("main.c", program(&["used"]));
+    let compile = project
+        .command(&project.clang)
+        .args(["-c", "main.c"])
+        .status();
+    assert!(compile.unwrap().success());
+    project.compile("used.c", &region("used"), &[]);
+    project.archive("libused.a", &["used.o"]);
+    for wrapper in ["llvm", "ours"] {
+        project.wrapper = wrapper;
+        project.link_and_run(&["main.o", "libused.a"]);
+    }
 }

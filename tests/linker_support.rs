@@ -80,11 +80,14 @@ pub fn program(names: &[&str]) -> String {
     )
 }
 
-/// A folder with our tool under LLVM's name, for `-B`.
+/// A folder with our tool for clang's `-B`.
 pub struct Project {
     pub dir: TempDir,
     pub clang: PathBuf,
     pub runtime: PathBuf,
+    /// Where clang finds its linker wrapper: `llvm`, our tool under LLVM's name and with its rules,
+    /// or `ours`, where that name starts `offload-link`.
+    pub wrapper: &'static str,
 }
 
 impl Project {
@@ -94,17 +97,25 @@ impl Project {
         let runtime = tools::tool("omptarget19", &["libomptarget.so"])?;
         let runtime = runtime.parent()?.to_owned();
         let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("bin")).unwrap();
-        fs::create_dir(dir.path().join("tmp")).unwrap();
-        let tool = env!("CARGO_BIN_EXE_offload-link");
-        for name in ["clang-linker-wrapper", "offload-ld"] {
-            symlink(tool, dir.path().join("bin").join(name)).unwrap();
+        for folder in ["bin", "llvm", "ours", "tmp"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        Some(Self {
+        let tool = env!("CARGO_BIN_EXE_offload-link");
+        for name in [
+            "bin/clang-linker-wrapper",
+            "bin/offload-ld",
+            "llvm/clang-linker-wrapper",
+        ] {
+            symlink(tool, dir.path().join(name)).unwrap();
+        }
+        let project = Self {
             dir,
             clang,
             runtime,
-        })
+            wrapper: "llvm",
+        };
+        project.script("ours/clang-linker-wrapper", &format!("exec {tool} \"$@\""));
+        Some(project)
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -162,7 +173,7 @@ impl Project {
     pub fn clang(&self, args: &[&str]) -> Command {
         let mut command = self.command(&self.clang);
         command
-            .arg(format!("-B{}", self.path("bin").display()))
+            .arg(format!("-B{}", self.path(self.wrapper).display()))
             .args(OPENMP)
             .arg(format!("-L{}", self.runtime.display()))
             .args(args);

@@ -696,27 +696,6 @@ fn names_the_file_and_the_offset_of_device_code_that_is_no_such_thing() {
 }
 
 #[test]
-fn refuses_host_bitcode_with_device_code_instead_of_dropping_it() {
-    let Some(project) = Project::new() else {
-        return;
-    };
-    project.compile(
-        "main.c",
-        &(program(&["mine"]) + &region("mine")),
-        &["-flto"],
-    );
-    let link = project.clang(&["main.o"]).output().unwrap();
-    assert!(!link.status.success());
-    assert!(
-        text(&link.stderr).contains(
-            "error: main.o: device code in host bitcode cannot be read\n\
-             hint: compile the host's side without -flto\n"
-        ),
-        "{link:?}"
-    );
-}
-
-#[test]
 fn leaves_a_command_line_that_only_compiles_alone() {
     let shim = Shim::printing();
     let args = ["-c", "a.c", "--save-temps", "--dry-run", "-o", "a.o"];

@@ -17,6 +17,7 @@
 
 mod bitstream;
 mod embedded;
+mod sections;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,6 +31,7 @@ use super::magic::Magic;
 use bitstream::{Record, blocks};
 
 pub use embedded::embedded_objects;
+pub use sections::section_names;
 
 record! {
     struct Wrapper, "bitcode wrapper", 20 bytes {

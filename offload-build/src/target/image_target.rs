@@ -34,6 +34,28 @@ impl ImageTarget<'_> {
         }
     }
 
+    /// Whether `self` and `other` are the same target in two spellings: triples that name one
+    /// instruction set, the same processor, for AMD's GPUs the same target ID; no processor is
+    /// `generic`. Symmetric. Specification: linker-wrapper §2.2, LLVM's main branch.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let processor = |target: &Self| match target.arch {
+            "" => "generic".to_owned(),
+            arch => arch.to_owned(),
+        };
+        let triples = [self, other].map(|target| Triple::parse(target.triple).ok());
+        match &triples {
+            [Some(one), Some(two)] if one.serves(two) && two.serves(one) => {
+                if one.is_amdgpu() {
+                    TargetId::of_image(self.arch) == TargetId::of_image(other.arch)
+                } else {
+                    processor(self) == processor(other)
+                }
+            }
+            _ => self.triple == other.triple && processor(self) == processor(other),
+        }
+    }
+
     /// Whether LLVM 19 to 23 link an image for `self` together with those for `other`, which is
     /// not the same: `false` when both are equal as written. Symmetric.
     ///
@@ -151,6 +173,45 @@ mod tests {
             [true, false],
         ),
     ];
+
+    #[test]
+    fn is_the_same_in_two_spellings_only() {
+        // linker-wrapper §2.2 and §10.1 number 17: these never merge, and these do.
+        let apart = [
+            "gfx90a",
+            "gfx90a:xnack+",
+            "gfx90a:xnack-",
+            "gfx90a:sramecc+",
+            "gfx90a:sramecc-",
+            "gfx900",
+            "gfx9-generic",
+            "gfx906",
+            "generic",
+        ];
+        for one in apart {
+            for other in apart {
+                let same = target([AMD, one]).is_same(&target([AMD, other]));
+                assert_eq!(same, one == other, "{one} {other}");
+            }
+        }
+        for (one, other) in [
+            (
+                [AMD, "gfx90a:sramecc+:xnack+"],
+                [AMD, "gfx90a:xnack+:sramecc+"],
+            ),
+            ([AMD, "gfx90a"], ["amdgpu-amd-amdhsa", "gfx90a"]),
+            (
+                ["x86_64-pc-linux-gnu", ""],
+                ["x86_64-pc-linux-gnu", "generic"],
+            ),
+            ([NVPTX, ""], [NVPTX, "generic"]),
+        ] {
+            assert!(target(one).is_same(&target(other)), "{one:?} {other:?}");
+            assert!(target(other).is_same(&target(one)), "{one:?} {other:?}");
+        }
+        assert!(!target([NVPTX, "sm_70"]).is_same(&target([NVPTX, "generic"])));
+        assert!(!target(["x86_64-pc-linux-gnu", ""]).is_same(&target([NVPTX, ""])));
+    }
 
     fn target([triple, arch]: Pair) -> ImageTarget<'static> {
         ImageTarget { triple, arch }

@@ -14,10 +14,11 @@ use offload_build::toolchain::{Command, Llvm, Search};
 
 use super::Error;
 use super::arguments::{Arguments, Item};
-use super::images::{Group, Image, Images};
+use super::groups::Group;
+use super::images::Image;
 use super::inputs::{FileKind, InputFile, Inputs};
 use super::options::Jobs;
-use super::report::target;
+use super::select::Images;
 
 /// One device link: the files it reads, the commands, and the image they make.
 #[derive(Debug)]
@@ -37,11 +38,6 @@ pub(super) struct Missing<'a> {
 }
 
 impl Group {
-    /// Triple and processor, for messages.
-    pub(super) fn target(&self) -> String {
-        target(&self.triple, &self.processor)
-    }
-
     /// As the device linker is told: `generic` means that there is nothing to say.
     fn processor(&self) -> &str {
         match self.processor.as_str() {
@@ -265,8 +261,7 @@ fn host_libraries(arguments: &Arguments, inputs: &Inputs) -> Vec<OsString> {
     };
     for (index, item) in arguments.items.iter().enumerate() {
         let file = inputs.files.iter().find(|file| file.item == index);
-        let has_images = |file: &InputFile| file.units.iter().any(|unit| !unit.sections.is_empty());
-        if file.is_some_and(has_images) {
+        if file.is_some_and(InputFile::has_device_code) {
             continue;
         }
         match item {

@@ -2,7 +2,7 @@
 //!
 //! Every build script is linked through here, so for an input without device code only the ELF
 //! header and the section headers are read, and of an archive the headers of its members: no
-//! names, no symbols. What cannot be read is left to the host linker, which will say so.
+//! names, no symbols. (COFF marks nothing but by names.) What cannot be read is left to the host linker, which will say so.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 
 use object::{ReadCache, ReadCacheOps, ReadRef, elf};
 use offload_build::container::archive::Archive;
+use offload_build::container::coff;
 use offload_build::container::elf::Machine;
-use offload_build::container::elf::{Elf, SHT_LLVM_OFFLOADING, Section};
+use offload_build::container::elf::{Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, Section};
 use offload_build::format::magic::Magic;
 
 use super::arguments::{Arguments, Item, Load};
@@ -59,19 +60,28 @@ pub(super) struct Unit {
     /// The object in the file.
     pub data: Range<u64>,
     pub kind: UnitKind,
-    /// Offload binaries that are not linked yet, in the file.
-    pub sections: Vec<Range<u64>>,
+    pub device_code: DeviceCode,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnitKind {
     Elf,
+    Coff,
     /// LLVM bitcode: host LTO.
     Bitcode,
-    /// The same, with device code that we cannot read.
-    BitcodeWithImages,
     /// No object: metadata and the like. The linker takes nothing from it.
     Other,
+}
+
+/// What the headers of a unit say about images in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum DeviceCode {
+    #[default]
+    None,
+    /// In a section that programs have in memory: linked already, or a `static` of Rust's.
+    Allocated,
+    /// Waiting to be linked.
+    Waiting,
 }
 
 impl Inputs {
@@ -115,8 +125,7 @@ impl Inputs {
     /// Whether any input holds images that wait to be linked.
     #[must_use]
     pub(super) fn have_device_code(&self) -> bool {
-        self.units()
-            .any(|(_, unit)| !unit.sections.is_empty() || unit.kind == UnitKind::BitcodeWithImages)
+        self.files.iter().any(InputFile::has_device_code)
     }
 
     /// Every unit with its file.
@@ -129,28 +138,37 @@ impl Inputs {
     fn look(&mut self, path: &Path, file: File) -> Option<(FileKind, Vec<Unit>)> {
         let cache = ReadCache::new(Pread::new(file));
         let data = &cache;
-        let unit = |kind, sections, size| Unit {
+        let size = data.len().ok()?;
+        let seen = Seen::of(data, 0..size)?;
+        let unit = |kind, device_code| Unit {
             member: None,
             outside: None,
             data: 0..size,
             kind,
-            sections,
+            device_code,
         };
-        let size = data.len().ok()?;
-        match Seen::of(data, 0..size)? {
-            Seen::Archive => Some((FileKind::Archive, self.members(path, &cache))),
+        Some(match seen {
+            Seen::Archive => (FileKind::Archive, self.members(path, &cache)),
             Seen::OffloadBinary => {
-                let whole = std::iter::once(0..size).collect();
-                let units = vec![unit(UnitKind::Other, whole, size)];
-                Some((FileKind::OffloadBinary, units))
+                let units = vec![unit(UnitKind::Other, DeviceCode::Waiting)];
+                (FileKind::OffloadBinary, units)
             }
-            Seen::Object { host, sections } => {
-                self.host.get_or_insert(host);
-                Some((FileKind::Object, vec![unit(UnitKind::Elf, sections, size)]))
+            Seen::Object { kind, device_code } => {
+                self.note_host(kind, data, 0..size);
+                (FileKind::Object, vec![unit(kind, device_code)])
             }
-            Seen::Bitcode { kind } => Some((FileKind::Object, vec![unit(kind, Vec::new(), size)])),
-            Seen::SharedObject => Some((FileKind::SharedObject, Vec::new())),
-            Seen::Other => Some((FileKind::Other, Vec::new())),
+            Seen::SharedObject => (FileKind::SharedObject, Vec::new()),
+            Seen::Other => (FileKind::Other, Vec::new()),
+        })
+    }
+
+    /// Remembers the machine of the first object.
+    fn note_host<'d, R: ReadRef<'d>>(&mut self, kind: UnitKind, data: R, range: Range<u64>) {
+        if self.host.is_none() && kind == UnitKind::Elf {
+            self.host = Elf::parse(data, range).ok().map(|elf| Machine {
+                number: elf.machine,
+                flags: elf.flags,
+            });
         }
     }
 
@@ -181,27 +199,41 @@ impl Inputs {
                 }
                 continue;
             };
-            let (kind, sections) = match Seen::of(cache, range.clone()) {
-                Some(Seen::Object { host, sections }) => {
-                    self.host.get_or_insert(host);
-                    (UnitKind::Elf, sections)
+            let (kind, device_code) = match Seen::of(cache, range.clone()) {
+                Some(Seen::Object { kind, device_code }) => {
+                    self.note_host(kind, cache, range.clone());
+                    (kind, device_code)
                 }
-                Some(Seen::Bitcode { kind }) => (kind, Vec::new()),
-                _ => (UnitKind::Other, Vec::new()),
+                Some(Seen::OffloadBinary) => (UnitKind::Other, DeviceCode::Waiting),
+                _ => (UnitKind::Other, DeviceCode::None),
             };
             units.push(Unit {
                 member: header,
                 outside: None,
                 data: range,
                 kind,
-                sections,
+                device_code,
             });
         }
         units
     }
 }
 
+impl InputFile {
+    /// Whether a part of it may hold images.
+    #[must_use]
+    pub(super) fn has_device_code(&self) -> bool {
+        self.units.iter().any(Unit::has_device_code)
+    }
+}
+
 impl Unit {
+    /// Whether it may hold images.
+    #[must_use]
+    pub(super) fn has_device_code(&self) -> bool {
+        self.device_code != DeviceCode::None
+    }
+
     /// The file that holds the unit, given that of its input.
     #[must_use]
     pub(super) fn path<'a>(&'a self, input: &'a Path) -> &'a Path {
@@ -212,55 +244,67 @@ impl Unit {
 /// What the first bytes and the section headers say.
 enum Seen {
     Object {
-        host: Machine,
-        sections: Vec<Range<u64>>,
+        kind: UnitKind,
+        device_code: DeviceCode,
     },
     SharedObject,
     Archive,
     OffloadBinary,
-    Bitcode {
-        kind: UnitKind,
-    },
     Other,
 }
 
 impl Seen {
+    /// Nothing when the file cannot be read, which the host linker will say.
     fn of<'data, R: ReadRef<'data>>(data: R, range: Range<u64>) -> Option<Self> {
-        match Magic::at(data, range.clone()) {
-            Magic::Elf => {}
+        let (kind, device_code) = match Magic::at(data, range.clone()) {
+            Magic::Elf => {
+                let elf = Elf::parse(data, range).ok()?;
+                match elf::FileType(elf.file_type) {
+                    elf::ET_REL => {}
+                    elf::ET_DYN => return Some(Self::SharedObject),
+                    _ => return Some(Self::Other),
+                }
+                (UnitKind::Elf, DeviceCode::of_elf(&elf))
+            }
             Magic::Archive | Magic::ThinArchive => return Some(Self::Archive),
             Magic::OffloadBinary => return Some(Self::OffloadBinary),
             Magic::Bitcode => {
                 let bytes = data.read_bytes_at(range.start, range.end - range.start);
                 let has_images = bytes.ok()?.windows(METADATA.len()).any(|at| at == METADATA);
-                let kind = match has_images {
-                    true => UnitKind::BitcodeWithImages,
-                    false => UnitKind::Bitcode,
+                let device_code = match has_images {
+                    true => DeviceCode::Waiting,
+                    false => DeviceCode::None,
                 };
-                return Some(Self::Bitcode { kind });
+                (UnitKind::Bitcode, device_code)
+            }
+            Magic::Coff => {
+                let sections = coff::sections(data, range).ok()?;
+                let offloading = |section: &coff::Section<'_>| {
+                    section.name.starts_with(OFFLOADING_SECTION.as_bytes())
+                };
+                let device_code = match sections.iter().any(offloading) {
+                    true => DeviceCode::Waiting,
+                    false => DeviceCode::None,
+                };
+                (UnitKind::Coff, device_code)
             }
             _ => return Some(Self::Other),
-        }
-        let elf = Elf::parse(data, range).ok()?;
-        match elf::FileType(elf.file_type) {
-            elf::ET_REL => {}
-            elf::ET_DYN => return Some(Self::SharedObject),
-            _ => return Some(Self::Other),
-        }
-        let host = Machine {
-            number: elf.machine,
-            flags: elf.flags,
         };
-        let mut sections = Vec::new();
-        // One that ends after the file is an error when it is read.
+        Some(Self::Object { kind, device_code })
+    }
+}
+
+impl DeviceCode {
+    /// By the types of the sections; their names cost another read.
+    fn of_elf<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Self {
         let offloading = |section: &Section| section.section_type == SHT_LLVM_OFFLOADING;
-        for section in elf.sections().filter(offloading) {
-            // An allocated one holds linked images.
-            if !section.allocated() {
-                sections.push(section.offset..section.offset.saturating_add(section.size));
+        let codes = elf.sections().filter(offloading).map(|section| {
+            match section.allocated() && !section.excluded() {
+                true => Self::Allocated,
+                false => Self::Waiting,
             }
-        }
-        Some(Self::Object { host, sections })
+        });
+        codes.max().unwrap_or_default()
     }
 }
 

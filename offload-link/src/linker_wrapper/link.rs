@@ -12,13 +12,14 @@ use offload_build::toolchain::Command;
 
 use super::arguments::{Arguments, Item, Position};
 use super::device_link::{self, DeviceLink, Missing, Workplace};
-use super::images::Images;
 use super::inputs::{FileKind, Inputs};
 use super::options::Jobs;
 use super::registration::{self, HostEntries, Linked};
 use super::report::{Fate, Report, write_beside};
+use super::select::{Images, Rules};
 use super::temporaries::Temporaries;
 use super::{Error, host_linker, relocatable};
+use crate::llvm_tool::installation::stands_for;
 
 /// What the phases share.
 pub(super) struct Link<'a> {
@@ -54,7 +55,8 @@ impl Link<'_> {
             let entries = HostEntries::read(&self.inputs, &all, &self.arguments)?;
             return self.finish(entries, &linked, &files, &workplace);
         }
-        let images = Images::select(&self.inputs, &self.arguments, report)?;
+        let rules = self.rules()?;
+        let images = Images::select(&self.inputs, &self.arguments, rules, report)?;
         let entries = HostEntries::read(&self.inputs, &images.linked_units, &self.arguments)?;
         self.drop_offload_binaries();
 
@@ -148,6 +150,20 @@ impl Link<'_> {
             return self.emit(linked);
         }
         self.host_link(entries, linked, files, workplace)
+    }
+
+    /// Under LLVM's name, its rules.
+    fn rules(&self) -> Result<Rules, Error> {
+        if super::tool_name(self.tool) != super::LLVM_NAME {
+            return Ok(Rules::Ours);
+        }
+        let release = match &self.arguments.options.llvm {
+            Some(release) => release
+                .parse()
+                .map_err(|error| Error::Option(format!("--llvm: {error}")))?,
+            None => stands_for(self.tool),
+        };
+        Ok(Rules::Llvm(release))
     }
 
     /// Images that were linked before: `<kind>=<file>`.

@@ -4,8 +4,9 @@
 //! |--------------------------------------------------------------|--------------------|
 //! | understand the command line                                  | `arguments.rs`, by the tables of `options.rs` |
 //! | look for device code; none: become the host linker, done     | `inputs.rs`, `libraries.rs`, `host_linker.rs` |
-//! | which archive members the host link takes                    | `symbols.rs`       |
-//! | which images are linked, and together                        | `images.rs`        |
+//! | find the images in them                                      | `images.rs`        |
+//! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs` |
+//! | and which of them together                                   | `groups.rs`        |
 //! | link them, in parallel                                       | `device_link.rs`   |
 //! | write what registers them                                    | `registration.rs`  |
 //! | link the host program                                        | `host_linker.rs`   |
@@ -13,9 +14,10 @@
 
 mod arguments;
 mod device_link;
-mod elf;
 mod error;
+mod groups;
 mod host_linker;
+mod host_objects;
 mod images;
 mod inputs;
 mod libraries;
@@ -24,6 +26,7 @@ mod options;
 mod registration;
 mod relocatable;
 mod report;
+mod select;
 mod symbols;
 mod temporaries;
 

@@ -11,7 +11,7 @@ use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
 
 use super::Error;
 use super::arguments::Arguments;
-use super::elf::{self, EntrySection, HostSide};
+use super::host_objects::{self, EntrySection, HostSide};
 use super::images::unit_name;
 use super::inputs::Inputs;
 
@@ -70,9 +70,7 @@ impl HostEntries {
             if !linked {
                 continue;
             }
-            let Some(side) =
-                elf::with_unit(&file.path, unit, |data, range| elf::host_side(data, range))
-            else {
+            let Some(side) = host_objects::host_side(&file.path, unit) else {
                 continue;
             };
             let HostSide {
@@ -81,7 +79,7 @@ impl HostEntries {
                 deferred,
             } = side;
             found.deferred |= deferred;
-            if !unit.sections.is_empty() {
+            if unit.has_device_code() {
                 found.clang = found.clang.or(clang);
             }
             for section in entries {

@@ -12,7 +12,7 @@ use object::read::elf::FileHeader;
 use offload_build::container::elf::{Elf, SHT_LLVM_OFFLOADING, rename_section};
 
 use super::Error;
-use super::elf::EntrySection;
+use super::host_objects::EntrySection;
 use super::report::write_beside;
 
 /// What an entry section is called once its table is closed. The table is named by the section

@@ -35,8 +35,8 @@ pub(super) enum Fate {
     Linked(Vec<String>),
     /// The same image is linked from elsewhere.
     Duplicate { of: String },
-    /// In an archive member that is no part of the host link either.
-    NotTaken,
+    /// In an archive member that is no part of the link.
+    NotTaken { reason: &'static str },
     /// Part of the link, and not in the output.
     LeftOut { reason: String },
 }
@@ -49,7 +49,9 @@ pub(super) struct Report {
     pub warnings: Vec<String>,
 }
 
-const NOT_TAKEN: &str = "not linked: the host link takes nothing from this archive member";
+/// Of a member that is no part of the host link either.
+pub(super) const NOT_TAKEN: &str =
+    "not linked: the host link takes nothing from this archive member";
 
 impl Line {
     /// `openmp-amdgcn-amd-amdhsa--gfx90a`, as entry IDs are written.
@@ -86,7 +88,7 @@ impl Report {
             let fate = match &line.fate {
                 Fate::Linked(targets) => format!("linked for {}", targets.join(", ")),
                 Fate::Duplicate { of } => format!("same as in {of}"),
-                Fate::NotTaken => NOT_TAKEN.to_owned(),
+                Fate::NotTaken { reason } => (*reason).to_owned(),
                 Fate::LeftOut { reason } => format!("left out: {}", reason.replace('\n', "; ")),
             };
             let target = line.target();
@@ -221,7 +223,7 @@ impl<'a> JsonLine<'a> {
                     linked_for: targets,
                 },
                 Fate::Duplicate { of } => JsonFate::Duplicate { of },
-                Fate::NotTaken => JsonFate::NotTaken { reason: NOT_TAKEN },
+                Fate::NotTaken { reason } => JsonFate::NotTaken { reason },
                 Fate::LeftOut { reason } => JsonFate::LeftOut { reason },
             },
         }

@@ -6,13 +6,31 @@
 
 use std::collections::HashMap;
 
+use offload_build::format::global_symbol::GlobalSymbol;
+
 /// The symbols of one object or archive member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Symbols {
     /// Defined for others.
     pub defined: Vec<Vec<u8>>,
+    /// Those of them that are seen outside of the linked file.
+    pub visible: Vec<Vec<u8>>,
     /// Undefined, and not weak: an archive is searched for it.
     pub undefined: Vec<Vec<u8>>,
+}
+
+impl Symbols {
+    pub(super) fn from_global(symbols: &[GlobalSymbol<'_>]) -> Self {
+        let names = |wanted: &dyn Fn(&GlobalSymbol<'_>) -> bool| {
+            let symbols = symbols.iter().filter(|symbol| wanted(symbol));
+            symbols.map(|symbol| symbol.name.to_vec()).collect()
+        };
+        Self {
+            defined: names(&|symbol| symbol.defined),
+            visible: names(&|symbol| symbol.defined && !symbol.hidden),
+            undefined: names(&|symbol| !symbol.defined && !symbol.weak),
+        }
+    }
 }
 
 /// Something that the host link takes as a whole.
@@ -68,6 +86,7 @@ mod tests {
         let names = |list: &[&str]| list.iter().map(|name| name.as_bytes().to_vec()).collect();
         Symbols {
             defined: names(defined),
+            visible: Vec::new(),
             undefined: names(undefined),
         }
     }

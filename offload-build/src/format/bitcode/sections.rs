@@ -1,0 +1,35 @@
+//! The names of the sections that a module puts symbols into.
+
+use std::ops::Range;
+
+use object::ReadRef;
+
+use super::bitstream::{BlockInfo, Item, Keep, blocks};
+use super::{Error, MODULE, SECTION_NAME, unwrap};
+
+/// The names of the sections that functions and variables of the bitcode in a range of `data` are
+/// in, each once for a module, in its order.
+///
+/// # Errors
+///
+/// When it is not bitcode, or a block or a record is not where it should be.
+pub fn section_names<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<Vec<u8>>, Error> {
+    let mut names = Vec::new();
+    for block in blocks(data, unwrap(data, range)?)? {
+        if block.id != MODULE {
+            continue;
+        }
+        let (mut items, mut info) = (block.open(data)?, BlockInfo::default());
+        while let Some(item) = items.next(&info, Keep::Bytes)? {
+            match item {
+                Item::Record(record) if record.code == SECTION_NAME => names.push(record.bytes),
+                Item::Block(inner) if inner.id == BlockInfo::ID => info.read(inner)?,
+                _ => {}
+            }
+        }
+    }
+    Ok(names)
+}

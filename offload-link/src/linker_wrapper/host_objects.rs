@@ -1,0 +1,189 @@
+//! What is asked of the host's objects beyond the headers of their sections, once there is device code.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+use object::{ReadCache, ReadRef};
+use offload_build::container::elf::{Elf, ElfError, Place, SymbolTable};
+use offload_build::container::{self, coff};
+use offload_build::format::bitcode;
+use offload_build::format::offload_entry::EntryTable;
+use offload_build::registration::NEEDS_OFFLOAD_LINK;
+
+use super::inputs::{Pread, Unit, UnitKind};
+use super::symbols::Symbols;
+
+/// The symbols of a unit that matter to others; nothing when they cannot be read.
+pub(super) fn symbols(input: &Path, unit: &Unit) -> Option<Symbols> {
+    if unit.kind == UnitKind::Other {
+        return None;
+    }
+    let file = File::open(unit.path(input)).ok()?;
+    let cache = ReadCache::new(Pread::new(file));
+    let symbols = container::symbols(&cache, unit.data.clone()).ok()?;
+    Some(Symbols::from_global(&symbols))
+}
+
+/// Whether a unit calls a runtime's registration: its images are linked already.
+pub(super) fn registers(input: &Path, unit: &Unit) -> bool {
+    const CALLS: [&str; 4] = [
+        "__tgt_register_lib",
+        "__cudaRegisterFatBinary",
+        "__hipRegisterFatBinary",
+        "__sycl_register_lib",
+    ];
+    let symbols = symbols(input, unit).unwrap_or_default();
+    let mut names = symbols.undefined.iter().chain(&symbols.defined);
+    names.any(|name| CALLS.iter().any(|call| name == call.as_bytes()))
+}
+
+/// A section of offload entries in a host object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EntrySection {
+    pub name: &'static str,
+    /// In bytes; 0 where the object is still to be made.
+    pub size: u64,
+    pub flags: u64,
+    pub alignment: u64,
+    /// The different sizes of its entries.
+    pub strides: Vec<u64>,
+}
+
+/// What the compiler left in a host object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct HostSide {
+    pub entries: Vec<EntrySection>,
+    /// Release of the clang that made it, by `.comment`.
+    pub clang: Option<u32>,
+    /// It asks for our registration.
+    pub deferred: bool,
+}
+
+/// What a compiler says with entries that have the form since LLVM 20: their names have a section.
+const NAMES_SINCE_20: &str = ".llvm.rodata.offloading";
+
+/// Reads the host's side of a unit; nothing when it cannot be read.
+pub(super) fn host_side(input: &Path, unit: &Unit) -> Option<HostSide> {
+    let file = File::open(unit.path(input)).ok()?;
+    let cache = ReadCache::new(Pread::new(file));
+    let range = unit.data.clone();
+    match unit.kind {
+        UnitKind::Elf => of_elf(&cache, range).ok(),
+        UnitKind::Coff => {
+            let sections = coff::sections(&cache, range).ok()?;
+            let names = sections.iter().map(|section| section.name);
+            Some(of_names(names.collect()))
+        }
+        UnitKind::Bitcode => {
+            let names = bitcode::section_names(&cache, range.clone()).ok()?;
+            let symbols = container::symbols(&cache, range).unwrap_or_default();
+            let demand = |name: &[u8]| name == NEEDS_OFFLOAD_LINK.as_bytes();
+            Some(HostSide {
+                deferred: symbols.iter().any(|symbol| demand(symbol.name)),
+                ..of_names(names.iter().map(Vec::as_slice).collect())
+            })
+        }
+        UnitKind::Other => None,
+    }
+}
+
+/// The name of the section, when offload entries are in it.
+fn entry_section(name: &[u8]) -> Option<&'static str> {
+    // COFF's linkers sort by what follows the dollar.
+    let name = name.strip_suffix(b"$OE").unwrap_or(name);
+    let mut known = EntryTable::ALL.into_iter().flat_map(EntryTable::sections);
+    known.find(|known| known.as_bytes() == name)
+}
+
+/// By the names of the sections alone.
+fn of_names(names: Vec<&[u8]>) -> HostSide {
+    let since_20 = names.iter().any(|name| *name == NAMES_SINCE_20.as_bytes());
+    let table = if since_20 {
+        EntryTable::V20
+    } else {
+        EntryTable::V19
+    };
+    let sections = names.iter().filter_map(|name| entry_section(name));
+    let entries = sections.map(|name| EntrySection {
+        name,
+        size: 0,
+        flags: 3, // SHF_WRITE | SHF_ALLOC, as clang has it
+        alignment: 8,
+        strides: match EntryTable::V21.sections().any(|new| new == name) {
+            true => vec![EntryTable::V21.stride()],
+            false => vec![table.stride()],
+        },
+    });
+    HostSide {
+        entries: entries.collect(),
+        ..HostSide::default()
+    }
+}
+
+fn of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<HostSide, ElfError> {
+    let elf = Elf::parse(data, range)?;
+    let names = elf.names()?;
+    let mut found = HostSide::default();
+    let mut indices = Vec::new();
+    for section in elf.sections().skip(1) {
+        let name = names.of(&section)?;
+        if name == b".comment" {
+            found.clang = clang_release(elf.content(&section)?);
+        }
+        let Some(name) = entry_section(name).filter(|_| section.size > 0) else {
+            continue;
+        };
+        indices.push(section.index);
+        found.entries.push(EntrySection {
+            name,
+            size: section.size,
+            flags: section.flags,
+            alignment: section.alignment,
+            strides: Vec::new(),
+        });
+    }
+    for symbol in elf.symbols(SymbolTable::All)? {
+        found.deferred |= symbol.name == NEEDS_OFFLOAD_LINK.as_bytes();
+        let Place::Section(index) = symbol.place else {
+            continue;
+        };
+        let entries = indices.iter().zip(&mut found.entries);
+        let section = entries.into_iter().find(|(known, _)| **known == index);
+        if let Some((_, section)) = section {
+            let is_entry = symbol.name.starts_with(b".offloading.entry.");
+            if is_entry && !section.strides.contains(&symbol.size) {
+                section.strides.push(symbol.size);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// `clang version 19.1.7` in the strings of `.comment`.
+fn clang_release(comment: &[u8]) -> Option<u32> {
+    let text = String::from_utf8_lossy(comment);
+    let (_, rest) = text.split_once("clang version ")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit())?;
+    rest.get(..end)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_release_of_clang() {
+        for (comment, expected) in [
+            (&b"\0Debian clang version 19.1.7 (3)\0"[..], Some(19)),
+            (
+                b"GCC: (Debian 12) 12.2.0\0clang version 22.1.8\0rustc version 1.95.0",
+                Some(22),
+            ),
+            (b"rustc version 1.95.0 (59807616e 2026-04-14)\0", None),
+            (b"clang version ", None),
+        ] {
+            assert_eq!(clang_release(comment), expected);
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! Which images are linked.
+//!
+//! | image in                                         | is linked                                      |
+//! |--------------------------------------------------|------------------------------------------------|
+//! | an object, a raw offload binary, a whole archive | always                                         |
+//! | an archive member, an rlib's too                 | when the host link takes the member            |
+//! | a member that the host link leaves               | when its processor is one of `--should-extract`, or a linked image needs a symbol of it |
+//! | under LLVM's name, from 20: any archive member   | when an object has an image that it is linked with, or by `--should-extract` |
+//! | under LLVM's name, to 19: any archive member     | when such an object's image needs a symbol of it, or it defines a visible one |
+//!
+//! Where LLVM would link nothing although the host link takes members with images, the first rules
+//! hold: a program with offload entries and no image crashes. Whatever is not linked is a line of
+//! the report. Spec: linker-wrapper §2.3, §8.4.
+
+use std::collections::{HashMap, HashSet};
+
+use offload_build::container;
+use offload_build::target::{LlvmRelease, OffloadKind};
+
+use super::Error;
+use super::arguments::{Arguments, Item, Load};
+use super::groups::{Group, Groups, Joining, Own};
+use super::host_objects;
+use super::images::{Image, unit_name};
+use super::inputs::{FileKind, InputFile, Inputs, UnitKind};
+use super::report::{Fate, Line, NOT_TAKEN, Report};
+use super::symbols::{Candidate, Symbols, linked};
+
+/// The images found, and the links to be made of them.
+#[derive(Debug, Default)]
+pub(super) struct Images {
+    pub images: Vec<Image>,
+    /// In order of first appearance.
+    pub groups: Vec<Group>,
+    /// For each unit of the inputs, whether the host link takes it.
+    pub linked_units: Vec<bool>,
+}
+
+/// Whose rules decide about archive members and groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rules {
+    Ours,
+    /// Those of the release that the tool stands for.
+    Llvm(LlvmRelease),
+}
+
+impl Images {
+    /// Reads every image and decides about it; what is decided goes into `report`.
+    pub(super) fn select(
+        inputs: &Inputs,
+        arguments: &Arguments,
+        rules: Rules,
+        report: &mut Report,
+    ) -> Result<Self, Error> {
+        let images = Image::all(inputs, report)?;
+        let linked_units = linked_units(inputs, &images, arguments, report);
+        let selection = Selection {
+            images: &images,
+            linked_units: &linked_units,
+            should_extract: &arguments.options.should_extract,
+        };
+        let (groups, fates) = match rules {
+            Rules::Ours => selection.by_host_link()?,
+            Rules::Llvm(release) => selection.as_llvm(release)?,
+        };
+        let groups = groups.finish(&images);
+        for (image, fate) in images.iter().zip(fates) {
+            report.lines.push(Line {
+                from: image.from.clone(),
+                kind: image.offload_kind.name().to_owned(),
+                triple: image.triple.clone(),
+                processor: image.processor.clone(),
+                size: image.size(),
+                fate,
+            });
+        }
+        Ok(Self {
+            images,
+            groups,
+            linked_units,
+        })
+    }
+}
+
+struct Selection<'a> {
+    images: &'a [Image],
+    linked_units: &'a [bool],
+    should_extract: &'a [String],
+}
+
+type Selected = Result<(Groups, Vec<Fate>), Error>;
+
+impl Selection<'_> {
+    fn named(&self, image: &Image) -> bool {
+        self.should_extract.contains(&image.processor)
+    }
+
+    fn by_host_link(&self) -> Selected {
+        let taken = |image: &Image| self.linked_units.get(image.unit) == Some(&true);
+        let mut chosen: Vec<bool> = self
+            .images
+            .iter()
+            .map(|image| taken(image) || self.named(image))
+            .collect();
+        self.choose_needed(&mut chosen)?;
+        let mut fates = Vec::new();
+        let mut seen = HashMap::new();
+        for (image, chosen) in self.images.iter().zip(&mut chosen) {
+            fates.push(if *chosen {
+                let key = (&image.triple, &image.processor, image.bytes()?);
+                let first: &Image = seen.entry(key).or_insert(image);
+                *chosen = std::ptr::eq(first, image);
+                match *chosen {
+                    true => Fate::Linked(Vec::new()),
+                    false => Fate::Duplicate {
+                        of: first.from.clone(),
+                    },
+                }
+            } else {
+                Fate::NotTaken { reason: NOT_TAKEN }
+            });
+        }
+        let mut groups = Groups::new(Joining::Main);
+        for in_archive in [false, true] {
+            for (index, image) in self.images.iter().enumerate() {
+                if chosen.get(index) == Some(&true) && image.in_archive == in_archive {
+                    let own = if in_archive {
+                        Own::IfAlone
+                    } else {
+                        Own::Always
+                    };
+                    groups.add(image, index, own);
+                }
+            }
+        }
+        Ok((groups, fates))
+    }
+
+    /// Adds the images that define what the chosen ones of their targets leave undefined.
+    fn choose_needed(&self, chosen: &mut [bool]) -> Result<(), Error> {
+        let mut targets = Groups::new(Joining::Main);
+        for (index, image) in self.images.iter().enumerate() {
+            if chosen.get(index) == Some(&true) {
+                targets.add(image, index, Own::Always);
+            }
+        }
+        for target in &targets.list {
+            let takes = |index: &usize| {
+                let image = self.images.get(*index);
+                image.is_some_and(|image| targets.takes(target, image))
+            };
+            let indices: Vec<usize> = (0..self.images.len()).filter(takes).collect();
+            let is_chosen = |index: &usize| chosen.get(*index) == Some(&true);
+            if indices.iter().all(is_chosen) {
+                continue;
+            }
+            let mut symbols = Vec::new();
+            for index in &indices {
+                symbols.push(self.images.get(*index).map_or_else(
+                    || Ok(Symbols::default()),
+                    |image| image.bytes().map(Symbols::of),
+                )?);
+            }
+            let candidates: Vec<Candidate<'_>> = indices
+                .iter()
+                .zip(&symbols)
+                .map(|(index, symbols)| Candidate {
+                    symbols,
+                    always: is_chosen(index),
+                })
+                .collect();
+            for (index, taken) in indices.iter().zip(linked(&candidates, [])) {
+                if let Some(chosen) = chosen.get_mut(*index) {
+                    *chosen |= taken;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn as_llvm(&self, release: LlvmRelease) -> Selected {
+        let mut groups = Groups::new(match release {
+            LlvmRelease::Main => Joining::Main,
+            _ => Joining::Until23,
+        });
+        for (index, image) in self.images.iter().enumerate() {
+            if !image.in_archive {
+                groups.add(image, index, Own::Always);
+            }
+        }
+        let known = |image: &Image| {
+            let mut list = groups.list.iter();
+            list.any(|group| groups.takes(group, image)) || self.named(image)
+        };
+        if !self.images.iter().any(known) {
+            return self.by_host_link();
+        }
+        let (members, mut fates) = self.distinct_members()?;
+        if release == LlvmRelease::V19 {
+            self.wanted_members(members, &mut groups)?;
+        } else {
+            for index in members {
+                let Some(image) = self.images.get(index) else {
+                    continue;
+                };
+                let own = match self.named(image) {
+                    true => Own::Always,
+                    false => Own::Never,
+                };
+                groups.add(image, index, own);
+            }
+        }
+        let linked: HashSet<usize> = groups
+            .list
+            .iter()
+            .flat_map(|group| group.members.iter().copied())
+            .collect();
+        for (index, fate) in fates.iter_mut().enumerate() {
+            if *fate == Fate::Linked(Vec::new()) && !linked.contains(&index) {
+                let reason = match release {
+                    LlvmRelease::V19 => NOT_WANTED,
+                    _ => NO_OBJECT,
+                };
+                *fate = Fate::NotTaken { reason };
+            }
+        }
+        Ok((groups, fates))
+    }
+
+    /// The images of archive members, each once though its archive is named twice.
+    fn distinct_members(&self) -> Result<(Vec<usize>, Vec<Fate>), Error> {
+        let mut seen = HashMap::new();
+        let mut members = Vec::new();
+        let mut fates = Vec::new();
+        for (index, image) in self.images.iter().enumerate() {
+            if image.in_archive {
+                let key = (&image.from, &image.triple, &image.processor, image.bytes()?);
+                let first: &Image = seen.entry(key).or_insert(image);
+                if !std::ptr::eq(first, image) {
+                    let of = first.from.clone();
+                    fates.push(Fate::Duplicate { of });
+                    continue;
+                }
+                members.push(index);
+            }
+            fates.push(Fate::Linked(Vec::new()));
+        }
+        Ok((members, fates))
+    }
+
+    /// LLVM 19's way with archives: again and again, until no member is wanted.
+    fn wanted_members(&self, members: Vec<usize>, groups: &mut Groups) -> Result<(), Error> {
+        let count = groups.list.len();
+        for at in 0..count {
+            let Some(group) = groups.list.get(at) else {
+                continue;
+            };
+            let mut known: HashMap<Vec<u8>, Known> = HashMap::new();
+            for index in &group.members {
+                if let Some(image) = self.images.get(*index) {
+                    note(&mut known, &Symbols::of(image.bytes()?));
+                }
+            }
+            let mut left = Vec::new();
+            for index in &members {
+                if let Some(image) = self.images.get(*index) {
+                    if groups.takes(group, image) {
+                        left.push((*index, image.offload_kind, Symbols::of(image.bytes()?)));
+                    }
+                }
+            }
+            let mut taken = Vec::new();
+            loop {
+                let before = left.len();
+                left.retain(|(index, kind, symbols)| {
+                    let wanted = is_wanted(&known, *kind, symbols);
+                    if wanted {
+                        note(&mut known, symbols);
+                        taken.push(*index);
+                    }
+                    !wanted
+                });
+                if left.len() == before {
+                    break;
+                }
+            }
+            if let Some(group) = groups.list.get_mut(at) {
+                group.members.extend(taken);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why LLVM leaves a member out that is not in the host link's way.
+const NO_OBJECT: &str = "not linked: no object has device code for this target (`--should-extract` \
+                         with its processor links it)";
+const NOT_WANTED: &str = "not linked: no object has device code for this target that needs a symbol of \
+                          it, and it defines no visible one";
+
+/// What is known of a name in a device link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Undefined,
+    Defined,
+}
+
+fn note(known: &mut HashMap<Vec<u8>, Known>, symbols: &Symbols) {
+    for name in &symbols.undefined {
+        known.entry(name.clone()).or_insert(Known::Undefined);
+    }
+    for name in &symbols.defined {
+        known.insert(name.clone(), Known::Defined);
+    }
+}
+
+/// It defines what is undefined; or, for the host to find, what nobody knows yet.
+fn is_wanted(known: &HashMap<Vec<u8>, Known>, kind: OffloadKind, symbols: &Symbols) -> bool {
+    let needed = |name: &Vec<u8>| known.get(name) == Some(&Known::Undefined);
+    let new = |name: &Vec<u8>| known.get(name) != Some(&Known::Defined);
+    symbols.defined.iter().any(needed)
+        || kind != OffloadKind::NONE && symbols.visible.iter().any(new)
+}
+
+/// Which units the host link takes. Symbols are read only when that is in question.
+fn linked_units(
+    inputs: &Inputs,
+    images: &[Image],
+    arguments: &Arguments,
+    report: &mut Report,
+) -> Vec<bool> {
+    let always = |file: &InputFile| match file.load {
+        Load::Whole => true,
+        Load::Usual => file.kind != FileKind::Archive,
+        Load::Wanted => false,
+    };
+    let in_question: HashSet<usize> = images.iter().map(|image| image.unit).collect();
+    let open = inputs
+        .units()
+        .enumerate()
+        .any(|(index, (file, _))| !always(file) && in_question.contains(&index));
+    if !open {
+        return inputs.units().map(|(file, _)| always(file)).collect();
+    }
+    // A source, as a compiler driver takes it: nobody knows yet what its object will need.
+    let source = |file: &&InputFile| {
+        let named = matches!(arguments.items.get(file.item), Some(Item::File { .. }));
+        named && file.kind == FileKind::Other
+    };
+    let source = inputs.files.iter().find(source);
+    let mut unread = source.map(|file| file.path.display().to_string());
+    let symbols: Vec<Symbols> = inputs
+        .units()
+        .map(|(file, unit)| {
+            let symbols = host_objects::symbols(&file.path, unit);
+            if symbols.is_none() && unit.kind != UnitKind::Other {
+                unread.get_or_insert_with(|| unit_name(file, unit));
+            }
+            symbols.unwrap_or_default()
+        })
+        .collect();
+    if let Some(name) = unread {
+        report.warnings.push(format!(
+            "the symbols of {name} cannot be read: images of all archive members are linked"
+        ));
+        return vec![true; symbols.len()];
+    }
+    let candidates: Vec<Candidate<'_>> = inputs
+        .units()
+        .zip(&symbols)
+        .map(|((file, _), symbols)| Candidate {
+            symbols,
+            always: always(file),
+        })
+        .collect();
+    let roots = arguments.roots.iter().map(|root| root.as_encoded_bytes());
+    let entry = [&b"main"[..], b"_start"];
+    linked(&candidates, roots.chain(entry))
+}
+
+impl Symbols {
+    /// Those of an image; PTX and the like have none.
+    fn of(image: &[u8]) -> Self {
+        let symbols = container::symbols(image, 0..image.len() as u64);
+        Self::from_global(&symbols.unwrap_or_default())
+    }
+}
