@@ -1,56 +1,87 @@
-//! The instructions of the constructor, per instruction set.
+//! The instructions of the constructors, per instruction set.
 //!
-//! The constructor registers a descriptor and asks `atexit` to unregister it: a destructor would
-//! run after the runtime's own. A row holds the instructions of both functions, one after the
+//! A constructor registers, and asks `atexit` to unregister: a destructor would run after the
+//! runtime's own. A [`Text`] holds the instructions of all functions of an object, one after the
 //! other, the places in them that name something else, and their unwind information.
+//!
+//! OpenMP's are here. Those of fat binaries have a loop over the offload entries, so there is a
+//! source for them in assembler beside each table; `tests/registration_machine.rs` compares both.
 
-use object::{Architecture, elf};
+use object::{Architecture, RelocationFlags, elf};
+
+mod fat_binary_aarch64;
+mod fat_binary_x86_64;
 
 /// What differs between instruction sets.
 pub(super) struct Code {
     pub(super) architecture: Architecture,
-    /// The constructor at 0, then the function that unregisters.
-    pub(super) startup: &'static [u8],
-    /// Bytes of the constructor.
-    pub(super) register_size: u64,
-    /// Where the function that unregisters starts in `startup`.
-    pub(super) unregister_offset: u64,
-    pub(super) fixups: &'static [Fixup],
+    pub(super) openmp: &'static Text,
+    pub(super) cuda: &'static Text,
+    pub(super) hip: &'static Text,
     /// A function that only returns.
     pub(super) empty_function: &'static [u8],
     /// A 64-bit address.
     pub(super) absolute: elf::RelocationType,
-    pub(super) eh_frame: &'static [u8],
-    pub(super) eh_frame_type: elf::SectionType,
-    /// Offset in `eh_frame`, offset in `startup`, of each function's address.
-    pub(super) eh_frame_fixups: [(u64, u64); 2],
-    pub(super) eh_frame_relocation: elf::RelocationType,
+    pub(super) unwind_type: elf::SectionType,
+    /// Of a function's address in the unwind information.
+    pub(super) unwind_relocation: elf::RelocationType,
 }
 
-/// A place in `startup` that the linker fills in.
+/// The functions of a registration object, in `.text.startup`; the constructor is the first.
+pub(super) struct Text {
+    pub(super) bytes: &'static [u8],
+    pub(super) functions: &'static [Function],
+    pub(super) fixups: &'static [Fixup],
+    /// `.eh_frame`.
+    pub(super) unwind: &'static [u8],
+    /// Offset in `unwind`, offset in `bytes`, of each function's address.
+    pub(super) unwind_fixups: &'static [(u64, u64)],
+}
+
+/// A local symbol.
+pub(super) struct Function {
+    pub(super) name: &'static str,
+    /// In the text's bytes.
+    pub(super) offset: u64,
+    pub(super) size: u64,
+}
+
+/// A place in the text that the linker fills in.
 pub(super) struct Fixup {
     pub(super) offset: u64,
-    pub(super) r_type: elf::RelocationType,
+    pub(super) flags: RelocationFlags,
     pub(super) to: Operand,
     pub(super) addend: i64,
 }
 
-#[derive(Clone, Copy)]
+/// What an instruction names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
+    /// The binary descriptor.
     Descriptor,
+    /// The text itself.
     Startup,
-    Register,
-    Atexit,
-    Unregister,
+    /// The fatbin wrapper.
+    Record,
+    /// What the runtime calls the fat binary.
+    Handle,
+    /// The list of tables of offload entries.
+    Tables,
+    /// A function of a library.
+    Runtime(&'static str),
 }
 
-const fn fixup(offset: u64, r_type: elf::RelocationType, to: Operand, addend: i64) -> Fixup {
+const fn elf_fixup(offset: u64, r_type: elf::RelocationType, to: Operand, addend: i64) -> Fixup {
     Fixup {
         offset,
-        r_type,
+        flags: RelocationFlags::Elf { r_type },
         to,
         addend,
     }
+}
+
+const fn function(name: &'static str, offset: u64, size: u64) -> Function {
+    Function { name, offset, size }
 }
 
 impl Code {
@@ -63,10 +94,20 @@ impl Code {
     }
 }
 
-#[rustfmt::skip]
 static X86_64: Code = Code {
     architecture: Architecture::X86_64,
-    startup: &[
+    openmp: &OPENMP_X86_64,
+    cuda: &fat_binary_x86_64::CUDA,
+    hip: &fat_binary_x86_64::HIP,
+    empty_function: &[0xc3],
+    absolute: elf::R_X86_64_64,
+    unwind_type: elf::SHT_X86_64_UNWIND,
+    unwind_relocation: elf::R_X86_64_PC32,
+};
+
+#[rustfmt::skip]
+static OPENMP_X86_64: Text = Text {
+    bytes: &[
         0x50,                                     // 00  push rax
         0x48, 0x8d, 0x3d, 0, 0, 0, 0,             // 01  lea rdi, [rip + descriptor]
         0xe8, 0, 0, 0, 0,                         // 08  call __tgt_register_lib
@@ -79,18 +120,18 @@ static X86_64: Code = Code {
         0xe8, 0, 0, 0, 0,                         // 28  call __tgt_unregister_lib
         0x58, 0xc3,                               // 2d  pop rax; ret
     ],
-    register_size: 0x1b,
-    unregister_offset: 0x20,
-    fixups: &[
-        fixup(0x04, elf::R_X86_64_PC32, Operand::Descriptor, -4),
-        fixup(0x09, elf::R_X86_64_PLT32, Operand::Register, -4),
-        fixup(0x15, elf::R_X86_64_PLT32, Operand::Atexit, -4),
-        fixup(0x24, elf::R_X86_64_PC32, Operand::Descriptor, -4),
-        fixup(0x29, elf::R_X86_64_PLT32, Operand::Unregister, -4),
+    functions: &[
+        function(".omp_offloading.descriptor_reg", 0x00, 0x1b),
+        function(".omp_offloading.descriptor_unreg", 0x20, 0xf),
     ],
-    empty_function: &[0xc3],
-    absolute: elf::R_X86_64_64,
-    eh_frame: &[
+    fixups: &[
+        elf_fixup(0x04, elf::R_X86_64_PC32, Operand::Descriptor, -4),
+        elf_fixup(0x09, elf::R_X86_64_PLT32, Operand::Runtime("__tgt_register_lib"), -4),
+        elf_fixup(0x15, elf::R_X86_64_PLT32, Operand::Runtime("atexit"), -4),
+        elf_fixup(0x24, elf::R_X86_64_PC32, Operand::Descriptor, -4),
+        elf_fixup(0x29, elf::R_X86_64_PLT32, Operand::Runtime("__tgt_unregister_lib"), -4),
+    ],
+    unwind: &[
         0x14, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0,
         0x01, 0x78, 0x10, 0x01, 0x1b,             // units of 1 and -8, return address in r16
         0x0c, 0x07, 0x08, 0x90, 0x01, 0, 0,       // CFA is rsp + 8, r16 at CFA - 8
@@ -101,15 +142,23 @@ static X86_64: Code = Code {
         0x41, 0x0e, 0x10,
         0x4d, 0x0e, 0x08, 0,
     ],
-    eh_frame_type: elf::SHT_X86_64_UNWIND,
-    eh_frame_fixups: [(0x20, 0), (0x38, 0x20)],
-    eh_frame_relocation: elf::R_X86_64_PC32,
+    unwind_fixups: &[(0x20, 0), (0x38, 0x20)],
+};
+
+static AARCH64: Code = Code {
+    architecture: Architecture::Aarch64,
+    openmp: &OPENMP_AARCH64,
+    cuda: &fat_binary_aarch64::CUDA,
+    hip: &fat_binary_aarch64::HIP,
+    empty_function: &[0xc0, 0x03, 0x5f, 0xd6],
+    absolute: elf::R_AARCH64_ABS64,
+    unwind_type: elf::SHT_PROGBITS,
+    unwind_relocation: elf::R_AARCH64_PREL32,
 };
 
 #[rustfmt::skip]
-static AARCH64: Code = Code {
-    architecture: Architecture::Aarch64,
-    startup: &[
+static OPENMP_AARCH64: Text = Text {
+    bytes: &[
         0xfd, 0x7b, 0xbf, 0xa9,                   // 00  stp x29, x30, [sp, #-16]!
         0xfd, 0x03, 0x00, 0x91,                   // 04  mov x29, sp
         0x00, 0x00, 0x00, 0x90,                   // 08  adrp x0, descriptor
@@ -127,22 +176,22 @@ static AARCH64: Code = Code {
         0xfd, 0x7b, 0xc1, 0xa8,                   // 38  ldp x29, x30, [sp], #16
         0xc0, 0x03, 0x5f, 0xd6,                   // 3c  ret
     ],
-    register_size: 0x28,
-    unregister_offset: 0x28,
-    fixups: &[
-        fixup(0x08, elf::R_AARCH64_ADR_PREL_PG_HI21, Operand::Descriptor, 0),
-        fixup(0x0c, elf::R_AARCH64_ADD_ABS_LO12_NC, Operand::Descriptor, 0),
-        fixup(0x10, elf::R_AARCH64_CALL26, Operand::Register, 0),
-        fixup(0x14, elf::R_AARCH64_ADR_PREL_PG_HI21, Operand::Startup, 0x28),
-        fixup(0x18, elf::R_AARCH64_ADD_ABS_LO12_NC, Operand::Startup, 0x28),
-        fixup(0x1c, elf::R_AARCH64_CALL26, Operand::Atexit, 0),
-        fixup(0x2c, elf::R_AARCH64_ADR_PREL_PG_HI21, Operand::Descriptor, 0),
-        fixup(0x30, elf::R_AARCH64_ADD_ABS_LO12_NC, Operand::Descriptor, 0),
-        fixup(0x34, elf::R_AARCH64_CALL26, Operand::Unregister, 0),
+    functions: &[
+        function(".omp_offloading.descriptor_reg", 0x00, 0x28),
+        function(".omp_offloading.descriptor_unreg", 0x28, 0x18),
     ],
-    empty_function: &[0xc0, 0x03, 0x5f, 0xd6],
-    absolute: elf::R_AARCH64_ABS64,
-    eh_frame: &[
+    fixups: &[
+        elf_fixup(0x08, elf::R_AARCH64_ADR_PREL_PG_HI21, Operand::Descriptor, 0),
+        elf_fixup(0x0c, elf::R_AARCH64_ADD_ABS_LO12_NC, Operand::Descriptor, 0),
+        elf_fixup(0x10, elf::R_AARCH64_CALL26, Operand::Runtime("__tgt_register_lib"), 0),
+        elf_fixup(0x14, elf::R_AARCH64_ADR_PREL_PG_HI21, Operand::Startup, 0x28),
+        elf_fixup(0x18, elf::R_AARCH64_ADD_ABS_LO12_NC, Operand::Startup, 0x28),
+        elf_fixup(0x1c, elf::R_AARCH64_CALL26, Operand::Runtime("atexit"), 0),
+        elf_fixup(0x2c, elf::R_AARCH64_ADR_PREL_PG_HI21, Operand::Descriptor, 0),
+        elf_fixup(0x30, elf::R_AARCH64_ADD_ABS_LO12_NC, Operand::Descriptor, 0),
+        elf_fixup(0x34, elf::R_AARCH64_CALL26, Operand::Runtime("__tgt_unregister_lib"), 0),
+    ],
+    unwind: &[
         0x14, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0,
         0x04, 0x78, 0x1e, 0x01, 0x1b,             // units of 4 and -8, return address in x30
         0x0c, 0x1f, 0x00, 0, 0, 0, 0,             // CFA is sp
@@ -153,7 +202,5 @@ static AARCH64: Code = Code {
         0x41, 0x0e, 0x10, 0x9d, 0x02, 0x9e, 0x01,
         0x44, 0xdd, 0xde, 0x0e, 0x00, 0, 0, 0,
     ],
-    eh_frame_type: elf::SHT_PROGBITS,
-    eh_frame_fixups: [(0x20, 0), (0x40, 0x28)],
-    eh_frame_relocation: elf::R_AARCH64_PREL32,
+    unwind_fixups: &[(0x20, 0), (0x40, 0x28)],
 };

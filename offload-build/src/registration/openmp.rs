@@ -19,7 +19,9 @@ use std::ops::Range;
 use object::write::SectionId;
 use object::{SymbolKind, elf};
 
+pub use super::entries::EntryTable;
 use super::machine::Operand;
+use super::writer::PRIORITY;
 use super::{Error, Global, Writer};
 use crate::container::elf::{FINISHED_SECTION, Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
 
@@ -43,28 +45,6 @@ pub struct Blob<'a> {
     pub bytes: &'a [u8],
     /// Where the image is in `bytes`.
     pub image: Range<u64>,
-}
-
-/// How the object names the offload entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryTable<'a> {
-    /// Everything in `section` of the linked output, by the linker's `__start_` and `__stop_`.
-    StartStop {
-        /// Section name; a C identifier.
-        section: &'a str,
-    },
-    /// The first `size` bytes of the section that a relocatable link makes out of this object's
-    /// (empty) `section` and those of the objects after it.
-    SectionRange {
-        /// Section name.
-        section: &'a str,
-        /// Bytes of all offload entries.
-        size: u64,
-        /// `sh_flags` of that section in the host's objects.
-        flags: u64,
-        /// `sh_addralign` of that section in the host's objects.
-        alignment: u64,
-    },
 }
 
 /// The section that holds the blobs.
@@ -99,165 +79,53 @@ impl<'a> OpenMp<'a> {
         })?;
         let mut writer = Writer::new(host)?;
         let code = writer.code;
-        let write_alloc = elf::SHF_WRITE | elf::SHF_ALLOC;
         let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
 
         let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;
-        let startup = writer.section(".text.startup", elf::SHT_PROGBITS, executable, 16)?;
-        writer.object.append_section_data(startup, code.startup, 16);
-        let entries = self.entry_section(&mut writer)?;
+        let startup = writer.startup(code.openmp)?;
+        let ends = self.table.ends(&mut writer)?;
         let (blobs, images) = self.blob_section(&mut writer)?;
+        let write_alloc = elf::SHF_WRITE | elf::SHF_ALLOC;
         let data = writer.section(".data.rel.ro", elf::SHT_PROGBITS, write_alloc, 16)?;
         let descriptor = IMAGE_SIZE * self.images.len() as u64;
         let mut table = vec![0; self.images.len() * IMAGE_SIZE as usize];
         table.extend_from_slice(&count.to_le_bytes());
         table.resize(table.len() + DESCRIPTOR_SIZE as usize - 4, 0);
         writer.object.set_section_data(data, table, 16);
-        let init = writer.section(".init_array.101", elf::SHT_INIT_ARRAY, write_alloc, 8)?;
-        writer.object.append_section_data(init, &[0; 8], 8);
 
-        writer
-            .object
-            .add_file_symbol(b"offload.wrapper.module".to_vec());
-        let startup_symbol = writer.object.section_symbol(startup);
-        let name = |suffix| format!(".omp_offloading.{suffix}");
-        let (function, object) = (SymbolKind::Text, SymbolKind::Data);
-        writer.local(
-            &name("descriptor_reg"),
-            function,
-            startup,
-            0,
-            code.register_size,
-        );
-        writer.local(
-            &name("descriptor"),
-            object,
-            data,
-            descriptor,
-            DESCRIPTOR_SIZE,
-        );
-        let end = code.startup.len() as u64;
-        writer.local(
-            &name("descriptor_unreg"),
-            function,
-            startup,
-            code.unregister_offset,
-            end - code.unregister_offset,
-        );
+        let mut object = |name: &str, section, at, size| {
+            let name = format!(".omp_offloading.{name}");
+            writer.local(&name, SymbolKind::Data, section, at, size);
+        };
+        object("descriptor", data, descriptor, DESCRIPTOR_SIZE);
+        object("device_images", data, 0, descriptor);
         for (index, blob) in images.iter().enumerate() {
-            let suffix = match index {
+            let name = match index {
                 0 => "device_image".to_owned(),
                 _ => format!("device_image.{index}"),
             };
-            writer.local(
-                &format!(".omp_offloading.{suffix}"),
-                object,
-                blobs,
-                blob.start,
-                blob.end - blob.start,
-            );
+            object(&name, blobs, blob.start, blob.end - blob.start);
         }
+
         let blobs_symbol = writer.object.section_symbol(blobs);
-        writer.local(&name("device_images"), object, data, 0, descriptor);
         let data_symbol = writer.object.section_symbol(data);
-
-        let register = writer.undefined("__tgt_register_lib", elf::STV_DEFAULT);
-        let atexit = writer.undefined("atexit", elf::STV_DEFAULT);
-        let unregister = writer.undefined("__tgt_unregister_lib", elf::STV_DEFAULT);
-        let (first, last) = match self.table {
-            EntryTable::StartStop { section } => {
-                let first = format!("__start_{section}");
-                let last = format!("__stop_{section}");
-                (
-                    (writer.undefined(&first, elf::STV_HIDDEN), 0),
-                    (writer.undefined(&last, elf::STV_HIDDEN), 0),
-                )
-            }
-            EntryTable::SectionRange { size, .. } => {
-                let symbol = writer.object.section_symbol(entries);
-                ((symbol, 0), (symbol, size))
-            }
-        };
-
-        for fixup in code.fixups {
-            let (symbol, base) = match fixup.to {
-                Operand::Descriptor => (data_symbol, descriptor as i64),
-                Operand::Startup => (startup_symbol, 0),
-                Operand::Register => (register, 0),
-                Operand::Atexit => (atexit, 0),
-                Operand::Unregister => (unregister, 0),
-            };
-            writer.relocate_by(
-                startup,
-                fixup.offset,
-                fixup.r_type,
-                symbol,
-                base + fixup.addend,
-            )?;
-        }
-        let point = |writer: &mut Writer<'_>, at, (symbol, addend)| {
-            writer.relocate(data, at, code.absolute, symbol, addend)
-        };
+        let mut point =
+            |at, (symbol, addend)| writer.relocate(data, at, code.absolute, symbol, addend);
         for (index, (blob, at)) in self.images.iter().zip(&images).enumerate() {
             let record = IMAGE_SIZE * index as u64;
-            point(
-                &mut writer,
-                record,
-                (blobs_symbol, at.start + blob.image.start),
-            )?;
-            point(
-                &mut writer,
-                record + 8,
-                (blobs_symbol, at.start + blob.image.end),
-            )?;
-            point(&mut writer, record + 16, first)?;
-            point(&mut writer, record + 24, last)?;
+            point(record, (blobs_symbol, at.start + blob.image.start))?;
+            point(record + 8, (blobs_symbol, at.start + blob.image.end))?;
+            point(record + 16, ends.first)?;
+            point(record + 24, ends.last)?;
         }
-        point(&mut writer, descriptor + 8, (data_symbol, 0))?;
-        point(&mut writer, descriptor + 16, first)?;
-        point(&mut writer, descriptor + 24, last)?;
-        writer.relocate(init, 0, code.absolute, startup_symbol, 0)?;
+        point(descriptor + 8, (data_symbol, 0))?;
+        point(descriptor + 16, ends.first)?;
+        point(descriptor + 24, ends.last)?;
 
         writer.globals(self.globals, blobs, text)?;
-        let eh_frame = writer.section(".eh_frame", code.eh_frame_type, elf::SHF_ALLOC, 8)?;
-        writer
-            .object
-            .append_section_data(eh_frame, code.eh_frame, 8);
-        for (at, function) in code.eh_frame_fixups {
-            writer.relocate(
-                eh_frame,
-                at,
-                code.eh_frame_relocation,
-                startup_symbol,
-                function,
-            )?;
-        }
+        let operands = [(Operand::Descriptor, data_symbol, descriptor as i64)];
+        writer.constructor(startup, code.openmp, PRIORITY, &operands)?;
         writer.finish()
-    }
-
-    /// The section must exist even when no object has entries, or its ends would be undefined.
-    fn entry_section(&self, writer: &mut Writer<'_>) -> Result<SectionId, Error> {
-        match self.table {
-            EntryTable::StartStop { section } => {
-                writer.claim_gnu_abi();
-                let flags = elf::SHF_ALLOC | elf::SHF_GNU_RETAIN;
-                let id = writer.section(section, elf::SHT_PROGBITS, flags, 8)?;
-                let dummy = format!("__dummy.{section}");
-                writer.local(&dummy, SymbolKind::Data, id, 0, 0);
-                Ok(id)
-            }
-            EntryTable::SectionRange {
-                section,
-                flags,
-                alignment,
-                ..
-            } => writer.section(
-                section,
-                elf::SHT_PROGBITS,
-                elf::SectionFlags(flags),
-                alignment,
-            ),
-        }
     }
 
     /// The blobs, and where each is in the section.

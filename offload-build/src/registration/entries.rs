@@ -1,0 +1,70 @@
+//! Where the offload entries of the host are, as the object that registers them sees it.
+
+use object::write::SymbolId;
+use object::{SymbolKind, elf};
+
+use super::{Error, Writer};
+
+/// How the object names the offload entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryTable<'a> {
+    /// Everything in `section` of the linked output, by the linker's `__start_` and `__stop_`.
+    StartStop {
+        /// Section name; a C identifier.
+        section: &'a str,
+    },
+    /// The first `size` bytes of the section that a relocatable link makes out of this object's
+    /// (empty) `section` and those of the objects after it.
+    SectionRange {
+        /// Section name.
+        section: &'a str,
+        /// Bytes of all offload entries.
+        size: u64,
+        /// `sh_flags` of that section in the host's objects.
+        flags: u64,
+        /// `sh_addralign` of that section in the host's objects.
+        alignment: u64,
+    },
+}
+
+/// The ends of a table: a symbol and an offset from it.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) first: (SymbolId, u64),
+    pub(super) last: (SymbolId, u64),
+}
+
+impl EntryTable<'_> {
+    /// The section must exist even when no object has entries, or its ends would be undefined.
+    pub(super) fn ends(&self, writer: &mut Writer<'_>) -> Result<Ends, Error> {
+        match *self {
+            Self::StartStop { section } => {
+                writer.claim_gnu_abi();
+                let flags = elf::SHF_ALLOC | elf::SHF_GNU_RETAIN;
+                let id = writer.section(section, elf::SHT_PROGBITS, flags, 8)?;
+                let dummy = format!("__dummy.{section}");
+                writer.local(&dummy, SymbolKind::Data, id, 0, 0);
+                let first = writer.undefined(&format!("__start_{section}"), elf::STV_HIDDEN);
+                let last = writer.undefined(&format!("__stop_{section}"), elf::STV_HIDDEN);
+                Ok(Ends {
+                    first: (first, 0),
+                    last: (last, 0),
+                })
+            }
+            Self::SectionRange {
+                section,
+                size,
+                flags,
+                alignment,
+            } => {
+                let flags = elf::SectionFlags(flags);
+                let id = writer.section(section, elf::SHT_PROGBITS, flags, alignment)?;
+                let symbol = writer.object.section_symbol(id);
+                Ok(Ends {
+                    first: (symbol, 0),
+                    last: (symbol, size),
+                })
+            }
+        }
+    }
+}

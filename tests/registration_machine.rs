@@ -1,0 +1,162 @@
+//! The machine code in registration objects: what clang makes of its sources in assembler.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+#[path = "linker_support.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags};
+use offload_build::container::elf::Machine;
+use offload_build::format::offload_entry;
+use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
+use offload_build::registration::hip_symbols::HipSymbols;
+use support::tool;
+
+/// What a linker sees of an object, without the order in which it is stored.
+fn summary(bytes: &[u8]) -> BTreeMap<String, String> {
+    let file = ElfFile64::<object::Endianness>::parse(bytes).unwrap();
+    let mut seen = BTreeMap::new();
+    for section in file.sections() {
+        let name = section.name().unwrap();
+        let own = [".strtab", ".shstrtab", ".symtab"].contains(&name);
+        if own || name.starts_with(".rela.") || (name == ".text" && section.size() == 0) {
+            continue;
+        }
+        let SectionFlags::Elf { sh_type, sh_flags } = section.flags() else {
+            unreachable!()
+        };
+        let mut text = format!("{sh_type:?} {sh_flags:?} {}\n", section.align());
+        for row in section.data().unwrap().chunks(16) {
+            writeln!(text, "{row:02x?}").unwrap();
+        }
+        for (offset, relocation) in section.relocations() {
+            let RelocationTarget::Symbol(index) = relocation.target() else {
+                panic!("{relocation:?}")
+            };
+            let symbol = file.symbol_by_index(index).unwrap();
+            let (mut name, mut addend) = (symbol.name().unwrap(), relocation.addend());
+            if let (true, Some(index)) = (symbol.is_local(), symbol.section_index()) {
+                name = file.section_by_index(index).unwrap().name().unwrap();
+                addend += symbol.address() as i64;
+            }
+            let flags = relocation.flags();
+            writeln!(text, "{offset:#x} {flags:?} {name} {addend}").unwrap();
+        }
+        seen.insert(format!("section {name}"), text);
+    }
+    for symbol in file.symbols() {
+        if [object::SymbolKind::Section, object::SymbolKind::File].contains(&symbol.kind()) {
+            continue;
+        }
+        let section = symbol.section_index();
+        let section = section.map(|index| file.section_by_index(index).unwrap());
+        let section = section.map(|section| section.name().unwrap().to_owned());
+        let (at, size, flags) = (symbol.address(), symbol.size(), symbol.flags());
+        let name = format!("symbol {}", symbol.name().unwrap());
+        seen.insert(name, format!("{section:?} {at:#x} {size:#x} {flags:?}"));
+    }
+    seen
+}
+
+/// Assembles one of the sources, and `more` behind it.
+fn assemble(source: &str, target: &str, define: &str, more: &str) -> Option<Vec<u8>> {
+    let clang = tool("llvm22", "clang")?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source: PathBuf = folder
+        .join("../offload-build/src/registration/machine")
+        .join(source);
+    let dir = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(&source).unwrap_or_else(|error| panic!("{source:?}: {error}"));
+    fs::write(dir.path().join("a.s"), text + more).unwrap();
+    let output = Command::new(clang)
+        .current_dir(dir.path())
+        .arg(format!("--target={target}"))
+        .args(["-x", "assembler-with-cpp", define, "-c", "a.s"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    Some(fs::read(dir.path().join("a.o")).unwrap())
+}
+
+/// The part of an object of fat binaries that depends on what is registered.
+fn data(name: &str, section: &str, (alignment, padding): (u32, u32), kinds: &str) -> String {
+    format!(
+        "
+        .section {section},\"a\",@progbits
+        .balign {alignment}
+        .type .fatbin_image,@object
+.fatbin_image:
+        .ascii \"image\"
+        .size .fatbin_image, 5
+        .balign {padding}
+
+        .section omp_range,\"aw\",@progbits
+        .balign 8
+entries:
+        .section .data.rel.ro,\"aw\",@progbits
+        .balign 8
+        .type .{name}.entry_tables,@object
+.{name}.entry_tables:
+        .dc.a entries, entries + 112
+        .dc.l 56
+        .dc.w {kinds}
+        .dc.a 0, 0, 0
+        .size .{name}.entry_tables, 48
+"
+    )
+}
+
+#[test]
+fn is_what_clang_makes_of_the_assembler_sources() {
+    for (machine, architecture) in [(Machine::X86_64, "x86_64"), (Machine::AARCH64, "aarch64")] {
+        for (runtime, name, kinds) in [
+            (Runtime::Hip, "hip", "3, 4"),
+            (Runtime::Cuda, "cuda", "2, 2"),
+        ] {
+            let alignment = match runtime {
+                Runtime::Hip => (4096, 4096),
+                Runtime::Cuda => (16, 1),
+            };
+            let Some(expected) = assemble(
+                &format!("fat_binary_{architecture}.s"),
+                &format!("{architecture}-linux-gnu"),
+                &format!("-D{}", name.to_uppercase()),
+                &data(name, runtime.section(), alignment, kinds),
+            ) else {
+                return;
+            };
+            let ours = FatBinary {
+                runtime,
+                bytes: b"image",
+                tables: &[HostTable {
+                    layout: offload_entry::EntryTable::V20,
+                    table: EntryTable::SectionRange {
+                        section: "omp_range",
+                        size: 112,
+                        flags: 3,
+                        alignment: 8,
+                    },
+                }],
+                symbols: HipSymbols::default(),
+                globals: &[],
+            };
+            let ours = summary(&ours.to_object(machine).unwrap());
+            let mut expected = summary(&expected);
+            // A name of this test alone; and aarch64's marks of code and data.
+            expected.remove("symbol entries");
+            expected.retain(|name, _| !name.starts_with("symbol $"));
+            for (name, expected) in &expected {
+                let ours = ours.get(name).map_or("nothing", String::as_str);
+                assert_eq!(ours, expected, "{architecture} {runtime:?} {name}");
+            }
+            assert_eq!(ours.len(), expected.len(), "{architecture} {runtime:?}");
+        }
+    }
+}
