@@ -273,8 +273,8 @@ fn explains_what_is_wrong_with_the_command_line() {
         "--device-linker: missing argument\n"
     );
     assert_eq!(
-        error(&["--embed-bitcode"]),
-        "`--embed-bitcode` is not supported yet\n"
+        error(&["--device-linkr=x"]),
+        "unknown option `--device-linkr=x`\nhint: did you mean `--device-linker`?\n"
     );
     assert_eq!(
         error(&["--opt-level=3"]),

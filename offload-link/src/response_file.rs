@@ -10,7 +10,7 @@ use std::path::Path;
 const MOST: usize = 2000;
 
 /// What an argument stands for: itself, unless it names a file that can be read.
-pub(crate) fn expand(argument: &OsStr) -> Result<Vec<OsString>, TooMany> {
+pub(crate) fn expand(argument: &OsStr, quoting: Quoting) -> Result<Vec<OsString>, TooMany> {
     let mut expanded = Vec::new();
     // Arguments still to look at, the next one last.
     let mut left = vec![argument.to_owned()];
@@ -28,14 +28,109 @@ pub(crate) fn expand(argument: &OsStr) -> Result<Vec<OsString>, TooMany> {
         if files > MOST {
             return Err(TooMany { argument });
         }
-        left.extend(unquote(&content).into_iter().rev());
+        left.extend(quoting.unquote(&to_utf8(content)).into_iter().rev());
     }
     Ok(expanded)
 }
 
-/// The arguments in a response file, by GNU's rules: white space separates, a backslash takes the
-/// next byte as it is, and either quote takes everything to its fellow.
-fn unquote(content: &[u8]) -> Vec<OsString> {
+/// As those of Microsoft's tools may be written; everything else has no mark at its start.
+fn to_utf8(content: Vec<u8>) -> Vec<u8> {
+    match content.as_slice() {
+        [0xff, 0xfe, units @ ..] => {
+            let pairs = units.chunks_exact(2);
+            let units: Vec<u16> = pairs
+                .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+                .collect();
+            String::from_utf16_lossy(&units).into_bytes()
+        }
+        [0xef, 0xbb, 0xbf, text @ ..] => text.to_vec(),
+        _ => content,
+    }
+}
+
+/// By whose rules a response file is read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quoting {
+    /// White space separates, a backslash takes the next byte as it is, and either quote takes
+    /// everything to its fellow.
+    Gnu,
+    /// White space separates, double quotes take everything to their fellow, and backslashes count
+    /// only before one.
+    Windows,
+}
+
+impl Quoting {
+    fn unquote(self, content: &[u8]) -> Vec<OsString> {
+        match self {
+            Self::Gnu => unquote_gnu(content),
+            Self::Windows => unquote_windows(content),
+        }
+    }
+
+    /// A response file that reads back as `arguments`.
+    pub(crate) fn quote(self, arguments: &[OsString]) -> Vec<u8> {
+        let mut content = Vec::new();
+        for argument in arguments {
+            content.push(b'"');
+            let mut backslashes = 0;
+            for byte in argument.as_bytes() {
+                match (self, byte) {
+                    (Self::Gnu, b'"' | b'\\') => content.push(b'\\'),
+                    // Those before it are doubled, and it gets one of its own.
+                    (Self::Windows, b'"') => content.extend(vec![b'\\'; backslashes + 1]),
+                    _ => {}
+                }
+                backslashes = if *byte == b'\\' { backslashes + 1 } else { 0 };
+                content.push(*byte);
+            }
+            if self == Self::Windows {
+                content.extend(vec![b'\\'; backslashes]);
+            }
+            content.extend(b"\"\n");
+        }
+        content
+    }
+}
+
+fn unquote_windows(content: &[u8]) -> Vec<OsString> {
+    let mut arguments = Vec::new();
+    let mut present: Option<Vec<u8>> = None;
+    let mut quoted = false;
+    let mut bytes = content.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => {
+                let mut count = 1;
+                while bytes.next_if_eq(&b'\\').is_some() {
+                    count += 1;
+                }
+                let argument = present.get_or_insert_default();
+                let before_quote = bytes.peek() == Some(&b'"');
+                let kept = if before_quote { count / 2 } else { count };
+                argument.extend(std::iter::repeat_n(b'\\', kept));
+                if before_quote && count % 2 == 1 {
+                    argument.extend(bytes.next());
+                }
+            }
+            b'"' if quoted && bytes.peek() == Some(&b'"') => {
+                // Twice inside quotes is one of itself.
+                present.get_or_insert_default().extend(bytes.next());
+            }
+            b'"' => {
+                quoted = !quoted;
+                present.get_or_insert_default();
+            }
+            _ if !quoted && (byte.is_ascii_whitespace() || byte == 0) => {
+                arguments.extend(present.take());
+            }
+            _ => present.get_or_insert_default().push(byte),
+        }
+    }
+    arguments.extend(present);
+    arguments.into_iter().map(OsString::from_vec).collect()
+}
+
+fn unquote_gnu(content: &[u8]) -> Vec<OsString> {
     let mut arguments = Vec::new();
     let mut present: Option<Vec<u8>> = None;
     let mut quote = None;
@@ -56,22 +151,6 @@ fn unquote(content: &[u8]) -> Vec<OsString> {
     }
     arguments.extend(present);
     arguments.into_iter().map(OsString::from_vec).collect()
-}
-
-/// A response file that reads back as `arguments`.
-pub(crate) fn quote(arguments: &[OsString]) -> Vec<u8> {
-    let mut content = Vec::new();
-    for argument in arguments {
-        content.push(b'"');
-        for byte in argument.as_bytes() {
-            if matches!(byte, b'"' | b'\\') {
-                content.push(b'\\');
-            }
-            content.push(*byte);
-        }
-        content.extend(b"\"\n");
-    }
-    content
 }
 
 /// Response files that name each other without end.
@@ -99,15 +178,56 @@ mod tests {
         let content = br#"-o a\ b 'c "d' "e 'f\"" "" \\
             g"h"'i' "#;
         assert_eq!(
-            unquote(content),
+            Quoting::Gnu.unquote(content),
             ["-o", "a b", "c \"d", "e 'f\"", "", "\\", "ghi"]
+        );
+    }
+
+    /// The rules of `CommandLineToArgvW`, which Microsoft documents with these arguments.
+    #[test]
+    fn reads_windows_quoting() {
+        let content =
+            br#""a b c" d e "ab\"c" "\\" d a\\\b d"e f"g h a\\\"b c d a\\\\"b c" d e 'x y'"#;
+        assert_eq!(
+            Quoting::Windows.unquote(content),
+            [
+                "a b c", "d", "e", "ab\"c", "\\", "d", "a\\\\\\b", "de fg", "h", "a\\\"b", "c",
+                "d", "a\\\\b c", "d", "e", "'x", "y'"
+            ]
         );
     }
 
     #[test]
     fn round_trips_any_argument() {
-        let arguments = ["", "a b", "it's", "\"", "\\", "line\nline", "-Wl,a"].map(OsString::from);
-        assert_eq!(unquote(&quote(&arguments)), arguments);
+        let arguments = [
+            "",
+            "a b",
+            "it's",
+            "\"",
+            "\\",
+            "line\nline",
+            "-Wl,a",
+            "C:\\a b\\",
+            "\\\"",
+            "\\\\\"x",
+            "\"\"",
+        ];
+        let arguments = arguments.map(OsString::from);
+        for quoting in [Quoting::Gnu, Quoting::Windows] {
+            assert_eq!(quoting.unquote(&quoting.quote(&arguments)), arguments);
+        }
+    }
+
+    #[test]
+    fn reads_the_encodings_of_microsofts_tools() {
+        let wide: Vec<u8> = "\u{feff}/out:\u{e4}.exe"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        let marked = "\u{feff}/out:\u{e4}.exe".as_bytes().to_vec();
+        for content in [wide, marked] {
+            assert_eq!(to_utf8(content), "/out:\u{e4}.exe".as_bytes());
+        }
     }
 
     #[test]
@@ -118,8 +238,11 @@ mod tests {
         fs::write(&inner, "b @nonexistent").unwrap();
         fs::write(&outer, format!("a @{} c", inner.display())).unwrap();
         let argument = OsString::from(format!("@{}", outer.display()));
-        assert_eq!(expand(&argument).unwrap(), ["a", "b", "@nonexistent", "c"]);
-        assert_eq!(expand("plain".as_ref()).unwrap(), ["plain"]);
+        assert_eq!(
+            expand(&argument, Quoting::Gnu).unwrap(),
+            ["a", "b", "@nonexistent", "c"]
+        );
+        assert_eq!(expand("plain".as_ref(), Quoting::Gnu).unwrap(), ["plain"]);
     }
 
     #[test]
@@ -129,7 +252,7 @@ mod tests {
         let argument = OsString::from(format!("@{}", path.display()));
         fs::write(&path, argument.as_bytes()).unwrap();
         assert_eq!(
-            expand(&argument).unwrap_err().to_string(),
+            expand(&argument, Quoting::Gnu).unwrap_err().to_string(),
             format!(
                 "@{}: more than 2000 response files, one in another",
                 path.display()

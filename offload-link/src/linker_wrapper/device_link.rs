@@ -114,7 +114,7 @@ pub(super) fn plan<'a>(
         let bitcode = |input: &DeviceInput| matches!(input, DeviceInput::Bitcode(_));
         if job.inputs.iter().any(bitcode) {
             // Without bitcode LLVM has nothing to do, and linkers refuse its options.
-            for option in &options.mllvm {
+            for option in options.mllvm.iter().chain(&options.offload_opt) {
                 compiler_args.extend(["-mllvm".into(), option.clone()]);
             }
         }

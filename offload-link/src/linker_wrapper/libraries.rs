@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::arguments::{Arguments, Position};
+use super::family::Family;
 
 /// Folders searched without being named, by the linker that a driver runs.
 const DEFAULT_DIRS: &[&str] = &["/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
@@ -13,6 +14,7 @@ const DEFAULT_DIRS: &[&str] = &["/usr/local/lib", "/lib64", "/usr/lib64", "/lib"
 /// The folders of the command line, then those that a driver adds.
 pub(super) struct Search {
     dirs: Vec<PathBuf>,
+    family: Family,
 }
 
 impl Search {
@@ -40,25 +42,47 @@ impl Search {
                 PathBuf::from(path)
             }));
         }
-        Self { dirs }
+        if arguments.family == Family::Coff {
+            // As Microsoft's linkers read it, after the folders of the command line.
+            let list = std::env::var_os("LIB").unwrap_or_default();
+            let folders = list.as_bytes().split(|byte| *byte == b';');
+            let folders = folders.filter(|folder| !folder.is_empty());
+            dirs.extend(folders.map(|folder| PathBuf::from(OsStr::from_bytes(folder))));
+        }
+        Self {
+            dirs,
+            family: arguments.family,
+        }
     }
 
-    /// The file that `-l<name>` stands for, open. That there is none is the linker's to say.
+    /// The file that `-l<name>` stands for, open; on COFF hosts also what an input without a
+    /// folder may be. That there is none is the linker's to say.
     pub(super) fn find(&self, name: &OsStr, only_static: bool) -> Option<(PathBuf, File)> {
+        let here = PathBuf::new();
+        let mut dirs: Vec<&PathBuf> = self.dirs.iter().collect();
+        let has_extension = name
+            .to_string_lossy()
+            .to_ascii_lowercase()
+            .ends_with(".lib");
         let names: Vec<OsString> = match name.as_bytes().strip_prefix(b":") {
             Some(exact) => vec![OsStr::from_bytes(exact).to_owned()],
-            None => [".so", ".a"]
-                .into_iter()
-                .skip(usize::from(only_static))
-                .map(|extension| {
-                    let mut file = OsString::from("lib");
+            None if self.family == Family::Coff && has_extension => {
+                dirs.insert(0, &here);
+                vec![name.to_owned()]
+            }
+            None => self
+                .family
+                .library_names(only_static)
+                .iter()
+                .map(|(before, after)| {
+                    let mut file = OsString::from(before);
                     file.push(name);
-                    file.push(extension);
+                    file.push(after);
                     file
                 })
                 .collect(),
         };
-        self.dirs.iter().find_map(|dir| {
+        dirs.into_iter().find_map(|dir| {
             names.iter().find_map(|name| {
                 let path = dir.join(Path::new(name));
                 let file = File::open(&path).ok()?;

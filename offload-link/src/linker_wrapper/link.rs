@@ -19,7 +19,6 @@ use super::report::{Fate, Report, write_beside};
 use super::select::{Images, Rules};
 use super::temporaries::Temporaries;
 use super::{Error, host_linker, relocatable};
-use crate::llvm_tool::installation::stands_for;
 
 /// What the phases share.
 pub(super) struct Link<'a> {
@@ -157,12 +156,7 @@ impl Link<'_> {
         if super::tool_name(self.tool) != super::LLVM_NAME {
             return Ok(Rules::Ours);
         }
-        let release = match &self.arguments.options.llvm {
-            Some(release) => release
-                .parse()
-                .map_err(|error| Error::Option(format!("--llvm: {error}")))?,
-            None => stands_for(self.tool),
-        };
+        let release = self.arguments.options.release(self.tool)?;
         Ok(Rules::Llvm(release))
     }
 

@@ -2,7 +2,8 @@
 //!
 //! | phase                                                        | file               |
 //! |--------------------------------------------------------------|--------------------|
-//! | understand the command line                                  | `arguments.rs`, by the tables of `options.rs` |
+//! | understand the command line                                  | `arguments.rs`, by the tables of `options.rs`; `family.rs` |
+//! | answer instead of linking                                    | `questions.rs`     |
 //! | look for device code; none: become the host linker, done     | `inputs.rs`, `libraries.rs`, `host_linker.rs` |
 //! | find the images in them                                      | `images.rs`        |
 //! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs` |
@@ -15,6 +16,7 @@
 mod arguments;
 mod device_link;
 mod error;
+mod family;
 mod groups;
 mod host_linker;
 mod host_objects;
@@ -23,6 +25,7 @@ mod inputs;
 mod libraries;
 mod link;
 mod options;
+mod questions;
 mod registration;
 mod relocatable;
 mod report;
@@ -38,7 +41,6 @@ use error::Error;
 use arguments::{Arguments, Position};
 use inputs::Inputs;
 use link::Link;
-use options::Answer;
 use temporaries::Temporaries;
 
 /// Names under which this tool is started.
@@ -48,7 +50,7 @@ const LLVM_NAME: &str = "clang-linker-wrapper";
 /// The name that decides how this tool behaves: of its file, without a release (`-22`).
 fn tool_name(path: &OsStr) -> std::borrow::Cow<'_, str> {
     let name = Path::new(path).file_name().unwrap_or_default();
-    let digits = |c: char| c.is_ascii_digit();
+    let digits = |c: char| c.is_ascii_digit() || c == '.';
     match name.to_string_lossy() {
         std::borrow::Cow::Borrowed(name) => {
             let trimmed = name.trim_end_matches(digits);
@@ -81,8 +83,7 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
 fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     let arguments = Arguments::parse(args, &tool_name(tool))?;
     if let Some(answer) = arguments.options.answer {
-        print(answer);
-        return Ok(0);
+        return questions::answer(answer, &arguments.options, tool);
     }
     // Below another of us the images are linked already.
     let nested = host_linker::is_nested() && matches!(arguments.position, Position::Linker { .. });
@@ -118,20 +119,4 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
         return Ok(0);
     }
     host_linker::run(&command).map(host_linker::code)
-}
-
-fn print(answer: Answer) {
-    let version = env!("CARGO_PKG_VERSION");
-    match answer {
-        Answer::Abi => println!("offload-link {version}"),
-        Answer::Version => println!(
-            "{LLVM_NAME} of offload-link {version}\n\
-             follows clang-linker-wrapper 22.1; reads device code since LLVM 15"
-        ),
-        Answer::Help => print!(
-            "usage: {LLVM_NAME} [options] --linker-path=<linker> -- <arguments of the linker>\n\n\
-             What is not listed goes to the linker as it is.\n\n{}",
-            crate::options::help(options::OWN)
-        ),
-    }
 }

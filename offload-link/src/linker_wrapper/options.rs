@@ -4,10 +4,13 @@
 //! as spelled; their rows are there because they name inputs, say how these are linked, or are
 //! followed by a value that is no input.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use offload_build::target::LlvmRelease;
+
 use super::Error;
+use crate::llvm_tool::installation;
 use crate::options::{Form, Opt};
 
 /// What an option of ours means.
@@ -31,15 +34,26 @@ pub(super) enum Own {
     DeviceDebug,
     PtxasArg,
     Llvm,
+    ClangBackend,
+    BuiltinBitcode,
+    BitcodeLibrary,
+    EmbedBitcode,
+    NoLto,
+    NoCanonicalPrefixes,
+    Compress,
+    CompressionLevel,
+    TimeTrace,
+    TimeTraceGranularity,
+    PrintRegistration,
+    EmitWrapper,
+    /// LLVM's option of the same name, for the device link.
+    PassRemarks(&'static str),
     Report,
     DroppedImage,
     PrintAbi,
     Version,
     Help,
-    /// Has no effect here, and needs none.
-    Nothing,
-    /// Would change the result, and is not done yet.
-    Unsupported,
+    HelpHidden,
 }
 
 const fn own(id: Own, names: &'static [&'static str], form: Form, help: &'static str) -> Opt<Own> {
@@ -51,7 +65,8 @@ const fn own(id: Own, names: &'static [&'static str], form: Form, help: &'static
     }
 }
 
-/// Consumed, never forwarded: every option that `clang-linker-wrapper` of 19 to 22 has, and ours.
+/// Consumed, never forwarded: every option that `clang-linker-wrapper` of 16 to the main branch has,
+/// and ours (spec linker-wrapper §1.2; `LinkerWrapperOpts.td` of LLVM 16, 19 and 22).
 #[rustfmt::skip]
 pub(super) const OWN: &[Opt<Own>] = &[
     own(Own::LinkerPath, &["linker-path"], Form::Value, "Host linker (or compiler driver) to run"),
@@ -61,37 +76,56 @@ pub(super) const OWN: &[Opt<Own>] = &[
     own(Own::DeviceCompiler, &["device-compiler"], Form::Value, "[<triple>=]<arg>: argument of the compiler that runs it"),
     own(Own::ShouldExtract, &["should-extract"], Form::Value, "Link archive members for these processors even if the host link leaves them out"),
     own(Own::EmitFatbinOnly, &["emit-fatbin-only"], Form::Flag, "Write the linked image to the output; no registration, no host link"),
+    own(Own::EmbedBitcode, &["embed-bitcode"], Form::Flag, "Keep linked bitcode as the image, for runtimes that compile it"),
     own(Own::OverrideImage, &["override-image"], Form::Value, "<kind>=<file>: use this linked image instead of linking any"),
+    own(Own::Compress, &["compress"], Form::Flag, "Compress the bundles of images (HIP)"),
+    own(Own::CompressionLevel, &["compression-level"], Form::Value, "Level of that compression"),
     own(Own::DryRun, &["dry-run"], Form::Flag, "Print the commands and run none"),
     own(Own::Verbose, &["wrapper-verbose"], Form::Flag, "Print each command as it is run"),
+    own(Own::PrintRegistration, &["print-wrapped-module"], Form::Flag, "Print the source of what registers the images"),
+    own(Own::EmitWrapper, &["emit-wrapper"], Form::Equal, "c: make what registers the images from source, with the host's compiler"),
     own(Own::SaveTemps, &["save-temps"], Form::Flag, "Keep intermediate files beside the output"),
     own(Own::Jobs, &["wrapper-jobs"], Form::Value, "Device links at a time: a number, or `jobserver`"),
-    own(Own::Mllvm, &["mllvm"], Form::Separate, "Option for LLVM in device links"),
-    own(Own::OffloadOpt, &["offload-opt"], Form::Value, "Option for LLVM in device links"),
+    own(Own::TimeTrace, &["wrapper-time-trace"], Form::Value, "Write what took how long to this file, as JSON for trace viewers"),
+    own(Own::TimeTraceGranularity, &["wrapper-time-trace-granularity"], Form::Value, "Microseconds below which nothing is written there; default 500"),
+    own(Own::Mllvm, &["mllvm"], Form::Separate, "Option for LLVM in device links; `-mllvm --help` lists them"),
+    own(Own::OffloadOpt, &["offload-opt"], Form::Value, "Option for LLVM in device links, not in the compiler that runs them"),
+    own(Own::NoCanonicalPrefixes, &["no-canonical-prefixes"], Form::Flag, "Look for programs beside the name that this tool was started by, not beside its file"),
+    own(Own::NoLto, &["no-lto"], Form::Flag, "Link bitcode for devices without LTO"),
     own(Own::OptLevel, &["opt-level"], Form::Value, "O<n>: optimization of device links"),
     own(Own::DeviceDebug, &["device-debug"], Form::Flag, "Debug information in device links"),
     own(Own::PtxasArg, &["ptxas-arg"], Form::Value, "Argument of ptxas"),
+    own(Own::ClangBackend, &["clang-backend"], Form::Flag, "Let clang generate device code, as is always done here"),
+    own(Own::BuiltinBitcode, &["builtin-bitcode"], Form::Value, "<triple>=<file>: bitcode of which a device link takes what it uses"),
+    own(Own::BitcodeLibrary, &["bitcode-library"], Form::Value, "<kind>-<triple>-<processor>=<file>: one more input of a device link"),
+    own(Own::PassRemarks("pass-remarks"), &["pass-remarks"], Form::Equal, "Remarks of the optimizer in device links"),
+    own(Own::PassRemarks("pass-remarks-missed"), &["pass-remarks-missed"], Form::Equal, "Its missed optimizations"),
+    own(Own::PassRemarks("pass-remarks-analysis"), &["pass-remarks-analysis"], Form::Equal, "Its analyses"),
     own(Own::Llvm, &["llvm"], Form::Equal, "Release whose entry table the host objects use (19 to 23, main); default: found out"),
     own(Own::Report, &["report"], Form::Equal, "text|json[:<file>]: what was found, linked and left out"),
     own(Own::DroppedImage, &["Werror=dropped-image"], Form::Flag, "Fail when an image was found and not linked"),
     own(Own::PrintAbi, &["print-offload-abi"], Form::Flag, "Print this tool's name and version"),
-    own(Own::Nothing, &["clang-backend", "no-canonical-prefixes", "no-lto", "compress", "print-wrapped-module"], Form::Flag, "Accepted; has no effect"),
-    own(Own::Nothing, &["compression-level", "wrapper-time-trace", "wrapper-time-trace-granularity"], Form::Value, "Accepted; has no effect"),
-    own(Own::Nothing, &["pass-remarks", "pass-remarks-missed", "pass-remarks-analysis"], Form::Equal, "Accepted; has no effect"),
-    own(Own::Unsupported, &["embed-bitcode"], Form::Flag, "Not supported yet"),
-    own(Own::Unsupported, &["builtin-bitcode", "bitcode-library"], Form::Value, "Not supported yet"),
 ];
 
 /// Answered when the tool was started under LLVM's name, without a linker to forward them to.
+#[rustfmt::skip]
 pub(super) const ANSWERED: &[Opt<Own>] = &[
-    own(Own::Version, &["version"], Form::Flag, "Print the version"),
-    own(
-        Own::Help,
-        &["help", "help-hidden"],
-        Form::Flag,
-        "Print this",
-    ),
+    own(Own::Version, &["version", "v"], Form::Flag, "Print the version"),
+    own(Own::Help, &["help"], Form::Flag, "Print this"),
+    own(Own::HelpHidden, &["help-hidden"], Form::Flag, "Print this, and the options that are not for users"),
 ];
+
+/// What LLVM's tool adds to its own copy of the arguments. On a command line they are for the
+/// host linker, like anything unknown; listed for `--help-hidden` (spec linker-wrapper §1.2).
+#[rustfmt::skip]
+pub(super) const INTERNAL: &[Opt<()>] = &[
+    Opt { id: (), names: &["arch", "triple", "linker-arg", "compiler-arg"], form: Form::Equal, help: "Inside of LLVM's tool only; forwarded" },
+    Opt { id: (), names: &["whole-program"], form: Form::Flag, help: "Inside of LLVM's tool only; forwarded" },
+];
+
+/// What begins like this is no option of any host linker or compiler driver: an unknown one is a
+/// mistake, and must not be lost on the way.
+pub(super) const PREFIXES: [&str; 2] = ["device-", "wrapper-"];
 
 /// What an option of the host's tools means to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +137,8 @@ pub(super) enum Host {
     Rpath,
     WholeArchive,
     NoWholeArchive,
+    /// One library, of which every member is linked.
+    WholeLibrary,
     Static,
     Dynamic,
     /// All libraries static, for the whole line.
@@ -114,6 +150,8 @@ pub(super) enum Host {
     Relocatable,
     /// A name that must be defined: pulls in archive members.
     Root,
+    /// No library but those on the line.
+    NoLibraries,
     FuseLd,
     LdPath,
     Target,
@@ -168,7 +206,26 @@ pub(super) const LD: &[Opt<Host>] = &[
         "call-graph-ordering-file", "thread-count", "mllvm", "flavor", "out-implib",
     ], Form::Value),
     // Long names that begin like a letter option, and are no such thing.
-    host(Host::Value, &["omagic", "object_path_lto", "lto_library"], Form::Flag),
+    host(Host::Value, &["omagic"], Form::Flag),
+];
+
+/// Of `lld-link` and `link.exe`: after a slash or a dash, in any case, the value after a colon.
+#[rustfmt::skip]
+pub(super) const COFF: &[Opt<Host>] = &[
+    host(Host::Output, &["out"], Form::Equal),
+    host(Host::LibraryDir, &["libpath"], Form::Equal),
+    host(Host::Library, &["defaultlib"], Form::Equal),
+    host(Host::WholeArchive, &["wholearchive"], Form::Flag),
+    host(Host::WholeLibrary, &["wholearchive"], Form::Equal),
+    host(Host::Root, &["include", "entry"], Form::Equal),
+    host(Host::NoLink, &["?", "help"], Form::Flag),
+];
+
+/// Of Apple's linkers, before those of [`LD`]: some would be read as `-o` or `-l` there.
+#[rustfmt::skip]
+pub(super) const DARWIN: &[Opt<Host>] = &[
+    host(Host::Value, &["object_path_lto", "lto_library", "order_file", "syslibroot", "install_name", "framework"], Form::Separate),
+    host(Host::WholeArchive, &["all_load"], Form::Flag),
 ];
 
 /// Of gcc and clang, where they link. What is not listed is joined or has no value.
@@ -185,6 +242,7 @@ pub(super) const CC: &[Opt<Host>] = &[
     host(Host::LdPath, &["-ld-path"], Form::Equal),
     host(Host::Target, &["target"], Form::Separate),
     host(Host::Target, &["-target"], Form::Equal),
+    host(Host::NoLibraries, &["nostdlib"], Form::Flag),
     host(Host::Xlinker, &["Xlinker", "-for-linker"], Form::Separate),
     host(Host::NoLink, &["c", "S", "E", "M", "MM", "fsyntax-only", "###", "-version", "-help", "dumpversion", "dumpmachine", "dumpfullversion", "print-search-dirs", "print-multi-os-directory", "print-sysroot", "print-libgcc-file-name"], Form::Flag),
     host(Host::NoLink, &["print-prog-name", "print-file-name"], Form::Equal),
@@ -216,8 +274,31 @@ pub(super) struct Options {
     pub save_temps: bool,
     /// Default: one under LLVM's name, else what make or cargo allow.
     pub jobs: Option<Jobs>,
+    /// `-mllvm`: for LLVM in device links, and for the compiler that runs them.
     pub mllvm: Vec<OsString>,
-    pub llvm: Option<String>,
+    /// `--offload-opt`: for LLVM in device links only. Each begins with a dash.
+    pub offload_opt: Vec<OsString>,
+    /// `<triple>=<file>`, as given.
+    pub builtin_bitcode: Vec<OsString>,
+    /// `<kind>-<triple>-<processor>=<file>`, as given.
+    pub bitcode_libraries: Vec<OsString>,
+    /// The image is bitcode.
+    pub embed_bitcode: bool,
+    pub no_lto: bool,
+    /// Links are not followed where programs are looked for beside this one.
+    pub no_canonical_prefixes: bool,
+    /// Of HIP bundles.
+    pub compress: bool,
+    pub compression_level: Option<i32>,
+    pub time_trace: Option<PathBuf>,
+    /// Microseconds; default 500.
+    pub time_trace_granularity: Option<u64>,
+    /// Print the source of what registers the images.
+    pub print_registration: bool,
+    /// What registers the images is made from C, by the host's compiler.
+    pub wrapper_from_c: bool,
+    /// `--llvm`: the one release whose entry tables are registered.
+    pub llvm: Option<LlvmRelease>,
     pub report: Option<OsString>,
     pub dropped_image_is_error: bool,
     pub answer: Option<Answer>,
@@ -237,11 +318,14 @@ pub(super) enum Answer {
     Abi,
     Version,
     Help,
+    HelpHidden,
+    /// What `-mllvm` asks LLVM to print.
+    Llvm,
 }
 
 impl Options {
-    /// Takes in one option; `value` is empty for flags, `spelled` is for messages.
-    pub(super) fn apply(&mut self, id: Own, value: OsString, spelled: &str) -> Result<(), Error> {
+    /// Takes in one option; `value` is empty for flags.
+    pub(super) fn apply(&mut self, id: Own, value: OsString) -> Result<(), Error> {
         match id {
             Own::LinkerPath => self.linker = Some(value.into()),
             Own::HostTriple => self.host_triple = Some(value),
@@ -268,7 +352,7 @@ impl Options {
                 };
                 let mut option = OsString::from(dash);
                 option.push(value);
-                self.mllvm.push(option);
+                self.offload_opt.push(option);
             }
             Own::OptLevel => {
                 let level = value.to_string_lossy().into_owned();
@@ -284,19 +368,107 @@ impl Options {
                 self.device_compiler.push("-Xcuda-ptxas".into());
                 self.device_compiler.push(value);
             }
-            Own::Llvm => self.llvm = Some(value.to_string_lossy().into_owned()),
+            // Device links run clang, which generates code: nothing to change.
+            Own::ClangBackend => {}
+            Own::BuiltinBitcode => self.builtin_bitcode.push(value),
+            Own::BitcodeLibrary => self.bitcode_libraries.push(value),
+            Own::EmbedBitcode => self.embed_bitcode = true,
+            Own::NoLto => self.no_lto = true,
+            Own::NoCanonicalPrefixes => self.no_canonical_prefixes = true,
+            Own::Compress => self.compress = true,
+            Own::CompressionLevel => {
+                self.compression_level = Some(number("compression-level", "an integer", &value)?);
+            }
+            Own::TimeTrace => self.time_trace = Some(value.into()),
+            Own::TimeTraceGranularity => {
+                let name = "wrapper-time-trace-granularity";
+                self.time_trace_granularity = Some(number(name, "microseconds", &value)?);
+            }
+            Own::PrintRegistration => self.print_registration = true,
+            Own::EmitWrapper if value == "c" => self.wrapper_from_c = true,
+            Own::EmitWrapper => {
+                let form = value.to_string_lossy();
+                return Err(Error::Option(format!(
+                    "--emit-wrapper={form}: expected `c`"
+                )));
+            }
+            Own::PassRemarks(name) => {
+                let mut option = OsString::from(format!("-{name}="));
+                option.push(value);
+                self.offload_opt.push(option);
+            }
+            Own::Llvm => {
+                let release = value.to_string_lossy().parse();
+                let release = release.map_err(|error| Error::Option(format!("--llvm: {error}")));
+                self.llvm = Some(release?);
+            }
             Own::Report => self.report = Some(value),
             Own::DroppedImage => self.dropped_image_is_error = true,
             Own::PrintAbi => self.answer = Some(Answer::Abi),
             Own::Version => self.answer = Some(Answer::Version),
             Own::Help => self.answer = Some(Answer::Help),
-            Own::Nothing => {}
-            Own::Unsupported => {
-                return Err(Error::Option(format!("`{spelled}` is not supported yet")));
-            }
+            Own::HelpHidden => self.answer = Some(Answer::HelpHidden),
         }
         Ok(())
     }
+}
+
+impl Options {
+    /// Answers for LLVM, once every option is known.
+    pub(super) fn ask(&mut self) {
+        if self.answer.is_none() && self.llvm_questions().next().is_some() {
+            self.answer = Some(Answer::Llvm);
+        }
+    }
+
+    /// The options for LLVM that print something instead of linking: `--help`, `--version` and
+    /// their kin, as `-mllvm` or `--offload-opt` (spec linker-wrapper §10.1 number 26).
+    pub(super) fn llvm_questions(&self) -> impl Iterator<Item = &OsString> {
+        const QUESTIONS: [&str; 5] = [
+            "help",
+            "help-hidden",
+            "help-list",
+            "help-list-hidden",
+            "version",
+        ];
+        self.mllvm.iter().chain(&self.offload_opt).filter(|option| {
+            let option = option.to_str().unwrap_or_default();
+            let name = option
+                .strip_prefix("--")
+                .or_else(|| option.strip_prefix('-'));
+            name.is_some_and(|name| QUESTIONS.contains(&name))
+        })
+    }
+
+    /// The release whose rules hold where the inputs do not say one: `--llvm`, `OFFLOAD_LLVM`,
+    /// that of the name or place of `tool`, 22.
+    ///
+    /// # Errors
+    ///
+    /// When the variable holds no release.
+    pub(super) fn release(&self, tool: &OsStr) -> Result<LlvmRelease, Error> {
+        if let Some(release) = self.llvm {
+            return Ok(release);
+        }
+        match std::env::var(VARIABLE) {
+            Ok(text) if !text.is_empty() => text
+                .parse()
+                .map_err(|error| Error::Option(format!("{VARIABLE}: {error}"))),
+            _ => Ok(installation::stands_for(tool)),
+        }
+    }
+}
+
+/// The release where no option gives one.
+const VARIABLE: &str = "OFFLOAD_LLVM";
+
+fn number<N: std::str::FromStr>(name: &str, expected: &str, value: &OsStr) -> Result<N, Error> {
+    let text = value.to_string_lossy();
+    text.parse().map_err(|_| {
+        Error::Option(format!(
+            "--{name}={text}: expected {expected}, got '{text}'"
+        ))
+    })
 }
 
 fn parse_jobs(value: &OsString) -> Result<Jobs, Error> {
@@ -313,114 +485,4 @@ fn parse_jobs(value: &OsString) -> Result<Jobs, Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use super::super::arguments::{Arguments, Item};
-    use super::*;
-
-    /// Every way to write an option, with `4` as its value, which all of them accept.
-    fn spellings<Id>(table: &[Opt<Id>], dashes: &str) -> Vec<Vec<String>> {
-        let mut all = Vec::new();
-        for row in table {
-            for name in row.names {
-                match row.form {
-                    Form::Flag => all.push(vec![format!("{dashes}{name}")]),
-                    Form::Equal => all.push(vec![format!("{dashes}{name}=4")]),
-                    Form::Value => {
-                        all.push(vec![format!("{dashes}{name}=4")]);
-                        all.push(vec![format!("{dashes}{name}"), "4".into()]);
-                    }
-                    Form::Letter => {
-                        all.push(vec![format!("-{name}4")]);
-                        all.push(vec![format!("-{name}"), "4".into()]);
-                    }
-                    Form::Separate => all.push(vec![format!("-{name}"), "4".into()]),
-                }
-            }
-        }
-        all
-    }
-
-    fn parse(tool: &str, args: &[&[String]]) -> Result<Arguments, Error> {
-        let args = args.concat().into_iter().map(OsString::from).collect();
-        Arguments::parse(args, tool)
-    }
-
-    fn render(arguments: &Arguments) -> Vec<String> {
-        let no_file = |_: &[u8]| -> Result<PathBuf, Error> { unreachable!() };
-        let line = arguments.render(&[], &[], no_file).unwrap();
-        line.into_iter()
-            .map(|arg| arg.into_string().unwrap())
-            .collect()
-    }
-
-    fn files(arguments: &Arguments) -> Vec<PathBuf> {
-        let files = arguments.items.iter().filter_map(|item| match item {
-            Item::File { path, .. } => Some(path.clone()),
-            _ => None,
-        });
-        files.collect()
-    }
-
-    #[test]
-    fn consumes_every_option_of_ours_in_both_positions() {
-        let file = ["a.o".to_owned()];
-        for spelled in spellings(OWN, "--") {
-            for tool in ["offload-ld", "offload-link"] {
-                // For the driver it is an option of clang's.
-                if spelled[0] == "-mllvm" && tool == "offload-link" {
-                    continue;
-                }
-                match parse(tool, &[&spelled, &file]) {
-                    Ok(arguments) => assert_eq!(render(&arguments), file, "{tool} {spelled:?}"),
-                    Err(Error::Option(text)) => {
-                        assert!(
-                            text.ends_with("is not supported yet") || text.contains("O3"),
-                            "{text}"
-                        );
-                    }
-                    Err(other) => panic!("{spelled:?}: {other}"),
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn forwards_every_option_of_the_hosts_and_takes_no_value_for_an_input() {
-        let file = ["a.o".to_owned()];
-        for (tool, table, dashes) in [("offload-ld", LD, "--"), ("offload-link", CC, "-")] {
-            for spelled in spellings(table, dashes) {
-                // Of the linker's options `-mllvm` alone is LLVM's in this position.
-                if spelled[0].trim_start_matches('-').starts_with("mllvm") && tool == "offload-ld" {
-                    continue;
-                }
-                // What follows these is the linker's, where `4` is a file.
-                if ["-Xlinker", "--for-linker"].contains(&&*spelled[0]) {
-                    continue;
-                }
-                let arguments = parse(tool, &[&spelled, &file]).unwrap();
-                let expected = [&spelled[..], &file].concat();
-                assert_eq!(render(&arguments), expected);
-                assert_eq!(
-                    files(&arguments),
-                    [PathBuf::from("a.o")],
-                    "{tool} {spelled:?}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn has_each_name_once_in_a_table() {
-        fn names<Id>(table: &[Opt<Id>]) -> Vec<&'static str> {
-            table.iter().flat_map(|row| row.names).copied().collect()
-        }
-        for mut names in [names(OWN), names(LD), names(CC)] {
-            names.sort_unstable();
-            let count = names.len();
-            names.dedup();
-            assert_eq!(names.len(), count, "{names:?}");
-        }
-    }
-}
+mod tests;

@@ -108,10 +108,7 @@ impl HostEntries {
                 }
             }
         }
-        if let Some(release) = &arguments.options.llvm {
-            let release: LlvmRelease = release
-                .parse()
-                .map_err(|error| Error::Option(format!("--llvm: {error}")))?;
+        if let Some(release) = arguments.options.llvm {
             let name = section_of(release);
             found.tables.retain(|table| table.name == name);
             if found.tables.is_empty() {

@@ -12,7 +12,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::response_file;
+use crate::response_file::{self, Quoting};
 use options::{Answer, Started, Table, Value};
 
 pub(crate) use error::Error;
@@ -57,7 +57,8 @@ pub(crate) fn read_line<Id: Copy + PartialEq>(
 ) -> Result<Line<Id>, Error> {
     let mut expanded = Vec::new();
     for arg in args {
-        let these = response_file::expand(arg).map_err(|error| Error::new(error.to_string()))?;
+        let these = response_file::expand(arg, Quoting::Gnu)
+            .map_err(|error| Error::new(error.to_string()))?;
         expanded.extend(these);
     }
     let parsed = table.parse(&expanded, started);

@@ -1,0 +1,65 @@
+//! What is answered instead of linking.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use offload_build::toolchain::{Command, Search};
+
+use super::options::{self, Answer, Options};
+use super::{Error, LLVM_NAME, host_linker};
+
+/// Prints it; the result is the exit status.
+pub(super) fn answer(answer: Answer, options: &Options, tool: &OsStr) -> Result<u8, Error> {
+    let version = env!("CARGO_PKG_VERSION");
+    match answer {
+        Answer::Abi => println!("offload-link {version}"),
+        Answer::Version => println!(
+            "{LLVM_NAME} of offload-link {version}\n\
+             follows clang-linker-wrapper 22.1; reads device code since LLVM 15"
+        ),
+        Answer::Help => print!("{}", help()),
+        Answer::HelpHidden => print!("{}{}", help(), crate::options::help(options::INTERNAL)),
+        Answer::Llvm => return ask_llvm(options, tool),
+    }
+    Ok(0)
+}
+
+fn help() -> String {
+    format!(
+        "usage: {LLVM_NAME} [options] --linker-path=<linker> [--] <arguments of the linker>\n\n\
+         What is not listed goes to the linker as it is.\n\n{}",
+        crate::options::help(options::OWN)
+    )
+}
+
+/// LLVM is in the device compiler, so that is what lists LLVM's options
+/// (spec linker-wrapper §10.1 number 26).
+fn ask_llvm(options: &Options, tool: &OsStr) -> Result<u8, Error> {
+    let question = options.llvm_questions().next();
+    let question = question.cloned().unwrap_or_else(|| "--help".into());
+    let Some(clang) = device_clang(tool) else {
+        return Err(Error::Option(format!(
+            "`{}` is a question to LLVM, and there is no clang beside this tool or in PATH",
+            question.to_string_lossy()
+        )));
+    };
+    let command = Command::new(clang).args(["-cc1", "-mllvm"]).arg(question);
+    if options.dry_run || options.verbose {
+        eprintln!("{command}");
+    }
+    match options.dry_run {
+        true => Ok(0),
+        false => host_linker::run(&command).map(host_linker::code),
+    }
+}
+
+fn device_clang(tool: &OsStr) -> Option<PathBuf> {
+    let folder = Path::new(tool).parent().unwrap_or(Path::new(""));
+    let beside = Some(folder.join("clang")).filter(|clang| clang.is_file());
+    let search = Search {
+        path: env::var_os("PATH").unwrap_or_default(),
+        cuda: Vec::new(),
+    };
+    beside.or_else(|| Some(search.clangs().into_iter().next()?.clang))
+}
