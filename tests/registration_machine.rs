@@ -17,6 +17,8 @@ use offload_build::container::elf::Machine;
 use offload_build::format::offload_entry;
 use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_build::registration::hip_symbols::HipSymbols;
+use offload_build::registration::openmp::BlobSection;
+use offload_build::registration::sycl::Sycl;
 use support::tool;
 
 /// What a linker sees of an object, without the order in which it is stored.
@@ -158,5 +160,40 @@ fn is_what_clang_makes_of_the_assembler_sources() {
             }
             assert_eq!(ours.len(), expected.len(), "{architecture} {runtime:?}");
         }
+    }
+}
+
+#[test]
+fn is_what_clang_makes_of_the_assembler_sources_for_sycl() {
+    let descriptor = "
+        .section .data.rel.ro,\"aw\",@progbits
+        .balign 16
+        .type .sycl_offloading.descriptor,@object
+.sycl_offloading.descriptor:
+        .dc.w 1, 0
+        .dc.l 0
+        .dc.a .sycl_offloading.descriptor, 0, 0
+        .size .sycl_offloading.descriptor, 32
+";
+    for (machine, architecture) in [(Machine::X86_64, "x86_64"), (Machine::AARCH64, "aarch64")] {
+        let source = format!("sycl_{architecture}.s");
+        let target = format!("{architecture}-linux-gnu");
+        let Some(expected) = assemble(&source, &target, "-DSYCL", descriptor) else {
+            return;
+        };
+        let ours = Sycl {
+            images: &[],
+            section: BlobSection::Finished,
+            globals: &[],
+        };
+        let mut ours = summary(&ours.to_object(machine).unwrap());
+        // Of images there are none.
+        for name in ["section .rodata", "section .offloading.images"] {
+            ours.remove(name);
+        }
+        ours.remove("symbol .sycl_offloading.device_images");
+        let mut expected = summary(&expected);
+        expected.retain(|name, _| !name.starts_with("symbol $"));
+        assert_eq!(ours, expected, "{architecture}");
     }
 }

@@ -4,13 +4,15 @@
 //! runtime's own. A [`Text`] holds the instructions of all functions of an object, one after the
 //! other, the places in them that name something else, and their unwind information.
 //!
-//! OpenMP's are here. Those of fat binaries have a loop over the offload entries, so there is a
-//! source for them in assembler beside each table; `tests/registration_machine.rs` compares both.
+//! OpenMP's are here. The others were written in assembler, which is beside each table;
+//! `tests/registration_machine.rs` compares both.
 
 use object::{Architecture, RelocationFlags, elf};
 
 mod fat_binary_aarch64;
 mod fat_binary_x86_64;
+mod sycl_aarch64;
+mod sycl_x86_64;
 
 /// What differs between instruction sets.
 pub(super) struct Code {
@@ -18,6 +20,7 @@ pub(super) struct Code {
     pub(super) openmp: &'static Text,
     pub(super) cuda: &'static Text,
     pub(super) hip: &'static Text,
+    pub(super) sycl: &'static Text,
     /// A function that only returns.
     pub(super) empty_function: &'static [u8],
     /// A 64-bit address.
@@ -99,6 +102,7 @@ static X86_64: Code = Code {
     openmp: &OPENMP_X86_64,
     cuda: &fat_binary_x86_64::CUDA,
     hip: &fat_binary_x86_64::HIP,
+    sycl: &sycl_x86_64::SYCL,
     empty_function: &[0xc3],
     absolute: elf::R_X86_64_64,
     unwind_type: elf::SHT_X86_64_UNWIND,
@@ -150,6 +154,7 @@ static AARCH64: Code = Code {
     openmp: &OPENMP_AARCH64,
     cuda: &fat_binary_aarch64::CUDA,
     hip: &fat_binary_aarch64::HIP,
+    sycl: &sycl_aarch64::SYCL,
     empty_function: &[0xc0, 0x03, 0x5f, 0xd6],
     absolute: elf::R_AARCH64_ABS64,
     unwind_type: elf::SHT_PROGBITS,

@@ -8,6 +8,7 @@
 //! | [`openmp`]      | images in a binary descriptor, registered with libomptarget             |
 //! | [`fat_binary`]  | one fat binary, registered with CUDA's or HIP's runtime                 |
 //! | [`hip_symbols`] | one fat binary, for HIP objects that register themselves                |
+//! | [`sycl`]        | images in a descriptor, registered with a SYCL runtime                  |
 //! | [`deferred`]    | images not linked yet, for the last link to find; a stock linker refuses |
 //!
 //! The machine code is a table per instruction set (`machine/`), so an object costs no process.
@@ -18,6 +19,7 @@ pub mod fat_binary;
 pub mod hip_symbols;
 mod machine;
 pub mod openmp;
+pub mod sycl;
 mod writer;
 
 use std::fmt;
@@ -87,6 +89,13 @@ pub enum Error {
         /// Number of images.
         count: usize,
     },
+    /// A kind of image that the descriptor's byte cannot hold.
+    ImageKind {
+        /// Index of the image.
+        index: usize,
+        /// Number of its kind.
+        kind: u16,
+    },
     /// A field of the object file cannot hold its value.
     Object(object::write::Error),
 }
@@ -104,6 +113,12 @@ impl fmt::Display for Error {
             }
             Self::Name { name } => write!(f, "`{name}` cannot be the name of a symbol or section"),
             Self::Images { count } => write!(f, "{count} images do not fit a binary descriptor"),
+            Self::ImageKind { index, kind } => {
+                write!(
+                    f,
+                    "image {index} is of kind {kind}; a SYCL descriptor ends at 255"
+                )
+            }
             Self::Object(_) => f.write_str("the registration object cannot be written"),
         }
     }

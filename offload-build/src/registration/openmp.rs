@@ -23,7 +23,7 @@ pub use super::entries::EntryTable;
 use super::machine::Operand;
 use super::writer::PRIORITY;
 use super::{Error, Global, Writer};
-use crate::container::elf::{FINISHED_SECTION, Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
+use crate::container::elf::{FINISHED_SECTION, Machine, OFFLOADING_SECTION};
 
 /// What gives images to libomptarget when the program starts.
 #[derive(Clone, Copy, Debug)]
@@ -145,11 +145,7 @@ impl<'a> OpenMp<'a> {
             end = start + size;
             ranges.push(start..end);
         }
-        let sh_type = match self.section {
-            BlobSection::Offloading => elf::SectionType(SHT_LLVM_OFFLOADING),
-            BlobSection::Finished => elf::SHT_PROGBITS,
-        };
-        let id = writer.section(self.section.name(), sh_type, elf::SHF_ALLOC, 8)?;
+        let id = writer.blob_section(self.section)?;
         let bytes = match self.images {
             [only] => Cow::Borrowed(only.bytes),
             several => {

@@ -10,8 +10,9 @@ use object::{
 };
 
 use super::machine::{Code, Operand, Text};
+use super::openmp::BlobSection;
 use super::{Error, Global, check_name};
-use crate::container::elf::Machine;
+use crate::container::elf::{Machine, SHT_LLVM_OFFLOADING};
 
 /// Of constructors of CUDA, HIP and OpenMP: LLVM's since 19.
 pub(super) const PRIORITY: u16 = 101;
@@ -279,6 +280,32 @@ impl<'a> Writer<'a> {
             self.relocate(unwind, *at, relocation, startup_symbol, *function)?;
         }
         Ok(())
+    }
+
+    /// Makes the second function of `text` a destructor.
+    pub(super) fn destructor(
+        &mut self,
+        startup: SectionId,
+        text: &Text,
+        priority: u16,
+    ) -> Result<(), Error> {
+        let name = format!(".fini_array.{priority}");
+        let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
+        let fini = self.section(&name, elf::SHT_FINI_ARRAY, flags, 8)?;
+        self.object.append_section_data(fini, &[0; 8], 8);
+        let startup = self.object.section_symbol(startup);
+        let function = text.functions.get(1).map_or(0, |function| function.offset);
+        let absolute = self.code.absolute;
+        self.relocate(fini, 0, absolute, startup, function)
+    }
+
+    /// The section that holds images, still empty.
+    pub(super) fn blob_section(&mut self, section: BlobSection) -> Result<SectionId, Error> {
+        let sh_type = match section {
+            BlobSection::Offloading => elf::SectionType(SHT_LLVM_OFFLOADING),
+            BlobSection::Finished => elf::SHT_PROGBITS,
+        };
+        self.section(section.name(), sh_type, elf::SHF_ALLOC, 8)
     }
 
     /// Says that no executable stack is needed, without which bfd warns.
