@@ -743,8 +743,14 @@ fn answers_to_its_names_with_a_release_behind_them() {
     for name in ["clang-linker-wrapper-22", "ld.offload"] {
         std::os::unix::fs::symlink(TOOL, shim.dir.path().join(name)).unwrap();
         // Only a linker's `-z` and `-rpath` are followed by a value.
-        let args = ["-z", "a.o", "--device-linker", "x", "--wrapper-verbose"];
+        let args = ["-z", "a.o", "--device-linker", "x"];
         assert_eq!(shim.lines(name, &args), ["-z", "a.o"]);
+        let verbose = shim.run(name, &["-z", "a o", "--wrapper-verbose"]);
+        let real = shim.dir.path().join("real");
+        assert_eq!(
+            text(&verbose.stderr),
+            format!("{} -z 'a o'\n", real.display())
+        );
     }
 }
 

@@ -109,6 +109,8 @@ pub(super) struct Arguments {
     pub target: Option<OsString>,
     /// Nothing will be linked: there is nothing for us to do.
     pub no_link: bool,
+    /// `-static`: there is nothing to load at run time.
+    pub all_static: bool,
     /// `-nostdlib`: no library is added to what the user named. Not `-nodefaultlibs`, which rustc
     /// always gives, with the default libraries.
     pub no_libraries: bool,
@@ -212,6 +214,7 @@ impl Arguments {
             target: None,
             no_link: false,
             compiles: false,
+            all_static: false,
             no_libraries: false,
             tokens: Vec::new(),
             argv,

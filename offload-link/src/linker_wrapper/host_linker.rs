@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -13,6 +13,9 @@ use offload_build::toolchain::Command;
 
 use super::Error;
 use super::arguments::{Arguments, Item, Position};
+use super::family::Family;
+use super::temporaries::Temporaries;
+use crate::response_file::Quoting;
 
 /// Set for the host linker: what we start must not do our work again.
 const GUARD: &str = "OFFLOAD_LINK_ACTIVE";
@@ -45,7 +48,8 @@ pub(super) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Comma
     if let Some(path) = &arguments.options.linker {
         return Ok(Command::new(path));
     }
-    if arguments.position == (Position::Linker { answers: true }) {
+    let answers = arguments.position == (Position::Linker { answers: true });
+    if answers && !arguments.options.emit_fatbin_only {
         return Err(Error::NoLinkerPath);
     }
     if is_nested() {
@@ -121,21 +125,40 @@ fn is_ourselves(program: &OsStr) -> bool {
     }
 }
 
-/// Becomes the host linker. Returns only when that fails.
-pub(super) fn become_it(command: &Command) -> Error {
+/// Becomes the host linker, or runs it to its end when its line is longer than the kernel takes;
+/// the result is the exit status.
+pub(super) fn become_or_run(command: &Command, quoting: Quoting) -> Result<u8, Error> {
     let source = process(command).exec();
-    start_error(command, source)
+    if source.kind() != ErrorKind::ArgumentListTooLong {
+        return Err(start_error(command, source));
+    }
+    run(command, quoting, &Temporaries::default()).map(code)
 }
 
-/// Runs the host linker to its end.
-pub(super) fn run(command: &Command) -> Result<ExitStatus, Error> {
-    process(command)
+/// Runs the host linker to its end. A line longer than the kernel takes goes into a response
+/// file, which every host linker and compiler driver reads.
+pub(super) fn run(
+    command: &Command,
+    quoting: Quoting,
+    files: &Temporaries,
+) -> Result<ExitStatus, Error> {
+    let result = process(command).status();
+    if !matches!(&result, Err(error) if error.kind() == ErrorKind::ArgumentListTooLong) {
+        return result.map_err(|source| start_error(command, source));
+    }
+    let mut file = OsString::from("@");
+    file.push(files.response_file(&quoting.quote(command.arguments()))?);
+    let short = Command::new(command.program()).arg(file);
+    process(&short)
         .status()
-        .map_err(|source| start_error(command, source))
+        .map_err(|source| start_error(&short, source))
 }
 
 /// Whether the host linker is lld, which must be told not to collect offload entries.
 pub(super) fn is_lld(arguments: &Arguments, linker: &Command) -> bool {
+    if arguments.family != Family::Gnu {
+        return false; // the others have no such option, nor need it
+    }
     let says_lld = |name: &OsStr| name.to_string_lossy().contains("lld");
     let file = |path: &OsStr| Path::new(path).file_name().unwrap_or_default().to_owned();
     let driver = arguments.position == Position::Driver;

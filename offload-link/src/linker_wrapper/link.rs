@@ -16,8 +16,10 @@ use super::inputs::{FileKind, Inputs};
 use super::options::Jobs;
 use super::registration::{self, HostEntries, Linked};
 use super::report::{Fate, Report, write_beside};
+use super::runtime::{Places, runtime_libraries};
 use super::select::{Images, Rules};
 use super::temporaries::Temporaries;
+use super::trace::Trace;
 use super::{Error, host_linker, relocatable};
 
 /// What the phases share.
@@ -27,6 +29,9 @@ pub(super) struct Link<'a> {
     pub linker: Command,
     /// As the tool was started.
     pub tool: &'a OsStr,
+    pub trace: &'a Trace,
+    /// What is added for the runtimes of the images.
+    pub runtime: Vec<OsString>,
 }
 
 impl Link<'_> {
@@ -40,8 +45,10 @@ impl Link<'_> {
             .clone()
             .or_else(|| std::env::var_os("OFFLOAD_LINK_REPORT"));
         let delivered = request.map_or(Ok(()), |request| report.deliver(&request));
+        let traced = self.trace.write(options);
         let code = result?;
         delivered?;
+        traced?;
         Ok(code)
     }
 
@@ -115,6 +122,7 @@ impl Link<'_> {
                 Position::Driver => Jobs::Jobserver,
                 Position::Linker { .. } => Jobs::Count(1),
             };
+            let _phase = self.trace.phase("Device links", links.len());
             device_link::run(&links, options.jobs.unwrap_or(usual), options.verbose)?
         };
         let mut linked = Vec::new();
@@ -135,6 +143,16 @@ impl Link<'_> {
             )?);
         }
         drop(made);
+        if !linked.is_empty() {
+            let places = Places::find(&self.arguments, entries.clang);
+            let kinds = [OffloadKind::OPENMP];
+            let (line, folders) = runtime_libraries(&kinds, &self.arguments, &places);
+            self.runtime = line;
+            report.warnings.extend(folders.iter().map(|folder| {
+                let folder = folder.display();
+                format!("the program must find the runtime's libraries in {folder} when it runs")
+            }));
+        }
         self.finish(entries, &linked, &files, &workplace)
     }
 
@@ -239,6 +257,7 @@ impl Link<'_> {
         if !linked.is_empty() && !arguments.relocatable && !arguments.options.dry_run {
             flags = self.keep_entries();
         }
+        flags.extend(self.runtime.iter().cloned());
         // A second time only when a relocatable link took other entries than was foreseen.
         for _ in 0..2 {
             let mut objects = Vec::new();
@@ -271,7 +290,10 @@ impl Link<'_> {
             if arguments.options.verbose {
                 print(&command);
             }
-            let code = host_linker::code(host_linker::run(&command)?);
+            let phase = self.trace.phase("Host link", &command);
+            let status = host_linker::run(&command, arguments.quoting(), files)?;
+            drop(phase);
+            let code = host_linker::code(status);
             if code != 0 || !arguments.relocatable || linked.is_empty() {
                 return Ok(code);
             }

@@ -29,9 +29,12 @@ mod questions;
 mod registration;
 mod relocatable;
 mod report;
+mod runtime;
 mod select;
+mod signals;
 mod symbols;
 mod temporaries;
+mod trace;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -42,6 +45,7 @@ use arguments::{Arguments, Position};
 use inputs::Inputs;
 use link::Link;
 use temporaries::Temporaries;
+use trace::Trace;
 
 /// Names under which this tool is started.
 const TOOL_NAMES: [&str; 4] = ["offload-link", "offload-ld", "ld.offload", LLVM_NAME];
@@ -85,11 +89,13 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     if let Some(answer) = arguments.options.answer {
         return questions::answer(answer, &arguments.options, tool);
     }
+    let trace = Trace::new(&arguments.options);
     // Below another of us the images are linked already.
     let nested = host_linker::is_nested() && matches!(arguments.position, Position::Linker { .. });
     let inputs = if nested || arguments.no_link {
         Inputs::default()
     } else {
+        let _phase = trace.phase("Look for device code", "");
         Inputs::scan(&arguments)
     };
     let linker = host_linker::find(&arguments, inputs.host)?;
@@ -100,23 +106,40 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
             inputs,
             linker,
             tool,
+            trace: &trace,
+            runtime: Vec::new(),
         };
         return link.run();
     }
+    let quoting = arguments.quoting();
     if arguments.compiles {
-        return Err(host_linker::become_it(&linker.args(arguments.given())));
+        return host_linker::become_or_run(&linker.args(arguments.given()), quoting);
     }
-    if !arguments.options.dry_run && !arguments.repacks() {
+    if arguments.options.emit_fatbin_only {
+        return Ok(0); // nothing to write, as in LLVM's tool
+    }
+    let options = &arguments.options;
+    if !options.dry_run && !trace.is_wanted() && !arguments.repacks() {
         // The hot path: no file is made, and this process ends by becoming the linker.
         let line = arguments.render(&[], &[], |_| Err(Error::Recursion))?;
-        return Err(host_linker::become_it(&linker.args(line)));
+        let command = linker.args(line);
+        if options.verbose {
+            eprintln!("{command}");
+        }
+        return host_linker::become_or_run(&command, quoting);
     }
     let files = Temporaries::default();
     let line = arguments.render(&[], &[], |content| files.response_file(content))?;
     let command = linker.args(line);
-    if arguments.options.dry_run {
+    if options.dry_run || options.verbose {
         eprintln!("{command}");
+    }
+    if options.dry_run {
         return Ok(0);
     }
-    host_linker::run(&command).map(host_linker::code)
+    let phase = trace.phase("Host link", &command);
+    let status = host_linker::run(&command, quoting, &files)?;
+    drop(phase);
+    trace.write(options)?;
+    Ok(host_linker::code(status))
 }

@@ -8,6 +8,7 @@ use offload_build::toolchain::{Command, Search};
 
 use super::options::{self, Answer, Options};
 use super::{Error, LLVM_NAME, host_linker};
+use crate::response_file::Quoting;
 
 /// Prints it; the result is the exit status.
 pub(super) fn answer(answer: Answer, options: &Options, tool: &OsStr) -> Result<u8, Error> {
@@ -50,7 +51,7 @@ fn ask_llvm(options: &Options, tool: &OsStr) -> Result<u8, Error> {
     }
     match options.dry_run {
         true => Ok(0),
-        false => host_linker::run(&command).map(host_linker::code),
+        false => host_linker::become_or_run(&command, Quoting::Gnu),
     }
 }
 

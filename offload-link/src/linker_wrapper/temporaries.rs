@@ -7,23 +7,35 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::Error;
+use super::signals::Watch;
 
-/// Removed with everything in it when this is dropped, on success and on failure.
+/// Removed with everything in it when this is dropped, on success and on failure, and when a
+/// signal ends the process.
 #[derive(Debug, Default)]
 pub(super) struct Temporaries {
-    folder: OnceCell<TempDir>,
+    held: OnceCell<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    folder: TempDir,
+    /// After the folder, so that it is watched until it is gone.
+    _watch: Watch,
 }
 
 impl Temporaries {
     pub(super) fn folder(&self) -> Result<&Path, Error> {
-        if let Some(folder) = self.folder.get() {
-            return Ok(folder.path());
+        if let Some(held) = self.held.get() {
+            return Ok(held.folder.path());
         }
-        let made = tempfile::Builder::new()
+        let failed = |source| Error::io("cannot make a folder for temporary files", source);
+        let folder = tempfile::Builder::new()
             .prefix("offload-link-")
             .tempdir()
-            .map_err(|source| Error::io("cannot make a folder for temporary files", source))?;
-        Ok(self.folder.get_or_init(|| made).path())
+            .map_err(failed)?;
+        let _watch = Watch::over(folder.path()).map_err(failed)?;
+        let held = self.held.get_or_init(|| Held { folder, _watch });
+        Ok(held.folder.path())
     }
 
     /// Writes a response file under a new name.

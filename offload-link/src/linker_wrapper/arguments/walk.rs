@@ -303,7 +303,10 @@ impl Walk {
             Host::NoWholeArchive => self.whole(false),
             Host::Static => self.state.only_static = true,
             Host::Dynamic => self.state.only_static = false,
-            Host::AllStatic => self.state.all_static = true,
+            Host::AllStatic => {
+                self.state.all_static = true;
+                self.arguments.all_static = true;
+            }
             Host::StartLib => self.state.lazy = true,
             Host::EndLib => self.state.lazy = false,
             Host::PushState => self.saved.push(self.state),

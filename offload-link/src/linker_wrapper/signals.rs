@@ -1,0 +1,151 @@
+//! What a signal that ends this process does before: the children get it too and are waited for,
+//! and temporary files go.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::emulate_default_handler;
+
+/// With what users, shells and build tools end a link.
+const ENDING: [(i32, Signal); 3] = [
+    (SIGHUP, Signal::HUP),
+    (SIGINT, Signal::INT),
+    (SIGTERM, Signal::TERM),
+];
+
+/// How long children may take to end before they are killed.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Watches for signals while it lives.
+#[derive(Debug)]
+pub(super) struct Watch {
+    ending: Arc<AtomicBool>,
+    handle: Handle,
+}
+
+impl Watch {
+    /// Removes `folder` when a signal ends this process.
+    pub(super) fn over(folder: &Path) -> io::Result<Self> {
+        let ignored = ignored();
+        let ours = ENDING.iter().filter(|(number, _)| !ignored(*number));
+        let mut signals = Signals::new(ours.map(|(number, _)| *number))?;
+        let watch = Self {
+            ending: Arc::new(AtomicBool::new(false)),
+            handle: signals.handle(),
+        };
+        let (ending, folder) = (Arc::clone(&watch.ending), folder.to_owned());
+        thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || {
+                if let Some(number) = signals.forever().next() {
+                    ending.store(true, Ordering::SeqCst);
+                    end(number, &folder);
+                }
+            })?;
+        Ok(watch)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.handle.close();
+        // The process ends as the signal says, whatever the link came to because of it.
+        while self.ending.load(Ordering::SeqCst) {
+            thread::park();
+        }
+    }
+}
+
+fn end(number: i32, folder: &Path) -> ! {
+    let known = ENDING.iter().find(|(known, _)| *known == number);
+    let signal = known.map_or(Signal::TERM, |(_, signal)| *signal);
+    let since = Instant::now();
+    let mut started: Vec<u32> = Vec::new();
+    let mut quiet = 0;
+    // The link may start another before it sees what became of one; one that ends leaves its own
+    // to others, so they are kept.
+    while quiet < 3 {
+        let new: Vec<u32> = descendants()
+            .into_iter()
+            .filter(|process| !started.contains(process))
+            .collect();
+        send(&new, signal);
+        started.extend(new);
+        quiet = match started.iter().any(|process| is_running(*process)) {
+            true => 0,
+            false => quiet + 1,
+        };
+        if since.elapsed() > PATIENCE {
+            send(&started, Signal::KILL);
+            break;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    // Nobody is left to be told if that fails.
+    let _ = fs::remove_dir_all(folder);
+    let _ = emulate_default_handler(number);
+    std::process::exit(128 + number)
+}
+
+fn send(processes: &[u32], signal: Signal) {
+    for process in processes.iter().filter(|process| is_running(**process)) {
+        let process = i32::try_from(*process).ok().and_then(Pid::from_raw);
+        if let Some(process) = process {
+            // It may end meanwhile.
+            let _ = kill_process(process, signal);
+        }
+    }
+}
+
+/// What waits to be asked how it ended has ended.
+fn is_running(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit(") ")
+        .next()
+        .and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| state != 'Z')
+}
+
+/// The children, and theirs: a compiler driver does not pass signals on.
+fn descendants() -> Vec<u32> {
+    let mut found = children(std::process::id());
+    let mut next = 0;
+    // More than a link starts.
+    while let (Some(process), true) = (found.get(next), next < 10_000) {
+        found.extend(children(*process));
+        next += 1;
+    }
+    found
+}
+
+/// The children of a process, as Linux says; elsewhere none are known.
+fn children(process: u32) -> Vec<u32> {
+    let threads = fs::read_dir(PathBuf::from(format!("/proc/{process}/task")));
+    let threads = threads.into_iter().flatten().flatten();
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            let numbers = list.split_whitespace().filter_map(|text| text.parse().ok());
+            numbers.collect::<Vec<u32>>()
+        })
+        .collect()
+}
+
+/// Signals that whoever started this process wants to be ignored, as `nohup` does.
+fn ignored() -> impl Fn(i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let mask = mask.unwrap_or(0);
+    move |number| mask & (1 << (number - 1)) != 0
+}
