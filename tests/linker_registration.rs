@@ -252,6 +252,57 @@ fn runs_the_region_on_the_device_whatever_linker_was_used() {
 }
 
 #[test]
+fn runs_the_region_when_registered_in_c() {
+    let Some(case) = case19() else { return };
+    case.write("image", &case.blob);
+    let files = ["image"; 2].map(Path::new);
+    let registration = |table| {
+        let registration = OpenMp {
+            images: &[case.image(), case.image()],
+            table,
+            section: BlobSection::Finished,
+            globals: &[Global::Anchor { name: "anchor" }],
+        };
+        registration.to_c(&files).unwrap()
+    };
+    let section = "omp_offloading_entries";
+    let whole = registration(EntryTable::StartStop { section });
+    let range = registration(EntryTable::SectionRange {
+        section,
+        size: 32,
+        flags: (elf::SHF_WRITE | elf::SHF_ALLOC).0,
+        alignment: 1,
+    });
+    case.write("whole.c", whole.as_bytes());
+    case.write("range.c", range.as_bytes());
+    for compiler in [Some(case.clang.clone()), found("gcc")]
+        .into_iter()
+        .flatten()
+    {
+        for source in ["whole", "range"] {
+            let mut compile = Command::new(&compiler);
+            compile.args(["-c", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror"]);
+            compile.args([&format!("{source}.c"), "-o", "registration.o"]);
+            succeed(case.dir.path(), &mut compile);
+            for (name, linker, keep) in linkers() {
+                let mut args = vec!["registration.o", "a.o", &linker];
+                args.extend(keep);
+                if source == "range" {
+                    let mut relocatable = Command::new(linker.trim_start_matches("--ld-path="));
+                    relocatable.args(["-r", "registration.o", "a.o", "-o", "r.o"]);
+                    succeed(case.dir.path(), &mut relocatable);
+                    args = vec!["r.o", &linker];
+                }
+                let link = case.link(&args);
+                assert!(link.status.success(), "{name} {source}: {link:?}");
+                let run = case.run();
+                assert!(run.status.success(), "{name} {source}: {run:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn keeps_its_own_entry_table_through_a_relocatable_link_and_collection() {
     let Some(case) = case19() else { return };
     let table = EntryTable::SectionRange {

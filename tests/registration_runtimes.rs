@@ -15,6 +15,7 @@ use std::process::{Command, Output};
 use object::{Object, ObjectSection, ObjectSymbol};
 use offload_build::container::elf::Machine;
 use offload_build::format::offload_entry::EntryTable as Layout;
+use offload_build::registration::Global;
 use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_build::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use support::{linkers, text, tool};
@@ -680,5 +681,118 @@ fn links_for_aarch64() {
             assert!(dump.contains(&call), "{call} not in {dump}");
         }
         assert!(!dump.contains("unknown"), "{dump}");
+    }
+}
+
+/// Compilers of C for this host: gcc, which is `cc`, and clang.
+fn compilers() -> Vec<PathBuf> {
+    let clang = ["19", "22"].map(|release| tool(&format!("llvm{release}"), "clang"));
+    let all = clang.into_iter().chain([support::found("gcc")]);
+    all.flatten().collect()
+}
+
+#[test]
+fn says_the_same_in_c() {
+    for runtime in [Runtime::Cuda, Runtime::Hip] {
+        let Some(case) = Case::new(runtime) else {
+            return;
+        };
+        for (index, layout) in Layout::ALL.into_iter().enumerate() {
+            case.write(&format!("{index}.s"), table(layout, runtime).as_bytes());
+            case.clang(&["-c", &format!("{index}.s")]);
+        }
+        // Names that mean something to the assembler, to C, or to neither.
+        let image = "a \"b\" %s\\t ?\u{e4}??).o";
+        case.write(image, b"image");
+        for layouts in [&[Layout::V19, Layout::V21][..], &[Layout::V20], &[]] {
+            let tables: Vec<HostTable<'_>> = layouts
+                .iter()
+                .map(|layout| start_stop(*layout, runtime))
+                .collect();
+            let registration = FatBinary {
+                runtime,
+                bytes: b"image",
+                tables: &tables,
+                symbols: HipSymbols::default(),
+                globals: &[Global::Bytes {
+                    name: "image_itself",
+                    offset: 0,
+                    size: 5,
+                }],
+            };
+            let object = registration.to_object(Machine::X86_64).unwrap();
+            case.write("r.o", &object);
+            let source = registration.to_c(Path::new(image)).unwrap();
+            case.write("r.c", source.as_bytes());
+            let linker = bfd();
+            // One table at a time: names of theirs are the same.
+            let objects: &[&str] = match layouts {
+                [Layout::V19, _] => &["2.o"],
+                [Layout::V20] => &["1.o"],
+                _ => &[],
+            };
+            let expected = case.run(&linker, &[&["r.o"], objects].concat());
+            for compiler in compilers() {
+                for option in ["-O0", "-O2"] {
+                    let mut compile = case.command(&compiler);
+                    compile
+                        .args(["-c", "-fPIC", "-Wall", "-Wextra", "-Werror", "-std=c99"])
+                        .args([option, "-ffunction-sections", "-fdata-sections"])
+                        .args(["r.c", "-o", "c.o"]);
+                    succeed(&mut compile);
+                    let few = if option == "-O2" { 4 } else { 1 };
+                    for (name, linker) in linkers().into_iter().take(few) {
+                        let linker = linker.display().to_string();
+                        let seen = case.run(&linker, &[&["c.o"], objects].concat());
+                        assert_eq!(seen, expected, "{compiler:?} {option} {name} {layouts:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gives_the_fat_binary_to_objects_that_register_themselves_in_c() {
+    let Some(case) = Case::new(Runtime::Hip) else {
+        return;
+    };
+    case.write("image", b"image");
+    case.write(
+        "use.c",
+        b"#include <stdio.h>\nextern char __hip_fatbin_a[], __hip_fatbin_b[];\n\
+          extern void *__hip_gpubin_handle_a, *__hip_gpubin_handle_b;\n\
+          __attribute__((constructor)) static void show(void) {\n\
+          char *volatile a = __hip_fatbin_a, *volatile b = __hip_fatbin_b;\n\
+          void **volatile c = &__hip_gpubin_handle_a, **volatile d = &__hip_gpubin_handle_b;\n\
+          printf(\"%.5s %d %d\\n\", a, a == b, c == d && !*c); }\n",
+    );
+    case.clang(&["-c", "-fPIC", "use.c"]);
+    let symbols = HipSymbols {
+        fat_binary: &["__hip_fatbin_a", "__hip_fatbin_b"],
+        handle: &["__hip_gpubin_handle_a", "__hip_gpubin_handle_b"],
+    };
+    let bytes = b"image";
+    let alone = HipFatBinary { bytes, symbols };
+    let object = alone.to_object(Machine::X86_64).unwrap();
+    case.write("alone.o", &object);
+    case.write(
+        "alone.c",
+        alone.to_c(Path::new("image")).unwrap().as_bytes(),
+    );
+    let mut objects = vec!["alone.o".to_owned()];
+    for (index, compiler) in compilers().iter().enumerate() {
+        let name = format!("alone{index}.o");
+        succeed(
+            case.command(compiler)
+                .args(["-c", "-Wall", "-Werror", "alone.c", "-o", &name]),
+        );
+        objects.push(name);
+    }
+    for object in objects {
+        for (name, linker) in linkers() {
+            let seen = case.run(&linker.display().to_string(), &["use.o", &object]);
+            assert_eq!(seen, "image 1 1\nmain\nruntime down\n", "{object} {name}");
+        }
     }
 }

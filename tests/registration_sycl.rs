@@ -160,6 +160,22 @@ fn tells_the_runtime_what_llvm_tells_it() {
             assert_eq!(expected.lines().count(), 17, "{expected}");
             assert_eq!(run("ours.o", &linker), expected, "{name}");
         }
+        let files = ["a.spv", "b.spv"].map(Path::new);
+        fs::write(dir.join("ours.c"), ours.to_c(&files).unwrap()).unwrap();
+        for compiler in [Some(clang.clone()), support::found("gcc")]
+            .into_iter()
+            .flatten()
+        {
+            let mut compile = Command::new(compiler);
+            compile.args([
+                "-c", "-fPIC", "-Wall", "-Wextra", "-Werror", "ours.c", "-o", "c.o",
+            ]);
+            succeed(dir, &mut compile);
+            for (name, linker) in linkers() {
+                let linker = linker.display().to_string();
+                assert_eq!(run("c.o", &linker), run("llvm.o", &linker), "{name}");
+            }
+        }
     }
 }
 

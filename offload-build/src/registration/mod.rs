@@ -11,8 +11,11 @@
 //! | [`sycl`]        | images in a descriptor, registered with a SYCL runtime                  |
 //! | [`deferred`]    | images not linked yet, for the last link to find; a stock linker refuses |
 //!
+//! [`c_source`] writes the same in C, for any host.
+//!
 //! The machine code is a table per instruction set (`machine/`), so an object costs no process.
 
+pub mod c_source;
 pub mod deferred;
 mod entries;
 pub mod fat_binary;
@@ -96,6 +99,13 @@ pub enum Error {
         /// Number of its kind.
         kind: u16,
     },
+    /// Not one file for each image.
+    Files {
+        /// Number of images.
+        images: usize,
+        /// Number of files.
+        files: usize,
+    },
     /// A field of the object file cannot hold its value.
     Object(object::write::Error),
 }
@@ -118,6 +128,9 @@ impl fmt::Display for Error {
                     f,
                     "image {index} is of kind {kind}; a SYCL descriptor ends at 255"
                 )
+            }
+            Self::Files { images, files } => {
+                write!(f, "{files} files cannot hold {images} images")
             }
             Self::Object(_) => f.write_str("the registration object cannot be written"),
         }

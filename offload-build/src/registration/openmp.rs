@@ -67,6 +67,22 @@ impl BlobSection {
     }
 }
 
+impl Blob<'_> {
+    /// Start and end of the image, which are in the bytes.
+    pub(super) fn checked(&self, index: usize) -> Result<(u64, u64), Error> {
+        let size = self.bytes.len() as u64;
+        let Range { start, end } = self.image;
+        match end <= size && start <= end {
+            true => Ok((start, end)),
+            false => Err(Error::Range {
+                what: format!("image {index}"),
+                end,
+                size,
+            }),
+        }
+    }
+}
+
 impl<'a> OpenMp<'a> {
     /// The object file.
     ///
@@ -134,13 +150,7 @@ impl<'a> OpenMp<'a> {
         let mut end = 0_u64;
         for (index, blob) in self.images.iter().enumerate() {
             let size = blob.bytes.len() as u64;
-            if blob.image.end > size || blob.image.start > blob.image.end {
-                return Err(Error::Range {
-                    what: format!("image {index}"),
-                    end: blob.image.end,
-                    size,
-                });
-            }
+            blob.checked(index)?;
             let start = end.next_multiple_of(8);
             end = start + size;
             ranges.push(start..end);

@@ -1,0 +1,349 @@
+//! Registrations as C, for hosts that there is no machine code for, and to be read.
+//!
+//! Each is a complete translation unit without headers. gcc and clang compile it for ELF hosts of
+//! any instruction set, clang also for those of COFF and Mach-O. The images are in files, which the
+//! assembler reads (`.incbin`) when the source is compiled; a relative path is one from where the
+//! compiler is started, so an absolute one is better.
+//!
+//! | registration | differs from the object that is written here                                   |
+//! |--------------|--------------------------------------------------------------------------------|
+//! | all          | the entry section is not retained, but referred to, with the same effect         |
+//! | all          | images are in `.offloading.images`, whatever [`BlobSection`] says               |
+//! | COFF         | the entries are between two of zeros, in the sections `$OA` and `$OZ` of LLVM    |
+//! | Mach-O       | sections and symbols of LLVM's main branch; not linked by us                    |
+//!
+//! [`BlobSection`]: super::openmp::BlobSection
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::entries::EntryTable;
+use super::fat_binary::{FatBinary, HostTable, Runtime};
+use super::hip_symbols::{HipFatBinary, HipSymbols};
+use super::openmp::OpenMp;
+use super::sycl::Sycl;
+use super::{Error, Global};
+use crate::format::offload_entry;
+
+const ENTRIES: &str = include_str!("../../templates/registration/entries.c");
+const FAT_BINARY: &str = include_str!("../../templates/registration/fat_binary.c");
+const OPENMP: &str = include_str!("../../templates/registration/openmp.c");
+const SYCL: &str = include_str!("../../templates/registration/sycl.c");
+
+impl OpenMp<'_> {
+    /// The registration in C. `files` hold the blobs, each one's bytes and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// When there is not one file for each image, an image lies outside its blob, or a name cannot
+    /// be written in C.
+    pub fn to_c(&self, files: &[&Path]) -> Result<String, Error> {
+        one_file_each(self.images.len(), files)?;
+        let mut definitions = String::new();
+        let mut images = String::new();
+        define_table(&mut definitions, 0, &self.table, "entry")?;
+        for (index, (blob, file)) in self.images.iter().zip(files).enumerate() {
+            let (start, end) = blob.checked(index)?;
+            define_image(&mut definitions, index, "IMAGES", 8, file);
+            let _ = writeln!(
+                images,
+                "  {{image_{index} + {start}, image_{index} + {end}, FIRST(0), LAST(0)}},"
+            );
+        }
+        let sizes = self.images.iter().map(|blob| blob.bytes.len() as u64);
+        define_globals(&mut definitions, self.globals, all(sizes))?;
+        let filled = fill(
+            OPENMP,
+            &[("DEFINITIONS", &definitions), ("IMAGES", &images)],
+        );
+        Ok(format!("{ENTRIES}\n{filled}"))
+    }
+}
+
+impl FatBinary<'_> {
+    /// The registration in C. `file` holds the fat binary.
+    ///
+    /// # Errors
+    ///
+    /// When a name cannot be written in C.
+    pub fn to_c(&self, file: &Path) -> Result<String, Error> {
+        let mut definitions = String::new();
+        let mut tables = String::new();
+        for (index, HostTable { layout, table }) in self.tables.iter().enumerate() {
+            let record = match layout {
+                offload_entry::EntryTable::V19 => "entry_19",
+                offload_entry::EntryTable::V20 | offload_entry::EntryTable::V21 => "entry",
+            };
+            define_table(&mut definitions, index, table, record)?;
+            let [first, second] = self.runtime.kinds(*layout);
+            let _ = writeln!(
+                tables,
+                "  {{FIRST({index}), LAST({index}), &keep_{index}, sizeof(struct {record}), \
+                 {{{first}, {second}}}}},"
+            );
+        }
+        define_image(
+            &mut definitions,
+            0,
+            "FAT_BINARY",
+            self.runtime.alignment(),
+            file,
+        );
+        define_hip_symbols(&mut definitions, &self.symbols)?;
+        let size = self.bytes.len() as u64;
+        define_globals(&mut definitions, self.globals, size)?;
+        let runtime = match self.runtime {
+            Runtime::Cuda => "CUDA",
+            Runtime::Hip => "HIP",
+        };
+        let parts = [("DEFINITIONS", &*definitions), ("TABLES", &tables)];
+        let filled = fill(FAT_BINARY, &parts);
+        Ok(format!("#define {runtime} 1\n\n{ENTRIES}\n{filled}"))
+    }
+}
+
+impl HipFatBinary<'_> {
+    /// The object in C, for ELF hosts. `file` holds the fat binary.
+    ///
+    /// # Errors
+    ///
+    /// When a name cannot be written in C.
+    pub fn to_c(&self, file: &Path) -> Result<String, Error> {
+        let mut definitions = String::new();
+        let alignment = Runtime::Hip.alignment();
+        define_image(
+            &mut definitions,
+            0,
+            "DATA(\".hip_fatbin\")",
+            alignment,
+            file,
+        );
+        define_hip_symbols(&mut definitions, &self.symbols)?;
+        Ok(format!("{ENTRIES}\n{definitions}"))
+    }
+}
+
+impl Sycl<'_> {
+    /// The registration in C. `files` hold the images.
+    ///
+    /// # Errors
+    ///
+    /// When there is not one file for each image, a kind of image does not fit its byte, or a name
+    /// cannot be written in C.
+    pub fn to_c(&self, files: &[&Path]) -> Result<String, Error> {
+        one_file_each(self.images.len(), files)?;
+        let mut definitions = String::new();
+        let mut images = String::new();
+        for (index, (image, file)) in self.images.iter().zip(files).enumerate() {
+            define_image(&mut definitions, index, "IMAGES", 8, file);
+            let _ = writeln!(
+                definitions,
+                "static const struct entry entries_{index}[] = {{"
+            );
+            let mut count = 0_usize;
+            for kernel in image.kernels() {
+                let _ = writeln!(definitions, "  KERNEL({})", c_string(kernel));
+                count += 1;
+            }
+            definitions += "  {0, 0, 0, 0, 0, 0, 0, 0, 0},\n};\n";
+            let kind = image.kind.raw();
+            let kind = u8::try_from(kind).map_err(|_| Error::ImageKind { index, kind })?;
+            let [triple, compile, link] = [image.triple, image.compile_options, image.link_options]
+                .map(|text| c_string(text.as_bytes()));
+            let _ = writeln!(
+                images,
+                "  {{3, 8, {kind}, {triple}, {compile}, {link}, image_{index}, image_end_{index},\n   \
+                 entries_{index}, entries_{index} + {count}, 0, 0}},"
+            );
+        }
+        let sizes = self.images.iter().map(|image| image.bytes.len() as u64);
+        define_globals(&mut definitions, self.globals, all(sizes))?;
+        let filled = fill(SYCL, &[("DEFINITIONS", &definitions), ("IMAGES", &images)]);
+        Ok(format!("{ENTRIES}\n{filled}"))
+    }
+}
+
+/// Puts the parts in the place of their names between `@`; what a part says is not looked at.
+fn fill(template: &str, parts: &[(&str, &str)]) -> String {
+    let mut filled = String::new();
+    for line in template.split_inclusive('\n') {
+        let part = parts.iter().find_map(|(name, part)| {
+            let rest = line
+                .strip_prefix('@')?
+                .strip_prefix(name)?
+                .strip_prefix('@')?;
+            Some((*part, rest))
+        });
+        match part {
+            Some((part, rest)) => {
+                filled += part;
+                // The line that follows the name is the template's, unless it is empty.
+                filled += if rest == "\n" { "" } else { rest };
+            }
+            None => filled += line,
+        }
+    }
+    filled
+}
+
+fn one_file_each(images: usize, files: &[&Path]) -> Result<(), Error> {
+    match files.len() == images {
+        true => Ok(()),
+        false => Err(Error::Files {
+            images,
+            files: files.len(),
+        }),
+    }
+}
+
+fn define_table(
+    out: &mut String,
+    index: usize,
+    table: &EntryTable<'_>,
+    record: &str,
+) -> Result<(), Error> {
+    // Writing to a string does not fail.
+    let _ = match *table {
+        EntryTable::StartStop { section } => {
+            let section = label(section)?;
+            writeln!(out, "ENTRIES({index}, \"{section}\", {record})")
+        }
+        EntryTable::SectionRange {
+            section,
+            size,
+            flags,
+            alignment,
+        } => {
+            let section = label(section)?;
+            let flags: String = [('w', 1), ('a', 2), ('x', 4)]
+                .into_iter()
+                .filter(|(_, bit)| flags & bit != 0)
+                .map(|(letter, _)| letter)
+                .collect();
+            let alignment = alignment.max(1);
+            writeln!(
+                out,
+                "RANGE({index}, \"{section}\", \"{flags}\", {alignment}, {size})"
+            )
+        }
+    };
+    Ok(())
+}
+
+fn define_image(out: &mut String, index: usize, section: &str, alignment: u64, file: &Path) {
+    let file = file_name(file);
+    let _ = writeln!(out, "IMAGE({index}, {section}, {alignment}, \"{file}\")");
+}
+
+fn define_hip_symbols(out: &mut String, symbols: &HipSymbols<'_>) -> Result<(), Error> {
+    for name in symbols.fat_binary {
+        protected(out, name, "offload_image_0")?;
+    }
+    if !symbols.handle.is_empty() {
+        *out += "__asm__(\".section .hip_gpubin_handle,\\\"aw\\\"\\n.balign 8\\n\"\n        \
+                 \"offload_hip_handle:\\n.zero 8\\n.text\");\n";
+    }
+    for name in symbols.handle {
+        protected(out, name, "offload_hip_handle")?;
+    }
+    Ok(())
+}
+
+fn protected(out: &mut String, name: &str, place: &str) -> Result<(), Error> {
+    let name = label(name)?;
+    let _ = writeln!(
+        out,
+        "__asm__(\".globl {name}\\n.protected {name}\\n.type {name}, %object\\n\"\n        \
+         \".set {name}, {place}\");"
+    );
+    Ok(())
+}
+
+/// Bytes of images, each at a multiple of 8.
+fn all(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.map(|size| size.next_multiple_of(8)).sum()
+}
+
+/// `available`: bytes of all images, each at a multiple of 8.
+fn define_globals(out: &mut String, globals: &[Global<'_>], available: u64) -> Result<(), Error> {
+    let available = available.next_multiple_of(8);
+    for (index, global) in globals.iter().enumerate() {
+        let name = label(global.name())?;
+        let _ = match global {
+            Global::Bytes { offset, size, .. } => {
+                let end = offset.saturating_add(*size);
+                if end > available {
+                    return Err(Error::Range {
+                        what: format!("symbol `{name}`"),
+                        end,
+                        size: available,
+                    });
+                }
+                // The images are behind each other.
+                writeln!(
+                    out,
+                    "__asm__(\".globl {name}\\n.set {name}, offload_image_0 + {offset}\");"
+                )
+            }
+            Global::Anchor { .. } => writeln!(
+                out,
+                "void anchor_{index}(void) __asm__(\"{name}\");\nvoid anchor_{index}(void) {{}}"
+            ),
+            Global::Marker { .. } => writeln!(
+                out,
+                "extern char marker_{index} __asm__(\"{name}\");\n\
+                 __attribute__((weak, visibility(\"hidden\"))) char marker_{index};"
+            ),
+        };
+    }
+    Ok(())
+}
+
+/// A name that assemblers take without quotes.
+fn label(name: &str) -> Result<&str, Error> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.$".contains(c);
+    match !name.is_empty() && name.chars().all(plain) {
+        true => Ok(name),
+        false => Err(Error::Name { name: name.into() }),
+    }
+}
+
+/// The name of a file inside of a string of the assembler inside of a string of C: what means
+/// anything to either is an octal number.
+fn file_name(file: &Path) -> String {
+    let mut text = String::new();
+    for byte in file.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'0'..=b'9'
+            | b'A'..=b'Z'
+            | b'a'..=b'z'
+            | b'/'
+            | b'.'
+            | b'_'
+            | b'-'
+            | b'+'
+            | b':'
+            | b' ' => text.push(char::from(*byte)),
+            // Clang's assembler for Windows reads both slashes.
+            b'\\' if cfg!(windows) => text.push('/'),
+            _ => {
+                let _ = write!(text, "\\\\{byte:03o}");
+            }
+        }
+    }
+    text
+}
+
+fn c_string(bytes: &[u8]) -> String {
+    let mut text = String::from("\"");
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' | b'?' | ..=0x1f | 0x7f.. => {
+                let _ = write!(text, "\\{byte:03o}");
+            }
+            _ => text.push(char::from(*byte)),
+        }
+    }
+    text.push('"');
+    text
+}
