@@ -112,3 +112,105 @@ fn compiles_for_every_host_that_clang_knows() {
         }
     }
 }
+
+/// Functions that the registrations call, of a library that this machine has not.
+const RUNTIMES: &str = "
+int atexit(void (*f)(void)) { (void)f; return 0; }
+int main(void) { return 0; }
+#define STUB(name) void name(void) {}
+STUB(__tgt_register_lib) STUB(__tgt_unregister_lib)
+STUB(__hipRegisterFatBinary) STUB(__hipUnregisterFatBinary) STUB(__hipRegisterFunction)
+STUB(__hipRegisterVar) STUB(__hipRegisterManagedVar) STUB(__hipRegisterSurface) STUB(__hipRegisterTexture)
+STUB(__cudaRegisterFatBinary) STUB(__cudaUnregisterFatBinary) STUB(__cudaRegisterFunction)
+STUB(__cudaRegisterVar) STUB(__cudaRegisterManagedVar) STUB(__cudaRegisterFatBinaryEnd)
+";
+
+/// An entry as clang writes it for Windows; that the section is right, another test knows.
+const ENTRY: &str = "
+struct entry { unsigned long long reserved; unsigned short version, kind; unsigned flags;
+  const void *address; const char *name; unsigned long long size, data; void *auxiliary; };
+__attribute__((section(\"llvm_offload_entries$OE\"), used))
+const struct entry entry = { 0, 1, 4, 0, &entry, \"name\", 0, 0, 0 };
+";
+
+/// Links objects into a program of Windows and gives the sections of that: name and content.
+fn link_for_windows(lld: &Path, dir: &Path, objects: &[&str]) -> Vec<(String, Vec<u8>)> {
+    use object::{Object, ObjectSection};
+    let mut link = Command::new(lld);
+    link.args([
+        "/nodefaultlib",
+        "/entry:main",
+        "/subsystem:console",
+        "/opt:ref",
+        "/out:a.exe",
+    ])
+    .args(["/include:entry", "runtimes.o", "entry.o"])
+    .args(objects);
+    succeed(dir, &mut link);
+    let program = fs::read(dir.join("a.exe")).unwrap();
+    let file = object::File::parse(&*program).unwrap();
+    let sections = file.sections();
+    let sections = sections.map(|section| {
+        let name = section.name().unwrap().to_owned();
+        (name, section.data().unwrap().to_vec())
+    });
+    sections.collect()
+}
+
+/// The table of a program: entries, and zeros at both ends for each registration.
+fn check_table(sections: &[(String, Vec<u8>)], ends: usize, what: &str) {
+    let mut tables = sections
+        .iter()
+        .filter(|(name, _)| "llvm_offload_entries".starts_with(name));
+    let (_, table) = tables
+        .next()
+        .unwrap_or_else(|| panic!("{what}: {sections:?}"));
+    let zero = vec![0; 56 * ends];
+    let (first, rest) = table.split_at(zero.len());
+    assert_eq!(first, zero, "{what}");
+    assert_eq!(
+        rest[..16],
+        [0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 4, 0, 0, 0, 0, 0],
+        "{what}"
+    );
+    let (_, last) = rest.split_at(56);
+    assert!(
+        last.len() >= zero.len() && last.iter().all(|byte| *byte == 0),
+        "{what}"
+    );
+}
+
+#[test]
+fn puts_the_entries_of_windows_between_its_ends() {
+    let (Some(clang), Some(lld)) = (tool("llvm22", "clang"), tool("llvm22", "lld-link")) else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("runtimes.c"), RUNTIMES).unwrap();
+    fs::write(dir.join("entry.c"), ENTRY).unwrap();
+    let triple = "x86_64-pc-windows-msvc";
+    for source in ["runtimes.c", "entry.c"] {
+        let mut command = Command::new(&clang);
+        command
+            .arg(format!("--target={triple}"))
+            .args(["-c", "-w", "-fno-builtin", source]);
+        succeed(dir, &mut command);
+    }
+    let mut objects = Vec::new();
+    for source in sources(dir) {
+        compile(&clang, dir, triple, source);
+        if source == "sycl.c" {
+            continue;
+        }
+        let object = source.replace(".c", ".o");
+        let sections = link_for_windows(&lld, dir, &[&object]);
+        check_table(&sections, 1, source);
+        // The constructor, where the C runtime looks for it.
+        let section = |wanted: &str| sections.iter().any(|(name, _)| name == wanted);
+        assert!(section(".CRT"), "{source}: {sections:?}");
+        objects.push(object);
+    }
+    let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
+    check_table(&link_for_windows(&lld, dir, &objects), 3, "all");
+}
