@@ -8,9 +8,10 @@ pub(crate) use steps::{Archive, PlannedImage, Registration};
 use crate::compiler::Compiler;
 use crate::container::elf::Machine;
 use crate::error::Error;
-use crate::link::{DeviceInput, DeviceLinker, LinkJob};
+use crate::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::module::{Flags, Module, Target, excluded};
 use crate::plan::{Plan, Step};
+use crate::target::OffloadKind;
 use crate::toolchain::clang::{self, Clang, Compile};
 use crate::toolchain::task::{self, Task};
 use crate::toolchain::{Command, NotFound, Search};
@@ -248,6 +249,9 @@ impl Context<'_> {
         let job = LinkJob {
             triple: target.triple.clone(),
             processor: target.id.to_string(),
+            kinds: vec![OffloadKind::OPENMP],
+            // The bitcode is not there yet when this is planned.
+            uses_openmp_runtime: true,
             inputs,
         };
         let mut folder = OsString::from("-L");
@@ -267,10 +271,12 @@ impl Context<'_> {
             host_libraries: &host_libraries,
             compiler_args: &[],
             linker_args: &[],
+            way: Way::Own,
+            options: LinkOptions::default(),
         };
         Ok(Task {
             title: format!("device link for {}", target.written),
-            commands: linker.plan(&job, &task::part(output))?,
+            commands: linker.plan(&job, &task::part(output))?.commands,
             inputs: files,
             depfile: None,
             output: output.to_owned(),

@@ -132,6 +132,38 @@ pub fn symbols<'d, R: ReadRef<'d>>(
     Ok(symbols)
 }
 
+/// The release of LLVM that wrote the bitcode in a range of `data`, such as 22, by its identification block
+/// (`LLVM22.1.8`, and what a vendor puts behind that). Nothing when it has none, or another's.
+///
+/// # Errors
+///
+/// When it is not bitcode, or a block or a record is not where it should be.
+pub fn release<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Option<u32>, Error> {
+    let mut release = None;
+    for block in blocks(data, unwrap(data, range)?)? {
+        if block.id == IDENTIFICATION {
+            block.records(data, |record| {
+                if record.code == PRODUCER {
+                    // Of several modules in one file, the newest counts.
+                    release = release.max(release_of(&record.fields));
+                }
+            })?;
+        }
+    }
+    Ok(release)
+}
+
+fn release_of(producer: &[u64]) -> Option<u32> {
+    let chars = producer.iter();
+    let text: String = chars
+        .map_while(|char| char::from_u32(u32::try_from(*char).ok()?))
+        .collect();
+    text.strip_prefix("LLVM")?.split('.').next()?.parse().ok()
+}
+
+const IDENTIFICATION: u64 = 13;
+/// A record of the identification block.
+const PRODUCER: u64 = 1;
 const MODULE: u64 = 8;
 const STRTAB: u64 = 23;
 const SYMTAB: u64 = 25;

@@ -1,23 +1,31 @@
 //! Floor 4: link jobs: which images go together, and the device link of each, as commands.
 //!
-//! | target | inputs | commands |
-//! |---|---|---|
-//! | CPU | objects | `clang -shared` (or the host's `cc`) with the host's libraries |
-//! | any | bitcode of several sources | `llvm-link` first |
-//! | AMDGPU | bitcode, objects | `clang`, with the device runtime as built-in bitcode, and `ld.lld` behind it |
-//! | NVPTX | bitcode | `clang -S`, likewise, then `ptxas` |
-//! | NVPTX | cubins | `clang`, which runs `nvlink` |
+//! Two ways lead to an image ([`Way`]). LLVM's runs what `clang-linker-wrapper` of clang's release runs. Our own
+//! needs less: no `clang-nvlink-wrapper`, no C library for the GPU, for objects of CPUs no clang at all.
 //!
-//! Spec: linker-wrapper §3.2–3.4, §3.6. Differently from LLVM, OpenMP's device runtime joins here and
+//! | target | inputs | our own way |
+//! |---|---|---|
+//! | CPU | objects, bitcode | `clang -shared` (objects: or the host's `cc`) with the host's libraries |
+//! | AMDGPU | bitcode that uses OpenMP's device runtime | `llvm-link`, then `clang` with that runtime as built-in bitcode |
+//! | NVPTX | the same | `llvm-link`, `clang -S` likewise, then `ptxas` |
+//! | NVPTX | others, without `clang-nvlink-wrapper` or with PTX | the same without the runtime; `nvlink` where there are cubins |
+//! | NVPTX | one complete cubin | none: it is the image |
+//! | all others | | LLVM's, in `wrapper_line.rs` |
+//!
+//! Spec: linker-wrapper §3.2–3.6. Differently from LLVM, OpenMP's device runtime joins here and
 //! not at each compile, so that an image has one copy of it, and neither ROCm nor CUDA is needed.
 
 mod check;
+pub mod fatbinary;
+mod nvptx;
+pub mod spirv;
+mod wrapper_line;
 
 pub use check::{CheckError, check};
 
-use crate::target::Triple;
-use crate::toolchain::{Command, Llvm, NotFound, Search, ptxas};
-use std::ffi::OsString;
+use crate::target::{ImageKind, OffloadKind, Triple};
+use crate::toolchain::{Command, Llvm, NotFound, Search};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// What `OpenMPOpt` did in each compile and must not do again here: both call functions of the device runtime
@@ -34,8 +42,28 @@ pub struct LinkJob {
     pub triple: Triple,
     /// The processor or target ID; empty when the triple says all.
     pub processor: String,
+    /// Who manages the images: each kind once.
+    pub kinds: Vec<OffloadKind>,
+    /// Whether bitcode among the inputs calls functions of OpenMP's device runtime.
+    pub uses_openmp_runtime: bool,
     /// In the order in which the linker sees them.
     pub inputs: Vec<DeviceInput>,
+}
+
+impl LinkJob {
+    fn has_bitcode(&self) -> bool {
+        let is_bitcode = |input: &DeviceInput| matches!(input, DeviceInput::Bitcode(_));
+        self.inputs.iter().any(is_bitcode)
+    }
+
+    /// Whether OpenMP's device runtime has to join here.
+    fn needs_openmp_runtime(&self) -> bool {
+        self.uses_openmp_runtime && self.kinds.contains(&OffloadKind::OPENMP) && self.has_bitcode()
+    }
+
+    fn is_spirv(&self) -> bool {
+        self.triple.arch().starts_with("spirv")
+    }
 }
 
 /// An image as the device linker reads it: a file of its own.
@@ -45,6 +73,10 @@ pub enum DeviceInput {
     Object(PathBuf),
     /// LLVM bitcode.
     Bitcode(PathBuf),
+    /// PTX.
+    Ptx(PathBuf),
+    /// A complete cubin, which is an image by itself.
+    Linked(PathBuf),
 }
 
 impl DeviceInput {
@@ -52,9 +84,44 @@ impl DeviceInput {
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
-            Self::Object(path) | Self::Bitcode(path) => path,
+            Self::Object(path) | Self::Bitcode(path) | Self::Ptx(path) | Self::Linked(path) => path,
         }
     }
+}
+
+/// Whose command lines are planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// Those of `clang-linker-wrapper` of clang's release, to the argument.
+    Llvm,
+    /// Those that need the least to be installed.
+    #[default]
+    Own,
+}
+
+/// What `clang-linker-wrapper` can be asked for besides arguments of the device compiler and linker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkOptions<'a> {
+    /// `-mllvm` and `--offload-opt`: options of LLVM for the linker's code generation, in order.
+    pub plugin_options: &'a [OsString],
+    /// `-mllvm` alone.
+    pub mllvm: &'a [OsString],
+    /// Intermediate files of the device linker are kept.
+    pub save_temps: bool,
+    /// The image shall be bitcode, for a runtime that compiles it.
+    pub embed_bitcode: bool,
+    /// Bitcode is compiled by itself, not by the linker.
+    pub no_lto: bool,
+    /// clang prints what it runs (LLVM 19).
+    pub verbose: bool,
+    /// Bitcode of which is taken what the module uses (`--builtin-bitcode`).
+    pub builtin_bitcode: &'a [PathBuf],
+    /// Root of the CUDA tree (`--cuda-path`).
+    pub cuda: Option<&'a Path>,
+    /// The host program: beside it lie auxiliary outputs. Empty: clang's default.
+    pub executable: &'a OsStr,
+    /// Whether the host linker is lld, by the end of its name.
+    pub host_is_lld: bool,
 }
 
 /// What every device link of one build or one host link has in common.
@@ -66,14 +133,29 @@ pub struct DeviceLinker<'a> {
     pub search: &'a Search,
     /// The host's C compiler, for CPU objects when there is no clang.
     pub cc: &'a Path,
+    /// Whose command lines.
+    pub way: Way,
     /// `0`, `1`, `2`, `3`, `s` or `z`: of the code made from bitcode.
     pub opt_level: &'a str,
     /// Put behind the inputs of CPU targets: `-L`, `-l`, `-Wl,…`, archives and shared objects.
     pub host_libraries: &'a [OsString],
-    /// For the compiler driver of every target, as spelled (`--device-compiler=`).
+    /// For the compiler driver, as spelled (`--device-compiler=`).
     pub compiler_args: &'a [OsString],
-    /// For the linker of every target, each behind `-Xlinker` (`--device-linker=`).
+    /// For the linker, each behind `-Xlinker` (`--device-linker=`).
     pub linker_args: &'a [OsString],
+    /// The rest.
+    pub options: LinkOptions<'a>,
+}
+
+/// A device link as it will happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedLink {
+    /// Run one after the other; none when the image is there already.
+    pub commands: Vec<Command>,
+    /// The file that then holds the image.
+    pub output: PathBuf,
+    /// What the image is.
+    pub kind: ImageKind,
 }
 
 impl DeviceLinker<'_> {
@@ -82,45 +164,109 @@ impl DeviceLinker<'_> {
     /// # Errors
     ///
     /// When a program or file that this target needs is not installed.
-    pub fn plan(&self, job: &LinkJob, output: &Path) -> Result<Vec<Command>, NotFound> {
-        let (objects, bitcode) = split(&job.inputs);
-        let mut commands = Vec::new();
-        let module = match bitcode.as_slice() {
-            [] => None,
-            [one] => Some((*one).to_owned()),
+    pub fn plan(&self, job: &LinkJob, output: &Path) -> Result<PlannedLink, NotFound> {
+        let object = |commands| PlannedLink {
+            commands,
+            output: output.to_owned(),
+            kind: ImageKind::OBJECT,
+        };
+        if let ([DeviceInput::Linked(path)], Way::Own) = (job.inputs.as_slice(), self.way) {
+            return Ok(PlannedLink {
+                commands: Vec::new(),
+                output: path.clone(),
+                kind: ImageKind::CUBIN,
+            });
+        }
+        if self.takes_llvms_way(job) {
+            let kind = match self.options.embed_bitcode {
+                true => ImageKind::BITCODE,
+                false => ImageKind::OBJECT,
+            };
+            return Ok(PlannedLink {
+                commands: vec![self.wrapper_line(job, output)?],
+                output: output.to_owned(),
+                kind,
+            });
+        }
+        if self.options.embed_bitcode && job.has_bitcode() {
+            let merged = Command::new(self.llvm()?.sibling("llvm-link")?)
+                .arg("-o")
+                .arg(output)
+                .args(job.inputs.iter().map(DeviceInput::path));
+            return Ok(PlannedLink {
+                commands: vec![merged],
+                output: output.to_owned(),
+                kind: ImageKind::BITCODE,
+            });
+        }
+        if job.triple.is_nvptx() {
+            return self.nvidia_image(job, output).map(object);
+        }
+        let (mut commands, module) = self.module_of(job, output)?;
+        let objects: Vec<&Path> = objects(job).collect();
+        commands.push(match job.triple.is_cpu() {
+            true => self.shared_object(job, &objects, module.as_deref(), output)?,
+            false => self.amd_image(job, &objects, module.as_deref(), output)?,
+        });
+        Ok(object(commands))
+    }
+
+    fn takes_llvms_way(&self, job: &LinkJob) -> bool {
+        let is_object = |input: &DeviceInput| matches!(input, DeviceInput::Object(_));
+        let is_ptx = |input: &DeviceInput| matches!(input, DeviceInput::Ptx(_));
+        match self.way {
+            // Objects for a CPU, and no clang: the host's compiler does as well.
+            Way::Llvm if self.llvm.is_none() && job.triple.is_cpu() => job.has_bitcode(),
+            // LLVM 20 and later have no way for PTX.
+            Way::Llvm => !job.inputs.iter().any(is_ptx),
+            Way::Own if job.is_spirv() => true,
+            Way::Own if job.triple.is_cpu() || job.needs_openmp_runtime() => false,
+            Way::Own if self.options.embed_bitcode => job.inputs.iter().all(is_object),
+            Way::Own if job.triple.is_nvptx() => self.has_nvlink_wrapper(job),
+            Way::Own => true,
+        }
+    }
+
+    /// The one module of all bitcode among the inputs, and the commands that make it.
+    fn module_of(
+        &self,
+        job: &LinkJob,
+        output: &Path,
+    ) -> Result<(Vec<Command>, Option<PathBuf>), NotFound> {
+        let bitcode: Vec<&PathBuf> = job
+            .inputs
+            .iter()
+            .filter_map(|input| match input {
+                DeviceInput::Bitcode(path) => Some(path),
+                _ => None,
+            })
+            .collect();
+        match bitcode.as_slice() {
+            [] => Ok((Vec::new(), None)),
+            [one] => Ok((Vec::new(), Some((*one).clone()))),
             several => {
                 let merged = output.with_extension("merged.bc");
-                let link = Command::new(self.llvm()?.sibling("llvm-link")?);
-                commands.push(link.arg("-o").arg(&merged).args(several));
-                Some(merged)
+                let link = Command::new(self.llvm()?.sibling("llvm-link")?)
+                    .arg("-o")
+                    .arg(&merged)
+                    .args(several);
+                Ok((vec![link], Some(merged)))
             }
-        };
-        if job.triple.is_nvptx() && objects.is_empty() {
-            let module = module.unwrap_or_default();
-            let assembly = output.with_extension("s");
-            let ptxas = self.search.cuda_program("ptxas")?;
-            commands.push(self.ptx(job, &module, &assembly)?);
-            commands.push(ptxas::assemble(&ptxas, &job.processor, &assembly, output));
-        } else if job.triple.is_cpu() {
-            commands.push(self.shared_object(job, &objects, module.as_deref(), output)?);
-        } else {
-            commands.push(self.device_image(job, &objects, module.as_deref(), output)?);
         }
-        Ok(commands)
     }
 
     /// A CPU device's image: a shared object, linked against what the host program links.
     fn shared_object(
         &self,
         job: &LinkJob,
-        objects: &[&PathBuf],
+        objects: &[&Path],
         module: Option<&Path>,
         output: &Path,
     ) -> Result<Command, NotFound> {
         // Objects need no clang: what the host's programs are linked with will do.
         let command = match (self.llvm, module) {
             (None, None) => Command::new(self.cc),
-            _ => self.clang(job)?,
+            _ => self.clang(job)?.args(self.foreign(job)),
         };
         let command = command
             .args([
@@ -138,11 +284,42 @@ impl DeviceLinker<'_> {
         Ok(command.args(language).args(self.host_libraries))
     }
 
-    /// A GPU's image, through clang and the linker that it knows for this target.
-    fn device_image(
+    /// For a CPU other than this one without a linker of its own: lld, and without a C library none.
+    fn foreign(&self, job: &LinkJob) -> Vec<&'static str> {
+        let arch = job.triple.arch();
+        if arch == std::env::consts::ARCH {
+            return Vec::new();
+        }
+        let name = match arch {
+            "ppc64le" => "powerpc64le",
+            other => other,
+        };
+        let mut args = Vec::new();
+        if self
+            .search
+            .program(&[&format!("{name}-linux-gnu-ld")])
+            .is_none()
+        {
+            args.push("-fuse-ld=lld");
+        }
+        let folders = [
+            format!("/usr/{name}-linux-gnu/lib/crti.o"),
+            format!("/usr/lib/{name}-linux-gnu/crti.o"),
+        ];
+        let says_where = |arg: &OsString| arg.to_string_lossy().starts_with("--sysroot");
+        if !folders.iter().any(|file| Path::new(file).exists())
+            && !self.compiler_args.iter().any(says_where)
+        {
+            args.push("-nostdlib");
+        }
+        args
+    }
+
+    /// An AMD GPU's image, with OpenMP's device runtime in it.
+    fn amd_image(
         &self,
         job: &LinkJob,
-        objects: &[&PathBuf],
+        objects: &[&Path],
         module: Option<&Path>,
         output: &Path,
     ) -> Result<Command, NotFound> {
@@ -151,56 +328,38 @@ impl DeviceLinker<'_> {
             .arg("-nogpulib")
             .arg("-o")
             .arg(output)
-            .args(objects);
-        if job.triple.is_amdgpu() {
-            command = command.arg("-Wl,--no-undefined");
-            if module.is_some() {
-                command = command.args(self.device_runtime("amdgpu", job)?);
-            }
+            .args(objects)
+            .arg("-Wl,--no-undefined");
+        if job.needs_openmp_runtime() {
+            command = command.args(self.device_runtime("amdgpu", job)?);
         }
         Ok(self.extra(self.module(command, module)))
     }
 
-    fn ptx(&self, job: &LinkJob, module: &Path, assembly: &Path) -> Result<Command, NotFound> {
-        let feature = format!("+{}", ptxas::ptx_version(&job.processor));
-        let command = self
-            .clang(job)?
-            .args([
-                "-nogpulib",
-                // Or a ptxas in PATH makes clang choose the newest PTX that it knows itself.
-                "--cuda-path=/nonexistent",
-                "-S",
-                "-Xclang",
-                "-target-feature",
-                "-Xclang",
-                &feature,
-            ])
-            .args(self.device_runtime("nvptx", job)?)
-            .arg("-o")
-            .arg(assembly);
-        Ok(self.module(command, Some(module)).args(self.compiler_args))
-    }
-
+    /// clang, told the target.
     fn clang(&self, job: &LinkJob) -> Result<Command, NotFound> {
         let mut command = Command::new(&self.llvm()?.clang)
             .arg("--no-default-config")
             .arg(format!("--target={}", job.triple));
         if !job.processor.is_empty() {
-            let flag = if job.triple.is_amdgpu() {
-                "-mcpu"
-            } else {
-                "-march"
-            };
-            command = command.arg(format!("{flag}={}", job.processor));
+            command = command.arg(processor_flag(job, &job.processor));
         }
         Ok(command)
     }
 
+    /// OpenMP's device runtime as built-in bitcode; nothing when the arguments name one.
     fn device_runtime(
         &self,
         vendor: &'static str,
         job: &LinkJob,
     ) -> Result<Vec<OsString>, NotFound> {
+        let is_runtime = |arg: &OsString| {
+            ["-lompdevice", "-mlink-builtin-bitcode"].contains(&&*arg.to_string_lossy())
+        };
+        let given = self.compiler_args.iter().chain(self.linker_args);
+        if !self.options.builtin_bitcode.is_empty() || given.into_iter().any(is_runtime) {
+            return Ok(self.builtin_bitcode());
+        }
         let processor = job.processor.split(':').next().unwrap_or_default();
         let runtime = self.llvm()?.device_runtime(vendor, processor)?;
         let passes = DECIDED_BEFORE.iter().flat_map(|pass| ["-mllvm", pass]);
@@ -211,6 +370,16 @@ impl DeviceLinker<'_> {
             .collect())
     }
 
+    fn builtin_bitcode(&self) -> Vec<OsString> {
+        let files = self.options.builtin_bitcode.iter();
+        files
+            .flat_map(|file| {
+                let words = ["-mlink-builtin-bitcode".into(), file.clone().into()];
+                words.into_iter().flat_map(|word| ["-Xclang".into(), word])
+            })
+            .collect()
+    }
+
     fn module(&self, command: Command, module: Option<&Path>) -> Command {
         let Some(module) = module else { return command };
         // Unoptimised, the device runtime asks for a C library that is not there.
@@ -218,17 +387,18 @@ impl DeviceLinker<'_> {
             "0" => "1",
             level => level,
         };
+        let options = self.options.plugin_options.iter();
         command
-            .args([&format!("-O{level}"), "-x", "ir"])
+            .arg(format!("-O{level}"))
+            .args(options.flat_map(|option| ["-mllvm".into(), option.clone()]))
+            .args(["-x", "ir"])
             .arg(module)
     }
 
     fn extra(&self, command: Command) -> Command {
-        let linker = self
-            .linker_args
-            .iter()
-            .flat_map(|arg| ["-Xlinker".into(), arg.clone()]);
-        command.args(self.compiler_args).args(linker)
+        command
+            .args(self.compiler_args)
+            .args(behind("-Xlinker", self.linker_args))
     }
 
     fn llvm(&self) -> Result<&Llvm, NotFound> {
@@ -242,170 +412,27 @@ impl DeviceLinker<'_> {
     }
 }
 
-fn split(inputs: &[DeviceInput]) -> (Vec<&PathBuf>, Vec<&PathBuf>) {
-    let mut objects = Vec::new();
-    let mut bitcode = Vec::new();
-    for input in inputs {
-        match input {
-            DeviceInput::Object(path) => objects.push(path),
-            DeviceInput::Bitcode(path) => bitcode.push(path),
-        }
-    }
-    (objects, bitcode)
+/// The inputs that are linked as they are.
+fn objects(job: &LinkJob) -> impl Iterator<Item = &Path> {
+    job.inputs.iter().filter_map(|input| match input {
+        DeviceInput::Object(path) | DeviceInput::Linked(path) => Some(path.as_path()),
+        DeviceInput::Bitcode(_) | DeviceInput::Ptx(_) => None,
+    })
+}
+
+fn processor_flag(job: &LinkJob, processor: &str) -> String {
+    let flag = match job.triple.is_amdgpu() {
+        true => "-mcpu",
+        false => "-march",
+    };
+    format!("{flag}={processor}")
+}
+
+/// Each of `values` behind the option that takes it.
+fn behind<'a>(option: &'a str, values: &'a [OsString]) -> impl Iterator<Item = OsString> + 'a {
+    let pair = |value: &OsString| [option.into(), value.clone()];
+    values.iter().flat_map(pair)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    /// A folder that looks like an LLVM installation and a CUDA tree, as far as looking goes.
-    fn tree(name: &str) -> PathBuf {
-        let folder =
-            std::env::temp_dir().join(format!("offload-link-{name}-{}", std::process::id()));
-        let files = [
-            "bin/clang",
-            "bin/llvm-link",
-            "bin/ptxas",
-            "lib/libomptarget-amdgpu-gfx90a.bc",
-            "lib/libomptarget-nvptx-sm_80.bc",
-        ];
-        for file in files {
-            let path = folder.join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
-        }
-        folder
-    }
-
-    /// The commands for a job, with the folder's name left out.
-    fn planned(
-        name: &str,
-        triple: &str,
-        processor: &str,
-        inputs: &[&str],
-    ) -> Result<Vec<String>, String> {
-        let folder = tree(name);
-        let llvm = Llvm {
-            clang: folder.join("bin/clang"),
-            prefix: folder.clone(),
-        };
-        let search = Search {
-            path: OsString::new(),
-            cuda: vec![folder.clone()],
-        };
-        let linker = DeviceLinker {
-            llvm: (name != "no-clang").then_some(&llvm),
-            search: &search,
-            cc: Path::new("cc"),
-            opt_level: "3",
-            host_libraries: &["-lomp".into()],
-            compiler_args: &["-g".into()],
-            linker_args: &["-x".into()],
-        };
-        let input = |name: &&str| match name.ends_with(".bc") {
-            true => DeviceInput::Bitcode(name.into()),
-            false => DeviceInput::Object(name.into()),
-        };
-        let job = LinkJob {
-            triple: Triple::parse(triple).unwrap(),
-            processor: processor.to_owned(),
-            inputs: inputs.iter().map(input).collect(),
-        };
-        let shown = |text: String| {
-            text.replace(&format!("{}/", folder.display()), "")
-                .replace(&folder.display().to_string(), ".")
-        };
-        let plan = linker.plan(&job, Path::new("k.img"));
-        fs::remove_dir_all(&folder).unwrap();
-        match plan {
-            Ok(commands) => Ok(commands
-                .iter()
-                .map(|command| shown(command.to_string()))
-                .collect()),
-            Err(error) => Err(shown(error.to_string())),
-        }
-    }
-
-    #[test]
-    fn plans_a_shared_object_for_a_cpu() {
-        let cpu =
-            "--target=x86_64-pc-linux-gnu -shared -fPIC -Wl,-Bsymbolic -Wl,--no-undefined -o k.img";
-        assert_eq!(
-            planned("cpu", "x86_64-pc-linux-gnu", "", &["a.o", "b.o"]).unwrap(),
-            [format!(
-                "bin/clang --no-default-config {cpu} a.o b.o -g -Xlinker -x -lomp"
-            )]
-        );
-        assert_eq!(
-            planned("mixed", "x86_64-pc-linux-gnu", "", &["a.o", "b.bc"]).unwrap(),
-            [format!(
-                "bin/clang --no-default-config {cpu} a.o -O3 -x ir b.bc -g -Xlinker -x -x none -lomp"
-            )]
-        );
-        assert_eq!(
-            planned("no-clang", "x86_64-pc-linux-gnu", "", &["a.o"]).unwrap(),
-            [
-                "cc -shared -fPIC -Wl,-Bsymbolic -Wl,--no-undefined -o k.img a.o -g -Xlinker -x -lomp"
-            ]
-        );
-    }
-
-    #[test]
-    fn plans_one_module_with_the_device_runtime_for_amd() {
-        let runtime = "-Xclang -mllvm -Xclang -openmp-opt-disable-spmdization \
-                       -Xclang -mllvm -Xclang -openmp-opt-disable-state-machine-rewrite \
-                       -Xclang -mlink-builtin-bitcode -Xclang lib/libomptarget-amdgpu-gfx90a.bc";
-        let link = "bin/clang --no-default-config --target=amdgcn-amd-amdhsa -mcpu=gfx90a:xnack- -nogpulib -o k.img";
-        assert_eq!(
-            planned(
-                "amd",
-                "amdgcn-amd-amdhsa",
-                "gfx90a:xnack-",
-                &["a.bc", "b.bc"]
-            )
-            .unwrap(),
-            [
-                "bin/llvm-link -o k.merged.bc a.bc b.bc".to_owned(),
-                format!("{link} -Wl,--no-undefined {runtime} -O3 -x ir k.merged.bc -g -Xlinker -x"),
-            ]
-        );
-        assert_eq!(
-            planned("amd-object", "amdgcn-amd-amdhsa", "gfx90a:xnack-", &["a.o"]).unwrap(),
-            [format!("{link} a.o -Wl,--no-undefined -g -Xlinker -x")]
-        );
-    }
-
-    #[test]
-    fn plans_an_assembly_for_nvidia() {
-        let runtime = "-Xclang -mllvm -Xclang -openmp-opt-disable-spmdization \
-                       -Xclang -mllvm -Xclang -openmp-opt-disable-state-machine-rewrite \
-                       -Xclang -mlink-builtin-bitcode -Xclang lib/libomptarget-nvptx-sm_80.bc";
-        let target = "--target=nvptx64-nvidia-cuda -march=sm_80 -nogpulib";
-        assert_eq!(
-            planned("nvidia", "nvptx64-nvidia-cuda", "sm_80", &["a.bc"]).unwrap(),
-            [
-                format!(
-                    "bin/clang --no-default-config {target} --cuda-path=/nonexistent -S -Xclang -target-feature -Xclang +ptx78 \
-                     {runtime} -o k.s -O3 -x ir a.bc -g"
-                ),
-                "bin/ptxas -m64 -O3 -arch sm_80 k.s -o k.img".to_owned(),
-            ]
-        );
-    }
-
-    #[test]
-    fn says_what_is_missing_where_it_was_searched_and_how_to_get_it() {
-        assert_eq!(
-            planned("missing", "amdgcn-amd-amdhsa", "gfx906", &["a.bc"]).unwrap_err(),
-            "`libomptarget-amdgpu-gfx906.bc` not found (searched: lib, lib64, \
-             lib/x86_64-unknown-linux-gnu, lib/x86_64-linux-gnu)\n\
-             hint: this LLVM has OpenMP's device runtime for gfx90a; name one of these, or take another release"
-        );
-        let error = planned("no-clang", "amdgcn-amd-amdhsa", "gfx90a", &["a.bc"]).unwrap_err();
-        assert!(
-            error.starts_with("`clang` not found (searched: PATH)\nhint: "),
-            "{error}"
-        );
-    }
-}
+mod tests;

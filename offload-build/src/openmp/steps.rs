@@ -41,6 +41,8 @@ impl PlannedImage {
         match self.input {
             DeviceInput::Object(_) => ImageKind::OBJECT,
             DeviceInput::Bitcode(_) => ImageKind::BITCODE,
+            DeviceInput::Ptx(_) => ImageKind::PTX,
+            DeviceInput::Linked(_) => ImageKind::CUBIN,
         }
     }
 

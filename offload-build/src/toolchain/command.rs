@@ -7,16 +7,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
-/// Variables with which one compiler driver tells another where to look. Inherited by a device
-/// compiler they make it run the wrong linker, ours among them (spec linker-wrapper §8.5).
-const SCRUBBED: [&str; 6] = [
+/// Variables with which one compiler driver tells another where to look, or their beginnings. Inherited by
+/// a device compiler they make it run the wrong linker, ours among them (spec linker-wrapper §8.5).
+const SCRUBBED: [&str; 4] = [
     "COMPILER_PATH",
     "LIBRARY_PATH",
     "GCC_EXEC_PREFIX",
-    "COLLECT_GCC",
-    "COLLECT_GCC_OPTIONS",
-    "COLLECT_LTO_WRAPPER",
+    "COLLECT_",
 ];
+
+/// Set for every program that is started: below it a linker wrapper only passes on what it is given.
+pub const GUARD: &str = "OFFLOAD_LINK_ACTIVE";
 
 /// An external program with its arguments.
 ///
@@ -96,11 +97,44 @@ impl Command {
     fn process(&self) -> std::process::Command {
         let mut process = std::process::Command::new(&self.program);
         process.args(&self.args).stdin(Stdio::null());
-        for name in SCRUBBED {
-            process.env_remove(name);
+        for (name, value) in std::env::vars_os() {
+            if is_scrubbed(&name) {
+                process.env_remove(name);
+            } else if name == LOADER_PATH {
+                match without_rustc(&value) {
+                    Some(rest) => process.env(name, rest),
+                    None => process.env_remove(name),
+                };
+            }
         }
+        process.env(GUARD, "1");
         process
     }
+}
+
+/// Where the loader looks for libraries. rustc puts its own there, an LLVM of its own release among them.
+const LOADER_PATH: &str = "LD_LIBRARY_PATH";
+
+fn is_scrubbed(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    SCRUBBED
+        .iter()
+        .any(|scrubbed| match scrubbed.strip_suffix('_') {
+            Some(_) => name.starts_with(scrubbed.as_bytes()),
+            None => name == scrubbed.as_bytes(),
+        })
+}
+
+/// A search path without the folders of Rust's sysroots; nothing when no other folder is in it.
+fn without_rustc(path: &OsStr) -> Option<OsString> {
+    let is_sysroot = |folder: &PathBuf| {
+        folder.iter().any(|part| part == "rustlib") || folder.join("rustlib").is_dir()
+    };
+    let rest: Vec<PathBuf> = std::env::split_paths(path)
+        .filter(|folder| !is_sysroot(folder))
+        .collect();
+    let joined = std::env::join_paths(&rest).ok()?;
+    (!rest.is_empty()).then_some(joined)
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -260,15 +294,35 @@ mod tests {
 
     #[test]
     fn hides_the_variables_that_lead_a_driver_to_our_own_linker() {
+        for name in [
+            "COMPILER_PATH",
+            "LIBRARY_PATH",
+            "GCC_EXEC_PREFIX",
+            "COLLECT_GCC",
+            "COLLECT_GCC_OPTIONS",
+            "COLLECT_LTO_WRAPPER",
+        ] {
+            assert!(is_scrubbed(OsStr::new(name)), "{name}");
+        }
+        for name in ["PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH_X", "CPATH"] {
+            assert!(!is_scrubbed(OsStr::new(name)), "{name}");
+        }
         let process = Command::new("clang").process();
-        let removed: Vec<_> = process
-            .get_envs()
-            .filter(|(_, value)| value.is_none())
-            .collect();
-        assert!(
-            removed.iter().any(|(name, _)| *name == "COMPILER_PATH"),
-            "{removed:?}"
-        );
-        assert_eq!(removed.len(), SCRUBBED.len());
+        let guard = process.get_envs().find(|(name, _)| *name == GUARD);
+        assert_eq!(guard, Some((OsStr::new(GUARD), Some(OsStr::new("1")))));
+    }
+
+    #[test]
+    fn hides_the_libraries_of_rustc() {
+        let sysroot = std::env::temp_dir().join(format!("offload-rustc-{}", std::process::id()));
+        std::fs::create_dir_all(sysroot.join("lib/rustlib")).unwrap();
+        let path = |folders: &[&Path]| std::env::join_paths(folders).unwrap();
+        let lib = sysroot.join("lib");
+        let target = Path::new("/rust/lib/rustlib/x86_64-unknown-linux-gnu/lib");
+        let other = Path::new("/opt/lib");
+        let given = path(&[&lib, other, target]);
+        assert_eq!(without_rustc(&given), Some(other.into()));
+        assert_eq!(without_rustc(&path(&[&lib, target])), None);
+        std::fs::remove_dir_all(&sysroot).unwrap();
     }
 }

@@ -1,5 +1,6 @@
 //! Where the programs are: what was searched is kept, so that a report can say it.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -51,8 +52,10 @@ impl Search {
                 program: name.to_owned(),
                 searched,
                 instead: Vec::new(),
-                hint: "install NVIDIA's CUDA toolkit (or the PyPI package `nvidia-cuda-nvcc-cu12`) \
-                       and set CUDA_PATH to its root",
+                hint:
+                    "install NVIDIA's CUDA toolkit (or the PyPI package `nvidia-cuda-nvcc-cu12`) \
+                       and set CUDA_PATH to its root"
+                        .into(),
             }
         })
     }
@@ -71,6 +74,22 @@ impl Search {
             }
         }
         found
+    }
+
+    /// The clang of one release: by its versioned name, in the folder where Debian has it, or a plain
+    /// `clang` that belongs to it.
+    #[must_use]
+    pub fn clang_of(&self, release: u32) -> Option<Llvm> {
+        let named = self.program(&[&format!("clang-{release}")]);
+        let folder = || {
+            let path = PathBuf::from(format!("/usr/lib/llvm-{release}/bin/clang"));
+            path.is_file().then_some(path)
+        };
+        named.or_else(folder).map(Llvm::of).or_else(|| {
+            self.programs("clang")
+                .map(Llvm::of)
+                .find(|llvm| llvm.release() == Some(release))
+        })
     }
 }
 
@@ -95,6 +114,29 @@ impl Llvm {
         }
     }
 
+    /// The release, such as 22: by the name of the program, else by its folder of headers (`lib/clang/22`).
+    /// Nothing when neither tells, or there are several of these folders.
+    #[must_use]
+    pub fn release(&self) -> Option<u32> {
+        let real = self.clang.canonicalize().ok();
+        let names = [real.as_deref(), Some(self.clang.as_path())];
+        let named = names.into_iter().flatten().find_map(|path| {
+            let name = path.file_name()?.to_str()?;
+            name.strip_prefix("clang-")?.parse().ok()
+        });
+        named.or_else(|| {
+            let folders = self.prefix.join("lib/clang").read_dir().ok()?;
+            let release = |folder: std::fs::DirEntry| {
+                let name = folder.file_name().into_string().ok()?;
+                name.split('.').next()?.parse().ok()
+            };
+            // `22` and `22.1.8` are one release.
+            let found: std::collections::BTreeSet<u32> =
+                folders.flatten().filter_map(release).collect();
+            found.first().copied().filter(|_| found.len() == 1)
+        })
+    }
+
     /// A sibling of clang, such as `llvm-link`.
     ///
     /// # Errors
@@ -110,7 +152,7 @@ impl Llvm {
             program: name.to_owned(),
             searched: vec![bin.display().to_string()],
             instead: Vec::new(),
-            hint: "install the LLVM tools of the same release as clang (Debian: `llvm-<release>` and `lld-<release>`)",
+            hint: "install the LLVM tools of the same release as clang (Debian: `llvm-<release>` and `lld-<release>`)".into(),
         })
     }
 
@@ -144,7 +186,7 @@ impl Llvm {
             program: name,
             searched: self.libraries().map(|dir| dir.display().to_string()).collect(),
             instead: self.processors(&format!("{prefix}-")),
-            hint: "install the OpenMP runtime of the same release as clang (Debian: `libomp-<release>-dev`)",
+            hint: "install the OpenMP runtime of the same release as clang (Debian: `libomp-<release>-dev`)".into(),
         })
     }
 
@@ -183,18 +225,18 @@ pub struct NotFound {
     searched: Vec<String>,
     /// What is there for others: not the file is missing, but support for this processor.
     instead: Vec<String>,
-    hint: &'static str,
+    hint: Cow<'static, str>,
 }
 
 impl NotFound {
     /// `program` was looked for in `searched`; `hint` says how to get it.
     #[must_use]
-    pub fn new(program: &str, searched: Vec<String>, hint: &'static str) -> Self {
+    pub fn new(program: &str, searched: Vec<String>, hint: impl Into<Cow<'static, str>>) -> Self {
         Self {
             program: program.to_owned(),
             searched,
             instead: Vec::new(),
-            hint,
+            hint: hint.into(),
         }
     }
 
@@ -210,7 +252,7 @@ impl fmt::Display for NotFound {
         let (program, searched) = (&self.program, self.searched.join(", "));
         write!(f, "`{program}` not found (searched: {searched})\nhint: ")?;
         match self.instead.as_slice() {
-            [] => f.write_str(self.hint),
+            [] => f.write_str(&self.hint),
             known => write!(
                 f,
                 "this LLVM has OpenMP's device runtime for {}; name one of these, or take another release",

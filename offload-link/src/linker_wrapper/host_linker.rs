@@ -10,15 +10,13 @@ use std::process::ExitStatus;
 use object::elf;
 use offload_build::container::elf::Machine;
 use offload_build::toolchain::Command;
+use offload_build::toolchain::command::GUARD;
 
 use super::Error;
 use super::arguments::{Arguments, Item, Position};
 use super::family::Family;
 use super::temporaries::Temporaries;
 use crate::response_file::Quoting;
-
-/// Set for the host linker: what we start must not do our work again.
-const GUARD: &str = "OFFLOAD_LINK_ACTIVE";
 
 /// The host's machines, as compilers for them are named; the first is this one's triple for Rust.
 #[rustfmt::skip]

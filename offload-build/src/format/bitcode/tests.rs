@@ -24,6 +24,16 @@ fn reads_the_table_and_without_it_the_records() {
 }
 
 #[test]
+fn reads_the_release_that_wrote_it() {
+    // `llvm-bcanalyzer-22 --dump` shows `LLVM22.1.8`.
+    for bytes in [TABLE, BARE] {
+        assert_eq!(release(bytes, 0..bytes.len() as u64), Ok(Some(22)));
+    }
+    // Nothing but the magic: no block tells.
+    assert_eq!(release(b"BC\xc0\xde".as_slice(), 0..4), Ok(None));
+}
+
+#[test]
 fn reads_bitcode_inside_a_file_and_in_its_wrapper() {
     for bytes in [TABLE, BARE] {
         let file = [b"more", bytes, b"more"].concat();

@@ -1,0 +1,220 @@
+//! The device link as `clang-linker-wrapper` runs it: one clang, which knows each target's linker.
+//!
+//! Sources: spec linker-wrapper §3.2 (LLVM 19) and §3.3 (20 to main); `clang()` in
+//! `clang/tools/clang-linker-wrapper/ClangLinkerWrapper.cpp` of these releases. LLVM 19 optimises bitcode in its
+//! own process first; here the linker does, as in later releases, so that lines with bitcode have arguments for it
+//! (spec §3.6).
+
+use super::{DeviceInput, DeviceLinker, LinkJob, Way, behind, processor_flag};
+use crate::target::OffloadKind;
+use crate::toolchain::{Command, NotFound};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The first release whose wrapper leaves everything about bitcode to clang and the linker behind it.
+const LEAVES_BITCODE: u32 = 20;
+/// The first release whose clang links AMD images by LTO unasked.
+const LTO_BY_DEFAULT: u32 = 23;
+
+impl DeviceLinker<'_> {
+    pub(super) fn wrapper_line(&self, job: &LinkJob, output: &Path) -> Result<Command, NotFound> {
+        let llvm = self.llvm()?;
+        if job.kinds.contains(&OffloadKind::SYCL) {
+            llvm.sibling("clang-sycl-linker")?;
+        } else if job.is_spirv() && self.search.program(&["spirv-link"]).is_none() {
+            return Err(NotFound::new(
+                "spirv-link",
+                vec!["PATH".to_owned()],
+                "install the tools of SPIR-V (Debian: `spirv-tools`)",
+            ));
+        }
+        if self.way == Way::Own
+            && job.triple.is_amdgpu()
+            && self.search.program(&["ld.lld"]).is_none()
+        {
+            llvm.sibling("ld.lld")?;
+        }
+        // An installation that does not tell its release is taken for the one we follow.
+        let release = llvm.release().unwrap_or(22);
+        let command = Command::new(&llvm.clang)
+            .arg("--no-default-config")
+            .arg("-o")
+            .arg(output);
+        Ok(match release {
+            ..LEAVES_BITCODE => self.line_of_19(job, command),
+            _ => self.line_of_22(job, release, command),
+        })
+    }
+
+    fn line_of_19(&self, job: &LinkJob, command: Command) -> Command {
+        let options = &self.options;
+        let processor = match job.processor.as_str() {
+            "" if self.way == Way::Llvm => "native",
+            other => other,
+        };
+        let mut command = command.arg(format!("--target={}", job.triple.as_str()));
+        if !processor.is_empty() {
+            command = command.arg(processor_flag(job, processor));
+        }
+        let (levels, rest): (Vec<OsString>, Vec<OsString>) =
+            self.compiler_args.iter().cloned().partition(is_level);
+        let (debug, rest): (Vec<OsString>, Vec<OsString>) =
+            rest.into_iter().partition(|arg| arg == "-g");
+        let level = levels.last().cloned();
+        command = command.arg(level.unwrap_or_else(|| format!("-O{}", self.opt_level).into()));
+        if job.has_bitcode() && !options.no_lto {
+            command = command.args(self.lto(job));
+            command = command.args(behind("-Xlinker", &self.plugin_options(job)));
+        }
+        if !job.triple.is_nvptx() {
+            command = command.arg("-Wl,--no-undefined");
+        }
+        command = self.inputs(job, command);
+        command = self.cpu_part(job, command);
+        command = command.args(behind("-mllvm", options.mllvm)).args(debug);
+        if options.save_temps {
+            command = command.arg("-save-temps");
+        }
+        if options.verbose {
+            command = command.arg("-v");
+        }
+        if options.embed_bitcode {
+            command = command.arg("-Wl,--lto-emit-llvm");
+        }
+        if !rest.iter().any(names_cuda) {
+            command = command.args(options.cuda.map(cuda_path));
+        }
+        command = command.args(rest).args(self.linker_args);
+        if !options.builtin_bitcode.is_empty() {
+            let disable = ["-mllvm", "-openmp-opt-disable"];
+            command = command.args(self.builtin_bitcode()).args(disable);
+        }
+        command
+    }
+
+    fn line_of_22(&self, job: &LinkJob, release: u32, command: Command) -> Command {
+        let (options, triple) = (&self.options, &job.triple);
+        let mut command = command;
+        if !options.executable.is_empty() {
+            let mut folder = options.executable.to_owned();
+            folder.push(format!(".{}.{}.img.", triple.arch(), job.processor));
+            command = command.arg("-dumpdir").arg(folder);
+        }
+        command = command.arg(format!("--target={}", triple.as_str()));
+        if !job.processor.is_empty() {
+            command = command.arg(processor_flag(job, &job.processor));
+        }
+        if self.way == Way::Own && job.has_bitcode() && !self.compiler_args.iter().any(is_level) {
+            command = command.arg(format!("-O{}", self.opt_level));
+        }
+        if triple.is_amdgpu() && release < LTO_BY_DEFAULT && !options.no_lto {
+            command = command.arg("-flto");
+        } else if triple.is_cpu() && !options.no_lto && job.has_bitcode() {
+            command = command.args(self.lto(job));
+        }
+        command = command.args(behind("-Xlinker", &self.plugin_options(job)));
+        if !triple.is_nvptx() && !job.is_spirv() {
+            command = command.arg("-Wl,--no-undefined");
+        }
+        command = self.inputs(job, command);
+        if options.no_lto && job.has_bitcode() && !job.is_spirv() {
+            command = command.arg(match release {
+                ..LTO_BY_DEFAULT => "-fno-lto",
+                _ => "-flto=none",
+            });
+        }
+        command = self.cpu_part(job, command);
+        let mllvm = options.mllvm.iter().map(|option| joined("-mllvm=", option));
+        command = command.args(behind("-Xlinker", &mllvm.collect::<Vec<_>>()));
+        let gpu = triple.is_nvptx() || triple.is_amdgpu();
+        if options.save_temps && (gpu || triple.is_cpu() && options.host_is_lld) {
+            command = command.arg("-Wl,--save-temps");
+        }
+        if options.embed_bitcode {
+            command = command.arg("-Wl,--lto-emit-llvm");
+        }
+        if job.kinds.contains(&OffloadKind::SYCL) {
+            let triple = format!("-triple={}", triple.as_str());
+            let arch = format!("-arch={}", job.processor);
+            command = command.args(["--sycl-link", "-Xlinker", &triple, "-Xlinker", &arch]);
+        }
+        // LLVM 20 to 22 leave this to the driver: others who call the wrapper get PTX of version 4.2
+        // (llvm/llvm-project issue 190979).
+        if triple.is_nvptx() && !self.compiler_args.iter().any(names_cuda) {
+            command = command.args(options.cuda.map(cuda_path));
+        }
+        command
+            .args(behind("-Xlinker", self.linker_args))
+            .args(self.compiler_args)
+            .args(self.builtin_bitcode())
+    }
+
+    /// Files, with bitcode as a language where the linker shall not see it.
+    fn inputs(&self, job: &LinkJob, mut command: Command) -> Command {
+        let mut is_ir = false;
+        for input in &job.inputs {
+            let ir =
+                self.options.no_lto && !job.is_spirv() && matches!(input, DeviceInput::Bitcode(_));
+            if ir != is_ir {
+                command = command.args(["-x", if ir { "ir" } else { "none" }]);
+                is_ir = ir;
+            }
+            command = command.arg(input.path());
+        }
+        match is_ir {
+            true => command.args(["-x", "none"]),
+            false => command,
+        }
+    }
+
+    fn cpu_part(&self, job: &LinkJob, command: Command) -> Command {
+        if !job.triple.is_cpu() || job.is_spirv() {
+            return command;
+        }
+        command
+            .args(["-Wl,-Bsymbolic", "-shared"])
+            .args(self.host_libraries)
+    }
+
+    /// What makes the linker read bitcode. The helper for nvlink always does, and takes the value that clang 19
+    /// gives to `-plugin` for an input.
+    fn lto(&self, job: &LinkJob) -> &'static [&'static str] {
+        if job.triple.is_nvptx() {
+            &[]
+        } else if job.triple.is_amdgpu() {
+            &["-flto"]
+        } else {
+            // Of the host's linkers only lld is sure to be of clang's release.
+            &["-flto", "-fuse-ld=lld"]
+        }
+    }
+
+    fn plugin_options(&self, job: &LinkJob) -> Vec<OsString> {
+        // GNU's linkers refuse the option when there is nothing to do.
+        if self.way == Way::Own && !job.has_bitcode() {
+            return Vec::new();
+        }
+        let options = self.options.plugin_options.iter();
+        options
+            .map(|option| joined("--plugin-opt=", option))
+            .collect()
+    }
+}
+
+fn is_level(arg: &OsString) -> bool {
+    arg.to_string_lossy().starts_with("-O")
+}
+
+fn names_cuda(arg: &OsString) -> bool {
+    arg.to_string_lossy().starts_with("--cuda-path=")
+}
+
+fn cuda_path(root: &Path) -> OsString {
+    joined("--cuda-path=", &root.into())
+}
+
+fn joined(option: &str, value: &OsString) -> OsString {
+    let mut joined = OsString::from(option);
+    joined.push(value);
+    joined
+}
