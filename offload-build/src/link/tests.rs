@@ -75,7 +75,8 @@ impl Case<'_> {
     fn plan(&self) -> Result<PlannedLink, String> {
         let headers = format!("lib/clang/{}/include/x.h", self.release);
         let mut more = vec![headers.as_str()];
-        more.extend(self.helper.then_some("bin/clang-nvlink-wrapper"));
+        let helper = self.helper || self.way == Way::Llvm;
+        more.extend(helper.then_some("bin/clang-nvlink-wrapper"));
         let tree = Tree::new(self.name, &more);
         let folder = &tree.0;
         let llvm = Llvm {

@@ -28,6 +28,12 @@ impl DeviceLinker<'_> {
                 "install the tools of SPIR-V (Debian: `spirv-tools`)",
             ));
         }
+        if job.triple.is_nvptx() {
+            // Run by clang's helper; what is missing is said before anything runs.
+            self.search.cuda_program("ptxas")?;
+            self.search.cuda_program("nvlink")?;
+            llvm.sibling("clang-nvlink-wrapper")?;
+        }
         if self.way == Way::Own
             && job.triple.is_amdgpu()
             && self.search.program(&["ld.lld"]).is_none()

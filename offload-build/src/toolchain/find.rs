@@ -80,17 +80,33 @@ impl Search {
     /// `clang` that belongs to it.
     #[must_use]
     pub fn clang_of(&self, release: u32) -> Option<Llvm> {
-        let named = self.program(&[&format!("clang-{release}")]);
-        let folder = || {
-            let path = PathBuf::from(format!("/usr/lib/llvm-{release}/bin/clang"));
-            path.is_file().then_some(path)
+        let named = self.program(&[&format!("clang-{release}")]).map(Llvm::of);
+        let plain = || {
+            let mut plain = self.programs("clang").map(Llvm::of);
+            plain.find(|llvm| llvm.release() == Some(release))
         };
-        named.or_else(folder).map(Llvm::of).or_else(|| {
-            self.programs("clang")
-                .map(Llvm::of)
-                .find(|llvm| llvm.release() == Some(release))
-        })
+        named.or_else(|| debian(release)).or_else(plain)
     }
+
+    /// The newest clang that reads bitcode of `release`: one of it or newer. One whose release cannot be told is
+    /// taken last. Otherwise those that are too old.
+    ///
+    /// # Errors
+    ///
+    /// The installations found that are older.
+    pub fn clang_from(&self, release: u32) -> Result<Llvm, Vec<Llvm>> {
+        let mut found = self.clangs();
+        found.extend(RELEASES.rev().filter_map(debian));
+        found.sort_by_key(|llvm| std::cmp::Reverse(llvm.release()));
+        let reads = |llvm: &&Llvm| llvm.release().is_none_or(|found| found >= release);
+        found.iter().find(reads).cloned().ok_or(found)
+    }
+}
+
+/// Where Debian has a release, whatever `PATH` says.
+fn debian(release: u32) -> Option<Llvm> {
+    let path = PathBuf::from(format!("/usr/lib/llvm-{release}/bin/clang"));
+    path.is_file().then(|| Llvm::of(path))
 }
 
 /// One LLVM installation, known by its clang.

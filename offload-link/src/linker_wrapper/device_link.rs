@@ -6,19 +6,22 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use object::elf;
+use offload_build::container::elf::Elf;
+use offload_build::format::bitcode;
 use offload_build::format::magic::Magic;
-use offload_build::link::{DeviceInput, DeviceLinker, LinkJob};
-use offload_build::target::Triple;
+use offload_build::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way, spirv};
+use offload_build::target::{ImageKind, LlvmRelease, OffloadKind, Triple};
 use offload_build::toolchain::jobserver;
-use offload_build::toolchain::{Command, Llvm, Search};
+use offload_build::toolchain::{Command, Llvm, NotFound, Search};
 
-use super::Error;
 use super::arguments::{Arguments, Item};
 use super::groups::Group;
 use super::images::Image;
 use super::inputs::{FileKind, InputFile, Inputs};
-use super::options::Jobs;
+use super::options::{Jobs, Options};
 use super::select::Images;
+use super::{Error, LLVM_NAME, tool_name};
 
 /// One device link: the files it reads, the commands, and the image they make.
 #[derive(Debug)]
@@ -28,6 +31,12 @@ pub(super) struct DeviceLink<'a> {
     pub inputs: Vec<(PathBuf, &'a Image)>,
     pub commands: Vec<Command>,
     pub output: PathBuf,
+    /// What the image is: an object, or bitcode when that was asked for.
+    pub kind: ImageKind,
+    /// Whether what the commands say is shown, also when they succeed.
+    shows_output: bool,
+    /// The image is SPIR-V, which OpenMP's runtime takes in an ELF file.
+    wraps_spirv: bool,
 }
 
 /// A group that cannot be linked on this machine, and why.
@@ -43,6 +52,13 @@ impl Group {
         match self.processor.as_str() {
             "generic" => "",
             other => other,
+        }
+    }
+
+    fn label(&self) -> String {
+        match self.processor.as_str() {
+            "" => self.triple.clone(),
+            processor => format!("{}.{processor}", self.triple),
         }
     }
 }
@@ -63,7 +79,7 @@ impl Workplace {
     }
 }
 
-/// The plan of each group's link, or why there is none.
+/// The plan of each group's link, or why there is none. `release` is that of the clang that made the host objects.
 pub(super) fn plan<'a>(
     images: &'a Images,
     inputs: &Inputs,
@@ -72,85 +88,337 @@ pub(super) fn plan<'a>(
     tool: &OsStr,
     workplace: &Workplace,
 ) -> Result<Vec<Result<DeviceLink<'a>, Missing<'a>>>, Error> {
+    let options = &arguments.options;
+    let way = match tool_name(tool) == LLVM_NAME {
+        true => Way::Llvm,
+        false => Way::Own,
+    };
+    // clang's driver tells the compiler alone where CUDA is.
+    let compilers = options.device_compiler.iter().filter_map(|value| {
+        let (_, root) = value.to_str()?.split_once("--cuda-path=")?;
+        Some(PathBuf::from(root))
+    });
+    let roots = options.cuda.clone().into_iter().chain(compilers);
     let search = Search {
         path: env::var_os("PATH").unwrap_or_default(),
-        cuda: arguments
-            .options
-            .cuda
-            .clone()
-            .into_iter()
+        cuda: roots
             .chain(env::var_os("CUDA_PATH").map(PathBuf::from))
             .collect(),
     };
-    let llvm = find_llvm(&search, tool, release);
-    let libraries = host_libraries(arguments, inputs);
-    let mut plans = Vec::new();
+    let planner = Planner {
+        arguments,
+        way,
+        cuda: search.cuda.first().map(PathBuf::as_path),
+        search: &search,
+        beside: clang_beside(tool, options),
+        host_release: release,
+        libraries: host_libraries(arguments, inputs, way),
+        executable: arguments.output_path(),
+        workplace,
+    };
     let mut names = BTreeSet::new();
-    for group in &images.groups {
+    let plans = images.groups.iter();
+    plans
+        .map(|group| planner.plan(images, group, &mut names))
+        .collect()
+}
+
+/// What the plans of one host link have in common.
+struct Planner<'a> {
+    arguments: &'a Arguments,
+    way: Way,
+    cuda: Option<&'a Path>,
+    search: &'a Search,
+    beside: Option<Llvm>,
+    host_release: Option<u32>,
+    libraries: Vec<OsString>,
+    executable: PathBuf,
+    workplace: &'a Workplace,
+}
+
+impl Planner<'_> {
+    fn plan<'a>(
+        &self,
+        images: &'a Images,
+        group: &'a Group,
+        names: &mut BTreeSet<String>,
+    ) -> Result<Result<DeviceLink<'a>, Missing<'a>>, Error> {
+        let options = &self.arguments.options;
+        let from = group
+            .members
+            .first()
+            .map(|index| &images.images[*index].from);
         let triple = Triple::parse(&group.triple).map_err(|error| Error::Input {
-            from: images.images[group.members[0]].from.clone(),
+            from: from.cloned().unwrap_or_default(),
             source: format!("triple `{}`: {error}", group.triple).into(),
         })?;
-        let mut files = Vec::new();
+        let mut made_by = None;
+        let mut uses_openmp_runtime = false;
+        let (mut files, mut inputs) = (Vec::new(), Vec::new());
         for index in &group.members {
             let image = &images.images[*index];
-            let name = file_name(image, group, &mut names)?;
-            files.push((workplace.file(&name), image));
+            let bytes = image.bytes()?;
+            let content = Content::of(bytes, self.way);
+            let path = self
+                .workplace
+                .file(&file_name(image, group, content.extension(), names));
+            if content == Content::Bitcode {
+                made_by = made_by.max(
+                    bitcode::release(bytes, 0..bytes.len() as u64)
+                        .ok()
+                        .flatten(),
+                );
+                uses_openmp_runtime |= calls_openmp_runtime(bytes);
+            }
+            inputs.push(content.input(path.clone()));
+            files.push((path, image));
         }
+        inputs.extend(libraries_of(&options.bitcode_libraries, group).map(DeviceInput::Bitcode));
         let job = LinkJob {
             triple,
             processor: group.processor().to_owned(),
-            inputs: files
-                .iter()
-                .map(|(path, _)| match path.extension() {
-                    Some(extension) if extension == BITCODE => DeviceInput::Bitcode(path.clone()),
-                    _ => DeviceInput::Object(path.clone()),
-                })
-                .collect(),
+            kinds: group.kinds.clone(),
+            uses_openmp_runtime,
+            inputs,
         };
-        let options = &arguments.options;
-        let linker_args = for_target(&options.device_linker, &group.triple);
-        let mut compiler_args = for_target(&options.device_compiler, &group.triple);
-        let bitcode = |input: &DeviceInput| matches!(input, DeviceInput::Bitcode(_));
-        if job.inputs.iter().any(bitcode) {
-            // Without bitcode LLVM has nothing to do, and linkers refuse its options.
-            for option in options.mllvm.iter().chain(&options.offload_opt) {
-                compiler_args.extend(["-mllvm".into(), option.clone()]);
-            }
-        }
-        if let (true, Some(root)) = (job.triple.is_nvptx(), &options.cuda) {
-            let mut arg = OsString::from("--cuda-path=");
-            arg.push(root);
-            compiler_args.push(arg);
-        }
-        let linker = DeviceLinker {
-            llvm: llvm.as_ref(),
-            search: &search,
-            cc: Path::new("cc"),
-            opt_level: "2",
-            host_libraries: &libraries,
-            compiler_args: &compiler_args,
-            linker_args: &linker_args,
-        };
-        let label = match group.processor.as_str() {
-            "" => group.triple.clone(),
-            processor => format!("{}.{processor}", group.triple),
-        };
-        let output = workplace.file(&format!("{label}.img"));
-        plans.push(match linker.plan(&job, &output) {
-            Ok(commands) => Ok(DeviceLink {
+        let output = self.workplace.file(&format!("{}.img", group.label()));
+        let wraps_spirv = job.triple.arch() == "spirv64"
+            && job.triple.vendor() == "intel"
+            && job.kinds.contains(&OffloadKind::OPENMP);
+        let planned = self
+            .clang(made_by)
+            .and_then(|llvm| self.linker(&job, &output, group, llvm.as_ref()));
+        Ok(match planned {
+            Ok(planned) => Ok(DeviceLink {
                 group,
                 inputs: files,
-                commands,
-                output,
+                commands: planned.commands,
+                output: planned.output,
+                kind: planned.kind,
+                shows_output: options.verbose || self.way == Way::Llvm,
+                wraps_spirv,
             }),
             Err(missing) => Err(Missing {
                 group,
                 reason: missing.to_string(),
             }),
-        });
+        })
     }
-    Ok(plans)
+
+    fn linker(
+        &self,
+        job: &LinkJob,
+        output: &Path,
+        group: &Group,
+        llvm: Option<&Llvm>,
+    ) -> Result<offload_build::link::PlannedLink, NotFound> {
+        let options = &self.arguments.options;
+        let release = options
+            .llvm
+            .unwrap_or_else(|| match llvm.and_then(Llvm::release) {
+                Some(..=19) => LlvmRelease::V19,
+                Some(23..) => LlvmRelease::Main,
+                _ => LlvmRelease::V22,
+            });
+        let linker_args = for_target(&options.device_linker, &group.triple, release);
+        let compiler_args = for_target(&options.device_compiler, &group.triple, release);
+        let plugin_options = [&options.mllvm[..], &options.offload_opt].concat();
+        let builtin_bitcode: Vec<PathBuf> = options
+            .builtin_bitcode
+            .iter()
+            .filter_map(|value| split(value, '='))
+            .filter(|(triple, _)| *triple == *group.triple)
+            .map(|(_, file)| file.into())
+            .collect();
+        let by_name = |linker: &PathBuf| linker.to_string_lossy().ends_with("lld");
+        let linker = DeviceLinker {
+            llvm,
+            search: self.search,
+            cc: Path::new("cc"),
+            way: self.way,
+            opt_level: "2",
+            host_libraries: &self.libraries,
+            compiler_args: &compiler_args,
+            linker_args: &linker_args,
+            options: LinkOptions {
+                plugin_options: &plugin_options,
+                // Our own way says each option once.
+                mllvm: match self.way {
+                    Way::Llvm => &options.mllvm,
+                    Way::Own => &[],
+                },
+                save_temps: options.save_temps,
+                embed_bitcode: options.embed_bitcode,
+                no_lto: options.no_lto,
+                verbose: options.verbose,
+                builtin_bitcode: &builtin_bitcode,
+                cuda: self.cuda,
+                executable: match self.way == Way::Llvm || options.save_temps {
+                    true => self.executable.as_os_str(),
+                    false => OsStr::new(""),
+                },
+                host_is_lld: options.linker.as_ref().is_some_and(by_name),
+            },
+        };
+        linker.plan(job, output)
+    }
+
+    /// The clang for bitcode that `made_by` wrote: of that release or newer. Without bitcode the release of the
+    /// host objects' compiler is as good as any.
+    fn clang(&self, made_by: Option<u32>) -> Result<Option<Llvm>, NotFound> {
+        let reads = |llvm: &Llvm| match (llvm.release(), made_by) {
+            (Some(release), Some(made_by)) => release >= made_by,
+            _ => true,
+        };
+        let beside = self.beside.clone().filter(reads);
+        let same = || self.search.clang_of(made_by.or(self.host_release)?);
+        let plain = || {
+            let plain = self.search.program(&["clang"]).map(Llvm::of);
+            plain.filter(|llvm| self.way == Way::Llvm && reads(llvm))
+        };
+        // Beside LLVM's tool is the clang that belongs to it.
+        let chosen = match self.way {
+            Way::Llvm => beside.or_else(same),
+            Way::Own => same().or(beside),
+        };
+        if let Some(llvm) = chosen.or_else(plain) {
+            return Ok(Some(llvm));
+        }
+        match self.search.clang_from(made_by.unwrap_or_default()) {
+            Ok(llvm) => Ok(Some(llvm)),
+            Err(older) => too_old(&older, made_by),
+        }
+    }
+}
+
+/// Nothing is no error: objects for a CPU need no clang.
+fn too_old(older: &[Llvm], made_by: Option<u32>) -> Result<Option<Llvm>, NotFound> {
+    let (Some(made_by), false) = (made_by, older.is_empty()) else {
+        return Ok(None);
+    };
+    let found = older.iter().map(|llvm| {
+        let release = llvm.release().unwrap_or_default();
+        format!("{} is of LLVM {release}", llvm.clang.display())
+    });
+    Err(NotFound::new(
+        &format!("clang-{made_by}"),
+        found.collect(),
+        format!(
+            "the device code was compiled by LLVM {made_by}, which older releases do not read: install that or a newer \
+             one (Debian: `clang-{made_by} lld-{made_by} llvm-{made_by}`)"
+        ),
+    ))
+}
+
+/// The clang in the folder of this tool: of its file, or of the name that it was started by.
+fn clang_beside(tool: &OsStr, options: &Options) -> Option<Llvm> {
+    let file = env::current_exe().ok()?;
+    let real = file
+        .canonicalize()
+        .ok()
+        .filter(|_| !options.no_canonical_prefixes);
+    let named = Some(PathBuf::from(tool)).filter(|tool| tool.components().count() > 1);
+    [real, named].into_iter().flatten().find_map(|tool| {
+        let clang = tool.parent()?.join("clang");
+        clang.is_file().then(|| Llvm::of(clang))
+    })
+}
+
+/// What the bytes of an image are: what a file says about that is advisory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Bitcode,
+    Ptx,
+    /// A cubin for NVIDIA's linker, which goes by the extension.
+    Cubin,
+    /// A cubin that leaves nothing to link.
+    Complete,
+    Other,
+}
+
+impl Content {
+    fn of(bytes: &[u8], way: Way) -> Self {
+        match Magic::of(bytes) {
+            Magic::Bitcode => Self::Bitcode,
+            Magic::Elf => match Elf::parse(bytes, 0..bytes.len() as u64) {
+                Ok(file) if file.machine == elf::EM_CUDA.0 && way == Way::Own => {
+                    match elf::FileType(file.file_type) == elf::ET_EXEC {
+                        true => Self::Complete,
+                        false => Self::Cubin,
+                    }
+                }
+                _ => Self::Other,
+            },
+            _ if is_ptx(bytes) => Self::Ptx,
+            _ => Self::Other,
+        }
+    }
+
+    /// One by which clang gives the file to the linker, and does not compile it.
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Ptx => "s",
+            Self::Cubin | Self::Complete => "cubin",
+            Self::Bitcode | Self::Other => "o",
+        }
+    }
+
+    fn input(self, path: PathBuf) -> DeviceInput {
+        match self {
+            Self::Bitcode => DeviceInput::Bitcode(path),
+            Self::Ptx => DeviceInput::Ptx(path),
+            Self::Complete => DeviceInput::Linked(path),
+            Self::Cubin | Self::Other => DeviceInput::Object(path),
+        }
+    }
+}
+
+/// PTX begins with its version, after comments.
+fn is_ptx(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut code = lines.filter(|line| !line.is_empty() && !line.starts_with(b"//"));
+    code.next()
+        .is_some_and(|line| line.starts_with(b".version"))
+}
+
+/// Whether bitcode leaves functions of OpenMP's device runtime to others. What cannot be read may do so.
+fn calls_openmp_runtime(bytes: &[u8]) -> bool {
+    const BEGINNINGS: [&[u8]; 4] = [b"__kmpc_", b"omp_", b"__omp_", b"ompx_"];
+    let Ok(symbols) = bitcode::symbols(bytes, 0..bytes.len() as u64) else {
+        return true;
+    };
+    let mut missing = symbols.iter().filter(|symbol| !symbol.defined);
+    missing.any(|symbol| {
+        BEGINNINGS
+            .iter()
+            .any(|start| symbol.name.starts_with(start))
+    })
+}
+
+/// The files of `--bitcode-library=<kind>-<triple>-<processor>=<file>` for a group.
+fn libraries_of<'a>(
+    values: &'a [OsString],
+    group: &'a Group,
+) -> impl Iterator<Item = PathBuf> + 'a {
+    values.iter().filter_map(|value| {
+        let (target, file) = split(value, '=')?;
+        let target = target.to_str()?;
+        let (kind, rest) = target.split_once('-')?;
+        let (triple, processor) = rest.rsplit_once('-')?;
+        let kind = OffloadKind::from_name(kind)?;
+        let same = (triple, processor) == (&group.triple, &group.processor);
+        (same && group.kinds.contains(&kind)).then(|| file.into())
+    })
+}
+
+/// The parts before and behind the first `at`, which is ASCII.
+fn split(value: &OsStr, at: char) -> Option<(OsString, OsString)> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let bytes = value.as_bytes();
+    let place = bytes.iter().position(|byte| char::from(*byte) == at)?;
+    let (before, behind) = (bytes.get(..place)?, bytes.get(place + 1..)?);
+    let owned = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    Some((owned(before), owned(behind)))
 }
 
 /// Runs the links; the images in the order of `links`.
@@ -170,7 +438,18 @@ pub(super) fn run(
         ),
     };
     let results = pool.run(links.iter().collect(), |link| link.run(verbose));
-    results.into_iter().collect()
+    let (mut images, mut errors) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(image) => images.push(image),
+            Err(error) => errors.push(error),
+        }
+    }
+    match (errors.len(), errors.pop()) {
+        (1, Some(error)) => Err(error),
+        (_, Some(last)) => Err(Error::Several(errors.into_iter().chain([last]).collect())),
+        (_, None) => Ok(images),
+    }
 }
 
 impl DeviceLink<'_> {
@@ -184,80 +463,84 @@ impl DeviceLink<'_> {
             if verbose {
                 eprintln!("{command}");
             }
-            command.run().map_err(|source| Error::DeviceLink {
+            let said = command.run().map_err(|source| Error::DeviceLink {
                 target: self.group.target(),
                 source,
             })?;
+            if self.shows_output {
+                eprint!("{}{}", said.stdout, said.stderr);
+            }
         }
-        fs::read(&self.output)
-            .map_err(|source| Error::io(format!("cannot read `{}`", self.output.display()), source))
+        let image = fs::read(&self.output).map_err(|source| {
+            Error::io(format!("cannot read `{}`", self.output.display()), source)
+        })?;
+        if !self.wraps_spirv {
+            return Ok(image);
+        }
+        spirv::openmp_image(&image, "", "").map_err(|error| Error::Input {
+            from: self.output.display().to_string(),
+            source: error.into(),
+        })
     }
 }
 
-/// Extension of a file of LLVM bitcode.
-const BITCODE: &str = "bc";
-
 /// `<stem of the host file>-<triple>-<processor>.o`, and a number when that is taken.
-fn file_name(image: &Image, group: &Group, taken: &mut BTreeSet<String>) -> Result<String, Error> {
+fn file_name(
+    image: &Image,
+    group: &Group,
+    extension: &str,
+    taken: &mut BTreeSet<String>,
+) -> String {
     let name = image.from.trim_end_matches(')');
     let name = name.rsplit(['/', '(']).next().unwrap_or(name);
     let stem = Path::new(name).file_stem().unwrap_or_default();
-    // By the bytes: what a file says about the kind is advisory.
-    let extension = match Magic::of(image.bytes()?) {
-        Magic::Bitcode => BITCODE,
-        _ => "o",
-    };
     let label = format!("{}-{}", group.triple, group.processor);
     let base = format!("{}-{label}", stem.to_string_lossy());
     let numbered = (1..).map(|count| format!("{base}-{count}.{extension}"));
     let mut names = std::iter::once(format!("{base}.{extension}")).chain(numbered);
-    Ok(names
+    names
         .find(|name| taken.insert(name.clone()))
-        .unwrap_or_default())
+        .unwrap_or_default()
 }
 
-/// The clang of the release that made the device code: of the tool's own folder, by its number,
-/// or the newest.
-fn find_llvm(search: &Search, tool: &OsStr, release: Option<u32>) -> Option<Llvm> {
-    let beside = Path::new(tool)
-        .parent()
-        .filter(|folder| *folder != Path::new(""))
-        .map(|folder| folder.join("clang"))
-        .filter(|clang| clang.is_file());
-    let numbered = || search.program(&[&format!("clang-{}", release?)]);
-    beside
-        .or_else(numbered)
-        .map(Llvm::of)
-        .or_else(|| search.clangs().into_iter().next())
-}
-
-/// The values that are for `triple`, of `[<triple>=]<value>` as LLVM 20 to 22 read it.
-fn for_target(values: &[OsString], triple: &str) -> Vec<OsString> {
-    const ARCHITECTURES: [&str; 9] = [
-        "amdgcn", "amdgpu", "nvptx", "nvptx64", "x86_64", "i386", "aarch64", "spirv64", "riscv64",
-    ];
-    let applies = |value: &OsString| {
-        let text = value.to_str()?;
-        let (before, after) = text.split_once('=')?;
-        let known = ARCHITECTURES.contains(&before.split('-').next()?);
-        known.then(|| (before == triple).then(|| OsString::from(after)))
+/// The values that are for `triple`, of `[<triple>=]<value>` as a release reads it (spec linker-wrapper §1.6).
+fn for_target(values: &[OsString], triple: &str, release: LlvmRelease) -> Vec<OsString> {
+    let applies = |value: &OsString| -> Option<OsString> {
+        let Some((before, behind)) = split(value, '=') else {
+            return Some(value.clone());
+        };
+        let before = before.to_string_lossy();
+        let parsed = Triple::parse(&before).ok();
+        let known = parsed.as_ref().is_some_and(Triple::has_known_arch);
+        let is_for = match release {
+            LlvmRelease::V19 => before == triple,
+            _ if !known => return Some(value.clone()),
+            LlvmRelease::V20 | LlvmRelease::V21 | LlvmRelease::V22 => before == triple,
+            LlvmRelease::V23 | LlvmRelease::Main => {
+                let wanted = Triple::parse(triple).ok();
+                parsed
+                    .zip(wanted)
+                    .is_some_and(|(own, wanted)| own.serves(&wanted))
+            }
+        };
+        is_for.then_some(behind)
     };
-    values
-        .iter()
-        .filter_map(|value| applies(value).unwrap_or_else(|| Some(value.clone())))
-        .collect()
+    values.iter().filter_map(applies).collect()
 }
 
 /// What a CPU's image may need of the host program: its libraries, in their order.
 ///
 /// Not its objects, whose code would then exist twice, no archive of Rust's, and none with device code
 /// of its own: that has been taken out of it, and its host code defines the same functions.
-fn host_libraries(arguments: &Arguments, inputs: &Inputs) -> Vec<OsString> {
+fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -> Vec<OsString> {
     let mut args = Vec::new();
-    let joined = |option: &str, value: &OsStr| {
-        let mut arg = OsString::from(option);
-        arg.push(value);
-        arg
+    let option = |option: &str, value: &OsStr| match way {
+        Way::Llvm => vec![option.into(), value.into()],
+        Way::Own => {
+            let mut arg = OsString::from(option);
+            arg.push(value);
+            vec![arg]
+        }
     };
     for (index, item) in arguments.items.iter().enumerate() {
         let file = inputs.files.iter().find(|file| file.item == index);
@@ -275,8 +558,8 @@ fn host_libraries(arguments: &Arguments, inputs: &Inputs) -> Vec<OsString> {
                     args.push(path.into());
                 }
             }
-            Item::Library { name, .. } => args.push(joined("-l", name)),
-            Item::LibraryDir(dir) => args.push(joined("-L", dir)),
+            Item::Library { name, .. } => args.extend(option("-l", name)),
+            Item::LibraryDir(dir) => args.extend(option("-L", dir)),
             Item::Rpath(dir) => args.extend([
                 "-Xlinker".into(),
                 "-rpath".into(),
@@ -299,14 +582,46 @@ mod tests {
         let values: Vec<OsString> = ["foo=bar", "a", "nvptx64-nvidia-cuda=b", "-DX=1"]
             .map(OsString::from)
             .to_vec();
+        let for_22 = |triple| for_target(&values, triple, LlvmRelease::V22);
+        assert_eq!(for_22("amdgcn-amd-amdhsa"), ["foo=bar", "a", "-DX=1"]);
         assert_eq!(
-            for_target(&values, "amdgcn-amd-amdhsa"),
-            ["foo=bar", "a", "-DX=1"]
-        );
-        assert_eq!(
-            for_target(&values, "nvptx64-nvidia-cuda"),
+            for_22("nvptx64-nvidia-cuda"),
             ["foo=bar", "a", "b", "-DX=1"]
         );
+        // To 19 what is before `=` is a triple, of whatever kind.
+        let for_19 = |triple| for_target(&values, triple, LlvmRelease::V19);
+        assert_eq!(for_19("nvptx64-nvidia-cuda"), ["a", "b"]);
+        assert_eq!(for_19("amdgcn-amd-amdhsa"), ["a"]);
+        // On the main branch one triple may stand for several.
+        let values = ["amdgpu-amd-amdhsa=c".into()];
+        let for_release = |release| for_target(&values, "amdgcn-amd-amdhsa", release);
+        assert_eq!(for_release(LlvmRelease::Main), ["c"]);
+        assert_eq!(for_release(LlvmRelease::V22), [""; 0]);
+    }
+
+    #[test]
+    fn recognizes_ptx() {
+        // As ptxas and clang write it.
+        let clang = b"//\n// Generated by LLVM NVPTX Back-End\n//\n\n.version 7.8\n.target sm_80\n";
+        assert!(is_ptx(clang));
+        assert!(is_ptx(b"\t.version 8.0\r\n"));
+        assert!(!is_ptx(b"// .version 8.0\n"));
+        assert!(!is_ptx(b"\t.section .text\n.version\n"));
+    }
+
+    #[test]
+    fn says_which_release_reads_the_bitcode() {
+        let old = Llvm {
+            clang: "/usr/lib/llvm-19/bin/clang-19".into(),
+            prefix: "/usr/lib/llvm-19".into(),
+        };
+        assert_eq!(
+            too_old(&[old], Some(22)).unwrap_err().to_string(),
+            "`clang-22` not found (searched: /usr/lib/llvm-19/bin/clang-19 is of LLVM 19)\n\
+             hint: the device code was compiled by LLVM 22, which older releases do not read: install that or a newer \
+             one (Debian: `clang-22 lld-22 llvm-22`)"
+        );
+        assert_eq!(too_old(&[], Some(22)), Ok(None));
     }
 
     #[test]
@@ -359,6 +674,6 @@ mod tests {
             "-Xlinker".into(),
             "x".into(),
         ];
-        assert_eq!(host_libraries(&arguments, &inputs), expected);
+        assert_eq!(host_libraries(&arguments, &inputs, Way::Own), expected);
     }
 }

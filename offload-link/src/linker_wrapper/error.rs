@@ -36,6 +36,8 @@ pub(super) enum Error {
         target: String,
         source: CommandError,
     },
+    /// Device links that failed, in their order.
+    Several(Vec<Error>),
     /// None of the images that were found can be linked.
     NothingLinked {
         reasons: Vec<String>,
@@ -89,6 +91,10 @@ impl fmt::Display for Error {
             Self::DeviceLink { target, source } => {
                 write!(f, "device link for {target}: {source}")
             }
+            Self::Several(errors) => errors.iter().enumerate().try_for_each(|(index, error)| {
+                let newline = if index > 0 { "\n" } else { "" };
+                write!(f, "{newline}{error}")
+            }),
             Self::NothingLinked { reasons } => {
                 f.write_str("device code was found, and none of it can be linked")?;
                 reasons

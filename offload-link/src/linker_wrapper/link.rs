@@ -7,7 +7,7 @@ use std::path::Path;
 use object::elf;
 use offload_build::container::elf::Elf;
 use offload_build::container::elf::Machine;
-use offload_build::target::OffloadKind;
+use offload_build::target::{ImageKind, OffloadKind};
 use offload_build::toolchain::Command;
 
 use super::arguments::{Arguments, Item, Position};
@@ -137,6 +137,7 @@ impl Link<'_> {
                 continue;
             }
             linked.push(Linked::new(
+                link.kind,
                 &link.group.triple,
                 &link.group.processor,
                 image,
@@ -200,7 +201,7 @@ impl Link<'_> {
                 .map_err(|source| invalid(source.into()))?;
             let known = MACHINES.iter().find(|(machine, _)| *machine == elf.machine);
             let architecture = known.map_or("unknown", |(_, architecture)| architecture);
-            Linked::new(architecture, "", &bytes)
+            Linked::new(ImageKind::OBJECT, architecture, "", &bytes)
         });
         images.collect()
     }

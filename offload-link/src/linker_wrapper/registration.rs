@@ -34,10 +34,15 @@ pub(super) struct Linked {
 
 impl Linked {
     /// Puts an image into an offload binary as LLVM 22 does.
-    pub(super) fn new(triple: &str, processor: &str, image: &[u8]) -> Result<Self, Error> {
+    pub(super) fn new(
+        image_kind: ImageKind,
+        triple: &str,
+        processor: &str,
+        image: &[u8],
+    ) -> Result<Self, Error> {
         let strings = [("triple", triple), ("arch", processor)];
         let packed = BinaryImage {
-            image_kind: ImageKind::OBJECT,
+            image_kind,
             offload_kind: OffloadKind::OPENMP,
             flags: 0,
             strings: &strings,
