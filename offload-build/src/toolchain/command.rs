@@ -7,13 +7,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
-/// Variables with which one compiler driver tells another where to look, or their beginnings. Inherited by
-/// a device compiler they make it run the wrong linker, ours among them (spec linker-wrapper §8.5).
-const SCRUBBED: [&str; 4] = [
+/// Variables with which one compiler driver tells another where to look. Inherited by a device
+/// compiler they make it run the wrong linker, ours among them (spec linker-wrapper §8.5).
+const SCRUBBED: [&str; 9] = [
     "COMPILER_PATH",
     "LIBRARY_PATH",
     "GCC_EXEC_PREFIX",
-    "COLLECT_",
+    "COLLECT_GCC",
+    "COLLECT_GCC_OPTIONS",
+    "COLLECT_AS_OPTIONS",
+    "COLLECT_LTO_WRAPPER",
+    "COLLECT_NAMES",
+    "COLLECT_NO_DEMANGLE",
 ];
 
 /// Set for every program that is started: below it a linker wrapper only passes on what it is given.
@@ -74,7 +79,18 @@ impl Command {
     ///
     /// When the program cannot be started, or ends in any way but success.
     pub fn run(&self) -> Result<Output, CommandError> {
-        let output = self.process().output().map_err(|source| CommandError {
+        self.run_with(&[])
+    }
+
+    /// The same with other values of some variables.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::run`].
+    pub fn run_with(&self, variables: &[(&str, OsString)]) -> Result<Output, CommandError> {
+        let mut process = self.process();
+        process.envs(variables.iter().map(|(name, value)| (name, value)));
+        let output = process.output().map_err(|source| CommandError {
             command: self.clone(),
             cause: Cause::Start(source),
         })?;
@@ -97,44 +113,24 @@ impl Command {
     fn process(&self) -> std::process::Command {
         let mut process = std::process::Command::new(&self.program);
         process.args(&self.args).stdin(Stdio::null());
-        for (name, value) in std::env::vars_os() {
-            if is_scrubbed(&name) {
-                process.env_remove(name);
-            } else if name == LOADER_PATH {
-                match without_rustc(&value) {
-                    Some(rest) => process.env(name, rest),
-                    None => process.env_remove(name),
-                };
-            }
+        for name in SCRUBBED {
+            process.env_remove(name);
         }
         process.env(GUARD, "1");
         process
     }
 }
 
-/// Where the loader looks for libraries. rustc puts its own there, an LLVM of its own release among them.
-const LOADER_PATH: &str = "LD_LIBRARY_PATH";
-
-fn is_scrubbed(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    SCRUBBED
-        .iter()
-        .any(|scrubbed| match scrubbed.strip_suffix('_') {
-            Some(_) => name.starts_with(scrubbed.as_bytes()),
-            None => name == scrubbed.as_bytes(),
-        })
-}
-
-/// A search path without the folders of Rust's sysroots; nothing when no other folder is in it.
-fn without_rustc(path: &OsStr) -> Option<OsString> {
+/// The value of `LD_LIBRARY_PATH` without the folders of Rust's sysroots: rustc puts its own there, in which an
+/// LLVM of its own release may be.
+#[must_use]
+pub fn without_rustc(path: &OsStr) -> OsString {
     let is_sysroot = |folder: &PathBuf| {
         folder.iter().any(|part| part == "rustlib") || folder.join("rustlib").is_dir()
     };
-    let rest: Vec<PathBuf> = std::env::split_paths(path)
-        .filter(|folder| !is_sysroot(folder))
-        .collect();
-    let joined = std::env::join_paths(&rest).ok()?;
-    (!rest.is_empty()).then_some(joined)
+    let rest = std::env::split_paths(path).filter(|folder| !is_sysroot(folder));
+    // A path that was split at colons has none in its parts.
+    std::env::join_paths(rest).unwrap_or_default()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -294,20 +290,16 @@ mod tests {
 
     #[test]
     fn hides_the_variables_that_lead_a_driver_to_our_own_linker() {
-        for name in [
-            "COMPILER_PATH",
-            "LIBRARY_PATH",
-            "GCC_EXEC_PREFIX",
-            "COLLECT_GCC",
-            "COLLECT_GCC_OPTIONS",
-            "COLLECT_LTO_WRAPPER",
-        ] {
-            assert!(is_scrubbed(OsStr::new(name)), "{name}");
-        }
-        for name in ["PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH_X", "CPATH"] {
-            assert!(!is_scrubbed(OsStr::new(name)), "{name}");
-        }
         let process = Command::new("clang").process();
+        let removed: Vec<_> = process
+            .get_envs()
+            .filter(|(_, value)| value.is_none())
+            .collect();
+        assert!(
+            removed.iter().any(|(name, _)| *name == "COMPILER_PATH"),
+            "{removed:?}"
+        );
+        assert_eq!(removed.len(), SCRUBBED.len());
         let guard = process.get_envs().find(|(name, _)| *name == GUARD);
         assert_eq!(guard, Some((OsStr::new(GUARD), Some(OsStr::new("1")))));
     }
@@ -321,8 +313,8 @@ mod tests {
         let target = Path::new("/rust/lib/rustlib/x86_64-unknown-linux-gnu/lib");
         let other = Path::new("/opt/lib");
         let given = path(&[&lib, other, target]);
-        assert_eq!(without_rustc(&given), Some(other.into()));
-        assert_eq!(without_rustc(&path(&[&lib, target])), None);
+        assert_eq!(without_rustc(&given), other);
+        assert_eq!(without_rustc(&path(&[&lib, target])), "");
         std::fs::remove_dir_all(&sysroot).unwrap();
     }
 }

@@ -12,6 +12,7 @@ use offload_build::format::bitcode;
 use offload_build::format::magic::Magic;
 use offload_build::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way, spirv};
 use offload_build::target::{ImageKind, LlvmRelease, OffloadKind, Triple};
+use offload_build::toolchain::command::without_rustc;
 use offload_build::toolchain::jobserver;
 use offload_build::toolchain::{Command, Llvm, NotFound, Search};
 
@@ -459,14 +460,20 @@ impl DeviceLink<'_> {
                 Error::io(format!("cannot write `{}`", path.display()), source)
             })?;
         }
+        let libraries: Vec<_> = env::var_os("LD_LIBRARY_PATH")
+            .map(|path| ("LD_LIBRARY_PATH", without_rustc(&path)))
+            .into_iter()
+            .collect();
         for command in &self.commands {
             if verbose {
                 eprintln!("{command}");
             }
-            let said = command.run().map_err(|source| Error::DeviceLink {
-                target: self.group.target(),
-                source,
-            })?;
+            let said = command
+                .run_with(&libraries)
+                .map_err(|source| Error::DeviceLink {
+                    target: self.group.target(),
+                    source,
+                })?;
             if self.shows_output {
                 eprint!("{}{}", said.stdout, said.stderr);
             }

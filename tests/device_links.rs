@@ -1,0 +1,643 @@
+//! The device links of `offload-link`: its command lines beside those of `clang-linker-wrapper`, and real links.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+#[path = "support/mod.rs"]
+mod tools;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::read::elf::{ElfFile64, FileHeader};
+use object::{Object, ObjectSymbol};
+use tempfile::TempDir;
+use tools::{run, tool};
+
+const AMD: &str = "amdgcn-amd-amdhsa";
+const NVIDIA: &str = "nvptx64-nvidia-cuda";
+const X86: &str = "x86_64-unknown-linux-gnu";
+
+/// A kernel that calls a function of the other file, and that file, which has a kernel too.
+const SOURCES: [(&str, &str); 2] = [
+    (
+        "a",
+        "__attribute__((device)) int twice(int);
+         extern \"C\" __attribute__((global)) void first(int *p) { *p = twice(*p); }",
+    ),
+    (
+        "b",
+        "__attribute__((device)) int twice(int x) { return x + x; }
+         extern \"C\" __attribute__((global)) void second(int *p) { *p = twice(*p) + 1; }",
+    ),
+];
+
+/// A folder with our tool under its names, and an LLVM that makes objects with images.
+struct Project {
+    dir: TempDir,
+    release: u32,
+    bin: PathBuf,
+}
+
+impl Project {
+    fn new(release: u32) -> Option<Self> {
+        let wrapper = tool(&format!("llvm{release}"), &["clang-linker-wrapper"])?;
+        let bin = wrapper.parent()?.to_owned();
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("tmp")).unwrap();
+        let project = Self { dir, release, bin };
+        // Beside its own clang, as LLVM's tool is.
+        symlink(&project.bin, project.path("llvm")).unwrap();
+        fs::create_dir(project.path("bin")).unwrap();
+        for name in ["clang-linker-wrapper", "offload-ld"] {
+            symlink(
+                env!("CARGO_BIN_EXE_offload-link"),
+                project.path("bin").join(name),
+            )
+            .unwrap();
+        }
+        symlink(project.bin.join("clang"), project.path("bin/clang")).unwrap();
+        // No CUDA, as far as looking goes.
+        for name in ["ptxas", "nvlink", "fatbinary"] {
+            let file = project.path("cuda/bin").join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, "#!/bin/sh\nexit 1\n").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        project.write("host.c", "int main(void) { return 0; }\n");
+        Some(project)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.dir.path())
+            .env("TMPDIR", self.path("tmp"))
+            .env_remove("OFFLOAD_LINK_REPORT")
+            .env_remove("OFFLOAD_LINK_ACTIVE")
+            .env_remove("OFFLOAD_LLVM")
+            .env_remove("CUDA_PATH");
+        command
+    }
+
+    fn llvm(&self, name: &str) -> Command {
+        self.command(self.bin.join(name))
+    }
+
+    /// Makes a host object of images, each given as for `--image=` of the packager.
+    fn embed(&self, name: &str, images: &[&str]) {
+        let packager = match self.release {
+            ..=20 => "clang-offload-packager",
+            _ => "llvm-offload-binary",
+        };
+        let images = images.iter().map(|image| format!("--image={image}"));
+        run(self.llvm(packager).args(["-o", "images.bin"]).args(images));
+        let embed = [
+            "-Xclang",
+            "-fembed-offload-object=images.bin",
+            "-c",
+            "host.c",
+        ];
+        run(self.llvm("clang").args(embed).args(["-o", name]));
+    }
+
+    /// Compiles the device code of a source of `SOURCES`.
+    fn device(&self, language: &str, processor: &str, output: &str) {
+        let (_, source) = SOURCES
+            .iter()
+            .find(|(name, _)| output.starts_with(name))
+            .unwrap();
+        self.write("device.cu", source);
+        let processor = format!("--offload-arch={processor}");
+        let libraries: &[&str] = match language {
+            "hip" => &["-nogpuinc", "-nogpulib"],
+            _ => &[
+                "-nocudainc",
+                "-nocudalib",
+                "--cuda-path=/nonexistent",
+                "--cuda-feature=+ptx78",
+            ],
+        };
+        let shape = [
+            "-O2",
+            "-fgpu-rdc",
+            "--offload-device-only",
+            "-emit-llvm",
+            "-c",
+        ];
+        run(self
+            .llvm("clang++")
+            .args(["-x", language, &processor])
+            .args(shape)
+            .args(libraries)
+            .args(["device.cu", "-o", output]));
+    }
+
+    /// An ELF object for a device, which is never looked at: the lines are printed and not run.
+    fn code(&self, name: &str) {
+        self.write("code.c", "int code(void) { return 0; }\n");
+        run(self.llvm("clang").args(["-c", "code.c", "-o", name]));
+    }
+
+    /// The device links that a tool prints, with the names of files that it chooses itself replaced.
+    fn device_links(&self, tool: &Path, objects: &[&str], args: &[&str]) -> Vec<String> {
+        let output = self
+            .command(tool)
+            .args([&format!("--host-triple={X86}"), "--dry-run"])
+            .args(args)
+            .args(objects)
+            .args(["-o", "out/prog"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let mut lines: Vec<String> = said
+            .lines()
+            .filter(|line| line.contains(" --no-default-config "))
+            .map(|line| self.normalized(line))
+            .collect();
+        assert!(!lines.is_empty(), "{}: {said}", tool.display());
+        lines.sort();
+        lines
+    }
+
+    fn normalized(&self, line: &str) -> String {
+        let words = line.split_whitespace().map(|word| {
+            let word = word.trim_matches('"');
+            let name = word.rsplit('/').next().unwrap_or(word);
+            let devices = [AMD, NVIDIA, X86, "spirv64-"];
+            let is_temporary = devices.iter().any(|device| name.contains(device));
+            match name {
+                "clang" => "clang".to_owned(),
+                _ if word.starts_with('-') => word.to_owned(),
+                _ if name.ends_with(".img") => "IMAGE".to_owned(),
+                _ if name.ends_with(".o") && is_temporary => "INPUT".to_owned(),
+                _ => word.to_owned(),
+            }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Links with our tool under a name, with a host linker that does nothing; the linked images.
+    fn link(&self, name: &str, objects: &[&str], change: impl Fn(&mut Command)) -> Vec<Vec<u8>> {
+        let mut command = self.command(self.path("bin").join(name));
+        command
+            .args(["--linker-path=true", "--save-temps", "-o", "prog"])
+            .args(objects);
+        change(&mut command);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{name}: {output:?}");
+        let files = fs::read_dir(self.dir.path()).unwrap();
+        let mut images: Vec<PathBuf> = files
+            .map(|file| file.unwrap().path())
+            .filter(|path| path.extension() == Some(OsStr::new("img")))
+            .collect();
+        images.sort();
+        let bytes = images.iter().map(|path| fs::read(path).unwrap()).collect();
+        images
+            .iter()
+            .for_each(|path| fs::remove_file(path).unwrap());
+        bytes
+    }
+}
+
+/// `e_machine` and the names of the symbols that an image defines for its runtime.
+fn machine_and_symbols(image: &[u8]) -> (u16, Vec<String>) {
+    let file = ElfFile64::<object::LittleEndian>::parse(image).unwrap();
+    let machine = file.elf_header().e_machine(object::LittleEndian).0;
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    let global = symbols.filter(|symbol| symbol.is_global() && symbol.is_definition());
+    let mut names: Vec<String> = global
+        .map(|symbol| symbol.name().unwrap().to_owned())
+        .collect();
+    // One for each source.
+    names.retain(|name| !name.starts_with("__hip_cuid_"));
+    names.sort();
+    names.dedup();
+    (machine, names)
+}
+
+/// What no two runs or tools have in common with LLVM's lines, with the reason.
+fn without_cuda_path(lines: Vec<String>) -> Vec<String> {
+    // LLVM 20 to 22 leave it to clang's driver (llvm/llvm-project issue 190979).
+    let without = |line: String| {
+        let words = line
+            .split(' ')
+            .filter(|word| !word.starts_with("--cuda-path="));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    lines.into_iter().map(without).collect()
+}
+
+#[test]
+fn prints_the_device_links_that_llvm_22_prints() {
+    let Some(project) = Project::new(22) else {
+        return;
+    };
+    for name in ["amd.o", "nvidia.o", "cpu.o"] {
+        project.code(name);
+    }
+    let amd = |kind: &str, arch: &str| format!("file=amd.o,kind={kind},triple={AMD},arch={arch}");
+    let nvidia =
+        |kind: &str, arch: &str| format!("file=nvidia.o,kind={kind},triple={NVIDIA},arch={arch}");
+    let cpu = |arch: &str| format!("file=cpu.o,kind=openmp,triple={X86},arch={arch}");
+    project.embed(
+        "a.o",
+        &[&amd("hip", "gfx90a:xnack+"), &amd("openmp", "gfx1100")],
+    );
+    project.embed(
+        "b.o",
+        &[&amd("hip", "gfx90a:xnack+"), &nvidia("cuda", "sm_70")],
+    );
+    project.embed(
+        "c.o",
+        &[&nvidia("openmp", "sm_70"), &nvidia("cuda", "sm_52")],
+    );
+    project.embed("d.o", &[&cpu("generic")]);
+    project.embed("e.o", &[&cpu("")]);
+    project.embed(
+        "g.o",
+        &["file=amd.o,kind=sycl,triple=spirv64-unknown-unknown,arch="],
+    );
+    run(project.command("ar").args(["rc", "libplain.a", "amd.o"]));
+    run(project
+        .llvm("clang")
+        .args(["-shared", "amd.o", "-o", "libshared.so"]));
+    let cuda = format!("--cuda-path={}", project.path("cuda").display());
+
+    let linkers = ["--linker-path=/usr/bin/ld", "--linker-path=/usr/bin/ld.lld"];
+    let plain: &[&str] = &[];
+    let options: &[&[&str]] = &[
+        plain,
+        &["--save-temps"],
+        &["--embed-bitcode"],
+        &[
+            "--device-compiler=-g",
+            "--device-compiler=amdgcn-amd-amdhsa=-O3",
+        ],
+        &[
+            "--device-compiler=a=b=c",
+            "--device-linker=amdgcn-amd-amdhsa",
+        ],
+        &[
+            "--device-linker=foo=bar",
+            "--device-linker=nvptx64-nvidia-cuda=b",
+            "--device-linker=a",
+        ],
+        &[
+            "--device-linker=amdgcn=q",
+            "--device-linker=hexagon-foo=t",
+            "--device-linker=riscv64=s",
+        ],
+        &[
+            "--device-linker=x86_64-unknown-linux-gnu=r",
+            "--device-linker=spirv64-unknown-unknown=s",
+        ],
+        &["-mllvm", "-amdgpu-dump-hsa-metadata"],
+        &["--offload-opt=-amdgpu-dump-hsa-metadata"],
+        &["-L.", "-L", "tmp", "-lplain", "libplain.a", "libshared.so"],
+        &[
+            "--whole-archive",
+            "libplain.a",
+            "--no-whole-archive",
+            "--as-needed",
+            "-lshared",
+            "-L.",
+        ],
+        &["--device-compiler=-v"],
+    ];
+    let objects: &[&[&str]] = &[
+        &["a.o", "b.o", "c.o"],
+        &["d.o"],
+        &["e.o"],
+        &["g.o"],
+        &["a.o", "a.o", "e.o"],
+    ];
+    let theirs = project.bin.join("clang-linker-wrapper");
+    let ours = project.path("bin/clang-linker-wrapper");
+    let mut compared = 0;
+    for linker in linkers {
+        for objects in objects {
+            for options in options {
+                let args = [&[linker, &cuda][..], options].concat();
+                let expected = project.device_links(&theirs, objects, &args);
+                let found = project.device_links(&ours, objects, &args);
+                assert_eq!(without_cuda_path(found), expected, "{objects:?} {args:?}");
+                compared += expected.len();
+            }
+        }
+    }
+    assert!(compared > 200, "{compared}");
+}
+
+#[test]
+fn prints_the_device_links_that_llvm_19_prints() {
+    let Some(project) = Project::new(19) else {
+        return;
+    };
+    for name in ["amd.o", "nvidia.o", "cpu.o"] {
+        project.code(name);
+    }
+    let amd = |kind: &str, arch: &str| format!("file=amd.o,kind={kind},triple={AMD},arch={arch}");
+    let nvidia =
+        |kind: &str, arch: &str| format!("file=nvidia.o,kind={kind},triple={NVIDIA},arch={arch}");
+    let cpu = |arch: &str| format!("file=cpu.o,kind=openmp,triple={X86},arch={arch}");
+    project.embed(
+        "a.o",
+        &[&amd("hip", "gfx90a:xnack+"), &amd("openmp", "gfx1100")],
+    );
+    project.embed(
+        "b.o",
+        &[&amd("hip", "gfx90a:xnack+"), &nvidia("cuda", "sm_70")],
+    );
+    project.embed(
+        "c.o",
+        &[&nvidia("openmp", "sm_70"), &nvidia("cuda", "sm_52")],
+    );
+    project.embed("e.o", &[&cpu("")]);
+    run(project.command("ar").args(["rc", "libplain.a", "amd.o"]));
+    let cuda = format!("--cuda-path={}", project.path("cuda").display());
+
+    let plain: &[&str] = &[];
+    let options: &[&[&str]] = &[
+        plain,
+        &["--opt-level=O3", "--device-debug"],
+        &["--opt-level=O0", "--ptxas-arg=-w", "--ptxas-arg=-x"],
+        &[
+            "--device-linker=foo=bar",
+            "--device-linker=amdgcn-amd-amdhsa=baz",
+            "--device-linker=a",
+        ],
+        &["-mllvm", "-amdgpu-dump-hsa-metadata"],
+        &[
+            "-L.",
+            "-lplain",
+            "libplain.a",
+            "--whole-archive",
+            "libplain.a",
+            "--no-whole-archive",
+        ],
+        &["--wrapper-verbose"],
+    ];
+    let theirs = project.bin.join("clang-linker-wrapper");
+    let ours = project.path("bin/clang-linker-wrapper");
+    let objects: &[&[&str]] = &[&["a.o", "b.o", "c.o"], &["e.o"]];
+    for objects in objects {
+        for options in options {
+            for cuda in [&[][..], &[cuda.as_str()]] {
+                // Without a tree ours says that NVIDIA's tools are missing.
+                if cuda.is_empty() && objects.len() > 1 {
+                    continue;
+                }
+                let args = [&["--linker-path=/usr/bin/ld"], cuda, options].concat();
+                let expected = project.device_links(&theirs, objects, &args);
+                let found = project.device_links(&ours, objects, &args);
+                assert_eq!(found, expected, "{objects:?} {args:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn links_hip_code_of_several_files_by_either_way() {
+    for release in [19, 22] {
+        let Some(project) = Project::new(release) else {
+            return;
+        };
+        let kind = "hip";
+        for object in ["a", "b"] {
+            let mut images = Vec::new();
+            for processor in ["gfx90a", "gfx942"] {
+                let file = format!("{object}-{processor}.bc");
+                project.device("hip", processor, &file);
+                images.push(format!(
+                    "file={file},kind={kind},triple={AMD},arch={processor}"
+                ));
+            }
+            let images: Vec<&str> = images.iter().map(String::as_str).collect();
+            project.embed(&format!("{object}.o"), &images);
+        }
+        for name in ["clang-linker-wrapper", "offload-ld"] {
+            let images = project.link(name, &["a.o", "b.o"], |_| {});
+            assert_eq!(images.len(), 2, "{release} {name}");
+            for image in images {
+                let (machine, symbols) = machine_and_symbols(&image);
+                assert_eq!(machine, object::elf::EM_AMDGPU.0);
+                assert_eq!(
+                    symbols,
+                    ["first", "first.kd", "second", "second.kd"],
+                    "{release} {name}"
+                );
+            }
+        }
+    }
+}
+
+/// A CUDA tree that is not Debian's nor the tests': by CUDA_PATH, else that of `nvlink`.
+fn cuda() -> Option<PathBuf> {
+    let given = std::env::var_os("CUDA_PATH").map(PathBuf::from);
+    let given = given.filter(|root| root.join("bin/nvlink").is_file());
+    given.or_else(|| Some(tool("cuda", &["nvlink"])?.parent()?.parent()?.to_owned()))
+}
+
+#[test]
+fn links_cuda_code_of_several_files_by_either_way() {
+    let Some(cuda) = cuda() else { return };
+    let kernels = ["first", "second"];
+    for release in [19, 22] {
+        let Some(project) = Project::new(release) else {
+            return;
+        };
+        for object in ["a", "b"] {
+            let file = format!("{object}.bc");
+            project.device("cuda", "sm_80", &file);
+            let image = format!("file={file},kind=cuda,triple={NVIDIA},arch=sm_80");
+            project.embed(&format!("{object}.o"), &[&image]);
+        }
+        // By clang and its helper, told by the option and by the variable.
+        let option = format!("--cuda-path={}", cuda.display());
+        let by_option = |command: &mut Command| {
+            command.arg(&option);
+        };
+        let by_variable = |command: &mut Command| {
+            command.env("CUDA_PATH", &cuda);
+        };
+        // By ptxas alone: a folder with what our own way needs of LLVM.
+        fs::create_dir_all(project.path("small/bin")).unwrap();
+        for name in ["clang", "llvm-link"] {
+            let linked = project.path("small/bin").join(name);
+            fs::write(
+                &linked,
+                format!("#!/bin/sh\nexec {}/{name} \"$@\"\n", project.bin.display()),
+            )
+            .unwrap();
+            fs::set_permissions(&linked, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let small = project.path("small/bin");
+        symlink(&small.join("clang"), small.join(format!("clang-{release}"))).unwrap();
+        let alone = |command: &mut Command| {
+            let path = [small.clone(), "/usr/bin".into(), "/bin".into()];
+            let path = std::env::join_paths(path).unwrap();
+            command.env("CUDA_PATH", &cuda).env("PATH", path);
+        };
+        let images = [
+            project.link("clang-linker-wrapper", &["a.o", "b.o"], by_option),
+            project.link("clang-linker-wrapper", &["a.o", "b.o"], by_variable),
+            project.link("offload-ld", &["a.o", "b.o"], by_variable),
+            project.link("offload-ld", &["a.o", "b.o"], alone),
+        ];
+        for image in images.iter().flatten() {
+            let (machine, symbols) = machine_and_symbols(image);
+            assert_eq!(machine, object::elf::EM_CUDA.0);
+            for kernel in kernels {
+                assert!(
+                    symbols.iter().any(|symbol| symbol == kernel),
+                    "{release}: {symbols:?}"
+                );
+            }
+        }
+        assert_eq!(images.map(|images| images.len()), [1; 4]);
+    }
+}
+
+#[test]
+fn links_ptx_and_cubins_together() {
+    let (Some(cuda), Some(project)) = (cuda(), Project::new(22)) else {
+        return;
+    };
+    let compile = |object: &str| {
+        project.device("cuda", "sm_80", &format!("{object}.bc"));
+        let target = ["--target=nvptx64-nvidia-cuda", "-march=sm_80", "-S"];
+        run(project.llvm("clang").args(target).args([
+            "--cuda-path=/nonexistent",
+            "-nogpulib",
+            "-Xclang",
+            "-target-feature",
+            "-Xclang",
+            "+ptx78",
+            "-O2",
+            "-x",
+            "ir",
+            &format!("{object}.bc"),
+            "-o",
+            &format!("{object}.s"),
+        ]));
+    };
+    compile("a");
+    compile("b");
+    let ptxas = cuda.join("bin/ptxas");
+    run(project
+        .command(&ptxas)
+        .args(["-m64", "-arch", "sm_80", "-c", "b.s", "-o", "b.cubin"]));
+    run(project
+        .command(&ptxas)
+        .args(["-m64", "-arch", "sm_80", "b.s", "-o", "whole.cubin"]));
+    project.embed(
+        "a.o",
+        &[&format!("file=a.s,kind=cuda,triple={NVIDIA},arch=sm_80")],
+    );
+    project.embed(
+        "b.o",
+        &[&format!(
+            "file=b.cubin,kind=cuda,triple={NVIDIA},arch=sm_80"
+        )],
+    );
+    project.embed(
+        "c.o",
+        &[&format!(
+            "file=whole.cubin,kind=cuda,triple={NVIDIA},arch=sm_80"
+        )],
+    );
+    let with_cuda = |command: &mut Command| {
+        command.env("CUDA_PATH", &cuda);
+    };
+    for name in ["clang-linker-wrapper", "offload-ld"] {
+        let images = project.link(name, &["a.o", "b.o"], with_cuda);
+        let (machine, symbols) = machine_and_symbols(&images[0]);
+        assert_eq!(machine, object::elf::EM_CUDA.0, "{name}");
+        for kernel in ["first", "second"] {
+            assert!(
+                symbols.iter().any(|symbol| symbol == kernel),
+                "{name}: {symbols:?}"
+            );
+        }
+    }
+    // Complete already: no tool is run, and none is needed.
+    let nothing = |command: &mut Command| {
+        command.env("PATH", "/nonexistent");
+        command.args(["--linker-path=/bin/true", "--report=text:report"]);
+    };
+    project.link("offload-ld", &["c.o"], nothing);
+    let report = fs::read_to_string(project.path("report")).unwrap();
+    assert!(
+        report.contains(": linked for nvptx64-nvidia-cuda sm_80"),
+        "{report}"
+    );
+}
+
+#[test]
+fn takes_a_clang_that_reads_the_device_code() {
+    // The older one comes first in PATH.
+    let (Some(project), Some(old)) = (Project::new(22), tool("llvm19", &["clang"])) else {
+        return;
+    };
+    project.device("hip", "gfx90a", "b.bc");
+    project.embed(
+        "b.o",
+        &[&format!("file=b.bc,kind=hip,triple={AMD},arch=gfx90a")],
+    );
+    let images = project.link("offload-ld", &["b.o"], |command| {
+        let folders = [old.parent().unwrap(), &project.bin, Path::new("/bin")];
+        command.env("PATH", std::env::join_paths(folders).unwrap());
+    });
+    let (machine, _) = machine_and_symbols(&images[0]);
+    assert_eq!(machine, object::elf::EM_AMDGPU.0);
+}
+
+#[test]
+fn tells_of_every_link_that_failed() {
+    let Some(project) = Project::new(22) else {
+        return;
+    };
+    project.device("hip", "gfx90a", "a.bc");
+    project.device("hip", "gfx942", "a2.bc");
+    // Both call what nobody defines.
+    let images = [
+        &*format!("file=a.bc,kind=hip,triple={AMD},arch=gfx90a"),
+        &*format!("file=a2.bc,kind=hip,triple={AMD},arch=gfx942"),
+    ];
+    project.embed("a.o", &images);
+    for jobs in ["--wrapper-jobs=1", "--wrapper-jobs=2"] {
+        let output = project
+            .command(project.path("bin/offload-ld"))
+            .args(["--linker-path=true", jobs, "a.o", "-o", "prog"])
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr);
+        for processor in ["gfx90a", "gfx942"] {
+            let link = format!("device link for {AMD} {processor}: `");
+            assert_eq!(said.matches(&link).count(), 1, "{said}");
+        }
+        assert_eq!(
+            said.matches("` failed (exit status: 1)\ncommand: ").count(),
+            2,
+            "{said}"
+        );
+        assert_eq!(
+            said.matches("error: undefined hidden symbol: twice(int)")
+                .count(),
+            2,
+            "{said}"
+        );
+    }
+}
