@@ -483,7 +483,7 @@ fn links_cuda_code_of_several_files_by_either_way() {
             fs::set_permissions(&linked, fs::Permissions::from_mode(0o755)).unwrap();
         }
         let small = project.path("small/bin");
-        symlink(&small.join("clang"), small.join(format!("clang-{release}"))).unwrap();
+        symlink(small.join("clang"), small.join(format!("clang-{release}"))).unwrap();
         let alone = |command: &mut Command| {
             let path = [small.clone(), "/usr/bin".into(), "/bin".into()];
             let path = std::env::join_paths(path).unwrap();
