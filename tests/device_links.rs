@@ -226,13 +226,12 @@ fn machine_and_symbols(image: &[u8]) -> (u16, Vec<String>) {
     (machine, names)
 }
 
-/// What no two runs or tools have in common with LLVM's lines, with the reason.
-fn without_cuda_path(lines: Vec<String>) -> Vec<String> {
-    // LLVM 20 to 22 leave it to clang's driver (llvm/llvm-project issue 190979).
+/// What we add to LLVM's lines, left out.
+fn as_llvm(lines: Vec<String>) -> Vec<String> {
+    // LLVM 20 to 22 leave the tree to clang's driver (llvm/llvm-project issue 190979), and the linker of SYCL to PATH.
+    let ours = |word: &&str| word.starts_with("--cuda-path=") || word.starts_with("-B/");
     let without = |line: String| {
-        let words = line
-            .split(' ')
-            .filter(|word| !word.starts_with("--cuda-path="));
+        let words = line.split(' ').filter(|word| !ours(word));
         words.collect::<Vec<_>>().join(" ")
     };
     lines.into_iter().map(without).collect()
@@ -331,7 +330,7 @@ fn prints_the_device_links_that_llvm_22_prints() {
                 let args = [&[linker, &cuda][..], options].concat();
                 let expected = project.device_links(&theirs, objects, &args);
                 let found = project.device_links(&ours, objects, &args);
-                assert_eq!(without_cuda_path(found), expected, "{objects:?} {args:?}");
+                assert_eq!(as_llvm(found), expected, "{objects:?} {args:?}");
                 compared += expected.len();
             }
         }
@@ -582,6 +581,213 @@ fn links_ptx_and_cubins_together() {
         report.contains(": linked for nvptx64-nvidia-cuda sm_80"),
         "{report}"
     );
+}
+
+#[test]
+fn makes_bitcode_or_links_without_lto_where_that_is_asked_for() {
+    for release in [19, 22] {
+        let Some(project) = Project::new(release) else {
+            return;
+        };
+        for object in ["a", "b"] {
+            let file = format!("{object}.bc");
+            project.device("hip", "gfx90a", &file);
+            let image = format!("file={file},kind=hip,triple={AMD},arch=gfx90a");
+            project.embed(&format!("{object}.o"), &[&image]);
+        }
+        for name in ["clang-linker-wrapper", "offload-ld"] {
+            let [bitcode] = &project.link(name, &["a.o", "b.o"], |command| {
+                command.arg("--embed-bitcode");
+            })[..] else {
+                panic!("{release} {name}");
+            };
+            assert_eq!(&bitcode[..4], b"BC\xc0\xde", "{release} {name}");
+            fs::write(project.path("embedded"), bitcode).unwrap();
+            let names = run(project
+                .llvm("llvm-nm")
+                .args(["--defined-only", "-j", "embedded"]));
+            for kernel in ["first", "second"] {
+                assert!(
+                    names.lines().any(|line| line == kernel),
+                    "{release} {name}: {names}"
+                );
+            }
+            let images = project.link(name, &["a.o", "b.o"], |command| {
+                command.arg("--no-lto");
+            });
+            let (_, symbols) = machine_and_symbols(&images[0]);
+            for kernel in ["first.kd", "second.kd"] {
+                assert!(
+                    symbols.iter().any(|symbol| symbol == kernel),
+                    "{release} {name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn links_images_for_cpus_of_other_machines() {
+    let Some(project) = Project::new(22) else {
+        return;
+    };
+    project.write("code.c", "int code(void) { return 0; }\n");
+    let machines = [
+        ("aarch64-unknown-linux-gnu", object::elf::EM_AARCH64),
+        ("riscv64-unknown-linux-gnu", object::elf::EM_RISCV),
+        ("powerpc64le-unknown-linux-gnu", object::elf::EM_PPC64),
+    ];
+    for (triple, machine) in machines {
+        for kind in [&["-O1"][..], &["-emit-llvm"]] {
+            let target = format!("--target={triple}");
+            let compile = project
+                .llvm("clang")
+                .args([&target, "-fPIC", "-c", "code.c"])
+                .args(kind)
+                .status();
+            assert!(compile.unwrap().success());
+            let output = match kind {
+                ["-emit-llvm"] => "code.bc",
+                _ => "code.o",
+            };
+            project.embed(
+                "main.o",
+                &[&format!("file={output},kind=openmp,triple={triple},arch=")],
+            );
+            for name in ["clang-linker-wrapper", "offload-ld"] {
+                let images = project.link(name, &["main.o"], |_| {});
+                let (found, symbols) = machine_and_symbols(&images[0]);
+                assert_eq!(found, machine.0, "{name} {triple}");
+                assert_eq!(symbols, ["code"], "{name} {triple}");
+            }
+        }
+    }
+}
+
+#[test]
+fn links_spirv_for_sycl_and_wraps_it_for_openmp() {
+    let Some(project) = Project::new(22) else {
+        return;
+    };
+    project.write(
+        "k.ll",
+        "target triple = \"spirv64-unknown-unknown\"\n\
+         define spir_kernel void @first() #0 { ret void }\n\
+         attributes #0 = { \"sycl-module-id\"=\"m\" }\n",
+    );
+    run(project.llvm("llvm-as").args(["k.ll", "-o", "k.bc"]));
+    project.embed(
+        "k.o",
+        &["file=k.bc,kind=sycl,triple=spirv64-unknown-unknown,arch="],
+    );
+    // `spirv-link` in few words: the module is copied.
+    let module = b"\x03\x02\x23\x07abcdefghijklm";
+    fs::write(project.path("module"), module).unwrap();
+    let copy = "while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done";
+    let stand_in = project.path("small/spirv-link");
+    fs::create_dir(project.path("small")).unwrap();
+    let module = project.path("module");
+    fs::write(
+        &stand_in,
+        format!("#!/bin/sh\n{copy}\ncp {} \"$out\"\n", module.display()),
+    )
+    .unwrap();
+    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
+    project.embed("i.o", &["file=k.bc,kind=openmp,triple=spirv64-intel,arch="]);
+    for name in ["clang-linker-wrapper", "offload-ld"] {
+        // What clang's linker for SYCL makes is offload binaries.
+        let images = project.link(name, &["k.o"], |_| {});
+        assert_eq!(&images[0][..4], b"\x10\xff\x10\xad", "{name}");
+        project.link(name, &["i.o"], |command| {
+            let path = std::env::var_os("PATH").unwrap();
+            let folders = std::env::split_paths(&path).chain([project.path("small")]);
+            command.env("PATH", std::env::join_paths(folders).unwrap());
+        });
+        // The bytes that LLVM's tool registers.
+        let object = fs::read(project.path("prog.openmp.image.wrapper.o")).unwrap();
+        let expected = include_bytes!("golden/22.1.8/intel-openmp.elf");
+        assert!(
+            object
+                .windows(expected.len())
+                .any(|bytes| bytes == expected),
+            "{name}"
+        );
+    }
+}
+
+/// A kernel of OpenMP as clang compiles it, with `-nogpulib`: the device runtime is missing.
+#[test]
+fn adds_the_device_runtime_of_openmp_only_where_it_is_called() {
+    let Some(project) = Project::new(19) else {
+        return;
+    };
+    let Some(runtime) = tool("omptarget19", &["libomptarget-amdgpu-gfx90a.bc"]) else {
+        return;
+    };
+    project.write(
+        "k.c",
+        "int f(int *p) {\n#pragma omp target map(p[0:9])\nfor (int i = 0; i < 9; i++) p[i] += i;\nreturn 0; }\n",
+    );
+    let openmp = [
+        "-fopenmp",
+        "-fopenmp-targets=amdgcn-amd-amdhsa",
+        "-Xopenmp-target=amdgcn-amd-amdhsa",
+    ];
+    let device = [
+        "-march=gfx90a",
+        "-O2",
+        "-nogpulib",
+        "-foffload-lto",
+        "--offload-device-only",
+        "-c",
+        "k.c",
+    ];
+    run(project
+        .llvm("clang")
+        .args(openmp)
+        .args(device)
+        .args(["-o", "k.bc"]));
+    project.embed(
+        "k.o",
+        &[&format!("file=k.bc,kind=openmp,triple={AMD},arch=gfx90a")],
+    );
+    let images = project.link("offload-ld", &["k.o"], |_| {});
+    let (_, symbols) = machine_and_symbols(&images[0]);
+    let kernel =
+        |symbol: &String| symbol.starts_with("__omp_offloading_") && symbol.ends_with(".kd");
+    assert!(symbols.iter().any(kernel), "{symbols:?}");
+
+    let links = |args: &[&str]| {
+        let args = [&["--linker-path=true"], args].concat();
+        project
+            .device_links(&project.path("bin/offload-ld"), &["k.o"], &args)
+            .concat()
+    };
+    let builtin = runtime.display().to_string();
+    assert!(links(&[]).contains(&builtin));
+    // Named by the driver, as its own or as LLVM 19's wrapper is told.
+    assert!(!links(&["--device-linker=amdgcn-amd-amdhsa=-lompdevice"]).contains(&builtin));
+    let named = links(&["--builtin-bitcode=amdgcn-amd-amdhsa=/x.bc"]);
+    assert!(named.contains("-mlink-builtin-bitcode -Xclang /x.bc") && !named.contains(&builtin));
+    // The runtime is one of the inputs.
+    let image = format!(
+        "file={},kind=openmp,triple={AMD},arch=gfx90a",
+        runtime.display()
+    );
+    project.embed(
+        "k.o",
+        &[
+            &format!("file=k.bc,kind=openmp,triple={AMD},arch=gfx90a"),
+            &image,
+        ],
+    );
+    assert!(!links(&[]).contains(&builtin));
+    // HIP never gets it.
+    project.embed(
+        "k.o",
+        &[&format!("file=k.bc,kind=hip,triple={AMD},arch=gfx90a")],
+    );
+    assert!(!links(&[]).contains(&builtin));
 }
 
 #[test]

@@ -280,20 +280,27 @@ impl DeviceLinker<'_> {
             .args(objects);
         let command = self.extra(self.module(command, module));
         // Libraries are none of the language of the module before them.
-        let language = module.map(|_| ["-x", "none"]).into_iter().flatten();
+        let language = module.filter(|_| !self.host_libraries.is_empty());
+        let language = language.map(|_| ["-x", "none"]).into_iter().flatten();
         Ok(command.args(language).args(self.host_libraries))
     }
 
     /// For a CPU other than this one without a linker of its own: lld, and without a C library none.
     fn foreign(&self, job: &LinkJob) -> Vec<&'static str> {
-        let arch = job.triple.arch();
-        if arch == std::env::consts::ARCH {
-            return Vec::new();
-        }
-        let name = match arch {
+        // As GNU's tools call it.
+        let name = match job.triple.arch() {
             "ppc64le" => "powerpc64le",
+            "i386" | "i486" | "i586" | "i686" => "x86_64",
             other => other,
         };
+        let here = match std::env::consts::ARCH {
+            "x86" => "x86_64",
+            "powerpc64" if cfg!(target_endian = "little") => "powerpc64le",
+            other => other,
+        };
+        if name == here {
+            return Vec::new();
+        }
         let mut args = Vec::new();
         if self
             .search

@@ -195,6 +195,30 @@ fn plans_lld_for_a_cpu_that_has_no_linker_here() {
              -Wl,-Bsymbolic -Wl,--no-undefined -o k.img a.o --sysroot=/riscv -lomp"
         ]
     );
+    let start = "bin/clang --no-default-config -o k.img --target=riscv64-unknown-linux-gnu";
+    let rest = "-Wl,-Bsymbolic -shared -lomp --sysroot=/riscv";
+    let llvm = Case {
+        name: "foreign-22",
+        way: Way::Llvm,
+        ..case
+    };
+    assert_eq!(
+        llvm.lines(),
+        [format!(
+            "{start} -fuse-ld=lld -Wl,--no-undefined a.o {rest}"
+        )]
+    );
+    let bitcode = Case {
+        name: "foreign-bitcode",
+        inputs: &["a.bc"],
+        ..llvm
+    };
+    assert_eq!(
+        bitcode.lines(),
+        [format!(
+            "{start} -flto -fuse-ld=lld -Wl,--no-undefined a.bc {rest}"
+        )]
+    );
 }
 
 #[test]
@@ -405,6 +429,7 @@ fn plans_the_lines_of_llvm_22() {
              -shared -lomp {mllvm} -Wl,--save-temps {rest} {args}"
         )]
     );
+    // And with the folder of the linker that clang 22 finds in PATH only.
     let sycl = Case {
         name: "sycl-22",
         triple: "spirv64-unknown-unknown",
@@ -415,7 +440,7 @@ fn plans_the_lines_of_llvm_22() {
         sycl.lines(),
         [format!(
             "{start}.spirv64..img. --target=spirv64-unknown-unknown {plugin} a.o {mllvm} {rest} --sycl-link \
-             -Xlinker -triple=spirv64-unknown-unknown -Xlinker -arch= {args}"
+             -Xlinker -triple=spirv64-unknown-unknown -Xlinker -arch= -Bbin {args}"
         )]
     );
 }
@@ -529,7 +554,7 @@ fn plans_bitcode_compiled_by_itself() {
     assert_eq!(
         case.lines(),
         [
-            "bin/clang --no-default-config -o k.img --target=amdgcn-amd-amdhsa -mcpu=gfx90a -Wl,--no-undefined \
+            "bin/clang --no-default-config -o k.img --target=amdgcn-amd-amdhsa -mcpu=gfx90a -nogpulib -Wl,--no-undefined \
              a.o -x ir b.bc c.bc -x none -fno-lto"
         ]
     );

@@ -16,6 +16,8 @@ const LEAVES_BITCODE: u32 = 20;
 /// The first release whose clang links AMD images by LTO unasked.
 const LTO_BY_DEFAULT: u32 = 23;
 
+const LLD: &str = "-fuse-ld=lld";
+
 impl DeviceLinker<'_> {
     pub(super) fn wrapper_line(&self, job: &LinkJob, output: &Path) -> Result<Command, NotFound> {
         let llvm = self.llvm()?;
@@ -72,6 +74,7 @@ impl DeviceLinker<'_> {
             command = command.args(self.lto(job));
             command = command.args(behind("-Xlinker", &self.plugin_options(job)));
         }
+        command = command.args(self.beyond_llvm(job, LEAVES_BITCODE - 1));
         if !job.triple.is_nvptx() {
             command = command.arg("-Wl,--no-undefined");
         }
@@ -118,6 +121,7 @@ impl DeviceLinker<'_> {
         } else if triple.is_cpu() && !options.no_lto && job.has_bitcode() {
             command = command.args(self.lto(job));
         }
+        command = command.args(self.beyond_llvm(job, release));
         command = command.args(behind("-Xlinker", &self.plugin_options(job)));
         if !triple.is_nvptx() && !job.is_spirv() {
             command = command.arg("-Wl,--no-undefined");
@@ -143,6 +147,7 @@ impl DeviceLinker<'_> {
             let triple = format!("-triple={}", triple.as_str());
             let arch = format!("-arch={}", job.processor);
             command = command.args(["--sycl-link", "-Xlinker", &triple, "-Xlinker", &arch]);
+            command = command.args(self.sycl_folder());
         }
         // LLVM 20 to 22 leave this to the driver: others who call the wrapper get PTX of version 4.2
         // (llvm/llvm-project issue 190979).
@@ -173,6 +178,30 @@ impl DeviceLinker<'_> {
         }
     }
 
+    /// clang 22 looks for this linker in `PATH` and not beside itself, where it is.
+    fn sycl_folder(&self) -> Option<OsString> {
+        if self.search.program(&["clang-sycl-linker"]).is_some() {
+            return None;
+        }
+        let linker = self.llvm?.sibling("clang-sycl-linker").ok()?;
+        Some(joined("-B", &linker.parent()?.into()))
+    }
+
+    /// What makes links possible that fail with LLVM's own lines: for CPUs that this machine has no linker for, and
+    /// of bitcode without LTO, for which only clang of the main branch looks for no libraries.
+    fn beyond_llvm(&self, job: &LinkJob, release: u32) -> Vec<&'static str> {
+        if job.is_spirv() {
+            return Vec::new();
+        }
+        if job.triple.is_cpu() {
+            let has_lld = self.lto(job).contains(&LLD) && job.has_bitcode() && !self.options.no_lto;
+            let args = self.foreign(job).into_iter();
+            return args.filter(|arg| !has_lld || *arg != LLD).collect();
+        }
+        let alone = self.options.no_lto && job.has_bitcode() && release < LTO_BY_DEFAULT;
+        alone.then_some("-nogpulib").into_iter().collect()
+    }
+
     fn cpu_part(&self, job: &LinkJob, command: Command) -> Command {
         if !job.triple.is_cpu() || job.is_spirv() {
             return command;
@@ -191,7 +220,7 @@ impl DeviceLinker<'_> {
             &["-flto"]
         } else {
             // Of the host's linkers only lld is sure to be of clang's release.
-            &["-flto", "-fuse-ld=lld"]
+            &["-flto", LLD]
         }
     }
 

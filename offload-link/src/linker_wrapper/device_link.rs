@@ -154,7 +154,7 @@ impl Planner<'_> {
             source: format!("triple `{}`: {error}", group.triple).into(),
         })?;
         let mut made_by = None;
-        let mut uses_openmp_runtime = false;
+        let mut runtime = RuntimeUse::default();
         let (mut files, mut inputs) = (Vec::new(), Vec::new());
         for index in &group.members {
             let image = &images.images[*index];
@@ -169,7 +169,7 @@ impl Planner<'_> {
                         .ok()
                         .flatten(),
                 );
-                uses_openmp_runtime |= calls_openmp_runtime(bytes);
+                runtime.add(bytes);
             }
             inputs.push(content.input(path.clone()));
             files.push((path, image));
@@ -179,7 +179,7 @@ impl Planner<'_> {
             triple,
             processor: group.processor().to_owned(),
             kinds: group.kinds.clone(),
-            uses_openmp_runtime,
+            uses_openmp_runtime: runtime.is_missing(),
             inputs,
         };
         let output = self.workplace.file(&format!("{}.img", group.label()));
@@ -382,18 +382,40 @@ fn is_ptx(bytes: &[u8]) -> bool {
         .is_some_and(|line| line.starts_with(b".version"))
 }
 
-/// Whether bitcode leaves functions of OpenMP's device runtime to others. What cannot be read may do so.
-fn calls_openmp_runtime(bytes: &[u8]) -> bool {
-    const BEGINNINGS: [&[u8]; 4] = [b"__kmpc_", b"omp_", b"__omp_", b"ompx_"];
-    let Ok(symbols) = bitcode::symbols(bytes, 0..bytes.len() as u64) else {
-        return true;
-    };
-    let mut missing = symbols.iter().filter(|symbol| !symbol.defined);
-    missing.any(|symbol| {
-        BEGINNINGS
-            .iter()
-            .any(|start| symbol.name.starts_with(start))
-    })
+/// Functions of OpenMP's device runtime in the bitcode of one link.
+#[derive(Debug, Default)]
+struct RuntimeUse<'a> {
+    called: BTreeSet<&'a [u8]>,
+    /// By those that have the runtime in them already, or are the runtime.
+    defined: BTreeSet<&'a [u8]>,
+    unreadable: bool,
+}
+
+impl<'a> RuntimeUse<'a> {
+    fn add(&mut self, bytes: &'a [u8]) {
+        const BEGINNINGS: [&[u8]; 4] = [b"__kmpc_", b"omp_", b"__omp_", b"ompx_"];
+        let Ok(symbols) = bitcode::symbols(bytes, 0..bytes.len() as u64) else {
+            self.unreadable = true;
+            return;
+        };
+        for symbol in symbols {
+            if BEGINNINGS
+                .iter()
+                .any(|start| symbol.name.starts_with(start))
+            {
+                let names = match symbol.defined {
+                    true => &mut self.defined,
+                    false => &mut self.called,
+                };
+                names.insert(symbol.name);
+            }
+        }
+    }
+
+    /// Whether the runtime has to join. What cannot be read may call it.
+    fn is_missing(&self) -> bool {
+        self.unreadable || !self.called.is_subset(&self.defined)
+    }
 }
 
 /// The files of `--bitcode-library=<kind>-<triple>-<processor>=<file>` for a group.
