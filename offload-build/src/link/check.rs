@@ -142,6 +142,25 @@ pub fn check(
     }
 }
 
+/// The processor that a linked image is for, as the header of the ELF file says it: `machine` is
+/// its `e_machine`, `flags` its `e_flags`. Nothing for CPUs, and for GPUs that are not known.
+#[must_use]
+pub fn processor_of(machine: u16, flags: u32) -> Option<String> {
+    let [low, second, third, _] = flags.to_le_bytes();
+    match elf::Machine(machine) {
+        elf::EM_AMDGPU => {
+            let known = AMD_MACHINES
+                .iter()
+                .find(|(_, number)| *number == u32::from(low));
+            known.map(|(name, _)| (*name).to_owned())
+        }
+        // Up to the ABI of CUDA 12 the number is there twice, since then in the second byte.
+        elf::EM_CUDA if low == third => Some(format!("sm_{low}")),
+        elf::EM_CUDA => Some(format!("sm_{second}")),
+        _ => None,
+    }
+}
+
 fn machine(found: u16, triple: &Triple) -> Result<(), CheckError> {
     let expected = match triple.arch() {
         "amdgcn" => elf::EM_AMDGPU,
@@ -198,6 +217,25 @@ mod tests {
     use super::*;
     use object::write::{Object, StandardSection, Symbol, SymbolSection};
     use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
+
+    #[test]
+    fn names_the_processor_of_an_image() {
+        // As `llvm-readelf-22 -h` prints the flags of images of clang 22, and of CUDA 12.4 and 13.5.
+        for (machine, flags, expected) in [
+            (224, 0x53f, Some("gfx90a")),
+            (224, 0x54c, Some("gfx942")),
+            (224, 0x5fe, None),
+            (190, 0x0050_0550, Some("sm_80")),
+            (190, 0x0600_5004, Some("sm_80")),
+            (62, 0, None),
+        ] {
+            assert_eq!(
+                processor_of(machine, flags).as_deref(),
+                expected,
+                "{flags:#x}"
+            );
+        }
+    }
 
     /// An ELF file for `machine` and `flags` that defines `kernel` and needs `missing`.
     fn image(machine: u16, flags: u32) -> Vec<u8> {

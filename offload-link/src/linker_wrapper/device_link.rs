@@ -80,6 +80,23 @@ impl Workplace {
     }
 }
 
+/// Where programs for devices are looked for.
+pub(super) fn search(arguments: &Arguments) -> Search {
+    let options = &arguments.options;
+    // clang's driver tells the compiler alone where CUDA is.
+    let compilers = options.device_compiler.iter().filter_map(|value| {
+        let (_, root) = value.to_str()?.split_once("--cuda-path=")?;
+        Some(PathBuf::from(root))
+    });
+    let roots = options.cuda.clone().into_iter().chain(compilers);
+    Search {
+        path: env::var_os("PATH").unwrap_or_default(),
+        cuda: roots
+            .chain(env::var_os("CUDA_PATH").map(PathBuf::from))
+            .collect(),
+    }
+}
+
 /// The plan of each group's link, or why there is none. `release` is that of the clang that made the host objects.
 pub(super) fn plan<'a>(
     images: &'a Images,
@@ -94,18 +111,7 @@ pub(super) fn plan<'a>(
         true => Way::Llvm,
         false => Way::Own,
     };
-    // clang's driver tells the compiler alone where CUDA is.
-    let compilers = options.device_compiler.iter().filter_map(|value| {
-        let (_, root) = value.to_str()?.split_once("--cuda-path=")?;
-        Some(PathBuf::from(root))
-    });
-    let roots = options.cuda.clone().into_iter().chain(compilers);
-    let search = Search {
-        path: env::var_os("PATH").unwrap_or_default(),
-        cuda: roots
-            .chain(env::var_os("CUDA_PATH").map(PathBuf::from))
-            .collect(),
-    };
+    let search = search(arguments);
     let planner = Planner {
         arguments,
         way,

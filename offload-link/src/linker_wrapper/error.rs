@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use offload_build::registration;
+use offload_build::target::OffloadKind;
 use offload_build::toolchain::CommandError;
 
 /// Each printed as one message, with what caused it.
@@ -38,6 +39,11 @@ pub(super) enum Error {
     },
     /// Device links that failed, in their order.
     Several(Vec<Error>),
+    /// The linked images of a kind cannot be packed.
+    Container {
+        kind: OffloadKind,
+        problem: String,
+    },
     /// None of the images that were found can be linked.
     NothingLinked {
         reasons: Vec<String>,
@@ -95,6 +101,7 @@ impl fmt::Display for Error {
                 let newline = if index > 0 { "\n" } else { "" };
                 write!(f, "{newline}{error}")
             }),
+            Self::Container { kind, problem } => write!(f, "{kind} images: {problem}"),
             Self::NothingLinked { reasons } => {
                 f.write_str("device code was found, and none of it can be linked")?;
                 reasons

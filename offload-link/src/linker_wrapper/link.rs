@@ -4,23 +4,22 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
-use object::elf;
-use offload_build::container::elf::Elf;
 use offload_build::container::elf::Machine;
-use offload_build::target::{ImageKind, OffloadKind};
+use offload_build::target::OffloadKind;
 use offload_build::toolchain::Command;
 
 use super::arguments::{Arguments, Item, Position};
+use super::containers::{Container, Content, Packing, Product};
 use super::device_link::{self, DeviceLink, Missing, Workplace};
 use super::inputs::{FileKind, Inputs};
 use super::options::Jobs;
-use super::registration::{self, HostEntries, Linked};
+use super::registration::{self, HostEntries};
 use super::report::{Fate, Report, write_beside};
 use super::runtime::{Places, runtime_libraries};
 use super::select::{Images, Rules};
 use super::temporaries::Temporaries;
 use super::trace::Trace;
-use super::{Error, host_linker, relocatable};
+use super::{Error, host_linker, override_image, relocatable};
 
 /// What the phases share.
 pub(super) struct Link<'a> {
@@ -30,8 +29,6 @@ pub(super) struct Link<'a> {
     /// As the tool was started.
     pub tool: &'a OsStr,
     pub trace: &'a Trace,
-    /// What is added for the runtimes of the images.
-    pub runtime: Vec<OsString>,
 }
 
 impl Link<'_> {
@@ -55,15 +52,14 @@ impl Link<'_> {
     fn link(&mut self, report: &mut Report) -> Result<u8, Error> {
         let files = Temporaries::default();
         let workplace = self.workplace(&files)?;
-        if !self.arguments.options.override_images.is_empty() {
-            let linked = self.override_images()?;
-            let all: Vec<bool> = self.inputs.units().map(|_| true).collect();
-            let entries = HostEntries::read(&self.inputs, &all, &self.arguments)?;
-            return self.finish(entries, &linked, &files, &workplace);
-        }
         let rules = self.rules()?;
+        if !self.arguments.options.override_images.is_empty() {
+            let products = override_image::products(&self.arguments.options.override_images)?;
+            let all: Vec<bool> = self.inputs.units().map(|_| true).collect();
+            return self.finish(&products, &all, rules, report, &files, &workplace);
+        }
         let images = Images::select(&self.inputs, &self.arguments, rules, report)?;
-        let entries = HostEntries::read(&self.inputs, &images.linked_units, &self.arguments)?;
+        let clang = HostEntries::clang(&self.inputs, &images.linked_units);
         self.drop_offload_binaries();
 
         let mut links = Vec::new();
@@ -72,7 +68,7 @@ impl Link<'_> {
             &images,
             &self.inputs,
             &self.arguments,
-            entries.clang,
+            clang,
             self.tool,
             &workplace,
         )?;
@@ -101,12 +97,6 @@ impl Link<'_> {
             return Err(Error::Dropped { images: left_out });
         }
 
-        // The runtime takes the first image that fits, so the order is part of the output.
-        links.sort_by(|a, b| {
-            let key =
-                |link: &DeviceLink<'_>| (link.group.triple.clone(), link.group.processor.clone());
-            key(b).cmp(&key(a))
-        });
         let dry = self.arguments.options.dry_run;
         let made = if dry {
             for link in &links {
@@ -125,49 +115,66 @@ impl Link<'_> {
             let _phase = self.trace.phase("Device links", links.len());
             device_link::run(&links, options.jobs.unwrap_or(usual), options.verbose)?
         };
-        let mut linked = Vec::new();
-        for (link, image) in links.iter().zip(&made) {
-            let is_openmp =
-                |index: &usize| images.images[*index].offload_kind == OffloadKind::OPENMP;
-            if !link.group.members.iter().any(is_openmp) {
-                let target = link.group.target();
+        let mut products = Vec::new();
+        for (link, bytes) in links.into_iter().zip(made) {
+            if link.group.kinds.is_empty() {
                 report.warnings.push(format!(
-                    "the image for {target} is of no kind that a runtime knows: not registered"
+                    "the image for {} is of no kind that a runtime knows: not registered",
+                    link.group.target()
                 ));
                 continue;
             }
-            linked.push(Linked::new(
-                link.kind,
-                &link.group.triple,
-                &link.group.processor,
-                image,
-            )?);
+            products.push(Product {
+                triple: link.group.triple.clone(),
+                processor: link.group.processor.clone(),
+                kinds: link.group.kinds.clone(),
+                image_kind: link.kind,
+                bytes,
+                file: link.output,
+            });
         }
-        drop(made);
-        if !linked.is_empty() {
-            let places = Places::find(&self.arguments, entries.clang);
-            let kinds = [OffloadKind::OPENMP];
-            let (line, folders) = runtime_libraries(&kinds, &self.arguments, &places);
-            self.runtime = line;
-            report.warnings.extend(folders.iter().map(|folder| {
-                let folder = folder.display();
-                format!("the program must find the runtime's libraries in {folder} when it runs")
-            }));
-        }
-        self.finish(entries, &linked, &files, &workplace)
+        self.finish(
+            &products,
+            &images.linked_units,
+            rules,
+            report,
+            &files,
+            &workplace,
+        )
     }
 
+    /// What follows the device links.
     fn finish(
         &self,
-        entries: HostEntries,
-        linked: &[Linked],
+        products: &[Product],
+        linked_units: &[bool],
+        rules: Rules,
+        report: &mut Report,
         files: &Temporaries,
         workplace: &Workplace,
     ) -> Result<u8, Error> {
-        if self.arguments.options.emit_fatbin_only {
-            return self.emit(linked);
+        let options = &self.arguments.options;
+        let packing = Packing {
+            rules,
+            search: &device_link::search(&self.arguments),
+            workplace,
+            compress: options.compress.then_some(options.compression_level),
+            verbose: options.verbose,
+            dry: options.dry_run,
+        };
+        let containers = packing.pack(products, report)?;
+        if options.emit_fatbin_only {
+            return self.emit(&containers);
         }
-        self.host_link(entries, linked, files, workplace)
+        let kinds: Vec<OffloadKind> = containers.iter().map(|container| container.kind).collect();
+        let entries = HostEntries::read(&self.inputs, linked_units, &kinds, &self.arguments)?;
+        let places = Places::find(&self.arguments, entries.clang);
+        let (runtime, folders) = runtime_libraries(&kinds, &self.arguments, &places);
+        report.warnings.extend(folders.iter().map(|folder| {
+            let folder = folder.display();
+            format!("the program must find the runtime's libraries in {folder} when it runs")
+        }));
+        self.host_link(entries, &containers, &runtime, files, workplace)
     }
 
     /// Under LLVM's name, its rules.
@@ -177,33 +184,6 @@ impl Link<'_> {
         }
         let release = self.arguments.options.release(self.tool)?;
         Ok(Rules::Llvm(release))
-    }
-
-    /// Images that were linked before: `<kind>=<file>`.
-    fn override_images(&self) -> Result<Vec<Linked>, Error> {
-        let values = self.arguments.options.override_images.iter();
-        let images = values.map(|value| {
-            let text = value.to_string_lossy();
-            let (kind, path) = text.split_once('=').ok_or_else(|| {
-                Error::Option(format!("--override-image: `{text}` is not `<kind>=<file>`"))
-            })?;
-            if kind != OffloadKind::OPENMP.name() {
-                return Err(Error::Option(format!(
-                    "--override-image: only `openmp` images are supported yet, not `{kind}`"
-                )));
-            }
-            let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
-                from: path.to_owned(),
-                source,
-            };
-            let bytes = fs::read(path).map_err(|source| invalid(source.into()))?;
-            let elf = Elf::parse(&*bytes, 0..bytes.len() as u64)
-                .map_err(|source| invalid(source.into()))?;
-            let known = MACHINES.iter().find(|(machine, _)| *machine == elf.machine);
-            let architecture = known.map_or("unknown", |(_, architecture)| architecture);
-            Linked::new(ImageKind::OBJECT, architecture, "", &bytes)
-        });
-        images.collect()
     }
 
     fn workplace(&self, files: &Temporaries) -> Result<Workplace, Error> {
@@ -234,43 +214,56 @@ impl Link<'_> {
         }
     }
 
-    fn emit(&self, linked: &[Linked]) -> Result<u8, Error> {
-        match linked {
-            _ if self.arguments.options.dry_run => Ok(0),
-            [] => Ok(0),
-            [only] => write_beside(&self.arguments.output_path(), &only.binary).map(|()| 0),
-            _ => Err(Error::Option(
-                "Expected a single bundled image for direct fat binary output".into(),
-            )),
-        }
+    /// The container instead of a program.
+    fn emit(&self, containers: &[Container]) -> Result<u8, Error> {
+        let content = match containers {
+            _ if self.arguments.options.dry_run => return Ok(0),
+            [] => return Ok(0),
+            [only] => &only.content,
+            several => {
+                let kinds = several.iter().map(|container| container.kind.name());
+                return Err(Error::Option(format!(
+                    "--emit-fatbin-only: images of several kinds ({}) do not fit into one file",
+                    kinds.collect::<Vec<_>>().join(", ")
+                )));
+            }
+        };
+        let bytes = match content {
+            Content::OpenMp(images) => match images.as_slice() {
+                [only] => &only.binary,
+                _ => {
+                    return Err(Error::Option(
+                        "Expected a single bundled image for direct fat binary output".into(),
+                    ));
+                }
+            },
+            Content::FatBinary(_, bytes) | Content::Sycl(bytes) => bytes,
+        };
+        write_beside(&self.arguments.output_path(), bytes).map(|()| 0)
     }
 
     fn host_link(
         &self,
         mut entries: HostEntries,
-        linked: &[Linked],
+        containers: &[Container],
+        runtime: &[OsString],
         files: &Temporaries,
         workplace: &Workplace,
     ) -> Result<u8, Error> {
         let arguments = &self.arguments;
         let host = self.inputs.host.unwrap_or(Machine::X86_64);
         let mut flags = Vec::new();
-        if !linked.is_empty() && !arguments.relocatable && !arguments.options.dry_run {
+        if !containers.is_empty() && !arguments.relocatable && !arguments.options.dry_run {
             flags = self.keep_entries();
         }
-        flags.extend(self.runtime.iter().cloned());
+        flags.extend_from_slice(runtime);
         // A second time only when a relocatable link took other entries than was foreseen.
         for _ in 0..2 {
             let mut objects = Vec::new();
-            if !linked.is_empty() {
-                let relocatable = arguments.relocatable;
-                for (section, object) in registration::objects(&entries, linked, relocatable, host)?
-                {
-                    let generation = match entries.tables.len() {
-                        1 => String::new(),
-                        _ => format!(".{section}"),
-                    };
-                    let path = workplace.file(&format!("openmp{generation}.image.wrapper.o"));
+            for container in containers {
+                let made = registration::objects(&entries, container, arguments.relocatable, host)?;
+                for (name, object) in made {
+                    let path = workplace.file(&format!("{name}.image.wrapper.o"));
                     if arguments.options.dry_run {
                         eprintln!("# registration object {}", path.display());
                     } else {
@@ -295,7 +288,7 @@ impl Link<'_> {
             let status = host_linker::run(&command, arguments.quoting(), files)?;
             drop(phase);
             let code = host_linker::code(status);
-            if code != 0 || !arguments.relocatable || linked.is_empty() {
+            if code != 0 || !arguments.relocatable || containers.is_empty() {
                 return Ok(code);
             }
             if relocatable::finish(&arguments.output_path(), &mut entries.tables)? {
@@ -319,14 +312,6 @@ impl Link<'_> {
         }
     }
 }
-
-/// `e_machine` of linked images, and what a triple calls it.
-const MACHINES: [(u16, &str); 4] = [
-    (elf::EM_X86_64.0, "x86_64"),
-    (elf::EM_AARCH64.0, "aarch64"),
-    (elf::EM_AMDGPU.0, "amdgcn"),
-    (elf::EM_CUDA.0, "nvptx64"),
-];
 
 fn print(command: &Command) {
     eprintln!("{command}");

@@ -9,11 +9,13 @@
 //! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs` |
 //! | and which of them together                                   | `groups.rs`        |
 //! | link them, in parallel                                       | `device_link.rs`   |
+//! | pack what was linked as runtimes load it                     | `containers.rs`    |
 //! | write what registers them                                    | `registration.rs`  |
 //! | link the host program                                        | `host_linker.rs`   |
 //! | say what became of each image                                | `report.rs`        |
 
 mod arguments;
+mod containers;
 mod device_link;
 mod error;
 mod family;
@@ -25,6 +27,7 @@ mod inputs;
 mod libraries;
 mod link;
 mod options;
+mod override_image;
 mod questions;
 mod registration;
 mod relocatable;
@@ -107,7 +110,6 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
             linker,
             tool,
             trace: &trace,
-            runtime: Vec::new(),
         };
         return link.run();
     }

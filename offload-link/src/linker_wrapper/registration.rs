@@ -1,16 +1,20 @@
-//! The objects that register the linked images, one for each table of offload entries.
+//! What registers the linked images: an object for each kind, with every table of offload entries.
 
 use std::ops::Range;
 
 use offload_build::container::elf::Machine;
-use offload_build::format::offload_binary::BinaryImage;
+use offload_build::format::offload_binary::{self, BinaryEntry};
 use offload_build::format::offload_entry;
+use offload_build::registration::fat_binary::{FatBinary, HostTable};
+use offload_build::registration::hip_symbols::HipSymbols;
 use offload_build::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
+use offload_build::registration::sycl::{Sycl, SyclImage};
 use offload_build::registration::{Global, NEEDS_OFFLOAD_LINK};
-use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
+use offload_build::target::{LlvmRelease, OffloadKind};
 
 use super::Error;
 use super::arguments::Arguments;
+use super::containers::{Container, Content};
 use super::host_objects::{self, EntrySection, HostSide};
 use super::images::unit_name;
 use super::inputs::Inputs;
@@ -25,48 +29,13 @@ pub(super) struct HostEntries {
     pub clang: Option<u32>,
 }
 
-/// An image that was linked, in its offload binary.
-#[derive(Clone, Debug)]
-pub(super) struct Linked {
-    pub binary: Vec<u8>,
-    pub image: Range<u64>,
-}
-
-impl Linked {
-    /// Puts an image into an offload binary as LLVM 22 does.
-    pub(super) fn new(
-        image_kind: ImageKind,
-        triple: &str,
-        processor: &str,
-        image: &[u8],
-    ) -> Result<Self, Error> {
-        let strings = [("triple", triple), ("arch", processor)];
-        let packed = BinaryImage {
-            image_kind,
-            offload_kind: OffloadKind::OPENMP,
-            flags: 0,
-            strings: &strings,
-            image,
-        };
-        let written = packed
-            .head(image.len() as u64, LlvmRelease::default())
-            .and_then(|(head, _)| {
-                Ok((head.len() as u64, packed.to_bytes(LlvmRelease::default())?))
-            });
-        let (start, binary) = written.map_err(|source| Error::Input {
-            from: triple.to_owned(),
-            source: source.into(),
-        })?;
-        let image = start..start + image.len() as u64;
-        Ok(Self { binary, image })
-    }
-}
-
 impl HostEntries {
-    /// Reads them from the units that the host link takes.
+    /// Reads them from the units that the host link takes. There is a table for each of `kinds`,
+    /// if only an empty one.
     pub(super) fn read(
         inputs: &Inputs,
         linked: &[bool],
+        kinds: &[OffloadKind],
         arguments: &Arguments,
     ) -> Result<Self, Error> {
         let mut found = Self::default();
@@ -114,36 +83,76 @@ impl HostEntries {
             }
         }
         if let Some(release) = arguments.options.llvm {
-            let name = section_of(release);
-            found.tables.retain(|table| table.name == name);
-            if found.tables.is_empty() {
-                found.tables.push(empty(name));
-            }
+            let table = offload_entry::EntryTable::of(release);
+            let of_release = |known: &EntrySection| table.sections().any(|name| name == known.name);
+            found.tables.retain(of_release);
         }
-        if found.tables.is_empty() {
-            // No kernel, but perhaps globals with constructors: the images are registered.
-            let release = match found.clang {
-                Some(..=20) => LlvmRelease::V20,
-                _ => LlvmRelease::default(),
-            };
-            found.tables.push(empty(section_of(release)));
+        // No kernel, but perhaps globals with constructors: the images are registered.
+        let release = match (arguments.options.llvm, found.clang) {
+            (Some(release), _) => release,
+            (None, Some(..=20)) => LlvmRelease::V20,
+            (None, _) => LlvmRelease::default(),
+        };
+        for kind in kinds {
+            if found.of(*kind).next().is_none() {
+                let table = offload_entry::EntryTable::of(release);
+                // Kinds that came later have no section of their own.
+                let section = table.section(*kind).unwrap_or(NEW_SECTION);
+                found.tables.push(EntrySection {
+                    name: section,
+                    size: 0,
+                    flags: 3, // SHF_WRITE | SHF_ALLOC, as clang has it
+                    alignment: 8,
+                    strides: Vec::new(),
+                });
+            }
         }
         Ok(found)
     }
+
+    /// The release of the clang that made the first linked unit with device code that says so.
+    pub(super) fn clang(inputs: &Inputs, linked: &[bool]) -> Option<u32> {
+        let units = inputs.units().zip(linked);
+        let mut units = units.filter(|((_, unit), linked)| **linked && unit.has_device_code());
+        units.find_map(|((file, unit), _)| host_objects::host_side(&file.path, unit)?.clang)
+    }
+
+    /// The tables in which entries of a kind can be.
+    fn of(&self, kind: OffloadKind) -> impl Iterator<Item = &EntrySection> {
+        self.tables.iter().filter(move |table| {
+            let mut sections = offload_entry::EntryTable::ALL
+                .into_iter()
+                .filter_map(|layout| layout.section(kind));
+            table.name == NEW_SECTION || sections.any(|section| section == table.name)
+        })
+    }
 }
 
-fn section_of(release: LlvmRelease) -> &'static str {
-    let table = offload_entry::EntryTable::of(release);
-    table.section(OffloadKind::OPENMP).unwrap_or_default()
-}
+/// Where entries of all kinds are since LLVM 21.
+const NEW_SECTION: &str = "llvm_offload_entries";
 
-fn empty(name: &'static str) -> EntrySection {
-    EntrySection {
-        name,
-        size: 0,
-        flags: 3, // SHF_WRITE | SHF_ALLOC, as clang has it
-        alignment: 8,
-        strides: Vec::new(),
+impl EntrySection {
+    /// How its entries look.
+    fn layout(&self) -> offload_entry::EntryTable {
+        let stride = self.strides.first().copied().unwrap_or_default();
+        let default = match self.name {
+            NEW_SECTION => offload_entry::EntryTable::V21,
+            _ => offload_entry::EntryTable::V19,
+        };
+        offload_entry::EntryTable::find(self.name, stride).unwrap_or(default)
+    }
+
+    fn table(&self, relocatable: bool) -> EntryTable<'_> {
+        let section = self.name;
+        match relocatable {
+            false => EntryTable::StartStop { section },
+            true => EntryTable::SectionRange {
+                section,
+                size: self.size,
+                flags: self.flags,
+                alignment: self.alignment,
+            },
+        }
     }
 }
 
@@ -167,47 +176,101 @@ fn check_strides(
     }
 }
 
-/// The objects, each with the entry section that it is for.
-pub(super) fn objects<'a>(
-    entries: &'a HostEntries,
-    linked: &[Linked],
+/// The objects that register a container, and what is before `.image.wrapper.o` in their names.
+pub(super) fn objects(
+    entries: &HostEntries,
+    container: &Container,
     relocatable: bool,
     host: Machine,
-) -> Result<Vec<(&'a str, Vec<u8>)>, Error> {
-    let images: Vec<Blob<'_>> = linked
-        .iter()
-        .map(|linked| Blob {
-            bytes: &linked.binary,
-            image: linked.image.clone(),
-        })
-        .collect();
+) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let demand = [Global::Marker {
         name: NEEDS_OFFLOAD_LINK,
     }];
     let globals = if entries.deferred { &demand[..] } else { &[] };
-    entries
-        .tables
-        .iter()
-        .map(|table| {
-            let section = table.name;
-            let object = OpenMp {
-                images: &images,
-                table: match relocatable {
-                    false => EntryTable::StartStop { section },
-                    true => EntryTable::SectionRange {
-                        section,
-                        size: table.size,
-                        flags: table.flags,
-                        alignment: table.alignment,
+    let kind = container.kind.name();
+    let tables: Vec<&EntrySection> = entries.of(container.kind).collect();
+    match &container.content {
+        Content::OpenMp(images) => {
+            let images: Vec<Blob<'_>> = images
+                .iter()
+                .map(|packed| Blob {
+                    bytes: &packed.binary,
+                    image: packed.image.clone(),
+                })
+                .collect();
+            // A descriptor has one table; several descriptors are as good as one.
+            let objects = tables.iter().map(|table| {
+                let object = OpenMp {
+                    images: &images,
+                    table: table.table(relocatable),
+                    section: match relocatable {
+                        false => BlobSection::Offloading,
+                        true => BlobSection::Finished,
                     },
-                },
+                    globals,
+                };
+                let name = match tables.len() {
+                    1 => kind.to_owned(),
+                    _ => format!("{kind}.{}", table.name),
+                };
+                Ok((name, object.to_object(host)?))
+            });
+            objects.collect()
+        }
+        Content::FatBinary(runtime, bytes) => {
+            let tables: Vec<HostTable<'_>> = tables
+                .iter()
+                .map(|table| HostTable {
+                    layout: table.layout(),
+                    table: table.table(relocatable),
+                })
+                .collect();
+            let object = FatBinary {
+                runtime: *runtime,
+                bytes,
+                tables: &tables,
+                symbols: HipSymbols::default(),
+                globals,
+            };
+            Ok(vec![(kind.to_owned(), object.to_object(host)?)])
+        }
+        Content::Sycl(bytes) => {
+            let invalid = |source: offload_binary::Error| Error::Container {
+                kind: container.kind,
+                problem: source.to_string(),
+            };
+            let binaries = offload_binary::walk(&**bytes, 0..bytes.len() as u64);
+            let binaries = binaries.map_err(invalid)?;
+            let entries: Vec<&BinaryEntry> = binaries.iter().flat_map(|it| &it.entries).collect();
+            let images = entries.iter().map(|entry| SyclImage {
+                bytes: range(bytes, &entry.image),
+                kind: entry.image_kind,
+                triple: entry.triple(),
+                symbols: entry.strings.value("symbols").unwrap_or_default(),
+                compile_options: text(entry.strings.value("compile-opts")),
+                link_options: text(entry.strings.value("link-opts")),
+            });
+            let object = Sycl {
+                images: &images.collect::<Vec<_>>(),
                 section: match relocatable {
                     false => BlobSection::Offloading,
                     true => BlobSection::Finished,
                 },
                 globals,
             };
-            Ok((section, object.to_object(host)?))
-        })
-        .collect()
+            Ok(vec![(kind.to_owned(), object.to_object(host)?)])
+        }
+    }
+}
+
+fn range<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
+    let start = usize::try_from(range.start).unwrap_or(usize::MAX);
+    let end = usize::try_from(range.end).unwrap_or(usize::MAX);
+    bytes.get(start..end).unwrap_or_default()
+}
+
+fn text(value: Option<&[u8]>) -> &str {
+    value
+        .and_then(|value| std::str::from_utf8(value).ok())
+        .unwrap_or_default()
 }
