@@ -1,27 +1,24 @@
 //! The container of CUDA's images, made by NVIDIA's `fatbinary`.
 
 use crate::target::LlvmRelease;
-use crate::toolchain::{Command, NotFound, Search};
+use crate::toolchain::Command;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The command that puts linked images, each with its processor (`sm_80`), into a fat binary for a host of 64
-/// or 32 bits.
+/// The command by which `program`, NVIDIA's `fatbinary`, puts linked images, each with its processor
+/// (`sm_80`), into a fat binary for a host of 64 or 32 bits.
 ///
 /// LLVM 19 and 20 call an older form of the tool's options (spec linker-wrapper §4.2); NVIDIA's of CUDA 12.9
 /// and later know the newer form alone.
-///
-/// # Errors
-///
-/// When neither a CUDA tree nor `PATH` has the tool.
+#[must_use]
 pub fn cuda_fatbinary(
-    search: &Search,
+    program: &Path,
     images: &[(&str, &Path)],
     output: &Path,
     release: LlvmRelease,
     host_bits: u32,
-) -> Result<Command, NotFound> {
-    let command = Command::new(search.cuda_program("fatbinary")?)
+) -> Command {
+    let command = Command::new(program)
         .arg(format!("-{host_bits}"))
         .arg("--create")
         .arg(output);
@@ -36,7 +33,7 @@ pub fn cuda_fatbinary(
         option.push(path);
         option
     };
-    Ok(command.args(images.iter().map(option)))
+    command.args(images.iter().map(option))
 }
 
 #[cfg(test)]
@@ -45,23 +42,13 @@ mod tests {
 
     #[test]
     fn asks_the_tool_as_each_release_does() {
-        let folder = std::env::temp_dir().join(format!("offload-fatbinary-{}", std::process::id()));
-        std::fs::create_dir_all(folder.join("bin")).unwrap();
-        std::fs::write(folder.join("bin/fatbinary"), "").unwrap();
-        let search = Search {
-            path: OsString::new(),
-            cuda: vec![folder.clone()],
-        };
         let images = [
             ("sm_70", Path::new("a.img")),
             ("sm_90a", Path::new("b.img")),
         ];
         let line = |release, bits| {
-            let output = Path::new("a.fatbin");
-            let command = cuda_fatbinary(&search, &images, output, release, bits).unwrap();
-            command
-                .to_string()
-                .replace(&format!("{}/bin/", folder.display()), "")
+            let (program, output) = (Path::new("fatbinary"), Path::new("a.fatbin"));
+            cuda_fatbinary(program, &images, output, release, bits).to_string()
         };
         // What clang-linker-wrapper 22 and 19 print with --dry-run.
         assert_eq!(
@@ -74,6 +61,5 @@ mod tests {
             "fatbinary -32 --create a.fatbin --image=profile=sm_70,file=a.img \
              --image=profile=sm_90a,file=b.img"
         );
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -123,6 +123,8 @@ pub struct LinkOptions<'a> {
     pub executable: &'a OsStr,
     /// Whether the host linker is lld, by the end of its name.
     pub host_is_lld: bool,
+    /// The commands are only printed: what they run in turn need not be there.
+    pub dry_run: bool,
 }
 
 /// What every device link of one build or one host link has in common.

@@ -7,7 +7,7 @@
 
 use super::{DeviceInput, DeviceLinker, LinkJob, Way, behind, processor_flag};
 use crate::target::OffloadKind;
-use crate::toolchain::{Command, NotFound};
+use crate::toolchain::{Command, Llvm, NotFound};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -21,26 +21,8 @@ const LLD: &str = "-fuse-ld=lld";
 impl DeviceLinker<'_> {
     pub(super) fn wrapper_line(&self, job: &LinkJob, output: &Path) -> Result<Command, NotFound> {
         let llvm = self.llvm()?;
-        if job.kinds.contains(&OffloadKind::SYCL) {
-            llvm.sibling("clang-sycl-linker")?;
-        } else if job.is_spirv() && self.search.program(&["spirv-link"]).is_none() {
-            return Err(NotFound::new(
-                "spirv-link",
-                vec!["PATH".to_owned()],
-                "install the tools of SPIR-V (Debian: `spirv-tools`)",
-            ));
-        }
-        if job.triple.is_nvptx() {
-            // Run by clang's helper; what is missing is said before anything runs.
-            self.search.cuda_program("ptxas")?;
-            self.search.cuda_program("nvlink")?;
-            llvm.sibling("clang-nvlink-wrapper")?;
-        }
-        if self.way == Way::Own
-            && job.triple.is_amdgpu()
-            && self.search.program(&["ld.lld"]).is_none()
-        {
-            llvm.sibling("ld.lld")?;
+        if !self.options.dry_run {
+            self.check_tools(job, llvm)?;
         }
         // An installation that does not tell its release is taken for the one we follow.
         let release = llvm.release().unwrap_or(22);
@@ -52,6 +34,32 @@ impl DeviceLinker<'_> {
             ..LEAVES_BITCODE => self.line_of_19(job, command),
             _ => self.line_of_22(job, release, command),
         })
+    }
+
+    /// What clang will run in turn; what is missing is said before anything runs.
+    fn check_tools(&self, job: &LinkJob, llvm: &Llvm) -> Result<(), NotFound> {
+        if job.kinds.contains(&OffloadKind::SYCL) {
+            llvm.sibling("clang-sycl-linker")?;
+        } else if job.is_spirv() && self.search.program(&["spirv-link"]).is_none() {
+            return Err(NotFound::new(
+                "spirv-link",
+                vec!["PATH".to_owned()],
+                "install the tools of SPIR-V (Debian: `spirv-tools`)",
+            ));
+        }
+        if job.triple.is_nvptx() {
+            // Run by clang's helper.
+            self.search.cuda_program("ptxas")?;
+            self.search.cuda_program("nvlink")?;
+            llvm.sibling("clang-nvlink-wrapper")?;
+        }
+        if self.way == Way::Own
+            && job.triple.is_amdgpu()
+            && self.search.program(&["ld.lld"]).is_none()
+        {
+            llvm.sibling("ld.lld")?;
+        }
+        Ok(())
     }
 
     fn line_of_19(&self, job: &LinkJob, command: Command) -> Command {

@@ -26,6 +26,7 @@ use super::Error;
 use super::device_link::Workplace;
 use super::report::{Report, target};
 use super::select::Rules;
+use super::shown::Shown;
 
 /// A linked image.
 #[derive(Clone, Debug)]
@@ -70,6 +71,7 @@ pub(super) struct Packing<'a> {
     pub compress: Option<Option<i32>>,
     pub verbose: bool,
     pub dry: bool,
+    pub shown: Shown,
 }
 
 impl Packing<'_> {
@@ -118,13 +120,19 @@ impl Packing<'_> {
             Rules::Ours => LlvmRelease::default(),
             Rules::Llvm(release) => release,
         };
-        let command = link::cuda_fatbinary(self.search, &files, &output, release, 64);
-        let command = command.map_err(|missing| Error::Container {
-            kind: OffloadKind::CUDA,
-            problem: missing.to_string(),
-        })?;
+        let program = match self.search.cuda_program("fatbinary") {
+            Ok(program) => program,
+            Err(_) if self.dry => "fatbinary".into(),
+            Err(missing) => {
+                return Err(Error::Container {
+                    kind: OffloadKind::CUDA,
+                    problem: missing.to_string(),
+                });
+            }
+        };
+        let command = link::cuda_fatbinary(&program, &files, &output, release, 64);
         if self.dry || self.verbose {
-            eprintln!("{command}");
+            self.shown.print(&command);
         }
         if self.dry {
             return Ok(Vec::new());
@@ -151,7 +159,7 @@ impl Packing<'_> {
             );
         }
         if self.dry || self.verbose {
-            eprintln!("{}", self.bundler(images));
+            self.shown.print(&self.bundler(images));
         }
         let empty: &[u8] = &[];
         let contents = std::iter::once(empty).chain(images.iter().map(|image| &*image.bytes));

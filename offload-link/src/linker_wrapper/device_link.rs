@@ -22,6 +22,7 @@ use super::images::Image;
 use super::inputs::{FileKind, InputFile, Inputs};
 use super::options::{Jobs, Options};
 use super::select::Images;
+use super::shown::Shown;
 use super::{Error, LLVM_NAME, tool_name};
 
 /// One device link: the files it reads, the commands, and the image they make.
@@ -265,6 +266,7 @@ impl Planner<'_> {
                     false => OsStr::new(""),
                 },
                 host_is_lld: options.linker.as_ref().is_some_and(by_name),
+                dry_run: options.dry_run,
             },
         };
         linker.plan(job, output)
@@ -454,7 +456,7 @@ fn split(value: &OsStr, at: char) -> Option<(OsString, OsString)> {
 pub(super) fn run(
     links: &[DeviceLink<'_>],
     jobs: Jobs,
-    verbose: bool,
+    verbose: Option<Shown>,
 ) -> Result<Vec<Vec<u8>>, Error> {
     let pool = match jobs {
         Jobs::Count(count) => jobserver::Jobs::new(None, count),
@@ -482,7 +484,7 @@ pub(super) fn run(
 }
 
 impl DeviceLink<'_> {
-    fn run(&self, verbose: bool) -> Result<Vec<u8>, Error> {
+    fn run(&self, verbose: Option<Shown>) -> Result<Vec<u8>, Error> {
         for (path, image) in &self.inputs {
             fs::write(path, image.bytes()?).map_err(|source| {
                 Error::io(format!("cannot write `{}`", path.display()), source)
@@ -493,8 +495,8 @@ impl DeviceLink<'_> {
             .into_iter()
             .collect();
         for command in &self.commands {
-            if verbose {
-                eprintln!("{command}");
+            if let Some(shown) = verbose {
+                shown.print(command);
             }
             let said = command
                 .run_with(&libraries)
@@ -565,8 +567,9 @@ fn for_target(values: &[OsString], triple: &str, release: LlvmRelease) -> Vec<Os
 
 /// What a CPU's image may need of the host program: its libraries, in their order.
 ///
-/// Not its objects, whose code would then exist twice, no archive of Rust's, and none with device code
-/// of its own: that has been taken out of it, and its host code defines the same functions.
+/// Not its objects, whose code would then exist twice, no archive of Rust's, and, unless LLVM's line is
+/// asked for, none with device code of its own: that has been taken out of it, and its host code defines
+/// the same functions.
 fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -> Vec<OsString> {
     let mut args = Vec::new();
     let option = |option: &str, value: &OsStr| match way {
@@ -579,7 +582,7 @@ fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -> Vec<OsStr
     };
     for (index, item) in arguments.items.iter().enumerate() {
         let file = inputs.files.iter().find(|file| file.item == index);
-        if file.is_some_and(InputFile::has_device_code) {
+        if way == Way::Own && file.is_some_and(InputFile::has_device_code) {
             continue;
         }
         match item {

@@ -4,7 +4,7 @@
 //! header and the section headers are read, and of an archive the headers of its members: no
 //! names, no symbols. (COFF marks nothing but by names.) What cannot be read is left to the host linker, which will say so.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -27,6 +27,8 @@ pub(super) struct Inputs {
     pub files: Vec<InputFile>,
     /// Machine of the first object.
     pub host: Option<Machine>,
+    /// The first `-l` that no folder of the command line has.
+    pub missing_library: Option<OsString>,
 }
 
 /// A file of the host link that was found and could be opened.
@@ -104,7 +106,10 @@ impl Inputs {
                         search.get_or_insert_with(|| super::libraries::Search::new(arguments));
                     match search.find(name, *only_static) {
                         Some((path, file)) => (path, file, *load),
-                        None => continue,
+                        None => {
+                            inputs.missing_library.get_or_insert_with(|| name.clone());
+                            continue;
+                        }
                     }
                 }
                 _ => continue,

@@ -17,6 +17,7 @@ use super::registration::{self, HostEntries};
 use super::report::{Fate, Report, write_beside};
 use super::runtime::{Places, runtime_libraries};
 use super::select::{Images, Rules};
+use super::shown::Shown;
 use super::temporaries::Temporaries;
 use super::trace::Trace;
 use super::{Error, host_linker, override_image, relocatable};
@@ -98,12 +99,18 @@ impl Link<'_> {
         }
 
         let dry = self.arguments.options.dry_run;
+        let shown = super::shown(self.tool);
         let made = if dry {
             for link in &links {
-                for (path, image) in &link.inputs {
-                    eprintln!("{}", image.extraction(path));
+                // LLVM shows these since its main branch.
+                if rules.writes_for_main() {
+                    for (path, image) in &link.inputs {
+                        shown.print(&image.extraction(path));
+                    }
                 }
-                link.commands.iter().for_each(print);
+                link.commands
+                    .iter()
+                    .for_each(|command| shown.print(command));
             }
             vec![Vec::new(); links.len()]
         } else {
@@ -113,7 +120,11 @@ impl Link<'_> {
                 Position::Linker { .. } => Jobs::Count(1),
             };
             let _phase = self.trace.phase("Device links", links.len());
-            device_link::run(&links, options.jobs.unwrap_or(usual), options.verbose)?
+            device_link::run(
+                &links,
+                options.jobs.unwrap_or(usual),
+                options.verbose.then_some(shown),
+            )?
         };
         let mut products = Vec::new();
         for (link, bytes) in links.into_iter().zip(made) {
@@ -161,6 +172,7 @@ impl Link<'_> {
             compress: options.compress.then_some(options.compression_level),
             verbose: options.verbose,
             dry: options.dry_run,
+            shown: super::shown(self.tool),
         };
         let containers = packing.pack(products, report)?;
         if options.emit_fatbin_only {
@@ -252,6 +264,7 @@ impl Link<'_> {
     ) -> Result<u8, Error> {
         let arguments = &self.arguments;
         let host = self.inputs.host.unwrap_or(Machine::X86_64);
+        let shown = super::shown(self.tool);
         let mut flags = Vec::new();
         if !containers.is_empty() && !arguments.relocatable && !arguments.options.dry_run {
             flags = self.keep_entries();
@@ -265,7 +278,9 @@ impl Link<'_> {
                 for (name, object) in made {
                     let path = workplace.file(&format!("{name}.image.wrapper.o"));
                     if arguments.options.dry_run {
-                        eprintln!("# registration object {}", path.display());
+                        if shown == Shown::Plain {
+                            eprintln!("# registration object {}", path.display());
+                        }
                     } else {
                         fs::write(&path, object).map_err(|source| {
                             Error::io(format!("cannot write `{}`", path.display()), source)
@@ -278,11 +293,11 @@ impl Link<'_> {
                 arguments.render(&objects, &flags, |content| files.response_file(content))?;
             let command = self.linker.clone().args(line);
             if arguments.options.dry_run {
-                print(&command);
+                shown.print(&command);
                 return Ok(0);
             }
             if arguments.options.verbose {
-                print(&command);
+                shown.print(&command);
             }
             let phase = self.trace.phase("Host link", &command);
             let status = host_linker::run(&command, arguments.quoting(), files)?;
@@ -311,10 +326,6 @@ impl Link<'_> {
             Position::Linker { .. } => vec!["-z".into(), "nostart-stop-gc".into()],
         }
     }
-}
-
-fn print(command: &Command) {
-    eprintln!("{command}");
 }
 
 fn note_linked(report: &mut Report, link: &DeviceLink<'_>) {

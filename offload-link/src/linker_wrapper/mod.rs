@@ -34,6 +34,7 @@ mod relocatable;
 mod report;
 mod runtime;
 mod select;
+mod shown;
 mod signals;
 mod symbols;
 mod temporaries;
@@ -69,6 +70,14 @@ fn tool_name(path: &OsStr) -> std::borrow::Cow<'_, str> {
     }
 }
 
+/// Under LLVM's name commands are shown as LLVM shows them.
+fn shown(tool: &OsStr) -> shown::Shown {
+    match tool_name(tool) == LLVM_NAME {
+        true => shown::Shown::Llvm,
+        false => shown::Shown::Plain,
+    }
+}
+
 /// Links. `name` is that under which the tool was started; the result is the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
     let llvm = tool_name(name) == LLVM_NAME;
@@ -101,6 +110,11 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
         let _phase = trace.phase("Look for device code", "");
         Inputs::scan(&arguments)
     };
+    if let (Some(name), true) = (&inputs.missing_library, tool_name(tool) == LLVM_NAME) {
+        // Elsewhere that is the host linker's to say, which knows folders of its own.
+        let name = name.to_string_lossy();
+        return Err(Error::Option(format!("unable to find library -l{name}")));
+    }
     let linker = host_linker::find(&arguments, inputs.host)?;
     let replaced = !arguments.options.override_images.is_empty();
     if inputs.have_device_code() || replaced {
@@ -134,7 +148,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     let line = arguments.render(&[], &[], |content| files.response_file(content))?;
     let command = linker.args(line);
     if options.dry_run || options.verbose {
-        eprintln!("{command}");
+        shown(tool).print(&command);
     }
     if options.dry_run {
         return Ok(0);

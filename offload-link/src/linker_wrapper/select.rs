@@ -44,6 +44,13 @@ pub(super) enum Rules {
     Llvm(LlvmRelease),
 }
 
+impl Rules {
+    /// Whether what is shown and written is as of LLVM's main branch, or ours.
+    pub(super) fn writes_for_main(self) -> bool {
+        matches!(self, Self::Ours | Self::Llvm(LlvmRelease::Main))
+    }
+}
+
 impl Images {
     /// Reads every image and decides about it; what is decided goes into `report`.
     pub(super) fn select(
