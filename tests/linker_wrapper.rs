@@ -185,7 +185,7 @@ fn consumes_its_own_options_wherever_they_stand() {
 #[test]
 fn passes_on_a_response_file_that_does_not_change() {
     let shim = Shim::printing();
-    fs::write(shim.dir.path().join("args"), "a.o \"b c.o\" -lx").unwrap();
+    fs::write(shim.dir.path().join("args"), "a.o \"b c.o\" -Lx").unwrap();
     assert_eq!(
         shim.lines("offload-link", &["-o", "x", "@args"]),
         ["-o", "x", "@args"]
@@ -202,7 +202,7 @@ fn packs_a_response_file_again_when_something_in_it_is_ours() {
         Shim::new("for arg; do case $arg in @*) cat \"${arg#@}\";; *) echo \"$arg\";; esac; done");
     fs::write(
         shim.dir.path().join("args"),
-        "a.o --device-debug 'b \"c.o' -lx",
+        "a.o --device-debug 'b \"c.o' -Lx",
     )
     .unwrap();
     let program = shim.dir.path().join("clang-linker-wrapper");
@@ -215,7 +215,7 @@ fn packs_a_response_file_again_when_something_in_it_is_ours() {
         .unwrap();
     assert_eq!(
         text(&output.stdout),
-        "-o\nx\n\"a.o\"\n\"b \\\"c.o\"\n\"-lx\"\ny\n"
+        "-o\nx\n\"a.o\"\n\"b \\\"c.o\"\n\"-Lx\"\ny\n"
     );
     let left = fs::read_dir(shim.dir.path()).unwrap().count();
     assert_eq!(left, 4, "real, two links and args");
@@ -568,9 +568,10 @@ fn keeps_every_step_beside_the_output() {
 
 #[test]
 fn prints_a_plan_that_a_shell_can_run() {
-    let Some(project) = Project::new() else {
+    let Some(mut project) = Project::new() else {
         return;
     };
+    project.wrapper = "ours";
     project.compile("my main.c", &(program(&["mine"]) + &region("mine")), &[]);
     let plan = project
         .clang(&["my main.o", "-o", "p", "-Wl,--dry-run"])
@@ -599,6 +600,36 @@ fn prints_a_plan_that_a_shell_can_run() {
         .status()
         .unwrap();
     assert!(check.success());
+
+    // Under LLVM's name as LLVM shows it: programs in quotes, and what has a command in LLVM 22.
+    project.wrapper = "llvm";
+    let plan = project
+        .clang(&["my main.o", "-o", "p", "-Wl,--dry-run"])
+        .output()
+        .unwrap();
+    let plan = text(&plan.stderr);
+    let steps: Vec<&str> = plan.lines().collect();
+    assert_eq!(steps.len(), 2, "{plan}");
+    let starts = [" \"/", " \""].map(|start| steps.iter().all(|step| step.starts_with(start)));
+    assert_eq!(starts, [true; 2], "{plan}");
+    assert!(steps[0].contains("\" --no-default-config -o "), "{plan}");
+}
+
+#[test]
+fn looks_for_libraries_only_where_it_is_told_under_llvms_name() {
+    let shim = Shim::printing();
+    assert_eq!(shim.lines("offload-link", &["-lnowhere"]), ["-lnowhere"]);
+    let output = Command::new(shim.dir.path().join("clang-linker-wrapper"))
+        .args(["--linker-path=true", "-ldummy", "a.o", "-o", "a.out"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    // linker-wrapper §1.8, §10.1 number 13.
+    let said = text(&output.stderr);
+    assert!(
+        said.ends_with("error: unable to find library -ldummy\n"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -227,6 +227,7 @@ impl Arguments {
     }
 
     /// Before the first input after `-o`, or the first of all; never inside what must stay first.
+    /// Linkers for Windows take archives' members whatever the order: there after the output, as LLVM.
     fn insertion_point(&self, output: Option<usize>, end: usize) -> Option<usize> {
         let inputs = || {
             self.items.iter().filter_map(|item| match item {
@@ -234,6 +235,9 @@ impl Arguments {
                 _ => None,
             })
         };
+        if let (Family::Coff, Some(output)) = (self.family, output) {
+            return Some(output + 1);
+        }
         let after = output.filter(|_| !self.relocatable).unwrap_or(0);
         inputs()
             .find(|token| *token > after)

@@ -140,7 +140,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
         let line = arguments.render(&[], &[], |_| Err(Error::Recursion))?;
         let command = linker.args(line);
         if options.verbose {
-            eprintln!("{command}");
+            shown(tool).print(&command);
         }
         return host_linker::become_or_run(&command, quoting);
     }

@@ -47,7 +47,7 @@ fn ask_llvm(options: &Options, tool: &OsStr) -> Result<u8, Error> {
     };
     let command = Command::new(clang).args(["-cc1", "-mllvm"]).arg(question);
     if options.dry_run || options.verbose {
-        eprintln!("{command}");
+        super::shown(tool).print(&command);
     }
     match options.dry_run {
         true => Ok(0),
