@@ -365,6 +365,7 @@ fn all_options<'a>(words: &'a [OsString], files: &'a [PathBuf]) -> LinkOptions<'
         cuda: Some(Path::new("/cuda")),
         executable: OsStr::new("out/a.out"),
         host_is_lld: true,
+        dry_run: false,
     }
 }
 

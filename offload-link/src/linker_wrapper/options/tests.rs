@@ -563,7 +563,8 @@ fn inserts_objects_among_the_inputs_of_microsofts_linkers() {
     let arguments = parse("offload-ld", &line).unwrap();
     let no_file = |_: &[u8]| -> Result<PathBuf, Error> { unreachable!() };
     let line = arguments.render(&["new.o".into()], &[], no_file).unwrap();
-    assert_eq!(line, ["-out:x.exe", "-nologo", "new.o", "a.obj", "b.lib"]);
+    // linker-wrapper §10.1 number 15.
+    assert_eq!(line, ["-out:x.exe", "new.o", "-nologo", "a.obj", "b.lib"]);
 }
 
 #[test]
