@@ -16,6 +16,7 @@ use offload_build::container::elf::{Machine, SHT_LLVM_OFFLOADING};
 use offload_build::registration::deferred::Deferred;
 use offload_build::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use offload_build::registration::{Global, NEEDS_OFFLOAD_LINK};
+use offload_build::target::Triple;
 use offload_build::toolchain::Llvm;
 use support::{found, tool};
 use tempfile::TempDir;
@@ -252,7 +253,7 @@ fn runs_the_region_on_the_device_whatever_linker_was_used() {
 }
 
 #[test]
-fn runs_the_region_when_registered_in_c() {
+fn runs_the_region_when_registered_in_c_or_in_ir() {
     let Some(case) = case19() else { return };
     case.write("image", &case.blob);
     let files = ["image"; 2].map(Path::new);
@@ -263,7 +264,9 @@ fn runs_the_region_when_registered_in_c() {
             section: BlobSection::Finished,
             globals: &[Global::Anchor { name: "anchor" }],
         };
-        registration.to_c(&files).unwrap()
+        let host = Triple::parse("x86_64-pc-linux-gnu").unwrap();
+        let module = registration.to_ir(&host).unwrap();
+        (registration.to_c(&files).unwrap(), module)
     };
     let section = "omp_offloading_entries";
     let whole = registration(EntryTable::StartStop { section });
@@ -273,16 +276,21 @@ fn runs_the_region_when_registered_in_c() {
         flags: (elf::SHF_WRITE | elf::SHF_ALLOC).0,
         alignment: 1,
     });
-    case.write("whole.c", whole.as_bytes());
-    case.write("range.c", range.as_bytes());
-    for compiler in [Some(case.clang.clone()), found("gcc")]
-        .into_iter()
-        .flatten()
-    {
+    for (name, (source, module)) in [("whole", whole), ("range", range)] {
+        case.write(&format!("{name}.c"), source.as_bytes());
+        case.write(&format!("{name}.bc"), module.as_bytes());
+    }
+    // gcc does not read modules.
+    let clang = [
+        ("c", Some(case.clang.clone())),
+        ("bc", Some(case.clang.clone())),
+    ];
+    for (form, compiler) in clang.into_iter().chain([("c", found("gcc"))]) {
+        let Some(compiler) = compiler else { continue };
         for source in ["whole", "range"] {
             let mut compile = Command::new(&compiler);
             compile.args(["-c", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror"]);
-            compile.args([&format!("{source}.c"), "-o", "registration.o"]);
+            compile.args([&format!("{source}.{form}"), "-o", "registration.o"]);
             succeed(case.dir.path(), &mut compile);
             for (name, linker, keep) in linkers() {
                 let mut args = vec!["registration.o", "a.o", &linker];

@@ -18,6 +18,7 @@ use offload_build::format::offload_entry::EntryTable as Layout;
 use offload_build::registration::Global;
 use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_build::registration::hip_symbols::{HipFatBinary, HipSymbols};
+use offload_build::target::Triple;
 use support::{linkers, text, tool};
 use tempfile::TempDir;
 
@@ -692,7 +693,7 @@ fn compilers() -> Vec<PathBuf> {
 }
 
 #[test]
-fn says_the_same_in_c() {
+fn says_the_same_in_c_and_in_ir() {
     for runtime in [Runtime::Cuda, Runtime::Hip] {
         let Some(case) = Case::new(runtime) else {
             return;
@@ -732,6 +733,19 @@ fn says_the_same_in_c() {
                 _ => &[],
             };
             let expected = case.run(&linker, &[&["r.o"], objects].concat());
+            let host = Triple::parse("x86_64-pc-linux-gnu").unwrap();
+            let module = registration.to_ir(&host).unwrap();
+            // Text, under the name that clang expects of bitcode.
+            case.write("r.bc", module.as_bytes());
+            for release in ["19", "22"] {
+                for option in ["-O0", "-O2"] {
+                    let clang = tool(&format!("llvm{release}"), "clang").unwrap();
+                    let args = ["-c", "-fPIC", option, "r.bc", "-o", "c.o"];
+                    succeed(case.command(clang).args(args));
+                    let seen = case.run(&linker, &[&["c.o"], objects].concat());
+                    assert_eq!(seen, expected, "module, {release} {option} {layouts:?}");
+                }
+            }
             for compiler in compilers() {
                 for option in ["-O0", "-O2"] {
                     let mut compile = case.command(&compiler);

@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 use offload_build::container::elf::Machine;
 use offload_build::registration::openmp::BlobSection;
 use offload_build::registration::sycl::{Sycl, SyclImage};
-use offload_build::target::ImageKind;
+use offload_build::target::{ImageKind, Triple};
 use support::{linkers, text, tool};
 
 const RUNTIME: &str = r#"
@@ -160,6 +160,12 @@ fn tells_the_runtime_what_llvm_tells_it() {
             assert_eq!(expected.lines().count(), 17, "{expected}");
             assert_eq!(run("ours.o", &linker), expected, "{name}");
         }
+        let host = Triple::parse("x86_64-pc-linux-gnu").unwrap();
+        fs::write(dir.join("ours.bc"), ours.to_ir(&host).unwrap()).unwrap();
+        let mut compile = Command::new(&clang);
+        succeed(dir, compile.args(["-c", "-fPIC", "ours.bc", "-o", "c.o"]));
+        let linker = linkers()[0].1.display().to_string();
+        assert_eq!(run("c.o", &linker), run("llvm.o", &linker));
         let files = ["a.spv", "b.spv"].map(Path::new);
         fs::write(dir.join("ours.c"), ours.to_c(&files).unwrap()).unwrap();
         for compiler in [Some(clang.clone()), support::found("gcc")]

@@ -100,21 +100,21 @@ impl Runtime {
         }
     }
 
-    const fn wrapper_section(self) -> &'static str {
+    pub(super) const fn wrapper_section(self) -> &'static str {
         match self {
             Self::Cuda => ".nvFatBinSegment",
             Self::Hip => ".hipFatBinSegment",
         }
     }
 
-    const fn magic(self) -> u32 {
+    pub(super) const fn magic(self) -> u32 {
         match self {
             Self::Cuda => 0x4662_43b1,
             Self::Hip => 0x4849_5046,
         }
     }
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Cuda => "cuda",
             Self::Hip => "hip",
@@ -196,6 +196,19 @@ impl<'a> FatBinary<'a> {
 }
 
 impl Runtime {
+    /// What is embedded: HIP's runtime reads a page, whatever the size is.
+    pub(super) fn content(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        let page = self.alignment() as usize;
+        match self {
+            Self::Hip if bytes.len() < page => {
+                let mut padded = bytes.to_vec();
+                padded.resize(page, 0);
+                Cow::Owned(padded)
+            }
+            _ => Cow::Borrowed(bytes),
+        }
+    }
+
     /// The numbers of its kind in a table. LLVM 20 counted kinds, later releases have bits; in the
     /// old sections there is nothing else that either could mean.
     pub(super) fn kinds(self, layout: offload_entry::EntryTable) -> [u16; 2] {
@@ -219,15 +232,7 @@ pub(super) fn image<'a>(
     let flags = elf::SHF_ALLOC;
     let id = writer.section(runtime.section(), elf::SHT_PROGBITS, flags, alignment)?;
     let size = bytes.len() as u64;
-    let content = match runtime {
-        // HIP's runtime reads a page, whatever the size is.
-        Runtime::Hip if size < alignment => {
-            let mut page = bytes.to_vec();
-            page.resize(alignment as usize, 0);
-            Cow::Owned(page)
-        }
-        _ => Cow::Borrowed(bytes),
-    };
+    let content = runtime.content(bytes);
     writer.object.set_section_data(id, content, alignment);
     writer.local(".fatbin_image", SymbolKind::Data, id, 0, size);
     Ok(id)

@@ -11,7 +11,7 @@
 //! | [`sycl`]        | images in a descriptor, registered with a SYCL runtime                  |
 //! | [`deferred`]    | images not linked yet, for the last link to find; a stock linker refuses |
 //!
-//! [`c_source`] writes the same in C, for any host.
+//! [`c_source`] writes the same in C, for any host, and [`llvm_ir`] as a module of LLVM.
 //!
 //! The machine code is a table per instruction set (`machine/`), so an object costs no process.
 
@@ -20,6 +20,7 @@ pub mod deferred;
 mod entries;
 pub mod fat_binary;
 pub mod hip_symbols;
+pub mod llvm_ir;
 mod machine;
 pub mod openmp;
 pub mod sycl;
@@ -99,6 +100,11 @@ pub enum Error {
         /// Number of its kind.
         kind: u16,
     },
+    /// A host whose object format is not supported here.
+    Host {
+        /// The host.
+        triple: String,
+    },
     /// Not one file for each image.
     Files {
         /// Number of images.
@@ -129,6 +135,7 @@ impl fmt::Display for Error {
                     "image {index} is of kind {kind}; a SYCL descriptor ends at 255"
                 )
             }
+            Self::Host { triple } => write!(f, "there is no module for host `{triple}`"),
             Self::Files { images, files } => {
                 write!(f, "{files} files cannot hold {images} images")
             }
