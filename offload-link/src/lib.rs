@@ -6,16 +6,21 @@ mod cargo_offload;
 mod json;
 mod linker_wrapper;
 mod llvm_tool;
+mod offload_wrapper;
 mod options;
 mod packager;
 mod response_file;
 
 use std::process::ExitCode;
 
-/// Runs the linker wrapper, by the name that it was started under.
+/// Runs the linker wrapper, or the offload wrapper, by the name that it was started under.
 pub fn linker_wrapper() -> ExitCode {
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_else(|| "offload-link".into());
+    let base = std::path::Path::new(&name).file_name().unwrap_or(&name);
+    if base.to_string_lossy().starts_with(offload_wrapper::NAME) {
+        return ExitCode::from(offload_wrapper::run(&name, args.collect()));
+    }
     ExitCode::from(linker_wrapper::run(&name, args.collect()))
 }
 

@@ -1,0 +1,271 @@
+//! The offload wrapper: `llvm-offload-wrapper`, without LLVM. A registration of images that are
+//! linked and bundled already, for the compiler or the linker of the host.
+//!
+//! | phase                                   | file             |
+//! |-----------------------------------------|------------------|
+//! | understand the command line             | `options.rs`     |
+//! | read the images                         | this             |
+//! | write the registration in one of its forms | this; `offload_build::registration` |
+//!
+//! LLVM's tool writes bitcode. Here the output's name says what it is: an object (`.o`, `.obj`), C
+//! (`.c`), or else LLVM IR as text, which clang reads also under the name `.bc`.
+
+mod options;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use offload_build::container::elf::Machine;
+use offload_build::format::offload_binary::{BinaryEntry, walk};
+use offload_build::format::offload_entry;
+use offload_build::format::pieces::Piece;
+use offload_build::registration;
+use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
+use offload_build::registration::hip_symbols::HipSymbols;
+use offload_build::registration::openmp::{Blob, BlobSection, OpenMp};
+use offload_build::registration::sycl::{Sycl, SyclImage};
+use offload_build::target::{LlvmRelease, OffloadKind};
+
+use crate::llvm_tool::options::{Answer, Started};
+use crate::llvm_tool::{self, Error, Line, Output, Sources, Style, installation, outputs, print};
+use options::{Options, TABLE, UnknownKind};
+
+/// LLVM's name of the tool.
+pub(crate) const NAME: &str = "llvm-offload-wrapper";
+
+/// Runs the tool under the name that it was started with; the result is the exit status.
+pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
+    llvm_tool::run(name, args, work)
+}
+
+fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
+    let (values, positional) = match llvm_tool::read_line(&TABLE, &args, started)? {
+        Line::Answer(answer) => return Ok(print(&reply(answer, started))),
+        Line::Mistaken => return Ok(1),
+        Line::Work(values, positional) => (values, positional),
+    };
+    if positional.is_empty() {
+        eprintln!(
+            "{}: Not enough positional command line arguments specified!\n\
+             Must specify at least 1 positional argument: See: {} --help",
+            started.base, started.path
+        );
+        return Ok(1);
+    }
+    let options = match Options::new(release(started)?, values, positional)? {
+        Ok(options) => options,
+        Err(UnknownKind(kind)) => {
+            eprintln!(
+                "{}: for the --kind option: Cannot find option named '{kind}'!",
+                started.base
+            );
+            return Ok(1);
+        }
+    };
+    let bytes = registration(&options)?;
+    let output = Output {
+        path: options.output,
+        pieces: vec![Piece::Bytes(bytes)],
+        style: Style::Plain,
+    };
+    outputs::write(&[output], &Sources::default(), false)?;
+    Ok(0)
+}
+
+/// The release whose table of entries is registered when the command line names none.
+fn release(started: &Started<'_>) -> Result<LlvmRelease, Error> {
+    match std::env::var("OFFLOAD_LLVM") {
+        Ok(text) => {
+            let release = text.parse();
+            release.map_err(|error| Error::new(format!("OFFLOAD_LLVM: {error}")))
+        }
+        Err(_) => Ok(installation::stands_for(OsStr::new(started.path))),
+    }
+}
+
+/// What an output is.
+enum Form {
+    Object(Machine),
+    C,
+    Ir,
+}
+
+impl Form {
+    fn of(options: &Options) -> Result<Self, Error> {
+        let extension = options.output.extension().unwrap_or_default();
+        if extension == "c" {
+            return Ok(Self::C);
+        }
+        if extension != "o" && extension != "obj" {
+            return Ok(Self::Ir);
+        }
+        let host = &options.host;
+        // What has ELF objects of 64 bits.
+        let others = ["windows", "macos", "darwin", "ios", "uefi"];
+        let elf = !others.iter().any(|os| host.os().starts_with(os));
+        let wide = !host.environment().ends_with("x32");
+        let known = [Machine::X86_64, Machine::AARCH64];
+        let machine = Machine::of(host).filter(|machine| elf && wide && known.contains(machine));
+        machine.map(Self::Object).ok_or_else(|| {
+            Error::new(format!(
+                "objects are written for ELF hosts of x86_64 and aarch64, and `{host}` is none"
+            ))
+            .with_hint(Some(
+                "name the output .c or .ll, and compile it for that host".into(),
+            ))
+        })
+    }
+}
+
+fn registration(options: &Options) -> Result<Vec<u8>, Error> {
+    let form = Form::of(options)?;
+    let section = match options.relocatable {
+        false => BlobSection::Offloading,
+        true => BlobSection::Finished,
+    };
+    let layout = offload_entry::EntryTable::of(options.llvm);
+    let table = layout.section(options.kind).map(|section| HostTable {
+        layout,
+        table: EntryTable::StartStop { section },
+    });
+    if let Some(runtime) = Runtime::of(options.kind) {
+        let [input] = &*options.inputs else {
+            return Err(Error::new(
+                "CUDA / HIP offloading uses a single fatbinary or offload bundle",
+            ));
+        };
+        let bytes = read(input)?;
+        let fat_binary = FatBinary {
+            runtime,
+            bytes: &bytes,
+            tables: table.as_slice(),
+            symbols: HipSymbols::default(),
+            globals: &[],
+        };
+        return written(match form {
+            Form::Object(machine) => fat_binary.to_object(machine),
+            Form::Ir => fat_binary.to_ir(&options.host).map(String::into_bytes),
+            Form::C => fat_binary.to_c(&absolute(input)?).map(String::into_bytes),
+        });
+    }
+    let files = options.inputs.iter().map(|input| read(input));
+    let files: Vec<Vec<u8>> = files.collect::<Result<_, _>>()?;
+    let paths = options.inputs.iter().map(|input| absolute(input));
+    let paths: Vec<PathBuf> = paths.collect::<Result<_, _>>()?;
+    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let inputs = options.inputs.iter().zip(&files);
+    if let Some(HostTable { table, .. }) = table.filter(|_| options.kind == OffloadKind::OPENMP) {
+        let images = inputs.map(|(path, bytes)| {
+            let image = image_of(path, bytes)?;
+            Ok(Blob { bytes, image })
+        });
+        let openmp = OpenMp {
+            images: &images.collect::<Result<Vec<_>, Error>>()?,
+            table,
+            section,
+            globals: &[],
+        };
+        return written(match form {
+            Form::Object(machine) => openmp.to_object(machine),
+            Form::Ir => openmp.to_ir(&options.host).map(String::into_bytes),
+            Form::C => openmp.to_c(&paths).map(String::into_bytes),
+        });
+    }
+    let entries = inputs.map(|(path, bytes)| Ok((bytes, entries(path, bytes)?)));
+    let entries: Vec<_> = entries.collect::<Result<_, Error>>()?;
+    let images = entries.iter().flat_map(|(bytes, entries)| {
+        entries.iter().map(|entry| SyclImage {
+            bytes: slice(bytes, &entry.image),
+            kind: entry.image_kind,
+            triple: entry.triple(),
+            symbols: entry.strings.value("symbols").unwrap_or_default(),
+            compile_options: "",
+            link_options: "",
+        })
+    });
+    let sycl = Sycl {
+        images: &images.collect::<Vec<_>>(),
+        section,
+        globals: &[],
+    };
+    written(match form {
+        Form::Object(machine) => sycl.to_object(machine),
+        Form::Ir => sycl.to_ir(&options.host).map(String::into_bytes),
+        Form::C => {
+            return Err(Error::new(
+                "images of SYCL are parts of their files, which C cannot embed",
+            )
+            .with_hint(Some("name the output .o or .ll".into())));
+        }
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|error| Error::file(path, &error))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(|error| Error::file(path, &error))
+}
+
+fn written(result: Result<Vec<u8>, registration::Error>) -> Result<Vec<u8>, Error> {
+    result.map_err(|error| Error::new(error.to_string()))
+}
+
+/// The images in a file of offload binaries.
+fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<BinaryEntry>, Error> {
+    let binaries = walk(bytes, 0..bytes.len() as u64).map_err(|error| Error::input(path, error))?;
+    if binaries.iter().any(|binary| binary.compressed.is_some()) {
+        return Err(Error::input(path, "a compressed offload binary"));
+    }
+    let entries = binaries.into_iter().flat_map(|binary| binary.entries);
+    Ok(entries
+        .filter(|entry| entry.flags & BinaryEntry::METADATA == 0)
+        .collect())
+}
+
+/// The image that a file is, or holds: then the runtime is given that part of it.
+fn image_of(path: &Path, bytes: &[u8]) -> Result<Range<u64>, Error> {
+    if !bytes.starts_with(b"\x10\xff\x10\xad") {
+        return Ok(0..bytes.len() as u64);
+    }
+    let entries = entries(path, bytes)?;
+    match &*entries {
+        [only] => Ok(only.image.clone()),
+        several => {
+            let text = format!(
+                "{} images, and one is registered for each file",
+                several.len()
+            );
+            Err(Error::input(path, text))
+        }
+    }
+}
+
+fn slice<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
+    let place = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
+    let range = place(range.start)..place(range.end);
+    // The reader has found it inside.
+    bytes.get(range).unwrap_or_default()
+}
+
+fn reply(answer: Answer, started: &Started<'_>) -> String {
+    match answer {
+        Answer::Version => {
+            let version = env!("CARGO_PKG_VERSION");
+            format!("LLVM version 22.1 (offload-link {version})\n")
+        }
+        help => format!(
+            "OVERVIEW: Generate runtime registration code for a device binary image\n\n\
+             USAGE: {} [options] <image>...\n\nOPTIONS:\n{}{}",
+            started.base,
+            match help {
+                Answer::HelpList | Answer::HelpListHidden => "",
+                _ => "\n",
+            },
+            TABLE.help(help, NAME, ("", ""))
+        ),
+    }
+}
