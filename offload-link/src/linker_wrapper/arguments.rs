@@ -138,6 +138,8 @@ pub(super) enum Item {
         load: Load,
         /// Shared libraries are not looked for.
         only_static: bool,
+        /// By `-l`, not by a longer name.
+        by_letter: bool,
     },
     LibraryDir(OsString),
     Rpath(OsString),

@@ -101,13 +101,16 @@ impl Inputs {
                     name,
                     load,
                     only_static,
+                    by_letter,
                 } => {
                     let search =
                         search.get_or_insert_with(|| super::libraries::Search::new(arguments));
                     match search.find(name, *only_static) {
                         Some((path, file)) => (path, file, *load),
                         None => {
-                            inputs.missing_library.get_or_insert_with(|| name.clone());
+                            if *by_letter {
+                                inputs.missing_library.get_or_insert_with(|| name.clone());
+                            }
                             continue;
                         }
                     }

@@ -132,6 +132,8 @@ pub(super) const PREFIXES: [&str; 2] = ["device-", "wrapper-"];
 pub(super) enum Host {
     Output,
     Library,
+    /// The same by a long name, which LLVM's tool does not look for.
+    NamedLibrary,
     LibraryDir,
     Sysroot,
     Rpath,
@@ -178,7 +180,7 @@ pub(super) const LD: &[Opt<Host>] = &[
     host(Host::Output, &["o"], Form::Letter),
     host(Host::Output, &["output"], Form::Value),
     host(Host::Library, &["l"], Form::Letter),
-    host(Host::Library, &["library"], Form::Value),
+    host(Host::NamedLibrary, &["library"], Form::Value),
     host(Host::LibraryDir, &["L"], Form::Letter),
     host(Host::LibraryDir, &["library-path"], Form::Value),
     host(Host::Sysroot, &["sysroot"], Form::Equal),
@@ -214,7 +216,7 @@ pub(super) const LD: &[Opt<Host>] = &[
 pub(super) const COFF: &[Opt<Host>] = &[
     host(Host::Output, &["out"], Form::Equal),
     host(Host::LibraryDir, &["libpath"], Form::Equal),
-    host(Host::Library, &["defaultlib"], Form::Equal),
+    host(Host::NamedLibrary, &["defaultlib"], Form::Equal),
     host(Host::WholeArchive, &["wholearchive"], Form::Flag),
     host(Host::WholeLibrary, &["wholearchive"], Form::Equal),
     host(Host::Root, &["include", "entry"], Form::Equal),

@@ -102,9 +102,13 @@ impl Walk {
             .find(|(pending, _)| match pending {
                 Pending::Own(_) => true,
                 // As LLVM's tool does; a driver explains it better.
-                Pending::Host(Host::Output | Host::Library | Host::LibraryDir | Host::Rpath) => {
-                    linker
-                }
+                Pending::Host(
+                    Host::Output
+                    | Host::Library
+                    | Host::NamedLibrary
+                    | Host::LibraryDir
+                    | Host::Rpath,
+                ) => linker,
                 Pending::Host(_) => false,
             });
         match incomplete.and_then(|(_, at)| tokens.get(*at)) {
@@ -294,6 +298,7 @@ impl Walk {
             true => Item::Library {
                 name: text.to_owned(),
                 load,
+                by_letter: false,
                 only_static: false,
             },
             false => Item::File {
@@ -351,13 +356,14 @@ impl Walk {
                 arguments.output = Some(value);
                 self.output_token = Some(at);
             }
-            Host::Library => {
+            Host::Library | Host::NamedLibrary => {
                 let only_static = self.state.only_static || self.state.all_static;
                 let load = self.load();
                 self.arguments.items.push(Item::Library {
                     name: value,
                     load,
                     only_static,
+                    by_letter: id == Host::Library,
                 });
             }
             Host::WholeLibrary => self.input_as(&value, Load::Whole, at),
