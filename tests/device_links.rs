@@ -13,6 +13,10 @@ use std::process::Command;
 
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSymbol};
+use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
+use offload_build::link::fatbinary::cuda_fatbinary;
+use offload_build::target::LlvmRelease;
+use offload_build::toolchain::Search;
 use tempfile::TempDir;
 use tools::{run, tool};
 
@@ -506,6 +510,78 @@ fn links_cuda_code_of_several_files_by_either_way() {
         }
         assert_eq!(images.map(|images| images.len()), [1; 4]);
     }
+}
+
+#[test]
+fn writes_the_fat_binaries_that_nvidias_tool_writes() {
+    let (Some(cuda), Some(project)) = (cuda(), Project::new(22)) else {
+        return;
+    };
+    let tool = |name: &str| project.command(cuda.join("bin").join(name));
+    let mut written = Vec::new();
+    for processor in [
+        "sm_75", "sm_80", "sm_90", "sm_90a", "sm_100", "sm_100f", "sm_103a", "sm_120", "sm_121",
+    ] {
+        let ptx = format!(
+            ".version 8.8\n.target {processor}\n.address_size 64\n.global .b32 data[7];\n\
+             .visible .entry k() {{ st.global.b32 [data], 1; ret; }}\n"
+        );
+        project.write("k.ptx", &ptx);
+        for (index, mode) in [&["-O3"][..], &["-c"], &["-g", "-O0"], &["-lineinfo"]]
+            .iter()
+            .enumerate()
+        {
+            let name = format!("{processor}-{index}.cubin");
+            let assemble = tool("ptxas")
+                .args(["-m64", "-arch", processor, "k.ptx", "-o", &name])
+                .args(*mode)
+                .output();
+            // An older or newer CUDA has other processors.
+            if assemble.unwrap().status.success() {
+                written.push((processor, name));
+            }
+        }
+    }
+    assert!(written.len() >= 12, "{written:?}");
+    let cubins: Vec<Vec<u8>> = written
+        .iter()
+        .map(|(_, name)| fs::read(project.path(name)).unwrap())
+        .collect();
+    let images: Vec<FatbinImage<'_>> = written
+        .iter()
+        .zip(&cubins)
+        .map(|((processor, _), cubin)| FatbinImage { processor, cubin })
+        .collect();
+    // Each alone, and all.
+    let all = 0..images.len();
+    for range in all.clone().map(|index| index..index + 1).chain([all]) {
+        let files: Vec<(&str, PathBuf)> = written[range.clone()]
+            .iter()
+            .map(|(processor, name)| (*processor, project.path(name)))
+            .collect();
+        let files: Vec<(&str, &Path)> = files
+            .iter()
+            .map(|(processor, path)| (*processor, &**path))
+            .collect();
+        let search = Search {
+            path: Default::default(),
+            cuda: vec![cuda.clone()],
+        };
+        let output = project.path("theirs.fatbin");
+        let command = cuda_fatbinary(&search, &files, &output, LlvmRelease::V22, 64).unwrap();
+        command.run().unwrap();
+        let ours = cuda_fatbin(&images[range]).unwrap();
+        assert!(ours == fs::read(&output).unwrap(), "{files:?}");
+        fs::write(project.path("ours.fatbin"), ours).unwrap();
+    }
+    let listed = run(tool("cuobjdump").args(["--list-elf", "ours.fatbin"]));
+    assert_eq!(
+        listed
+            .lines()
+            .filter(|line| line.starts_with("ELF file"))
+            .count(),
+        written.len()
+    );
 }
 
 #[test]

@@ -16,6 +16,7 @@
 //! not at each compile, so that an image has one copy of it, and neither ROCm nor CUDA is needed.
 
 mod check;
+pub mod fatbin;
 pub mod fatbinary;
 mod nvptx;
 pub mod spirv;
