@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What `OFFLOAD_REQUIRE` may list, and where Debian has it besides `PATH`.
-const WORDS: [(&str, &[&str]); 9] = [
+const WORDS: [(&str, &[&str]); 10] = [
     ("llvm19", &["/usr/lib/llvm-19/bin"]),
     ("llvm22", &["/usr/lib/llvm-22/bin"]),
     ("omptarget19", &["/usr/lib/llvm-19/lib"]),
@@ -26,6 +26,7 @@ const WORDS: [(&str, &[&str]); 9] = [
     ("amdhip", &["/usr/lib/x86_64-linux-gnu"]),
     ("cuda", &["/usr/local/cuda/bin"]),
     ("rustweb", &[]),
+    ("cmake", &[]),
     ("qemu", &[]),
 ];
 
