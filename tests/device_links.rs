@@ -13,10 +13,9 @@ use std::process::Command;
 
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSymbol};
+use offload_build::link::cuda_fatbinary;
 use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
-use offload_build::link::fatbinary::cuda_fatbinary;
 use offload_build::target::LlvmRelease;
-use offload_build::toolchain::Search;
 use tempfile::TempDir;
 use tools::{run, tool};
 
@@ -563,12 +562,8 @@ fn writes_the_fat_binaries_that_nvidias_tool_writes() {
             .iter()
             .map(|(processor, path)| (*processor, &**path))
             .collect();
-        let search = Search {
-            path: Default::default(),
-            cuda: vec![cuda.clone()],
-        };
-        let output = project.path("theirs.fatbin");
-        let command = cuda_fatbinary(&search, &files, &output, LlvmRelease::V22, 64).unwrap();
+        let (program, output) = (cuda.join("bin/fatbinary"), project.path("theirs.fatbin"));
+        let command = cuda_fatbinary(&program, &files, &output, LlvmRelease::V22, 64);
         command.run().unwrap();
         let ours = cuda_fatbin(&images[range]).unwrap();
         assert!(ours == fs::read(&output).unwrap(), "{files:?}");

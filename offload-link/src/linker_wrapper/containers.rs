@@ -3,7 +3,7 @@
 //! | kind   | container                                                              |
 //! |--------|------------------------------------------------------------------------|
 //! | OpenMP | an offload binary for each image                                       |
-//! | CUDA   | one fatbin, by NVIDIA's `fatbinary`                                    |
+//! | CUDA   | one fatbin, with the bytes of NVIDIA's `fatbinary`                     |
 //! | HIP    | one bundle, images at multiples of 4096, compressed when asked         |
 //! | SYCL   | the offload binaries that the device link made                         |
 //!
@@ -17,7 +17,10 @@ use offload_build::format::bundle::{self, BundleImage};
 use offload_build::format::compressed_bundle::{self, Compression};
 use offload_build::format::magic::Magic;
 use offload_build::format::offload_binary::BinaryImage;
-use offload_build::link;
+use offload_build::link::{
+    self,
+    fatbin::{FatbinImage, cuda_fatbin},
+};
 use offload_build::registration::fat_binary::Runtime;
 use offload_build::target::{EntryId, ImageKind, LlvmRelease, OffloadKind};
 use offload_build::toolchain::{Command, Search};
@@ -120,29 +123,28 @@ impl Packing<'_> {
             Rules::Ours => LlvmRelease::default(),
             Rules::Llvm(release) => release,
         };
-        let program = match self.search.cuda_program("fatbinary") {
-            Ok(program) => program,
-            Err(_) if self.dry => "fatbinary".into(),
-            Err(missing) => {
-                return Err(Error::Container {
-                    kind: OffloadKind::CUDA,
-                    problem: missing.to_string(),
-                });
-            }
-        };
-        let command = link::cuda_fatbinary(&program, &files, &output, release, 64);
         if self.dry || self.verbose {
-            self.shown.print(&command);
+            // The command that does what we do without one.
+            let program = self.search.cuda_program("fatbinary");
+            let program = program.unwrap_or_else(|_| "fatbinary".into());
+            self.shown.print(&link::cuda_fatbinary(
+                &program, &files, &output, release, 64,
+            ));
         }
         if self.dry {
             return Ok(Vec::new());
         }
-        command.run().map_err(|problem| Error::Container {
+        let images: Vec<FatbinImage<'_>> = images
+            .iter()
+            .map(|image| FatbinImage {
+                processor: &image.processor,
+                cubin: &image.bytes,
+            })
+            .collect();
+        cuda_fatbin(&images).map_err(|problem| Error::Container {
             kind: OffloadKind::CUDA,
             problem: problem.to_string(),
-        })?;
-        std::fs::read(&output)
-            .map_err(|source| Error::io(format!("cannot read `{}`", output.display()), source))
+        })
     }
 
     fn bundle(&self, images: &[&Product], report: &mut Report) -> Result<Vec<u8>, Error> {
