@@ -254,6 +254,21 @@ impl Arguments {
         }
     }
 
+    /// What a driver is told about the machine: `-m32`, `-march=…`, `--target=…`.
+    pub(super) fn machine_flags(&self) -> Vec<OsString> {
+        let target = self.target.iter().map(|target| {
+            let mut flag = OsString::from("--target=");
+            flag.push(target);
+            flag
+        });
+        let texts = self.tokens.iter().map(|token| &token.text);
+        let flags = texts.filter(|text| {
+            let bytes = text.as_encoded_bytes();
+            bytes.starts_with(b"-m") && bytes != b"-mllvm"
+        });
+        target.chain(flags.cloned()).collect()
+    }
+
     /// The command line as it was given.
     pub(super) fn given(&self) -> Vec<OsString> {
         self.argv.clone()

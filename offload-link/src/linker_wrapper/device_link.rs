@@ -57,10 +57,13 @@ impl Group {
         }
     }
 
-    fn label(&self) -> String {
-        match self.processor.as_str() {
-            "" => self.triple.clone(),
-            processor => format!("{}.{processor}", self.triple),
+    /// What the image's file is called after: for LLVM the architecture and the processor.
+    fn label(&self, way: Way) -> String {
+        let arch = self.triple.split('-').next().unwrap_or_default();
+        match (way, self.processor.as_str()) {
+            (Way::Llvm, processor) => format!("{arch}.{processor}"),
+            (Way::Own, "") => self.triple.clone(),
+            (Way::Own, processor) => format!("{}.{processor}", self.triple),
         }
     }
 }
@@ -75,7 +78,7 @@ pub(super) struct Workplace {
 impl Workplace {
     /// The path of an intermediate file.
     pub(super) fn file(&self, name: &str) -> PathBuf {
-        let safe = |c: char| if "/:\\ ".contains(c) { '_' } else { c };
+        let safe = |c: char| if "/\\ ".contains(c) { '_' } else { c };
         let name: String = name.chars().map(safe).collect();
         self.folder.join(format!("{}{name}", self.prefix))
     }
@@ -189,7 +192,12 @@ impl Planner<'_> {
             uses_openmp_runtime: runtime.is_missing(),
             inputs,
         };
-        let output = self.workplace.file(&format!("{}.img", group.label()));
+        let label = group.label(self.way);
+        let numbered = (1..).map(|count| format!("{label}.{count}.img"));
+        let name = std::iter::once(format!("{label}.img"))
+            .chain(numbered)
+            .find(|name| names.insert(name.clone()));
+        let output = self.workplace.file(&name.unwrap_or_default());
         let wraps_spirv = job.triple.arch() == "spirv64"
             && job.triple.vendor() == "intel"
             && job.kinds.contains(&OffloadKind::OPENMP);

@@ -59,6 +59,8 @@ pub(super) enum Error {
         second: (String, u64),
     },
     Registration(registration::Error),
+    /// The host's compiler does not take what registers the images.
+    RegistrationFromC(CommandError),
 }
 
 impl Error {
@@ -122,6 +124,9 @@ impl fmt::Display for Error {
                  hint: compile both with the same release of LLVM",
                 first.1, first.0, second.1, second.0
             ),
+            Self::RegistrationFromC(source) => {
+                write!(f, "what registers the images does not compile: {source}")
+            }
             Self::Registration(source) => {
                 write!(f, "{source}")?;
                 match std::error::Error::source(source) {

@@ -55,6 +55,11 @@ impl Family {
         }
     }
 
+    /// Whether its objects are ELF files.
+    pub(super) fn is_elf(self) -> bool {
+        self == Self::Gnu
+    }
+
     /// The file names that `-l<name>` may stand for, the first found first.
     pub(super) fn library_names(
         self,

@@ -80,8 +80,27 @@ pub(super) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Comma
     Ok(Command::new(program).args(words))
 }
 
+/// The machine that the host's objects are for; without any, that of the host's triple.
+pub(super) fn machine(arguments: &Arguments, host: Option<Machine>) -> Machine {
+    let named = || {
+        let triple = target(arguments, None)?;
+        let arch = triple.split('-').next()?;
+        let of_row = |row: &&(u16, &str, &str)| row.1.split('-').next() == Some(arch);
+        MACHINES.iter().find(of_row).map(|row| row.0)
+    };
+    host.unwrap_or_else(|| Machine {
+        number: named().unwrap_or(HERE),
+        flags: 0,
+    })
+}
+
+/// Whether programs of that machine run here.
+pub(super) fn is_here(host: Machine) -> bool {
+    host.number == HERE
+}
+
 /// The host's triple, by Rust's name where rustc says it.
-fn target(arguments: &Arguments, host: Option<Machine>) -> Option<String> {
+pub(super) fn target(arguments: &Arguments, host: Option<Machine>) -> Option<String> {
     let given = arguments
         .options
         .host_triple

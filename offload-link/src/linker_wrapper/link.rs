@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use offload_build::container::elf::Machine;
 use offload_build::target::OffloadKind;
@@ -11,9 +11,10 @@ use offload_build::toolchain::Command;
 use super::arguments::{Arguments, Item, Position};
 use super::containers::{Container, Content, Packing, Product};
 use super::device_link::{self, DeviceLink, Missing, Workplace};
+use super::from_c::{self, Source};
 use super::inputs::{FileKind, Inputs};
 use super::options::Jobs;
-use super::registration::{self, HostEntries};
+use super::registration::{self, Form, HostEntries};
 use super::report::{Fate, Report, write_beside};
 use super::runtime::{Places, runtime_libraries};
 use super::select::{Images, Rules};
@@ -263,7 +264,7 @@ impl Link<'_> {
         workplace: &Workplace,
     ) -> Result<u8, Error> {
         let arguments = &self.arguments;
-        let host = self.inputs.host.unwrap_or(Machine::X86_64);
+        let host = host_linker::machine(arguments, self.inputs.host);
         let shown = super::shown(self.tool);
         let mut flags = Vec::new();
         if !containers.is_empty() && !arguments.relocatable && !arguments.options.dry_run {
@@ -274,26 +275,20 @@ impl Link<'_> {
         for _ in 0..2 {
             let mut objects = Vec::new();
             for container in containers {
-                let made = registration::objects(&entries, container, arguments.relocatable, host)?;
-                for (name, object) in made {
-                    let path = workplace.file(&format!("{name}.image.wrapper.o"));
-                    if arguments.options.dry_run {
-                        if shown == Shown::Plain {
-                            eprintln!("# registration object {}", path.display());
-                        }
-                    } else {
-                        fs::write(&path, object).map_err(|source| {
-                            Error::io(format!("cannot write `{}`", path.display()), source)
-                        })?;
-                    }
-                    objects.push(path);
-                }
+                registration::forms(&entries, container, arguments.relocatable, |name, form| {
+                    objects.push(self.registration(name, form, host, workplace)?);
+                    Ok(())
+                })?;
             }
             let line =
                 arguments.render(&objects, &flags, |content| files.response_file(content))?;
             let command = self.linker.clone().args(line);
             if arguments.options.dry_run {
                 shown.print(&command);
+                if arguments.relocatable && !containers.is_empty() {
+                    let output = arguments.output_path();
+                    shown.print(&relocatable::shown(&output, &entries.tables, self.rules()?));
+                }
                 return Ok(0);
             }
             if arguments.options.verbose {
@@ -314,6 +309,43 @@ impl Link<'_> {
             "{}: the offload entries of a relocatable link could not be counted",
             arguments.output_path().display()
         )))
+    }
+
+    /// Makes the object that registers a container; its file.
+    fn registration(
+        &self,
+        name: &str,
+        form: &Form<'_>,
+        host: Machine,
+        workplace: &Workplace,
+    ) -> Result<PathBuf, Error> {
+        let (arguments, shown) = (&self.arguments, super::shown(self.tool));
+        let options = &arguments.options;
+        let object = workplace.file(&format!("{name}.image.wrapper.o"));
+        if options.print_registration {
+            eprint!("{}", Source::of(form, name, workplace)?.text);
+        }
+        if !from_c::is_needed(host, arguments) {
+            if !options.dry_run {
+                write(&object, &form.to_object(host)?)?;
+            } else if shown == Shown::Plain {
+                eprintln!("# registration object {}", object.display());
+            }
+            return Ok(object);
+        }
+        let source = Source::of(form, name, workplace)?;
+        if options.dry_run && shown == Shown::Llvm {
+            return Ok(object); // LLVM does this in its own process
+        }
+        let command = source.compile(arguments, &self.linker, host, &object)?;
+        if options.dry_run || options.verbose {
+            shown.print(&command);
+        }
+        if !options.dry_run {
+            source.write()?;
+            command.run().map_err(Error::RegistrationFromC)?;
+        }
+        Ok(object)
     }
 
     /// lld collects sections that only `__start_` and `__stop_` name, unless told otherwise.
@@ -349,4 +381,9 @@ fn note_missing(report: &mut Report, missing: &Missing<'_>) -> String {
     let text = format!("{}: left out: {}", missing.group.target(), missing.reason);
     report.warnings.push(text.clone());
     text
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    fs::write(path, bytes)
+        .map_err(|source| Error::io(format!("cannot write `{}`", path.display()), source))
 }

@@ -10,7 +10,7 @@
 //! | and which of them together                                   | `groups.rs`        |
 //! | link them, in parallel                                       | `device_link.rs`   |
 //! | pack what was linked as runtimes load it                     | `containers.rs`    |
-//! | write what registers them                                    | `registration.rs`  |
+//! | write what registers them, or have it compiled               | `registration.rs`, `from_c.rs` |
 //! | link the host program                                        | `host_linker.rs`   |
 //! | say what became of each image                                | `report.rs`        |
 
@@ -19,6 +19,7 @@ mod containers;
 mod device_link;
 mod error;
 mod family;
+mod from_c;
 mod groups;
 mod host_linker;
 mod host_objects;

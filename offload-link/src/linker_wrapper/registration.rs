@@ -1,6 +1,7 @@
 //! What registers the linked images: an object for each kind, with every table of offload entries.
 
 use std::ops::Range;
+use std::path::Path;
 
 use offload_build::container::elf::Machine;
 use offload_build::format::offload_binary::{self, BinaryEntry};
@@ -176,19 +177,61 @@ fn check_strides(
     }
 }
 
-/// The objects that register a container, and what is before `.image.wrapper.o` in their names.
-pub(super) fn objects(
+/// What registers a container with one runtime.
+#[derive(Debug)]
+pub(super) enum Form<'a> {
+    OpenMp(OpenMp<'a>),
+    FatBinary(FatBinary<'a>),
+    Sycl(Sycl<'a>),
+}
+
+impl Form<'_> {
+    /// The object file, when there is machine code for the host.
+    pub(super) fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
+        Ok(match self {
+            Self::OpenMp(form) => form.to_object(host)?,
+            Self::FatBinary(form) => form.to_object(host)?,
+            Self::Sycl(form) => form.to_object(host)?,
+        })
+    }
+
+    /// The bytes that C reads from files.
+    pub(super) fn blobs(&self) -> Vec<&[u8]> {
+        match self {
+            Self::OpenMp(form) => form.images.iter().map(|image| image.bytes).collect(),
+            Self::FatBinary(form) => vec![form.bytes],
+            Self::Sycl(form) => form.images.iter().map(|image| image.bytes).collect(),
+        }
+    }
+
+    /// The same in C, which reads `files`, one for each of [`Self::blobs`].
+    pub(super) fn to_c(&self, files: &[&Path]) -> Result<String, Error> {
+        Ok(match self {
+            Self::OpenMp(form) => form.to_c(files)?,
+            Self::FatBinary(form) => form.to_c(files.first().copied().unwrap_or(Path::new("")))?,
+            Self::Sycl(form) => form.to_c(files)?,
+        })
+    }
+}
+
+/// Calls `each` for every object that registers a part of `container`, with what its name begins
+/// with.
+pub(super) fn forms(
     entries: &HostEntries,
     container: &Container,
     relocatable: bool,
-    host: Machine,
-) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    mut each: impl FnMut(&str, &Form<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
     let demand = [Global::Marker {
         name: NEEDS_OFFLOAD_LINK,
     }];
     let globals = if entries.deferred { &demand[..] } else { &[] };
     let kind = container.kind.name();
     let tables: Vec<&EntrySection> = entries.of(container.kind).collect();
+    let section = match relocatable {
+        false => BlobSection::Offloading,
+        true => BlobSection::Finished,
+    };
     match &container.content {
         Content::OpenMp(images) => {
             let images: Vec<Blob<'_>> = images
@@ -199,23 +242,19 @@ pub(super) fn objects(
                 })
                 .collect();
             // A descriptor has one table; several descriptors are as good as one.
-            let objects = tables.iter().map(|table| {
-                let object = OpenMp {
+            for table in &tables {
+                let form = Form::OpenMp(OpenMp {
                     images: &images,
                     table: table.table(relocatable),
-                    section: match relocatable {
-                        false => BlobSection::Offloading,
-                        true => BlobSection::Finished,
-                    },
+                    section,
                     globals,
-                };
-                let name = match tables.len() {
-                    1 => kind.to_owned(),
-                    _ => format!("{kind}.{}", table.name),
-                };
-                Ok((name, object.to_object(host)?))
-            });
-            objects.collect()
+                });
+                match tables.len() {
+                    1 => each(kind, &form)?,
+                    _ => each(&format!("{kind}.{}", table.name), &form)?,
+                }
+            }
+            Ok(())
         }
         Content::FatBinary(runtime, bytes) => {
             let tables: Vec<HostTable<'_>> = tables
@@ -225,14 +264,14 @@ pub(super) fn objects(
                     table: table.table(relocatable),
                 })
                 .collect();
-            let object = FatBinary {
+            let form = Form::FatBinary(FatBinary {
                 runtime: *runtime,
                 bytes,
                 tables: &tables,
                 symbols: HipSymbols::default(),
                 globals,
-            };
-            Ok(vec![(kind.to_owned(), object.to_object(host)?)])
+            });
+            each(kind, &form)
         }
         Content::Sycl(bytes) => {
             let invalid = |source: offload_binary::Error| Error::Container {
@@ -241,8 +280,8 @@ pub(super) fn objects(
             };
             let binaries = offload_binary::walk(&**bytes, 0..bytes.len() as u64);
             let binaries = binaries.map_err(invalid)?;
-            let entries: Vec<&BinaryEntry> = binaries.iter().flat_map(|it| &it.entries).collect();
-            let images = entries.iter().map(|entry| SyclImage {
+            let found: Vec<&BinaryEntry> = binaries.iter().flat_map(|it| &it.entries).collect();
+            let images = found.iter().map(|entry| SyclImage {
                 bytes: range(bytes, &entry.image),
                 kind: entry.image_kind,
                 triple: entry.triple(),
@@ -250,15 +289,12 @@ pub(super) fn objects(
                 compile_options: text(entry.strings.value("compile-opts")),
                 link_options: text(entry.strings.value("link-opts")),
             });
-            let object = Sycl {
+            let form = Form::Sycl(Sycl {
                 images: &images.collect::<Vec<_>>(),
-                section: match relocatable {
-                    false => BlobSection::Offloading,
-                    true => BlobSection::Finished,
-                },
+                section,
                 globals,
-            };
-            Ok(vec![(kind.to_owned(), object.to_object(host)?)])
+            });
+            each(kind, &form)
         }
     }
 }

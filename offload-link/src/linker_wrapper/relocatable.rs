@@ -9,15 +9,45 @@ use std::path::Path;
 
 use object::elf;
 use object::read::elf::FileHeader;
-use offload_build::container::elf::{Elf, SHT_LLVM_OFFLOADING, rename_section};
+use offload_build::container::elf::{Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, rename_section};
+use offload_build::format::offload_entry::EntryTable;
+use offload_build::toolchain::Command;
 
 use super::Error;
 use super::host_objects::EntrySection;
 use super::report::write_beside;
+use super::select::Rules;
 
 /// What an entry section is called once its table is closed. The table is named by the section
 /// and its size, so two such sections in one program do not meet.
 const FINISHED: &str = ".offloading.entries";
+
+/// The command that does to the file at `path` what follows the link: LLVM's under its name, with the
+/// hash that it prints before the file is there; otherwise as near as a command comes to it.
+pub(super) fn shown(path: &Path, tables: &[EntrySection], rules: Rules) -> Command {
+    const OF_NOTHING: &str = "4b2008fd98c1dd4";
+    let release = match rules {
+        Rules::Ours => {
+            let command = Command::new("llvm-objcopy").arg(path);
+            let command = command.args(["--remove-section", OFFLOADING_SECTION]);
+            return tables.iter().fold(command, |command, table| {
+                let renamed = format!("{}={FINISHED}", table.name);
+                command.args(["--rename-section", &renamed])
+            });
+        }
+        Rules::Llvm(release) => release,
+    };
+    let command = Command::new("llvm-objcopy").arg(path);
+    let command = command.args(["--remove-section", OFFLOADING_SECTION]);
+    let sections = EntryTable::of(release).sections();
+    sections.fold(command, |command, section| {
+        let renamed = |prefix: &str| format!("{prefix}{section}={prefix}{section}_{OF_NOTHING}");
+        command
+            .args(["--rename-section", &renamed("")])
+            .args(["--redefine-sym", &renamed("__start_")])
+            .args(["--redefine-sym", &renamed("__stop_")])
+    })
+}
 
 /// Changes the file at `path`. When its entries are not those of `tables`, corrects `tables`
 /// instead, and says `false`: the link must be made again.
