@@ -13,8 +13,8 @@ use std::process::Command;
 
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSymbol};
-use offload_build::link::cuda_fatbinary;
 use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
+use offload_build::link::fatbinary::cuda_fatbinary;
 use offload_build::target::LlvmRelease;
 use tempfile::TempDir;
 use tools::{run, tool};
@@ -562,7 +562,8 @@ fn writes_the_fat_binaries_that_nvidias_tool_writes() {
             .iter()
             .map(|(processor, path)| (*processor, &**path))
             .collect();
-        let (program, output) = (cuda.join("bin/fatbinary"), project.path("theirs.fatbin"));
+        let output = project.path("theirs.fatbin");
+        let program = cuda.join("bin/fatbinary");
         let command = cuda_fatbinary(&program, &files, &output, LlvmRelease::V22, 64);
         command.run().unwrap();
         let ours = cuda_fatbin(&images[range]).unwrap();

@@ -23,7 +23,6 @@ pub mod spirv;
 mod wrapper_line;
 
 pub use check::{CheckError, check, processor_of};
-pub use fatbinary::cuda_fatbinary;
 
 use crate::target::{ImageKind, OffloadKind, Triple};
 use crate::toolchain::{Command, Llvm, NotFound, Search};

@@ -17,10 +17,8 @@ use offload_build::format::bundle::{self, BundleImage};
 use offload_build::format::compressed_bundle::{self, Compression};
 use offload_build::format::magic::Magic;
 use offload_build::format::offload_binary::BinaryImage;
-use offload_build::link::{
-    self,
-    fatbin::{FatbinImage, cuda_fatbin},
-};
+use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
+use offload_build::link::fatbinary::cuda_fatbinary;
 use offload_build::registration::fat_binary::Runtime;
 use offload_build::target::{EntryId, ImageKind, LlvmRelease, OffloadKind};
 use offload_build::toolchain::{Command, Search};
@@ -113,7 +111,31 @@ impl Packing<'_> {
         Ok(containers)
     }
 
+    /// Written here, with the bytes that NVIDIA's tool writes. That is run under LLVM's name where it
+    /// is found, and for images that are no cubins.
     fn fatbin(&self, images: &[&Product]) -> Result<Vec<u8>, Error> {
+        let failed = |problem: String| Error::Container {
+            kind: OffloadKind::CUDA,
+            problem,
+        };
+        let tool = self.search.cuda_program("fatbinary");
+        if self.rules == Rules::Ours || tool.is_err() && !self.dry {
+            let cubins: Vec<FatbinImage<'_>> = images
+                .iter()
+                .map(|image| FatbinImage {
+                    processor: &image.processor,
+                    cubin: &image.bytes,
+                })
+                .collect();
+            match (cuda_fatbin(&cubins), &tool) {
+                _ if self.dry => {}
+                (Ok(bytes), _) => return Ok(bytes),
+                (Err(_), Ok(_)) => {}
+                (Err(problem), Err(missing)) => {
+                    return Err(failed(format!("{problem}\n{missing}")));
+                }
+            }
+        }
         let output = self.workplace.file("fatbin");
         let files: Vec<(&str, &Path)> = images
             .iter()
@@ -123,28 +145,19 @@ impl Packing<'_> {
             Rules::Ours => LlvmRelease::default(),
             Rules::Llvm(release) => release,
         };
+        let program = tool.unwrap_or_else(|_| "fatbinary".into());
+        let command = cuda_fatbinary(&program, &files, &output, release, 64);
         if self.dry || self.verbose {
-            // The command that does what we do without one.
-            let program = self.search.cuda_program("fatbinary");
-            let program = program.unwrap_or_else(|_| "fatbinary".into());
-            self.shown.print(&link::cuda_fatbinary(
-                &program, &files, &output, release, 64,
-            ));
+            self.shown.print(&command);
         }
         if self.dry {
             return Ok(Vec::new());
         }
-        let images: Vec<FatbinImage<'_>> = images
-            .iter()
-            .map(|image| FatbinImage {
-                processor: &image.processor,
-                cubin: &image.bytes,
-            })
-            .collect();
-        cuda_fatbin(&images).map_err(|problem| Error::Container {
-            kind: OffloadKind::CUDA,
-            problem: problem.to_string(),
-        })
+        command
+            .run()
+            .map_err(|problem| failed(problem.to_string()))?;
+        std::fs::read(&output)
+            .map_err(|source| Error::io(format!("cannot read `{}`", output.display()), source))
     }
 
     fn bundle(&self, images: &[&Product], report: &mut Report) -> Result<Vec<u8>, Error> {
