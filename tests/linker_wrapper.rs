@@ -561,7 +561,7 @@ fn keeps_every_step_beside_the_output() {
             "p",
             "p.main-x86_64-pc-linux-gnu-.o",
             "p.openmp.image.wrapper.o",
-            "p.x86_64-pc-linux-gnu.img"
+            "p.x86_64..img"
         ]
     );
 }
