@@ -172,10 +172,10 @@ fn chooses_the_form_by_the_name_of_the_output() {
     let hip = ["image", "--kind=hip"];
     let with = |more: &[&str]| folder.run(&[&hip[..], more].concat());
     let windows = "--triple=x86_64-pc-windows-msvc";
-    let done = with(&["-o", "o.obj", windows]);
+    let done = with(&["-o", "o.obj", "--triple=aarch64-pc-windows-msvc"]);
     assert_eq!(done.status, Some(1));
-    let text = "objects are written for ELF hosts of x86_64 and aarch64, and \
-                `x86_64-pc-windows-msvc` is none\nhint: name the output .c or .ll";
+    let text = "objects are written for ELF hosts of x86_64 and aarch64 and for Windows on x86_64, \
+                and `aarch64-pc-windows-msvc` is none\nhint: name the output .c or .ll";
     assert!(done.err.contains(text), "{}", done.err);
     let done = with(&[]);
     assert!(done.err.contains("no output file\nhint: "), "{}", done.err);
@@ -205,6 +205,18 @@ fn chooses_the_form_by_the_name_of_the_output() {
     assert!(sections("r.o").contains(&".offloading.images".to_owned()));
     folder.done(&["image", "--kind=hip", "-o", "19.o", TRIPLE, "--llvm=19"]);
     assert!(sections("19.o").contains(&"hip_offloading_entries".to_owned()));
+    for (triple, hook) in [
+        (windows, ".CRT$XCA00101"),
+        ("--triple=x86_64-pc-windows-gnu", ".ctors.65434"),
+    ] {
+        for kind in ["--kind=openmp", "--kind=cuda", "--kind=hip"] {
+            folder.done(&["image", kind, "-o", "w.obj", triple]);
+            assert!(
+                sections("w.obj").contains(&hook.to_owned()),
+                "{kind} {triple}"
+            );
+        }
+    }
     let Some(clang) = tool("llvm22", &["clang"]) else {
         return;
     };

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use offload_build::format::offload_entry::EntryTable as Layout;
+use offload_build::registration::coff::WindowsAbi;
 use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_build::registration::hip_symbols::HipSymbols;
 use offload_build::registration::openmp::{Blob, BlobSection, OpenMp};
@@ -113,6 +114,40 @@ fn compiles_for_every_host_that_clang_knows() {
     }
 }
 
+/// The same, written by us.
+fn objects_for_windows() -> [(&'static str, Vec<u8>); 3] {
+    let table = EntryTable::StartStop {
+        section: "llvm_offload_entries",
+    };
+    let fat_binary = |runtime| {
+        let fat_binary = FatBinary {
+            runtime,
+            bytes: b"image",
+            tables: &[HostTable {
+                layout: Layout::V21,
+                table,
+            }],
+            symbols: HipSymbols::default(),
+            globals: &[],
+        };
+        fat_binary.to_coff(WindowsAbi::Msvc).unwrap()
+    };
+    let openmp = OpenMp {
+        images: &[Blob {
+            bytes: b"image",
+            image: 1..4,
+        }],
+        table,
+        section: BlobSection::Finished,
+        globals: &[],
+    };
+    [
+        ("openmp.direct.o", openmp.to_coff(WindowsAbi::Msvc).unwrap()),
+        ("hip.direct.o", fat_binary(Runtime::Hip)),
+        ("cuda.direct.o", fat_binary(Runtime::Cuda)),
+    ]
+}
+
 /// Functions that the registrations call, of a library that this machine has not.
 const RUNTIMES: &str = "
 int atexit(void (*f)(void)) { (void)f; return 0; }
@@ -133,8 +168,8 @@ __attribute__((section(\"llvm_offload_entries$OE\"), used))
 const struct entry entry = { 0, 1, 4, 0, &entry, \"name\", 0, 0, 0 };
 ";
 
-/// Links objects into a program of Windows and gives the sections of that: name and content.
-fn link_for_windows(lld: &Path, dir: &Path, objects: &[&str]) -> Vec<(String, Vec<u8>)> {
+/// Links objects into a program of Windows and gives the sections of that: name, address and content.
+fn link_for_windows(lld: &Path, dir: &Path, objects: &[&str]) -> Vec<(String, u64, Vec<u8>)> {
     use object::{Object, ObjectSection};
     let mut link = Command::new(lld);
     link.args([
@@ -152,17 +187,17 @@ fn link_for_windows(lld: &Path, dir: &Path, objects: &[&str]) -> Vec<(String, Ve
     let sections = file.sections();
     let sections = sections.map(|section| {
         let name = section.name().unwrap().to_owned();
-        (name, section.data().unwrap().to_vec())
+        (name, section.address(), section.data().unwrap().to_vec())
     });
     sections.collect()
 }
 
 /// The table of a program: entries, and zeros at both ends for each registration.
-fn check_table(sections: &[(String, Vec<u8>)], ends: usize, what: &str) {
+fn check_table(sections: &[(String, u64, Vec<u8>)], ends: usize, what: &str) {
     let mut tables = sections
         .iter()
-        .filter(|(name, _)| "llvm_offload_entries".starts_with(name));
-    let (_, table) = tables
+        .filter(|(name, ..)| "llvm_offload_entries".starts_with(name));
+    let (_, address, table) = tables
         .next()
         .unwrap_or_else(|| panic!("{what}: {sections:?}"));
     let zero = vec![0; 56 * ends];
@@ -178,6 +213,13 @@ fn check_table(sections: &[(String, Vec<u8>)], ends: usize, what: &str) {
         last.len() >= zero.len() && last.iter().all(|byte| *byte == 0),
         "{what}"
     );
+    if ends == 1 {
+        // What the runtime walks: the entry alone.
+        let walked = [address + 56, address + 112].map(u64::to_le_bytes).concat();
+        let mut data = sections.iter().map(|(.., data)| data);
+        let found = data.any(|data| data.windows(16).any(|bytes| bytes == walked));
+        assert!(found, "{what}: nothing points at the table");
+    }
 }
 
 #[test]
@@ -197,20 +239,26 @@ fn puts_the_entries_of_windows_between_its_ends() {
             .args(["-c", "-w", "-fno-builtin", source]);
         succeed(dir, &mut command);
     }
+    for (name, object) in objects_for_windows() {
+        fs::write(dir.join(name), object).unwrap();
+    }
     let mut objects = Vec::new();
     for source in sources(dir) {
         compile(&clang, dir, triple, source);
         if source == "sycl.c" {
             continue;
         }
-        let object = source.replace(".c", ".o");
-        let sections = link_for_windows(&lld, dir, &[&object]);
+        objects.push(source.replace(".c", ".o"));
+        objects.push(source.replace(".c", ".direct.o"));
+    }
+    for source in &objects {
+        let object = source;
+        let sections = link_for_windows(&lld, dir, &[object]);
         check_table(&sections, 1, source);
         // The constructor, where the C runtime looks for it.
-        let section = |wanted: &str| sections.iter().any(|(name, _)| name == wanted);
+        let section = |wanted: &str| sections.iter().any(|(name, ..)| name == wanted);
         assert!(section(".CRT"), "{source}: {sections:?}");
-        objects.push(object);
     }
     let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
-    check_table(&link_for_windows(&lld, dir, &objects), 3, "all");
+    check_table(&link_for_windows(&lld, dir, &objects), 6, "all");
 }

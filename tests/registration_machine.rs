@@ -11,13 +11,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use object::read::coff::CoffFile;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags};
 use offload_build::container::elf::Machine;
 use offload_build::format::offload_entry;
+use offload_build::registration::coff::WindowsAbi;
 use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_build::registration::hip_symbols::HipSymbols;
-use offload_build::registration::openmp::BlobSection;
+use offload_build::registration::openmp::{BlobSection, OpenMp};
 use offload_build::registration::sycl::Sycl;
 use support::tool;
 
@@ -196,4 +198,113 @@ fn is_what_clang_makes_of_the_assembler_sources_for_sycl() {
         expected.retain(|name, _| !name.starts_with("symbol $"));
         assert_eq!(ours, expected, "{architecture}");
     }
+}
+
+/// Sections of a COFF object with their relocations; a symbol of a section is its section's.
+fn coff_summary(bytes: &[u8]) -> BTreeMap<String, String> {
+    let file = CoffFile::<&[u8]>::parse(bytes).unwrap();
+    let mut seen = BTreeMap::new();
+    for section in file.sections() {
+        let name = section.name().unwrap();
+        let mut data = section.data().unwrap().to_vec();
+        let mut relocations: Vec<(u64, String)> = Vec::new();
+        for (offset, relocation) in section.relocations() {
+            let RelocationTarget::Symbol(index) = relocation.target() else {
+                panic!("{relocation:?}")
+            };
+            let symbol = file.symbol_by_index(index).unwrap();
+            let (mut name, mut value) = (symbol.name().unwrap(), 0);
+            if let Some(index) = symbol.section_index() {
+                name = file.section_by_index(index).unwrap().name().unwrap();
+                value = symbol.address();
+            }
+            // What is added is in the place itself.
+            let place = &mut data[offset as usize..][..4];
+            let field = u32::from_le_bytes((&*place).try_into().unwrap());
+            place.fill(0);
+            let target = u64::from(field) + value;
+            let flags = relocation.flags();
+            relocations.push((offset, format!("{flags:?} {name} {target:#x}")));
+        }
+        relocations.sort();
+        let SectionFlags::Coff { characteristics } = section.flags() else {
+            unreachable!()
+        };
+        let text = format!("{characteristics:?}\n{data:02x?}\n{relocations:#?}");
+        seen.insert(name.to_owned(), text);
+    }
+    seen
+}
+
+#[test]
+fn is_what_clang_makes_of_the_assembler_source_for_windows() {
+    let table = EntryTable::StartStop { section: "s" };
+    let fat_binary = |runtime| {
+        let tables = [HostTable {
+            layout: offload_entry::EntryTable::V21,
+            table,
+        }];
+        let fat_binary = FatBinary {
+            runtime,
+            bytes: b"image",
+            tables: &tables,
+            symbols: HipSymbols::default(),
+            globals: &[],
+        };
+        fat_binary.to_coff(WindowsAbi::Msvc).unwrap()
+    };
+    let openmp = OpenMp {
+        images: &[],
+        table,
+        section: BlobSection::Finished,
+        globals: &[],
+    };
+    // Where each has what the functions refer to.
+    let own = "
+        .section .rdata,\"dr\"
+        .p2align 4
+NAME:   .zero 32
+";
+    let fat = "
+        .section .bss,\"bw\"
+        .p2align 3
+HANDLE: .zero 8
+        .section SEGMENT,\"dr\"
+        .p2align 3
+.fatbin_wrapper: .zero 24
+";
+    let descriptor = own.replace("NAME", ".omp_offloading.descriptor");
+    let data = |name: &str, segment: &str| {
+        let handle = fat.replace("HANDLE", &format!(".{name}.binary_handle"));
+        own.replace("NAME", &format!(".{name}.entry_tables")) + &handle.replace("SEGMENT", segment)
+    };
+    for (define, ours, data) in [
+        (
+            "-DOPENMP",
+            openmp.to_coff(WindowsAbi::Msvc).unwrap(),
+            descriptor,
+        ),
+        (
+            "-DHIP",
+            fat_binary(Runtime::Hip),
+            data("hip", ".hipFatBinSegment"),
+        ),
+        (
+            "-DCUDA",
+            fat_binary(Runtime::Cuda),
+            data("cuda", ".nvFatBinSegment"),
+        ),
+    ] {
+        let source = "windows_x86_64.s";
+        let Some(expected) = assemble(source, "x86_64-pc-windows-msvc", define, &data) else {
+            return;
+        };
+        let (ours, expected) = (coff_summary(&ours), coff_summary(&expected));
+        for section in [".text.startup", ".xdata", ".pdata"] {
+            assert_eq!(ours[section], expected[section], "{define} {section}");
+        }
+        assert!(ours.contains_key(".CRT$XCA00101"), "{:?}", ours.keys());
+    }
+    let gnu = coff_summary(&openmp.to_coff(WindowsAbi::Gnu).unwrap());
+    assert!(gnu.contains_key(".ctors.65434"), "{:?}", gnu.keys());
 }

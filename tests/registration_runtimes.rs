@@ -28,9 +28,18 @@ const RUNTIME: &str = r#"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#define NAME2(prefix, name) __##prefix##name
+#define NAME2(prefix, name) ABI __##prefix##name
 #define NAME1(prefix, name) NAME2(prefix, name)
 #define NAME(name) NAME1(PREFIX, name)
+#ifndef ABI
+#define ABI
+#else
+#include <stdlib.h>
+typedef ABI void leave(void);
+static leave *last;
+static void at_exit(void) { last(); }
+ABI int windows_atexit(leave *f) { last = f; return atexit(at_exit); }
+#endif
 struct wrapper { unsigned magic, version; const char *image; void *unused; };
 static const char *images[9];
 static int count, handles[9];
@@ -807,6 +816,80 @@ fn gives_the_fat_binary_to_objects_that_register_themselves_in_c() {
         for (name, linker) in linkers() {
             let seen = case.run(&linker.display().to_string(), &["use.o", &object]);
             assert_eq!(seen, "image 1 1\nmain\nruntime down\n", "{object} {name}");
+        }
+    }
+}
+
+/// The code for Windows runs here, with a runtime that is called as those of Windows are.
+#[test]
+fn tells_the_runtime_of_windows_what_an_entry_says() {
+    for runtime in [Runtime::Cuda, Runtime::Hip] {
+        let Some(case) = Case::new(runtime) else {
+            return;
+        };
+        let name = prefix(runtime);
+        for layout in Layout::ALL {
+            case.write("table.s", table(layout, runtime).as_bytes());
+            case.clang(&["-c", "table.s"]);
+            let tables = [start_stop(layout, runtime)];
+            case.write("r.o", &case.registration(b"image", &tables));
+            let expected = case.run(&bfd(), &["r.o", "table.o"]);
+
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let machine = folder.join("../offload-build/src/registration/machine");
+            let code = fs::read_to_string(machine.join("windows_x86_64.s")).unwrap();
+            let section = layout.section(runtime.kind()).unwrap();
+            let (stride, kinds, magic) = match (runtime, layout) {
+                (Runtime::Cuda, _) => (layout.stride(), "2, 2", "0x466243b1"),
+                (Runtime::Hip, Layout::V21) => (layout.stride(), "4, 4", "0x48495046"),
+                (Runtime::Hip, _) => (layout.stride(), "3, 4", "0x48495046"),
+            };
+            let data = format!(
+                "
+        .data
+.{name}.entry_tables:
+        .quad __start_{section}, __stop_{section}
+        .long {stride}
+        .short {kinds}
+        .zero 24
+.fatbin_wrapper:
+        .long {magic}, 1
+        .quad image, 0
+.{name}.binary_handle:
+        .quad 0
+image:  .asciz \"image\"
+        .section .init_array.101,\"aw\",@init_array
+        .quad .{name}.fatbin_reg
+        .section .note.GNU-stack,\"\",@progbits
+"
+            );
+            case.write("w.s", (code + &data).as_bytes());
+            let define = format!("-D{}", name.to_uppercase());
+            let args = [
+                "-c",
+                "-x",
+                "assembler-with-cpp",
+                "-DELF",
+                "-Datexit=windows_atexit",
+            ];
+            case.clang(&[&args[..], &[&define, "w.s"]].concat());
+            let abi = "-DABI=__attribute__((ms_abi))";
+            let prefix = format!("-DPREFIX={name}");
+            let library = ["-shared", "-fPIC", "-O2", abi, &prefix, "runtime.c"];
+            case.clang(&[&library[..], &["-o", "windows.so"]].concat());
+            let link = case.clang(&[
+                "-o",
+                "w",
+                "-rdynamic",
+                "-Wl,-rpath,$ORIGIN",
+                "main.o",
+                "w.o",
+                "table.o",
+                "windows.so",
+            ]);
+            assert_eq!(text(&link.stderr), "");
+            let seen = text(&succeed(&mut case.command(case.path("w"))).stdout);
+            assert_eq!(seen, expected, "{runtime:?} {layout:?}");
         }
     }
 }

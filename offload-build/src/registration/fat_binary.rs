@@ -144,9 +144,9 @@ impl<'a> FatBinary<'a> {
 
         let name = self.runtime.wrapper_section();
         let record = writer.section(name, elf::SHT_PROGBITS, write_alloc, 8)?;
-        let magic = u64::from(self.runtime.magic()) | 1 << 32;
-        let fields = [magic, 0, 0].map(u64::to_le_bytes).concat();
-        writer.object.set_section_data(record, fields, 8);
+        writer
+            .object
+            .set_section_data(record, self.runtime.wrapper(), 8);
         let (kind, size) = (SymbolKind::Data, RECORD_SIZE);
         writer.local(".fatbin_wrapper", kind, record, 0, size);
         let image_symbol = writer.object.section_symbol(image);
@@ -172,11 +172,7 @@ impl<'a> FatBinary<'a> {
         let mut ends = Vec::new();
         for HostTable { layout, table } in self.tables {
             ends.push(table.ends(writer)?);
-            bytes.extend_from_slice(&[0; 16]);
-            bytes.extend_from_slice(&(layout.stride() as u32).to_le_bytes());
-            for kind in self.runtime.kinds(*layout) {
-                bytes.extend_from_slice(&kind.to_le_bytes());
-            }
+            bytes.extend_from_slice(&self.runtime.table_record(*layout));
         }
         bytes.extend_from_slice(&[0; TABLE_SIZE as usize]);
         let size = bytes.len() as u64;
@@ -196,6 +192,22 @@ impl<'a> FatBinary<'a> {
 }
 
 impl Runtime {
+    /// The fatbin wrapper, its pointers still null.
+    pub(super) fn wrapper(self) -> Vec<u8> {
+        let magic = u64::from(self.magic()) | 1 << 32;
+        [magic, 0, 0].map(u64::to_le_bytes).concat()
+    }
+
+    /// A table in the list that the constructor walks, its ends still null.
+    pub(super) fn table_record(self, layout: offload_entry::EntryTable) -> Vec<u8> {
+        let mut bytes = vec![0; 16];
+        bytes.extend_from_slice(&(layout.stride() as u32).to_le_bytes());
+        for kind in self.kinds(layout) {
+            bytes.extend_from_slice(&kind.to_le_bytes());
+        }
+        bytes
+    }
+
     /// What is embedded: HIP's runtime reads a page, whatever the size is.
     pub(super) fn content(self, bytes: &[u8]) -> Cow<'_, [u8]> {
         let page = self.alignment() as usize;

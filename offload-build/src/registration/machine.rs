@@ -7,12 +7,13 @@
 //! OpenMP's are here. The others were written in assembler, which is beside each table;
 //! `tests/registration_machine.rs` compares both.
 
-use object::{Architecture, RelocationFlags, elf};
+use object::{Architecture, RelocationFlags, elf, pe};
 
 mod fat_binary_aarch64;
 mod fat_binary_x86_64;
 mod sycl_aarch64;
 mod sycl_x86_64;
+pub(super) mod windows_x86_64;
 
 /// What differs between instruction sets.
 pub(super) struct Code {
@@ -35,7 +36,7 @@ pub(super) struct Text {
     pub(super) bytes: &'static [u8],
     pub(super) functions: &'static [Function],
     pub(super) fixups: &'static [Fixup],
-    /// `.eh_frame`.
+    /// `.eh_frame`; for Windows `.xdata`.
     pub(super) unwind: &'static [u8],
     /// Offset in `unwind`, offset in `bytes`, of each function's address.
     pub(super) unwind_fixups: &'static [(u64, u64)],
@@ -78,6 +79,15 @@ const fn elf_fixup(offset: u64, r_type: elf::RelocationType, to: Operand, addend
     Fixup {
         offset,
         flags: RelocationFlags::Elf { r_type },
+        to,
+        addend,
+    }
+}
+
+const fn coff_fixup(offset: u64, typ: pe::RelocationType, to: Operand, addend: i64) -> Fixup {
+    Fixup {
+        offset,
+        flags: RelocationFlags::Coff { typ },
         to,
         addend,
     }

@@ -11,11 +11,13 @@
 //! | [`sycl`]        | images in a descriptor, registered with a SYCL runtime                  |
 //! | [`deferred`]    | images not linked yet, for the last link to find; a stock linker refuses |
 //!
+//! For hosts of Windows there are COFF objects ([`coff`]).
 //! [`c_source`] writes the same in C, for any host, and [`llvm_ir`] as a module of LLVM.
 //!
 //! The machine code is a table per instruction set (`machine/`), so an object costs no process.
 
 pub mod c_source;
+pub mod coff;
 pub mod deferred;
 mod entries;
 pub mod fat_binary;

@@ -22,6 +22,7 @@ use offload_build::format::offload_binary::{BinaryEntry, walk};
 use offload_build::format::offload_entry;
 use offload_build::format::pieces::Piece;
 use offload_build::registration;
+use offload_build::registration::coff::WindowsAbi;
 use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_build::registration::hip_symbols::HipSymbols;
 use offload_build::registration::openmp::{Blob, BlobSection, OpenMp};
@@ -87,7 +88,8 @@ fn release(started: &Started<'_>) -> Result<LlvmRelease, Error> {
 
 /// What an output is.
 enum Form {
-    Object(Machine),
+    Elf(Machine),
+    Coff(WindowsAbi),
     C,
     Ir,
 }
@@ -102,15 +104,22 @@ impl Form {
             return Ok(Self::Ir);
         }
         let host = &options.host;
+        if host.os().starts_with("windows") && host.arch() == "x86_64" {
+            return Ok(Self::Coff(match host.environment().starts_with("gnu") {
+                true => WindowsAbi::Gnu,
+                false => WindowsAbi::Msvc,
+            }));
+        }
         // What has ELF objects of 64 bits.
         let others = ["windows", "macos", "darwin", "ios", "uefi"];
         let elf = !others.iter().any(|os| host.os().starts_with(os));
         let wide = !host.environment().ends_with("x32");
         let known = [Machine::X86_64, Machine::AARCH64];
         let machine = Machine::of(host).filter(|machine| elf && wide && known.contains(machine));
-        machine.map(Self::Object).ok_or_else(|| {
+        machine.map(Self::Elf).ok_or_else(|| {
             Error::new(format!(
-                "objects are written for ELF hosts of x86_64 and aarch64, and `{host}` is none"
+                "objects are written for ELF hosts of x86_64 and aarch64 and for Windows on \
+                 x86_64, and `{host}` is none"
             ))
             .with_hint(Some(
                 "name the output .c or .ll, and compile it for that host".into(),
@@ -145,7 +154,8 @@ fn registration(options: &Options) -> Result<Vec<u8>, Error> {
             globals: &[],
         };
         return written(match form {
-            Form::Object(machine) => fat_binary.to_object(machine),
+            Form::Elf(machine) => fat_binary.to_object(machine),
+            Form::Coff(abi) => fat_binary.to_coff(abi),
             Form::Ir => fat_binary.to_ir(&options.host).map(String::into_bytes),
             Form::C => fat_binary.to_c(&absolute(input)?).map(String::into_bytes),
         });
@@ -168,7 +178,8 @@ fn registration(options: &Options) -> Result<Vec<u8>, Error> {
             globals: &[],
         };
         return written(match form {
-            Form::Object(machine) => openmp.to_object(machine),
+            Form::Elf(machine) => openmp.to_object(machine),
+            Form::Coff(abi) => openmp.to_coff(abi),
             Form::Ir => openmp.to_ir(&options.host).map(String::into_bytes),
             Form::C => openmp.to_c(&paths).map(String::into_bytes),
         });
@@ -191,7 +202,14 @@ fn registration(options: &Options) -> Result<Vec<u8>, Error> {
         globals: &[],
     };
     written(match form {
-        Form::Object(machine) => sycl.to_object(machine),
+        Form::Elf(machine) => sycl.to_object(machine),
+        Form::Coff(_) => {
+            return Err(
+                Error::new("objects of SYCL are written for ELF hosts").with_hint(Some(
+                    "name the output .ll, and compile it for that host".into(),
+                )),
+            );
+        }
         Form::Ir => sycl.to_ir(&options.host).map(String::into_bytes),
         Form::C => {
             return Err(Error::new(

@@ -1,0 +1,414 @@
+//! Registrations as COFF objects, for x86-64 hosts of Windows.
+//!
+//! | section                     | content                                                       |
+//! |-----------------------------|---------------------------------------------------------------|
+//! | `.text.startup`             | the functions; `.pdata` and `.xdata` say how to unwind them   |
+//! | entry section, `$OA`, `$OZ` | one entry of zeros each, between which linkers put the `$OE`s |
+//! | image section               | the images, or the fat binary                                 |
+//! | wrapper section             | of fat binaries: the fatbin wrapper                           |
+//! | `.rdata`                    | what the functions refer to: a descriptor, or the tables      |
+//! | `.bss`                      | of fat binaries: the runtime's handle                         |
+//! | `.CRT$XCA00101`             | the constructor's address; for MinGW `.ctors.65434`           |
+//!
+//! Names and sections are those of `clang-linker-wrapper` 22, whose ends of a table are empty; from
+//! LLVM 23 on they are entries of zeros, without which the linker may drop them (LLVM's pull
+//! request 215390). Here the table starts behind the first one.
+
+use object::write::{
+    Object, Relocation, SectionId, StandardSegment, Symbol, SymbolId, SymbolSection,
+};
+use object::{
+    Architecture, BinaryFormat, Endianness, RelocationFlags, SectionFlags, SectionKind,
+    SymbolFlags, SymbolKind, SymbolScope, pe,
+};
+
+use super::entries::EntryTable;
+use super::fat_binary::{FatBinary, HostTable, Runtime};
+use super::machine::{Operand, Text, windows_x86_64};
+use super::openmp::OpenMp;
+use super::{Error, Global, check_name};
+use crate::format::offload_entry;
+
+/// Where the C runtime of a Windows host looks for constructors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WindowsAbi {
+    /// Microsoft's, and clang's for it.
+    Msvc,
+    /// MinGW's: GNU's linker and lld.
+    Gnu,
+}
+
+impl OpenMp<'_> {
+    /// The object for an x86-64 host of Windows.
+    ///
+    /// # Errors
+    ///
+    /// When an image or a symbol lies outside its blob, or the table is a part of a section: there
+    /// are no relocatable links.
+    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, Error> {
+        let count = i32::try_from(self.images.len()).map_err(|_| Error::Images {
+            count: self.images.len(),
+        })?;
+        let text = &windows_x86_64::OPENMP;
+        let mut writer = Coff::new();
+        let startup = writer.startup(text);
+        let layout = offload_entry::EntryTable::V21;
+        let (first, last) = writer.ends(&self.table, self.layout().unwrap_or(layout))?;
+        let images = writer.section(self.section.name(), READ_ONLY, 8);
+        let data = writer.section(".rdata", READ_ONLY, 16);
+        let mut pointers = Vec::new();
+        let mut bytes = Vec::new();
+        let images_symbol = writer.object.section_symbol(images);
+        for (index, blob) in self.images.iter().enumerate() {
+            let (start, end) = blob.checked(index)?;
+            let at = writer.object.append_section_data(images, blob.bytes, 8);
+            let name = match index {
+                0 => ".omp_offloading.device_image".to_owned(),
+                _ => format!(".omp_offloading.device_image.{index}"),
+            };
+            writer.local(&name, images, at);
+            let record = bytes.len() as u64;
+            bytes.extend_from_slice(&[0; 32]);
+            for (field, target) in [
+                (0, (images_symbol, at + start)),
+                (8, (images_symbol, at + end)),
+                (16, first),
+                (24, last),
+            ] {
+                pointers.push((record + field, target));
+            }
+        }
+        let descriptor = bytes.len() as u64;
+        bytes.extend_from_slice(&count.to_le_bytes());
+        bytes.extend_from_slice(&[0; 28]);
+        let data_symbol = writer.object.section_symbol(data);
+        for (field, target) in [(8, (data_symbol, 0)), (16, first), (24, last)] {
+            pointers.push((descriptor + field, target));
+        }
+        writer.object.set_section_data(data, bytes, 16);
+        writer.local(".omp_offloading.device_images", data, 0);
+        writer.local(".omp_offloading.descriptor", data, descriptor);
+        for (at, (symbol, addend)) in pointers {
+            writer.address(data, at, symbol, addend)?;
+        }
+        writer.globals(self.globals, images)?;
+        let operands = [(Operand::Descriptor, data_symbol, descriptor)];
+        writer.constructor(startup, text, abi, &operands)?;
+        Ok(writer.object.write()?)
+    }
+
+    /// The layout of the entries, where the section's name tells it: OpenMP's runtime finds it out.
+    fn layout(&self) -> Option<offload_entry::EntryTable> {
+        let EntryTable::StartStop { section } = self.table else {
+            return None;
+        };
+        let mut all = offload_entry::EntryTable::ALL.into_iter();
+        all.find(|layout| layout.sections().any(|known| known == section))
+    }
+}
+
+impl FatBinary<'_> {
+    /// The object for an x86-64 host of Windows.
+    ///
+    /// # Errors
+    ///
+    /// When a symbol lies outside the fat binary, or a table is a part of a section: there are no
+    /// relocatable links.
+    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, Error> {
+        let text = match self.runtime {
+            Runtime::Cuda => &windows_x86_64::CUDA,
+            Runtime::Hip => &windows_x86_64::HIP,
+        };
+        let mut writer = Coff::new();
+        let startup = writer.startup(text);
+        let mut list = Vec::new();
+        let mut pointers = Vec::new();
+        for HostTable { layout, table } in self.tables {
+            let (first, last) = writer.ends(table, *layout)?;
+            let at = list.len() as u64;
+            list.extend_from_slice(&self.runtime.table_record(*layout));
+            pointers.extend([(at, first), (at + 8, last)]);
+        }
+        list.extend_from_slice(&[0; 24]);
+        let tables = writer.section(".rdata", READ_ONLY, 8);
+        writer.object.set_section_data(tables, list, 8);
+        let name = self.runtime.name();
+        writer.local(&format!(".{name}.entry_tables"), tables, 0);
+        for (at, (symbol, addend)) in pointers {
+            writer.address(tables, at, symbol, addend)?;
+        }
+
+        let alignment = self.runtime.alignment();
+        let image = writer.section(self.runtime.section(), READ_ONLY, alignment);
+        let content = self.runtime.content(self.bytes).into_owned();
+        writer.object.set_section_data(image, content, alignment);
+        writer.local(".fatbin_image", image, 0);
+        let record = writer.section(self.runtime.wrapper_section(), READ_ONLY, 8);
+        let fields = self.runtime.wrapper();
+        writer.object.set_section_data(record, fields, 8);
+        writer.local(".fatbin_wrapper", record, 0);
+        let image_symbol = writer.object.section_symbol(image);
+        writer.address(record, 8, image_symbol, 0)?;
+
+        let handle = writer.zeroed(".bss", 8);
+        writer.local(&format!(".{name}.binary_handle"), handle, 0);
+        for symbol in self.symbols.fat_binary {
+            check_name(symbol)?;
+            writer.global(symbol, SymbolKind::Data, image, 0);
+        }
+        if !self.symbols.handle.is_empty() {
+            let handle = writer.section(".hip_gpubin_handle", READ_WRITE, 8);
+            writer.object.append_section_data(handle, &[0; 8], 8);
+            for symbol in self.symbols.handle {
+                check_name(symbol)?;
+                writer.global(symbol, SymbolKind::Data, handle, 0);
+            }
+        }
+        writer.globals(self.globals, image)?;
+        let operands = [
+            (Operand::Record, writer.object.section_symbol(record), 0),
+            (Operand::Handle, writer.object.section_symbol(handle), 0),
+            (Operand::Tables, writer.object.section_symbol(tables), 0),
+        ];
+        writer.constructor(startup, text, abi, &operands)?;
+        Ok(writer.object.write()?)
+    }
+}
+
+const READ_ONLY: pe::SectionFlags =
+    pe::SectionFlags(pe::IMAGE_SCN_CNT_INITIALIZED_DATA.0 | pe::IMAGE_SCN_MEM_READ.0);
+const READ_WRITE: pe::SectionFlags = pe::SectionFlags(READ_ONLY.0 | pe::IMAGE_SCN_MEM_WRITE.0);
+const CODE: pe::SectionFlags = pe::SectionFlags(
+    pe::IMAGE_SCN_CNT_CODE.0 | pe::IMAGE_SCN_MEM_EXECUTE.0 | pe::IMAGE_SCN_MEM_READ.0,
+);
+const ZEROED: pe::SectionFlags = pe::SectionFlags(
+    pe::IMAGE_SCN_CNT_UNINITIALIZED_DATA.0 | pe::IMAGE_SCN_MEM_READ.0 | pe::IMAGE_SCN_MEM_WRITE.0,
+);
+
+/// A symbol, and bytes from it on.
+type Address = (SymbolId, u64);
+
+/// A COFF object under construction.
+struct Coff<'a> {
+    object: Object<'a>,
+}
+
+impl Coff<'_> {
+    fn new() -> Self {
+        let format = BinaryFormat::Coff;
+        let mut object = Object::new(format, Architecture::X86_64, Endianness::Little);
+        object.add_file_symbol(b"offload.wrapper.module".to_vec());
+        Self { object }
+    }
+
+    fn add(&mut self, name: &str, kind: SectionKind, flags: pe::SectionFlags) -> SectionId {
+        let segment = self.object.segment_name(StandardSegment::Data).to_vec();
+        let id = self.object.add_section(segment, name.into(), kind);
+        let section = self.object.section_mut(id);
+        section.flags = SectionFlags::Coff {
+            characteristics: flags,
+        };
+        id
+    }
+
+    fn section(&mut self, name: &str, flags: pe::SectionFlags, align: u64) -> SectionId {
+        let id = self.add(name, SectionKind::Data, flags);
+        self.object.section_mut(id).append_data(&[], align);
+        id
+    }
+
+    fn zeroed(&mut self, name: &str, size: u64) -> SectionId {
+        let id = self.add(name, SectionKind::UninitializedData, ZEROED);
+        self.object.append_section_bss(id, size, 8);
+        id
+    }
+
+    fn symbol(&mut self, symbol: (&str, SymbolKind, SymbolScope), section: SectionId, value: u64) {
+        let (name, kind, scope) = symbol;
+        self.object.add_symbol(Symbol {
+            name: name.into(),
+            value,
+            size: 0,
+            kind,
+            scope,
+            weak: false,
+            section: SymbolSection::Section(section),
+            flags: SymbolFlags::None,
+        });
+    }
+
+    fn local(&mut self, name: &str, section: SectionId, value: u64) {
+        let symbol = (name, SymbolKind::Data, SymbolScope::Compilation);
+        self.symbol(symbol, section, value);
+    }
+
+    fn global(&mut self, name: &str, kind: SymbolKind, section: SectionId, value: u64) {
+        self.symbol((name, kind, SymbolScope::Linkage), section, value);
+    }
+
+    /// Defines the ends of a table: behind the first entry of zeros, before the last.
+    fn ends(
+        &mut self,
+        table: &EntryTable<'_>,
+        layout: offload_entry::EntryTable,
+    ) -> Result<(Address, Address), Error> {
+        let section = match *table {
+            EntryTable::StartStop { section } => section,
+            EntryTable::SectionRange { section, .. } => {
+                return Err(Error::Name {
+                    name: section.to_owned(),
+                });
+            }
+        };
+        check_name(section)?;
+        let stride = layout.stride();
+        let zeros = vec![0; stride as usize];
+        let [first, last] = ["$OA", "$OZ"].map(|letter| {
+            let id = self.section(&format!("{section}{letter}"), READ_ONLY, 8);
+            self.object.append_section_data(id, &zeros, 8);
+            self.object.section_symbol(id)
+        });
+        Ok(((first, stride), (last, 0)))
+    }
+
+    fn startup(&mut self, text: &Text) -> SectionId {
+        let startup = self.add(".text.startup", SectionKind::Text, CODE);
+        self.object.append_section_data(startup, text.bytes, 16);
+        for function in text.functions {
+            let symbol = (function.name, SymbolKind::Text, SymbolScope::Compilation);
+            self.symbol(symbol, startup, function.offset);
+        }
+        startup
+    }
+
+    /// Links `startup` to what it names, makes its first function a constructor, and says how to
+    /// unwind it.
+    fn constructor(
+        &mut self,
+        startup: SectionId,
+        text: &Text,
+        abi: WindowsAbi,
+        data: &[(Operand, SymbolId, u64)],
+    ) -> Result<(), Error> {
+        let own = self.object.section_symbol(startup);
+        let mut runtime: Vec<(&str, SymbolId)> = Vec::new();
+        for fixup in text.fixups {
+            let (symbol, base) = match fixup.to {
+                Operand::Startup => (own, 0),
+                Operand::Runtime(name) => {
+                    let known = runtime.iter().find(|(known, _)| *known == name);
+                    let symbol = match known {
+                        Some((_, symbol)) => *symbol,
+                        None => {
+                            let symbol = self.undefined(name);
+                            runtime.push((name, symbol));
+                            symbol
+                        }
+                    };
+                    (symbol, 0)
+                }
+                operand => data
+                    .iter()
+                    .find(|(known, ..)| *known == operand)
+                    .map(|(_, symbol, offset)| (*symbol, *offset))
+                    .expect("an object defines what its text names"),
+            };
+            let relocation = Relocation {
+                offset: fixup.offset,
+                symbol,
+                addend: base as i64 + fixup.addend,
+                flags: fixup.flags,
+            };
+            self.object.add_relocation(startup, relocation)?;
+        }
+        let hook = match abi {
+            WindowsAbi::Msvc => self.section(".CRT$XCA00101", READ_ONLY, 8),
+            // 65535 less the priority: the last of the list runs first.
+            WindowsAbi::Gnu => self.section(".ctors.65434", READ_WRITE, 8),
+        };
+        self.object.append_section_data(hook, &[0; 8], 8);
+        self.address(hook, 0, own, 0)?;
+
+        let xdata = self.section(".xdata", READ_ONLY, 4);
+        self.object.append_section_data(xdata, text.unwind, 4);
+        let xdata = self.object.section_symbol(xdata);
+        let pdata = self.section(".pdata", READ_ONLY, 4);
+        for ((unwind, start), function) in text.unwind_fixups.iter().zip(text.functions) {
+            let at = self.object.append_section_data(pdata, &[0; 12], 4);
+            let end = start + function.size;
+            for (field, symbol, offset) in [(0, own, *start), (4, own, end), (8, xdata, *unwind)] {
+                let typ = pe::IMAGE_REL_AMD64_ADDR32NB;
+                self.relocate(pdata, at + field, typ, (symbol, offset))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn undefined(&mut self, name: &str) -> SymbolId {
+        self.object.add_symbol(Symbol {
+            name: name.into(),
+            value: 0,
+            size: 0,
+            kind: SymbolKind::Unknown,
+            scope: SymbolScope::Unknown,
+            weak: false,
+            section: SymbolSection::Undefined,
+            flags: SymbolFlags::None,
+        })
+    }
+
+    fn address(
+        &mut self,
+        section: SectionId,
+        offset: u64,
+        symbol: SymbolId,
+        addend: u64,
+    ) -> Result<(), Error> {
+        let typ = pe::IMAGE_REL_AMD64_ADDR64;
+        self.relocate(section, offset, typ, (symbol, addend))
+    }
+
+    fn relocate(
+        &mut self,
+        section: SectionId,
+        offset: u64,
+        typ: pe::RelocationType,
+        (symbol, addend): Address,
+    ) -> Result<(), Error> {
+        let relocation = Relocation {
+            offset,
+            symbol,
+            addend: addend as i64,
+            flags: RelocationFlags::Coff { typ },
+        };
+        Ok(self.object.add_relocation(section, relocation)?)
+    }
+
+    /// Defines what others ask for: `bytes` is the section of embedded bytes.
+    fn globals(&mut self, globals: &[Global<'_>], bytes: SectionId) -> Result<(), Error> {
+        let available = self.object.section(bytes).data().len() as u64;
+        let text = self.add(".text", SectionKind::Text, CODE);
+        for global in globals {
+            check_name(global.name())?;
+            match *global {
+                Global::Bytes { name, offset, size } => {
+                    let end = offset.saturating_add(size);
+                    if end > available {
+                        return Err(Error::Range {
+                            what: format!("symbol `{name}`"),
+                            end,
+                            size: available,
+                        });
+                    }
+                    self.global(name, SymbolKind::Data, bytes, offset);
+                }
+                // `ret`, also where there is nothing to call.
+                Global::Anchor { name } | Global::Marker { name } => {
+                    let at = self.object.append_section_data(text, &[0xc3], 16);
+                    self.global(name, SymbolKind::Text, text, at);
+                }
+            }
+        }
+        Ok(())
+    }
+}
