@@ -20,6 +20,11 @@ pub fn tool(word: &str, name: &str) -> Option<PathBuf> {
     tools::tool(word, &[&format!("{name}-{release}"), name])
 }
 
+/// A program by `word`, under any of its names.
+pub fn other(word: &str, names: &[&str]) -> Option<PathBuf> {
+    tools::tool(word, names)
+}
+
 /// A program of `PATH`.
 pub fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;

@@ -893,3 +893,127 @@ image:  .asciz \"image\"
         }
     }
 }
+
+/// A program without a C library: the runtime of [`RUNTIME`], less talkative.
+const BARE: &str = r#"
+typedef unsigned long size;
+static long call(long number, long a, long b, long c) {
+#ifdef __aarch64__
+  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+  return x0;
+#else
+  long result;
+  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+  return result;
+#endif
+}
+#ifdef __aarch64__
+enum { WRITE = 64, EXIT = 93 };
+#else
+enum { WRITE = 1, EXIT = 60 };
+#endif
+extern char function[], __hip_handle[8];
+char __hip_handle[8];
+static void text(const char *s) { long n = 0; while (s[n]) n++; call(WRITE, 1, (long)s, n); }
+static void number(long n) {
+  char s[24], *p = s + 23;
+  *p = 0;
+  unsigned long u = n < 0 ? -(unsigned long)n : (unsigned long)n;
+  do *--p = '0' + u % 10; while (u /= 10);
+  if (n < 0) *--p = '-';
+  *--p = ' ';
+  text(p);
+}
+/* Variables are 8 bytes each, in the order in which the table names them. */
+static void address(void *a) { if (a) number((char *)a - function); else text(" null"); }
+static void start(const char *what, void *h) { text(what); number((char *)h - __hip_handle); }
+static void end(void) { text("\n"); }
+static void names(char *a, char *b) { text(" "); text(a); text(" "); text(b); }
+struct wrapper { unsigned magic, version; const char *image; void *unused; };
+void **__hipRegisterFatBinary(struct wrapper *w) {
+  text("FatBinary"); number(w->magic); number(w->version); text(w->image); address(w->unused); end();
+  return (void **)__hip_handle;
+}
+void __hipUnregisterFatBinary(void *h) { start("Unregister", h); end(); }
+int __hipRegisterFunction(void *h, void *a, char *b, char *c, int n, void *t, void *u, void *v, void *w, int *x) {
+  start("Function", h); address(a); names(b, c); number(n); address(t); address(u); address(v); address(w); address(x); end();
+  return 0;
+}
+void __hipRegisterVar(void *h, void *a, char *b, char *c, int x, size s, int k, int g) {
+  start("Var", h); address(a); names(b, c); number(x); number(s); number(k); number(g); end();
+}
+void __hipRegisterManagedVar(void *h, void *p, void *a, char *b, size s, unsigned n) {
+  start("ManagedVar", h); address(p); address(a); names(b, b); number(s); number(n); end();
+}
+void __hipRegisterSurface(void *h, void *a, char *b, char *c, int t, int x) {
+  start("Surface", h); address(a); names(b, c); number(t); number(x); end();
+}
+void __hipRegisterTexture(void *h, void *a, char *b, char *c, int t, int n, int x) {
+  start("Texture", h); address(a); names(b, c); number(t); number(n); number(x); end();
+}
+static void (*last)(void);
+int atexit(void (*f)(void)) { last = f; return 0; }
+extern void (*__init_array_start[])(void), (*__init_array_end[])(void);
+__attribute__((used)) static void run(void) {
+  for (void (**f)(void) = __init_array_start; f != __init_array_end; f++) (*f)();
+  text("main\n");
+  last();
+  call(EXIT, 0, 0, 0);
+}
+#ifdef __aarch64__
+__asm__(".globl _start\n_start: bl run\n");
+#else
+__asm__(".globl _start\n_start: andq $-16, %rsp\ncall run\n");
+#endif
+"#;
+
+#[test]
+fn makes_the_same_calls_on_aarch64() {
+    let (Some(lld), Some(qemu)) = (
+        tool("llvm22", "ld.lld"),
+        support::other("qemu", &["qemu-aarch64", "qemu-aarch64-static"]),
+    ) else {
+        return;
+    };
+    let Some(case) = Case::new(Runtime::Hip) else {
+        return;
+    };
+    case.write("bare.c", BARE.as_bytes());
+    for layout in Layout::ALL {
+        case.write("table.s", table(layout, Runtime::Hip).as_bytes());
+        let printed =
+            [("x86_64", Machine::X86_64), ("aarch64", Machine::AARCH64)].map(|(arch, machine)| {
+                let target = format!("--target={arch}-linux-gnu");
+                let options = [
+                    "-c",
+                    "-ffreestanding",
+                    "-fno-stack-protector",
+                    "-O1",
+                    "-fno-pic",
+                ];
+                case.clang(&[&options[..], &[&target, "bare.c"]].concat());
+                case.clang(&["-c", &target, "table.s"]);
+                let registration = FatBinary {
+                    runtime: Runtime::Hip,
+                    bytes: b"image\0",
+                    tables: &[start_stop(layout, Runtime::Hip)],
+                    symbols: HipSymbols::default(),
+                    globals: &[],
+                };
+                case.write("r.o", &registration.to_object(machine).unwrap());
+                let mut link = case.command(&lld);
+                link.args(["-static", "bare.o", "table.o", "r.o", "-o", "bare"]);
+                succeed(&mut link);
+                let mut run = match arch {
+                    "aarch64" => case.command(&qemu),
+                    _ => case.command("env"),
+                };
+                text(&succeed(run.arg("./bare")).stdout)
+            });
+        let [x86_64, aarch64] = printed;
+        let calls = if layout == Layout::V19 { 8 } else { 9 };
+        assert_eq!(x86_64.lines().count(), calls + 3, "{x86_64}");
+        assert_eq!(aarch64, x86_64, "{layout:?}");
+    }
+}
