@@ -23,7 +23,9 @@ use super::inputs::{FileKind, InputFile, Inputs};
 use super::options::{Jobs, Options};
 use super::select::Images;
 use super::shown::Shown;
+use super::trace::Trace;
 use super::{Error, LLVM_NAME, tool_name};
+use crate::response_file::Quoting;
 
 /// One device link: the files it reads, the commands, and the image they make.
 #[derive(Debug)]
@@ -465,6 +467,7 @@ pub(super) fn run(
     links: &[DeviceLink<'_>],
     jobs: Jobs,
     verbose: Option<Shown>,
+    trace: &Trace,
 ) -> Result<Vec<Vec<u8>>, Error> {
     let pool = match jobs {
         Jobs::Count(count) => jobserver::Jobs::new(None, count),
@@ -476,7 +479,7 @@ pub(super) fn run(
             1,
         ),
     };
-    let results = pool.run(links.iter().collect(), |link| link.run(verbose));
+    let results = pool.run(links.iter().collect(), |link| link.run(verbose, trace));
     let (mut images, mut errors) = (Vec::new(), Vec::new());
     for result in results {
         match result {
@@ -492,7 +495,7 @@ pub(super) fn run(
 }
 
 impl DeviceLink<'_> {
-    fn run(&self, verbose: Option<Shown>) -> Result<Vec<u8>, Error> {
+    fn run(&self, verbose: Option<Shown>, trace: &Trace) -> Result<Vec<u8>, Error> {
         for (path, image) in &self.inputs {
             fs::write(path, image.bytes()?).map_err(|source| {
                 Error::io(format!("cannot write `{}`", path.display()), source)
@@ -506,7 +509,11 @@ impl DeviceLink<'_> {
             if let Some(shown) = verbose {
                 shown.print(command);
             }
-            let said = command
+            let _phase = trace.phase("Device link", command);
+            let short = self.shorten(command)?;
+            let said = short
+                .as_ref()
+                .unwrap_or(command)
                 .run_with(&libraries)
                 .map_err(|source| Error::DeviceLink {
                     target: self.group.target(),
@@ -528,6 +535,33 @@ impl DeviceLink<'_> {
         })
     }
 }
+
+impl DeviceLink<'_> {
+    /// The command with its arguments in a file, when they are more than the kernel may take.
+    fn shorten(&self, command: &Command) -> Result<Option<Command>, Error> {
+        let sizes = command
+            .arguments()
+            .iter()
+            .map(|argument| argument.len() + 16);
+        if sizes.sum::<usize>() < SHORT {
+            return Ok(None);
+        }
+        let mut path = self.output.clone().into_os_string();
+        path.push(".rsp");
+        fs::write(&path, Quoting::Gnu.quote(command.arguments())).map_err(|source| {
+            Error::io(
+                format!("cannot write `{}`", Path::new(&path).display()),
+                source,
+            )
+        })?;
+        let mut file = OsString::from("@");
+        file.push(path);
+        Ok(Some(Command::new(command.program()).arg(file)))
+    }
+}
+
+/// Bytes of arguments that every kernel takes, even as a single one.
+const SHORT: usize = 100_000;
 
 /// `<stem of the host file>-<triple>-<processor>.o`, and a number when that is taken.
 fn file_name(

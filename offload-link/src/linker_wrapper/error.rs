@@ -32,6 +32,10 @@ pub(super) enum Error {
         program: PathBuf,
         source: io::Error,
     },
+    /// The host linker ended in failure; said under LLVM's name, in its words.
+    HostLinker {
+        program: PathBuf,
+    },
     /// A device link failed.
     DeviceLink {
         target: String,
@@ -96,6 +100,10 @@ impl fmt::Display for Error {
                 "cannot start the host linker `{}`: {source}",
                 program.display()
             ),
+            Self::HostLinker { program } => {
+                let name = program.file_name().unwrap_or_default();
+                write!(f, "'{}' failed", name.to_string_lossy())
+            }
             Self::DeviceLink { target, source } => {
                 write!(f, "device link for {target}: {source}")
             }

@@ -212,3 +212,31 @@ fn start_error(command: &Command, source: io::Error) -> Error {
         source,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn writes_a_line_that_the_kernel_does_not_take_into_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let linker = dir.path().join("linker");
+        let out = dir.path().join("out");
+        let body = format!(
+            "#!/bin/sh\ncat \"${{1#@}}\" > '{}'\n",
+            out.display()
+        );
+        fs::write(&linker, body).unwrap();
+        fs::set_permissions(&linker, fs::Permissions::from_mode(0o755)).unwrap();
+        // On Linux no argument may have 128 KiB.
+        let args = ["a b".to_owned(), "x".repeat(200_000)].map(OsString::from);
+        let command = Command::new(&linker).args(args.clone());
+        let files = Temporaries::default();
+        let status = run(&command, Quoting::Gnu, &files).unwrap();
+        assert!(status.success());
+        assert_eq!(fs::read(out).unwrap(), Quoting::Gnu.quote(&args));
+    }
+}

@@ -91,3 +91,53 @@ impl Search {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `name` is found as, among files that all exist in `d`.
+    fn found(triple: &str, files: &[&str], name: &str, only_static: bool) -> Option<String> {
+        let dir = tempfile::tempdir().unwrap();
+        for file in files {
+            std::fs::write(dir.path().join(file), "").unwrap();
+        }
+        let folder = match triple.ends_with("msvc") {
+            true => format!("-libpath:{}", dir.path().display()),
+            false => format!("-L{}", dir.path().display()),
+        };
+        let args = [format!("--host-triple={triple}"), folder].map(OsString::from);
+        let arguments = Arguments::parse(args.to_vec(), "offload-ld").unwrap();
+        let (path, _) = Search::new(&arguments).find(name.as_ref(), only_static)?;
+        Some(path.file_name()?.to_str()?.to_owned())
+    }
+
+    #[test]
+    fn finds_what_the_linker_of_that_host_would() {
+        let all = [
+            "libx.so",
+            "libx.a",
+            "libx.dll.a",
+            "x.lib",
+            "libx.dylib",
+            "exact",
+        ];
+        for (triple, name, only_static, expected) in [
+            ("x86_64-pc-linux-gnu", "x", false, Some("libx.so")),
+            ("x86_64-pc-linux-gnu", "x", true, Some("libx.a")),
+            ("x86_64-pc-linux-gnu", ":exact", false, Some("exact")),
+            ("x86_64-pc-linux-gnu", "y", false, None),
+            ("x86_64-pc-windows-gnu", "x", false, Some("libx.dll.a")),
+            ("x86_64-pc-windows-gnu", "x", true, Some("libx.a")),
+            // LLVM's main branch (PR 216239).
+            ("x86_64-pc-windows-msvc", "x.lib", false, Some("x.lib")),
+            ("x86_64-pc-windows-msvc", "x", false, Some("x.lib")),
+            ("arm64-apple-macosx", "x", false, Some("libx.dylib")),
+        ] {
+            let found = found(triple, &all, name, only_static);
+            assert_eq!(found.as_deref(), expected, "{triple} {name} {only_static}");
+        }
+        let found = found("x86_64-pc-windows-msvc", &["libx.dll.a"], "x", false);
+        assert_eq!(found.as_deref(), Some("libx.dll.a"));
+    }
+}

@@ -125,6 +125,7 @@ impl Link<'_> {
                 &links,
                 options.jobs.unwrap_or(usual),
                 options.verbose.then_some(shown),
+                self.trace,
             )?
         };
         let mut products = Vec::new();

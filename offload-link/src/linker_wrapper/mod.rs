@@ -81,10 +81,7 @@ fn shown(tool: &OsStr) -> shown::Shown {
 
 /// Links. `name` is that under which the tool was started; the result is the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
-    let llvm = tool_name(name) == LLVM_NAME;
     match link(name, args) {
-        Ok(0) => 0,
-        Ok(_) if llvm => 1,
         Ok(code) => code,
         Err(error) => {
             let mut text = error.to_string();
@@ -126,7 +123,12 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
             tool,
             trace: &trace,
         };
-        return link.run();
+        let program = link.linker.program().to_owned();
+        let code = link.run()?;
+        return match tool_name(tool) == LLVM_NAME && code != 0 {
+            true => Err(Error::HostLinker { program }),
+            false => Ok(code),
+        };
     }
     let quoting = arguments.quoting();
     if arguments.compiles {
