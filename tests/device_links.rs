@@ -864,7 +864,6 @@ fn adds_the_device_runtime_of_openmp_only_where_it_is_called() {
 
 #[test]
 fn takes_a_clang_that_reads_the_device_code() {
-    // The older one comes first in PATH.
     let (Some(project), Some(old)) = (Project::new(22), tool("llvm19", &["clang"])) else {
         return;
     };
@@ -873,12 +872,125 @@ fn takes_a_clang_that_reads_the_device_code() {
         "b.o",
         &[&format!("file=b.bc,kind=hip,triple={AMD},arch=gfx90a")],
     );
-    let images = project.link("offload-ld", &["b.o"], |command| {
-        let folders = [old.parent().unwrap(), &project.bin, Path::new("/bin")];
-        command.env("PATH", std::env::join_paths(folders).unwrap());
+    // The older one comes first in PATH, and stands beside the tool.
+    let path = [old.parent().unwrap(), &project.bin, Path::new("/bin")];
+    let path = std::env::join_paths(path).unwrap();
+    fs::remove_file(project.path("bin/clang")).unwrap();
+    symlink(&old, project.path("bin/clang")).unwrap();
+    for name in ["clang-linker-wrapper", "offload-ld"] {
+        let images = project.link(name, &["b.o"], |command| {
+            command.env("PATH", &path);
+        });
+        let (machine, _) = machine_and_symbols(&images[0]);
+        assert_eq!(machine, object::elf::EM_AMDGPU.0);
+    }
+}
+
+/// A project whose tool has a program of ours beside it in the place of clang.
+fn with_clang(body: &str) -> Option<Project> {
+    let project = Project::new(22)?;
+    for processor in ["gfx90a", "gfx942"] {
+        project.device("hip", processor, &format!("b-{processor}.bc"));
+    }
+    let image =
+        |processor: &str| format!("file=b-{processor}.bc,kind=hip,triple={AMD},arch={processor}");
+    project.embed("b.o", &[&image("gfx90a"), &image("gfx942")]);
+    let clang = project.path("bin/clang");
+    let real = project.bin.join("clang").display().to_string();
+    fs::remove_file(&clang).unwrap();
+    fs::write(
+        &clang,
+        format!("#!/bin/sh\n{}\n", body.replace("REAL", &real)),
+    )
+    .unwrap();
+    fs::set_permissions(&clang, fs::Permissions::from_mode(0o755)).unwrap();
+    Some(project)
+}
+
+#[test]
+fn gives_device_compilers_no_variables_of_host_compilers() {
+    let Some(project) = with_clang("env > variables; exec REAL \"$@\"") else {
+        return;
+    };
+    let hidden = [
+        "COMPILER_PATH",
+        "LIBRARY_PATH",
+        "GCC_EXEC_PREFIX",
+        "COLLECT_GCC",
+        "COLLECT_GCC_OPTIONS",
+        "COLLECT_LTO_WRAPPER",
+    ];
+    // `env` of the host linker, which is given them all.
+    project.write("linker", "#!/bin/sh\nenv > host\n");
+    fs::set_permissions(project.path("linker"), fs::Permissions::from_mode(0o755)).unwrap();
+    let libraries = "/opt/lib:/rust/lib/rustlib/x86_64-unknown-linux-gnu/lib";
+    let status = project
+        .command(project.path("bin/clang-linker-wrapper"))
+        .args(["--linker-path=./linker", "b.o", "-o", "prog"])
+        .envs(hidden.map(|name| (name, "/x")))
+        .env("LD_LIBRARY_PATH", libraries)
+        .status();
+    assert!(status.unwrap().success());
+    let lines = |name: &str| fs::read_to_string(project.path(name)).unwrap();
+    let (device, host) = (lines("variables"), lines("host"));
+    for name in hidden {
+        let line = format!("{name}=/x");
+        assert!(!device.lines().any(|found| found == line), "{name}");
+        assert!(host.lines().any(|found| found == line), "{name}");
+    }
+    assert!(
+        device
+            .lines()
+            .any(|line| line == "LD_LIBRARY_PATH=/opt/lib"),
+        "{device}"
+    );
+    assert!(host.contains(libraries));
+    assert!(
+        device.lines().any(|line| line == "OFFLOAD_LINK_ACTIVE=1"),
+        "{device}"
+    );
+}
+
+#[test]
+fn says_by_which_signal_a_device_compiler_ended() {
+    let Some(project) = with_clang("kill -KILL $$") else {
+        return;
+    };
+    let output = project
+        .command(project.path("bin/clang-linker-wrapper"))
+        .args(["--linker-path=true", "b.o", "-o", "prog"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    for processor in ["gfx90a", "gfx942"] {
+        assert!(
+            said.contains(&format!("device link for {AMD} {processor}: `")),
+            "{said}"
+        );
+    }
+    assert_eq!(
+        said.matches("failed (signal: 9 (SIGKILL))\ncommand: ")
+            .count(),
+        2,
+        "{said}"
+    );
+    let leftovers = fs::read_dir(project.path("tmp")).unwrap().count();
+    assert_eq!(leftovers, 0);
+}
+
+#[test]
+fn makes_the_same_images_with_any_number_of_jobs() {
+    let Some(project) = with_clang("exec REAL \"$@\"") else {
+        return;
+    };
+    let images = ["1", "2", "9", "jobserver", "JobServer"].map(|jobs| {
+        project.link("clang-linker-wrapper", &["b.o"], |command| {
+            command.arg(format!("--wrapper-jobs={jobs}"));
+        })
     });
-    let (machine, _) = machine_and_symbols(&images[0]);
-    assert_eq!(machine, object::elf::EM_AMDGPU.0);
+    assert_eq!(images[0].len(), 2);
+    assert!(images.iter().all(|found| *found == images[0]));
 }
 
 #[test]
