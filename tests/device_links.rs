@@ -192,9 +192,20 @@ impl Project {
 
     /// Links with our tool under a name, with a host linker that does nothing; the linked images.
     fn link(&self, name: &str, objects: &[&str], change: impl Fn(&mut Command)) -> Vec<Vec<u8>> {
-        let mut command = self.command(self.path("bin").join(name));
+        self.link_by(&self.path("bin").join(name), objects, change)
+    }
+
+    /// The same with any tool.
+    fn link_by(
+        &self,
+        tool: &Path,
+        objects: &[&str],
+        change: impl Fn(&mut Command),
+    ) -> Vec<Vec<u8>> {
+        let name = tool.display();
+        let mut command = self.command(tool);
         command
-            .args(["--linker-path=true", "--save-temps", "-o", "prog"])
+            .args(["--linker-path=/bin/true", "--save-temps", "-o", "prog"])
             .args(objects);
         change(&mut command);
         let output = command.output().unwrap();
@@ -441,6 +452,40 @@ fn links_hip_code_of_several_files_by_either_way() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn makes_the_images_that_llvm_22_makes() {
+    let Some(project) = Project::new(22) else {
+        return;
+    };
+    for object in ["a", "b"] {
+        let mut images = Vec::new();
+        for processor in ["gfx90a", "gfx942"] {
+            let file = format!("{object}-{processor}.bc");
+            project.device("hip", processor, &file);
+            images.push(format!(
+                "file={file},kind=hip,triple={AMD},arch={processor}"
+            ));
+        }
+        let images: Vec<&str> = images.iter().map(String::as_str).collect();
+        project.embed(&format!("{object}.o"), &images);
+    }
+    let theirs = project.bin.join("clang-linker-wrapper");
+    let ours = project.path("bin/clang-linker-wrapper");
+    for options in [
+        &[][..],
+        &["--device-compiler=-O3"],
+        &["--device-compiler=-O0"],
+    ] {
+        let images = [&theirs, &ours].map(|tool| {
+            project.link_by(tool, &["a.o", "b.o"], |command| {
+                command.args(options);
+            })
+        });
+        assert_eq!(images[0].len(), 2);
+        assert!(images[0] == images[1], "{options:?}");
     }
 }
 
