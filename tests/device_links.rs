@@ -744,6 +744,39 @@ fn makes_bitcode_or_links_without_lto_where_that_is_asked_for() {
 }
 
 #[test]
+fn takes_bitcode_that_the_command_line_names() {
+    let target = format!("{AMD}=b.bc");
+    for release in [19, 22] {
+        let Some(project) = Project::new(release) else {
+            return;
+        };
+        project.device("hip", "gfx90a", "a.bc");
+        project.device("hip", "gfx90a", "b.bc");
+        project.embed(
+            "a.o",
+            &[&format!("file=a.bc,kind=hip,triple={AMD},arch=gfx90a")],
+        );
+        let library = format!("--bitcode-library=hip-{AMD}-gfx90a=b.bc");
+        let other = format!("--bitcode-library=hip-{AMD}-gfx942=absent.bc");
+        let builtin = format!("--builtin-bitcode={target}");
+        for name in ["clang-linker-wrapper", "offload-ld"] {
+            // One more input: everything in it is there.
+            let images = project.link(name, &["a.o"], |command| {
+                command.args([&library, &other]);
+            });
+            let (_, symbols) = machine_and_symbols(&images[0]);
+            assert_eq!(symbols, ["first", "first.kd", "second", "second.kd"]);
+            // Of which is taken what is used, and hidden.
+            let images = project.link(name, &["a.o"], |command| {
+                command.arg(&builtin);
+            });
+            let (_, symbols) = machine_and_symbols(&images[0]);
+            assert_eq!(symbols, ["first", "first.kd"], "{release} {name}");
+        }
+    }
+}
+
+#[test]
 fn links_images_for_cpus_of_other_machines() {
     let Some(project) = Project::new(22) else {
         return;

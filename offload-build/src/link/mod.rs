@@ -217,6 +217,10 @@ impl DeviceLinker<'_> {
     fn takes_llvms_way(&self, job: &LinkJob) -> bool {
         let is_object = |input: &DeviceInput| matches!(input, DeviceInput::Object(_));
         let is_ptx = |input: &DeviceInput| matches!(input, DeviceInput::Ptx(_));
+        if !self.options.builtin_bitcode.is_empty() && job.has_bitcode() {
+            // It joins where clang compiles, and with LTO the linker does.
+            return false;
+        }
         match self.way {
             // Objects for a CPU, and no clang: the host's compiler does as well.
             Way::Llvm if self.llvm.is_none() && job.triple.is_cpu() => job.has_bitcode(),
@@ -281,6 +285,8 @@ impl DeviceLinker<'_> {
             ])
             .arg(output)
             .args(objects);
+        let builtin = module.map(|_| self.builtin_bitcode());
+        let command = command.args(builtin.into_iter().flatten());
         let command = self.extra(self.module(command, module));
         // Libraries are none of the language of the module before them.
         let language = module.filter(|_| !self.host_libraries.is_empty());
@@ -340,7 +346,7 @@ impl DeviceLinker<'_> {
             .arg(output)
             .args(objects)
             .arg("-Wl,--no-undefined");
-        if job.needs_openmp_runtime() {
+        if module.is_some() {
             command = command.args(self.device_runtime("amdgpu", job)?);
         }
         Ok(self.extra(self.module(command, module)))
@@ -357,18 +363,23 @@ impl DeviceLinker<'_> {
         Ok(command)
     }
 
-    /// OpenMP's device runtime as built-in bitcode; nothing when the arguments name one.
+    /// Bitcode of which the module takes what it uses: the files that were named, else OpenMP's device runtime when
+    /// that is missing and no argument names one.
     fn device_runtime(
         &self,
         vendor: &'static str,
         job: &LinkJob,
     ) -> Result<Vec<OsString>, NotFound> {
+        let builtin = self.builtin_bitcode();
+        if !builtin.is_empty() || !job.needs_openmp_runtime() {
+            return Ok(builtin);
+        }
         let is_runtime = |arg: &OsString| {
             ["-lompdevice", "-mlink-builtin-bitcode"].contains(&&*arg.to_string_lossy())
         };
         let given = self.compiler_args.iter().chain(self.linker_args);
-        if !self.options.builtin_bitcode.is_empty() || given.into_iter().any(is_runtime) {
-            return Ok(self.builtin_bitcode());
+        if given.into_iter().any(is_runtime) {
+            return Ok(Vec::new());
         }
         let processor = job.processor.split(':').next().unwrap_or_default();
         let runtime = self.llvm()?.device_runtime(vendor, processor)?;

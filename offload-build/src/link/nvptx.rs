@@ -59,7 +59,7 @@ impl DeviceLinker<'_> {
 
     fn ptx(&self, job: &LinkJob, module: &Path, assembly: &Path) -> Result<Command, NotFound> {
         let feature = format!("+{}", ptxas::ptx_version(&job.processor));
-        let mut command = self.clang(job)?.args([
+        let command = self.clang(job)?.args([
             "-nogpulib",
             // Or a ptxas in PATH makes clang choose the newest PTX that it knows itself.
             "--cuda-path=/nonexistent",
@@ -69,10 +69,10 @@ impl DeviceLinker<'_> {
             "-Xclang",
             &feature,
         ]);
-        if job.needs_openmp_runtime() {
-            command = command.args(self.device_runtime("nvptx", job)?);
-        }
-        let command = command.arg("-o").arg(assembly);
+        let command = command
+            .args(self.device_runtime("nvptx", job)?)
+            .arg("-o")
+            .arg(assembly);
         let (_, compiler) = self.for_ptxas();
         Ok(self.module(command, Some(module)).args(compiler))
     }

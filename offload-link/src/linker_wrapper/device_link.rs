@@ -186,7 +186,15 @@ impl Planner<'_> {
             inputs.push(content.input(path.clone()));
             files.push((path, image));
         }
-        inputs.extend(libraries_of(&options.bitcode_libraries, group).map(DeviceInput::Bitcode));
+        let mut copies = Vec::new();
+        for (index, library) in libraries_of(&options.bitcode_libraries, group).enumerate() {
+            // By another name clang would compile it instead of giving it to the linker.
+            let path = self
+                .workplace
+                .file(&format!("{}.library-{index}.o", group.label(self.way)));
+            copies.push(Command::new("cp").arg(library).arg(&path));
+            inputs.push(DeviceInput::Bitcode(path));
+        }
         let job = LinkJob {
             triple,
             processor: group.processor().to_owned(),
@@ -210,7 +218,7 @@ impl Planner<'_> {
             Ok(planned) => Ok(DeviceLink {
                 group,
                 inputs: files,
-                commands: planned.commands,
+                commands: copies.into_iter().chain(planned.commands).collect(),
                 output: planned.output,
                 kind: planned.kind,
                 shows_output: options.verbose || self.way == Way::Llvm,
