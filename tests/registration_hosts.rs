@@ -5,6 +5,7 @@
 #[path = "linker_support.rs"]
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -261,4 +262,85 @@ fn puts_the_entries_of_windows_between_its_ends() {
     }
     let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
     check_table(&link_for_windows(&lld, dir, &objects), 6, "all");
+}
+
+/// Sections with their flags, and symbols that others give.
+fn structure(bytes: &[u8]) -> BTreeMap<String, String> {
+    use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
+    let file = object::File::parse(bytes).unwrap();
+    let mut seen = BTreeMap::new();
+    for section in file.sections() {
+        let name = section.name().unwrap();
+        let SectionFlags::Coff { characteristics } = section.flags() else {
+            panic!("{name}: no COFF")
+        };
+        // Those that an assembler always makes, and a table of jumps, which ours has not.
+        let always = [".text", ".data", ".bss", ".rdata", ".drectve"].contains(&name);
+        // HIP's fat binary is aligned as its runtime wants.
+        let mask = if name == ".hip_fatbin" {
+            !0x00f0_0000
+        } else {
+            !0
+        };
+        if !always {
+            let flags = characteristics.0 & mask;
+            seen.insert(format!("section {name}"), format!("{flags:#x}"));
+        }
+    }
+    for symbol in file.symbols().filter(|symbol| symbol.is_undefined()) {
+        let name = symbol.name().unwrap();
+        if !name.starts_with("__start_") && !name.starts_with("__stop_") {
+            seen.insert(format!("undefined {name}"), String::new());
+        }
+    }
+    seen
+}
+
+#[test]
+fn has_the_sections_of_llvms_object_for_windows() {
+    let (Some(clang), Some(wrapper)) = (
+        tool("llvm22", "clang"),
+        tool("llvm22", "clang-linker-wrapper"),
+    ) else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("main.c"), "int main(void) { return 0; }").unwrap();
+    let mut compile = Command::new(clang);
+    succeed(dir, compile.args(["-c", "main.c"]));
+    // In the place of NVIDIA's fatbinary.
+    fs::create_dir_all(dir.join("cuda/bin")).unwrap();
+    let fatbinary = dir.join("cuda/bin/fatbinary");
+    fs::write(
+        &fatbinary,
+        "#!/bin/sh\nprintf 'a fat binary, made long' > \"$3\"\n",
+    )
+    .unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&fatbinary, executable).unwrap();
+    let nothing = support::found("true").expect("every system has `true`");
+    for (name, ours) in objects_for_windows() {
+        let kind = name.trim_end_matches(".direct.o");
+        let mut link = Command::new(&wrapper);
+        link.arg(format!("--linker-path={}", nothing.display()))
+            .arg(format!("--cuda-path={}", dir.join("cuda").display()))
+            .arg(format!("--override-image={kind}=main.o"))
+            .args([
+                "--host-triple=x86_64-pc-windows-msvc",
+                "--save-temps",
+                "-o",
+                "l",
+                "main.o",
+            ]);
+        succeed(dir, &mut link);
+        let llvm = fs::read(dir.join(format!("l.{kind}.image.wrapper.o"))).unwrap();
+        let (mut ours, mut expected) = (structure(&ours), structure(&llvm));
+        if kind == "openmp" {
+            // Finished images have a name of their own.
+            let images = ours.remove("section .offloading.images");
+            assert_eq!(images, expected.remove("section .llvm.offloading"));
+        }
+        assert_eq!(ours, expected, "{kind}");
+    }
 }

@@ -225,10 +225,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let linker = dir.path().join("linker");
         let out = dir.path().join("out");
-        let body = format!(
-            "#!/bin/sh\ncat \"${{1#@}}\" > '{}'\n",
-            out.display()
-        );
+        let body = format!("#!/bin/sh\ncat \"${{1#@}}\" > '{}'\n", out.display());
         fs::write(&linker, body).unwrap();
         fs::set_permissions(&linker, fs::Permissions::from_mode(0o755)).unwrap();
         // On Linux no argument may have 128 KiB.
