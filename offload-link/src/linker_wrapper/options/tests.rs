@@ -607,3 +607,69 @@ fn names_the_output_as_linkers_do() {
         assert_eq!(arguments.output_path(), PathBuf::from(expected), "{args:?}");
     }
 }
+
+#[test]
+fn survives_any_arguments_and_loses_none_of_the_hosts() {
+    use std::os::unix::ffi::OsStringExt;
+    // splitmix64, the same in every run.
+    let mut state = 1u64;
+    let mut below = |end: usize| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ (mixed >> 31)) as usize % end
+    };
+    let known: Vec<Vec<String>> = all_spellings().map(|(spelled, _)| spelled).collect();
+    let odd = [
+        "",
+        "-",
+        "--",
+        "---",
+        "-=",
+        "--=",
+        "-Wl,",
+        "-Wl,,",
+        "-Xlinker",
+        "@",
+        "@/",
+        "-o",
+        "-l",
+        "--device-",
+        "/",
+        "/out:",
+        "-\u{e4}",
+    ];
+    for round in 0..20_000 {
+        let mut line = Vec::new();
+        for _ in 0..below(8) {
+            match below(4) {
+                0 => line.extend(known[below(known.len())].iter().map(OsString::from)),
+                1 => line.push(odd[below(odd.len())].into()),
+                2 => {
+                    let bytes = (0..below(6)).map(|_| b"-=,:/@\"\\ol\xff\xc3a"[below(13)]);
+                    line.push(OsString::from_vec(bytes.collect()));
+                }
+                _ => line.push(format!("keep{}.o", line.len()).into()),
+            }
+        }
+        let triple = [
+            "x86_64-pc-linux-gnu",
+            "x86_64-pc-windows-msvc",
+            "arm64-apple-macosx",
+        ][round % 3];
+        let tool = ["clang-linker-wrapper", "offload-ld", "offload-link"][round / 3 % 3];
+        line.insert(0, format!("--host-triple={triple}").into());
+        let Ok(arguments) = Arguments::parse(line.clone(), tool) else {
+            continue;
+        };
+        let rendered = arguments.render(&[], &[], |_| Ok("file".into())).unwrap();
+        let mut left = line.iter();
+        // What is there came from the line, in its order; `-Wl,` may have lost a part.
+        for word in &rendered {
+            let is_part = word.to_string_lossy().starts_with("-Wl,");
+            assert!(
+                is_part || left.any(|given| given == word),
+                "{line:?} became {rendered:?}"
+            );
+        }
+    }
+}
