@@ -156,13 +156,16 @@ impl Walk {
 
     /// Takes in one argument; says whether it stays on the host's command line.
     fn one(&mut self, stream: Stream, text: &OsStr, at: usize) -> Result<bool, Error> {
+        if !matches!(self.pending[stream as usize], Some((Pending::Host(_), _))) {
+            return self.next(stream, text, at);
+        }
         // No option of the linker has one of ours as its value; LLVM's tool sees it there too.
         let ours = self.arguments.position != Position::Driver
             && (text.as_bytes().starts_with(b"--") || text == "-mllvm")
             && self.own(stream, text).is_some();
-        let (Some((Pending::Host(_), _)), true) = (&self.pending[stream as usize], ours) else {
+        if !ours {
             return self.next(stream, text, at);
-        };
+        }
         let pending = self.pending[stream as usize].take();
         let kept = self.next(stream, text, at);
         if self.pending[stream as usize].is_none() {
