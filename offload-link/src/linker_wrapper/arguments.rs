@@ -36,6 +36,7 @@ struct Told {
 impl Told {
     fn by(tokens: &[Token], dashes: Dashes) -> Self {
         let mut told = Self::default();
+        let all = tokens;
         let mut tokens = tokens.iter();
         while let Some(token) = tokens.next() {
             let mut value = || tokens.next().map(|token| token.text.clone());
@@ -54,8 +55,18 @@ impl Told {
                 }
             }
         }
+        if dashes == Dashes::Two && told.triple.is_none() {
+            told.triple = all.iter().find_map(|token| rustc_target(&token.text));
+        }
         told
     }
+}
+
+/// The target whose libraries rustc names: `…/lib/rustlib/<target>/lib`.
+fn rustc_target(text: &OsStr) -> Option<OsString> {
+    let mut parts = Path::new(text).iter();
+    parts.find(|part| *part == "rustlib")?;
+    parts.next().map(OsStr::to_owned)
 }
 
 /// Whether `tool` takes the arguments of a linker, whatever they are.

@@ -28,8 +28,11 @@ pub(super) fn answer(answer: Answer, options: &Options, tool: &OsStr) -> Result<
 
 fn help() -> String {
     format!(
-        "usage: {LLVM_NAME} [options] --linker-path=<linker> [--] <arguments of the linker>\n\n\
-         What is not listed goes to the linker as it is.\n\n{}",
+        "usage: offload-link [options] <arguments of the compiler driver that links>\n       \
+         offload-ld [options] [--linker-path=<linker>] <arguments of the linker>\n       \
+         {LLVM_NAME} [options] --linker-path=<linker> [--] <arguments of the linker>\n\n\
+         Links device code, then the host program. What is not listed goes to the linker as it is.\n\
+         Behind a compiler driver: -Wl,<option>. The driver: OFFLOAD_CC, CC, cc.\n\n{}",
         crate::options::help(options::OWN)
     )
 }

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use super::{Arguments, Edit, Item, Load, Position, Token};
 use crate::linker_wrapper::Error;
 use crate::linker_wrapper::family::Family;
-use crate::linker_wrapper::options::{ANSWERED, CC, COFF, DARWIN, Host, LD, OWN, Own, PREFIXES};
+use crate::linker_wrapper::options::{
+    ANSWERED, Answer, CC, COFF, DARWIN, Host, LD, OWN, Own, PREFIXES,
+};
 use crate::options::{Dashes, Found, find};
 
 /// Understands `tokens`, marks what is ours, and says which token names the output.
@@ -86,6 +88,10 @@ impl Walk {
             };
         }
         self.arguments.options.ask();
+        let alone = matches!(&*tokens, [token] if token.text == "--help");
+        if alone && self.arguments.position == Position::Driver {
+            self.arguments.options.answer = Some(Answer::Help);
+        }
         if self.arguments.family == Family::Coff && self.state.whole {
             // `/wholearchive` is for the whole line, wherever it stands.
             for item in &mut self.arguments.items {

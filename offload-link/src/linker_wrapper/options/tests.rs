@@ -673,3 +673,50 @@ fn survives_any_arguments_and_loses_none_of_the_hosts() {
         }
     }
 }
+
+#[test]
+fn knows_the_host_of_a_compiler_driver() {
+    let windows = "/x/lib/rustlib/x86_64-pc-windows-gnu/lib";
+    for (line, expected) in [
+        (&["a.o"][..], Family::Gnu),
+        (&["-L", windows, "a.o"], Family::MinGw),
+        (&[&format!("{windows}/libstd.rlib")], Family::MinGw),
+        (
+            &["--target=x86_64-apple-macosx", "-L", windows],
+            Family::Darwin,
+        ),
+        (&["-target", "x86_64-pc-windows-gnu"], Family::MinGw),
+        (
+            &["--host-triple=x86_64-pc-linux-gnu", "-L", windows],
+            Family::Gnu,
+        ),
+    ] {
+        assert_eq!(
+            parse("offload-link", line).unwrap().family,
+            expected,
+            "{line:?}"
+        );
+    }
+}
+
+#[test]
+fn helps_whoever_asks_for_nothing_else() {
+    let answer = |tool, line: &[&str]| parse(tool, line).unwrap().options.answer;
+    assert_eq!(answer("offload-link", &["--help"]), Some(Answer::Help));
+    assert_eq!(answer("offload-link", &["--help", "a.o"]), None);
+    assert_eq!(answer("offload-link", &["--version"]), None);
+    // As a linker that configure scripts ask.
+    assert_eq!(answer("offload-ld", &["--help"]), None);
+    assert_eq!(
+        answer("clang-linker-wrapper", &["--help-hidden"]),
+        Some(Answer::HelpHidden)
+    );
+    assert_eq!(
+        answer("clang-linker-wrapper", &["-v"]),
+        Some(Answer::Version)
+    );
+    assert_eq!(
+        answer("clang-linker-wrapper", &["-v", "--linker-path=ld"]),
+        None
+    );
+}
