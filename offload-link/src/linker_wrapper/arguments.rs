@@ -258,10 +258,13 @@ impl Arguments {
             .or(Some(end))
     }
 
-    /// Takes an input off the host's command line.
-    pub(super) fn drop_input(&mut self, token: usize) {
+    /// Takes an input off the host's command line, or puts another file in its place.
+    pub(super) fn replace_input(&mut self, token: usize, file: Option<PathBuf>) {
         if let Some(token) = self.tokens.get_mut(token) {
-            token.edit = Edit::Drop;
+            token.edit = match file {
+                Some(file) => Edit::Replace(file.into()),
+                None => Edit::Drop,
+            };
         }
     }
 

@@ -136,7 +136,7 @@ impl Groups {
                 .into_iter()
                 .filter(|kind| {
                     let mut members = group.members.iter().filter_map(|index| images.get(*index));
-                    members.any(|image| image.offload_kind == *kind)
+                    members.any(|image| image.offload_kind == *kind && !image.library)
                 })
                 .collect();
         }

@@ -58,7 +58,13 @@ pub(super) struct HostSide {
     pub clang: Option<u32>,
     /// It asks for our registration.
     pub deferred: bool,
+    /// Names of HIP's fat binary and its handle, and whether it defines them.
+    pub hip: Vec<(String, bool)>,
 }
+
+/// What the symbols begin with by which objects of clang's older driver know HIP's fat binary, and the
+/// runtime's handle for it.
+pub(super) const HIP_NAMES: [&str; 2] = ["__hip_fatbin", "__hip_gpubin_handle"];
 
 /// What a compiler says with entries that have the form since LLVM 20: their names have a section.
 const NAMES_SINCE_20: &str = ".llvm.rodata.offloading";
@@ -145,6 +151,13 @@ fn of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<HostSide, El
     }
     for symbol in elf.symbols(SymbolTable::All)? {
         found.deferred |= symbol.name == NEEDS_OFFLOAD_LINK.as_bytes();
+        if HIP_NAMES
+            .iter()
+            .any(|start| symbol.name.starts_with(start.as_bytes()))
+        {
+            let name = String::from_utf8_lossy(symbol.name).into_owned();
+            found.hip.push((name, symbol.place != Place::Undefined));
+        }
         let Place::Section(index) = symbol.place else {
             continue;
         };

@@ -14,8 +14,9 @@ use offload_build::toolchain::Command;
 
 use super::Error;
 use super::arguments::Load;
+use super::bundled;
 use super::host_objects;
-use super::inputs::{FileKind, InputFile, Inputs, Pread, Unit, read_range};
+use super::inputs::{DeviceCode, FileKind, InputFile, Inputs, Pread, Unit, read_range};
 use super::report::Report;
 
 /// One image, as a compiler left it in a host object.
@@ -27,6 +28,10 @@ pub(super) struct Image {
     pub unit: usize,
     /// In what the host link takes when it is wanted: a member of an archive, as a rule.
     pub in_archive: bool,
+    /// An entry of a bundle.
+    pub bundled: bool,
+    /// Others use it, and no runtime is told of it.
+    pub library: bool,
     pub offload_kind: OffloadKind,
     pub triple: String,
     pub processor: String,
@@ -50,8 +55,11 @@ impl Image {
     pub(super) fn all(inputs: &Inputs, report: &mut Report) -> Result<Vec<Self>, Error> {
         let mut images = Vec::new();
         for (index, (file, unit)) in inputs.units().enumerate() {
-            if unit.has_device_code() {
+            if unit.device_code != DeviceCode::None {
                 Self::of_unit(file, unit, index, &mut images, report)?;
+            }
+            if unit.bundle {
+                Self::of_bundle(file, unit, index, &mut images, report)?;
             }
         }
         Ok(images)
@@ -84,6 +92,7 @@ impl Image {
             ));
         }
         let start = unit.data.start;
+        let in_archive = is_in_archive(file);
         for found in found {
             if finished && allocated(found.standing) {
                 continue;
@@ -92,11 +101,9 @@ impl Image {
             images.push(Self {
                 from: from.clone(),
                 unit: index,
-                in_archive: match file.load {
-                    Load::Whole => false,
-                    Load::Usual => file.kind == FileKind::Archive,
-                    Load::Wanted => true,
-                },
+                in_archive,
+                bundled: false,
+                library: false,
                 offload_kind: found.entry.offload_kind,
                 triple: found.entry.triple().to_owned(),
                 processor: found.entry.arch().to_owned(),
@@ -104,6 +111,54 @@ impl Image {
                 place: match found.bytes {
                     Some(bytes) => Place::Unpacked(bytes, range),
                     None => Place::File(start + range.start..start + range.end),
+                },
+                bytes: OnceLock::new(),
+            });
+        }
+        Ok(())
+    }
+
+    fn of_bundle(
+        file: &InputFile,
+        unit: &Unit,
+        index: usize,
+        images: &mut Vec<Self>,
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        let from = unit_name(file, unit);
+        let path = unit.path(&file.path);
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+            from: from.clone(),
+            source,
+        };
+        let open = File::open(path).map_err(|source| invalid(source.into()))?;
+        let cache = ReadCache::new(Pread::new(open));
+        let entries = bundled::entries(&cache, unit.data.clone()).map_err(invalid)?;
+        for entry in entries.into_iter().filter(|entry| !entry.is_empty()) {
+            let target = match entry.target() {
+                Ok(Some(target)) => target,
+                Ok(None) => continue,
+                Err(problem) => {
+                    let id = &entry.id;
+                    report
+                        .warnings
+                        .push(format!("{from}: the entry `{id}` is not linked: {problem}"));
+                    continue;
+                }
+            };
+            images.push(Self {
+                from: from.clone(),
+                unit: index,
+                in_archive: is_in_archive(file),
+                bundled: true,
+                library: false,
+                offload_kind: target.kind,
+                triple: target.triple,
+                processor: target.processor,
+                file: path.to_owned(),
+                place: match entry.unpacked {
+                    Some(bytes) => Place::Unpacked(bytes, entry.range),
+                    None => Place::File(entry.range),
                 },
                 bytes: OnceLock::new(),
             });
@@ -166,6 +221,8 @@ impl Image {
             from: String::new(),
             unit: 0,
             in_archive,
+            bundled: false,
+            library: false,
             offload_kind: OffloadKind::OPENMP,
             triple: triple.to_owned(),
             processor: processor.to_owned(),
@@ -173,6 +230,15 @@ impl Image {
             place: Place::File(0..0),
             bytes: OnceLock::new(),
         }
+    }
+}
+
+/// Whether the host link takes parts of a file only when it wants them.
+fn is_in_archive(file: &InputFile) -> bool {
+    match file.load {
+        Load::Whole => false,
+        Load::Usual => file.kind == FileKind::Archive,
+        Load::Wanted => true,
     }
 }
 

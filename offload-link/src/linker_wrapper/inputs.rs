@@ -17,6 +17,7 @@ use offload_build::container::archive::Archive;
 use offload_build::container::coff;
 use offload_build::container::elf::Machine;
 use offload_build::container::elf::{Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, Section};
+use offload_build::container::object_bundle::BUNDLE_SECTION;
 use offload_build::format::magic::Magic;
 
 use super::arguments::{Arguments, Item, Load};
@@ -49,6 +50,8 @@ pub(super) enum FileKind {
     Archive,
     /// Offload binaries, which no host linker reads.
     OffloadBinary,
+    /// Bundles, of which a host linker reads one entry at most.
+    Bundle,
     Other,
 }
 
@@ -63,6 +66,8 @@ pub(super) struct Unit {
     pub data: Range<u64>,
     pub kind: UnitKind,
     pub device_code: DeviceCode,
+    /// It is a bundle, or an object with the sections of one.
+    pub bundle: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,22 +153,31 @@ impl Inputs {
         let data = &cache;
         let size = data.len().ok()?;
         let seen = Seen::of(data, 0..size)?;
-        let unit = |kind, device_code| Unit {
+        let unit = |kind, device_code, bundle| Unit {
             member: None,
             outside: None,
             data: 0..size,
             kind,
             device_code,
+            bundle,
         };
         Some(match seen {
             Seen::Archive => (FileKind::Archive, self.members(path, &cache)),
             Seen::OffloadBinary => {
-                let units = vec![unit(UnitKind::Other, DeviceCode::Waiting)];
+                let units = vec![unit(UnitKind::Other, DeviceCode::Waiting, false)];
                 (FileKind::OffloadBinary, units)
             }
-            Seen::Object { kind, device_code } => {
+            Seen::Bundle => {
+                let units = vec![unit(UnitKind::Other, DeviceCode::None, true)];
+                (FileKind::Bundle, units)
+            }
+            Seen::Object {
+                kind,
+                device_code,
+                bundle,
+            } => {
                 self.note_host(kind, data, 0..size);
-                (FileKind::Object, vec![unit(kind, device_code)])
+                (FileKind::Object, vec![unit(kind, device_code, bundle)])
             }
             Seen::SharedObject => (FileKind::SharedObject, Vec::new()),
             Seen::Other => (FileKind::Other, Vec::new()),
@@ -196,7 +210,7 @@ impl Inputs {
                 let Ok(file) = File::open(&outside) else {
                     continue;
                 };
-                if let Some((FileKind::Object | FileKind::OffloadBinary, seen)) =
+                if let Some((FileKind::Object | FileKind::OffloadBinary | FileKind::Bundle, seen)) =
                     self.look(&outside, file)
                 {
                     units.extend(seen.into_iter().map(|unit| Unit {
@@ -207,13 +221,18 @@ impl Inputs {
                 }
                 continue;
             };
-            let (kind, device_code) = match Seen::of(cache, range.clone()) {
-                Some(Seen::Object { kind, device_code }) => {
+            let (kind, device_code, bundle) = match Seen::of(cache, range.clone()) {
+                Some(Seen::Object {
+                    kind,
+                    device_code,
+                    bundle,
+                }) => {
                     self.note_host(kind, cache, range.clone());
-                    (kind, device_code)
+                    (kind, device_code, bundle)
                 }
-                Some(Seen::OffloadBinary) => (UnitKind::Other, DeviceCode::Waiting),
-                _ => (UnitKind::Other, DeviceCode::None),
+                Some(Seen::OffloadBinary) => (UnitKind::Other, DeviceCode::Waiting, false),
+                Some(Seen::Bundle) => (UnitKind::Other, DeviceCode::None, true),
+                _ => (UnitKind::Other, DeviceCode::None, false),
             };
             units.push(Unit {
                 member: header,
@@ -221,6 +240,7 @@ impl Inputs {
                 data: range,
                 kind,
                 device_code,
+                bundle,
             });
         }
         units
@@ -239,7 +259,7 @@ impl Unit {
     /// Whether it may hold images.
     #[must_use]
     pub(super) fn has_device_code(&self) -> bool {
-        self.device_code != DeviceCode::None
+        self.device_code != DeviceCode::None || self.bundle
     }
 
     /// The file that holds the unit, given that of its input.
@@ -254,17 +274,19 @@ enum Seen {
     Object {
         kind: UnitKind,
         device_code: DeviceCode,
+        bundle: bool,
     },
     SharedObject,
     Archive,
     OffloadBinary,
+    Bundle,
     Other,
 }
 
 impl Seen {
     /// Nothing when the file cannot be read, which the host linker will say.
     fn of<'data, R: ReadRef<'data>>(data: R, range: Range<u64>) -> Option<Self> {
-        let (kind, device_code) = match Magic::at(data, range.clone()) {
+        let (kind, device_code, bundle) = match Magic::at(data, range.clone()) {
             Magic::Elf => {
                 let elf = Elf::parse(data, range).ok()?;
                 match elf::FileType(elf.file_type) {
@@ -272,10 +294,11 @@ impl Seen {
                     elf::ET_DYN => return Some(Self::SharedObject),
                     _ => return Some(Self::Other),
                 }
-                (UnitKind::Elf, DeviceCode::of_elf(&elf))
+                (UnitKind::Elf, DeviceCode::of_elf(&elf), has_bundle(&elf))
             }
             Magic::Archive | Magic::ThinArchive => return Some(Self::Archive),
             Magic::OffloadBinary => return Some(Self::OffloadBinary),
+            Magic::Bundle | Magic::CompressedBundle => return Some(Self::Bundle),
             Magic::Bitcode => {
                 let bytes = data.read_bytes_at(range.start, range.end - range.start);
                 let has_images = bytes.ok()?.windows(METADATA.len()).any(|at| at == METADATA);
@@ -283,7 +306,7 @@ impl Seen {
                     true => DeviceCode::Waiting,
                     false => DeviceCode::None,
                 };
-                (UnitKind::Bitcode, device_code)
+                (UnitKind::Bitcode, device_code, false)
             }
             Magic::Coff => {
                 let sections = coff::sections(data, range).ok()?;
@@ -294,12 +317,37 @@ impl Seen {
                     true => DeviceCode::Waiting,
                     false => DeviceCode::None,
                 };
-                (UnitKind::Coff, device_code)
+                let bundle = |section: &coff::Section<'_>| {
+                    section.name.starts_with(BUNDLE_SECTION.as_bytes())
+                };
+                (UnitKind::Coff, device_code, sections.iter().any(bundle))
             }
             _ => return Some(Self::Other),
         };
-        Some(Self::Object { kind, device_code })
+        Some(Self::Object {
+            kind,
+            device_code,
+            bundle,
+        })
     }
+}
+
+/// Whether an object has sections of a bundle. Linkers leave them out, so the names are read only
+/// when there are sections that are left out.
+fn has_bundle<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> bool {
+    let left_out =
+        |section: &Section| section.excluded() && section.section_type != SHT_LLVM_OFFLOADING;
+    if !elf.sections().any(|section| left_out(&section)) {
+        return false;
+    }
+    let Ok(names) = elf.names() else {
+        return false; // the host linker will say so
+    };
+    let mut sections = elf.sections().filter(left_out);
+    sections.any(|section| {
+        let name = names.of(&section);
+        name.is_ok_and(|name| name.starts_with(BUNDLE_SECTION.as_bytes()))
+    })
 }
 
 impl DeviceCode {

@@ -9,6 +9,7 @@ use offload_build::target::OffloadKind;
 use offload_build::toolchain::Command;
 
 use super::arguments::{Arguments, Item, Position};
+use super::bundled;
 use super::containers::{Container, Content, Packing, Product};
 use super::device_link::{self, DeviceLink, Missing, Workplace};
 use super::from_c::{self, Source};
@@ -58,11 +59,13 @@ impl Link<'_> {
         if !self.arguments.options.override_images.is_empty() {
             let products = override_image::products(&self.arguments.options.override_images)?;
             let all: Vec<bool> = self.inputs.units().map(|_| true).collect();
-            return self.finish(&products, &all, rules, report, &files, &workplace);
+            let entries = HostEntries::read(&self.inputs, &all, &self.arguments)?;
+            return self.finish(&products, entries, rules, report, &files, &workplace);
         }
-        let images = Images::select(&self.inputs, &self.arguments, rules, report)?;
-        let clang = HostEntries::clang(&self.inputs, &images.linked_units);
-        self.drop_offload_binaries();
+        let mut images = Images::select(&self.inputs, &self.arguments, rules, report)?;
+        let mut entries = HostEntries::read(&self.inputs, &images.linked_units, &self.arguments)?;
+        images.settle_hip(&self.inputs, &mut entries.hip, report);
+        self.take_out_containers(&files)?;
 
         let mut links = Vec::new();
         let mut reasons = Vec::new();
@@ -70,7 +73,7 @@ impl Link<'_> {
             &images,
             &self.inputs,
             &self.arguments,
-            clang,
+            entries.clang,
             self.tool,
             &workplace,
         )?;
@@ -146,21 +149,14 @@ impl Link<'_> {
                 file: link.output,
             });
         }
-        self.finish(
-            &products,
-            &images.linked_units,
-            rules,
-            report,
-            &files,
-            &workplace,
-        )
+        self.finish(&products, entries, rules, report, &files, &workplace)
     }
 
     /// What follows the device links.
     fn finish(
         &self,
         products: &[Product],
-        linked_units: &[bool],
+        mut entries: HostEntries,
         rules: Rules,
         report: &mut Report,
         files: &Temporaries,
@@ -181,7 +177,7 @@ impl Link<'_> {
             return self.emit(&containers);
         }
         let kinds: Vec<OffloadKind> = containers.iter().map(|container| container.kind).collect();
-        let entries = HostEntries::read(&self.inputs, linked_units, &kinds, &self.arguments)?;
+        entries.complete(&kinds, &self.arguments);
         let places = Places::find(&self.arguments, entries.clang);
         let (runtime, folders) = runtime_libraries(&kinds, &self.arguments, &places);
         report.warnings.extend(folders.iter().map(|folder| {
@@ -214,18 +210,28 @@ impl Link<'_> {
         })
     }
 
-    /// No host linker reads these.
-    fn drop_offload_binaries(&mut self) {
-        let binaries = self
-            .inputs
-            .files
-            .iter()
-            .filter(|file| file.kind == FileKind::OffloadBinary);
-        for file in binaries {
-            if let Item::File { token, .. } = self.arguments.items[file.item] {
-                self.arguments.drop_input(token);
+    /// No host linker reads offload binaries and bundles. Of a bundle the host's entry stays in its
+    /// place, when there is something in it.
+    fn take_out_containers(&mut self, files: &Temporaries) -> Result<(), Error> {
+        for file in &self.inputs.files {
+            let Some(Item::File { token, .. }) = self.arguments.items.get(file.item) else {
+                continue;
+            };
+            let token = *token;
+            match file.kind {
+                FileKind::OffloadBinary => self.arguments.replace_input(token, None),
+                FileKind::Bundle => {
+                    let host = bundled::host_part(&file.path).map_err(|source| Error::Input {
+                        from: file.path.display().to_string(),
+                        source,
+                    })?;
+                    let path = host.map(|bytes| files.host_part(&file.path, &bytes));
+                    self.arguments.replace_input(token, path.transpose()?);
+                }
+                _ => {}
             }
         }
+        Ok(())
     }
 
     /// The container instead of a program.

@@ -5,7 +5,7 @@
 //! | understand the command line                                  | `arguments.rs`, by the tables of `options.rs`; `family.rs` |
 //! | answer instead of linking                                    | `questions.rs`     |
 //! | look for device code; none: become the host linker, done     | `inputs.rs`, `libraries.rs`, `host_linker.rs` |
-//! | find the images in them                                      | `images.rs`        |
+//! | find the images in them, in bundles too                      | `images.rs`, `bundled.rs` |
 //! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs` |
 //! | and which of them together                                   | `groups.rs`        |
 //! | link them, in parallel                                       | `device_link.rs`   |
@@ -15,6 +15,7 @@
 //! | say what became of each image                                | `report.rs`        |
 
 mod arguments;
+mod bundled;
 mod containers;
 mod device_link;
 mod error;

@@ -1,13 +1,14 @@
 //! What registers the linked images: an object for each kind, with every table of offload entries.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
 use offload_build::container::elf::Machine;
 use offload_build::format::offload_binary::{self, BinaryEntry};
 use offload_build::format::offload_entry;
-use offload_build::registration::fat_binary::{FatBinary, HostTable};
-use offload_build::registration::hip_symbols::HipSymbols;
+use offload_build::registration::fat_binary::{FatBinary, HostTable, Runtime};
+use offload_build::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use offload_build::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use offload_build::registration::sycl::{Sycl, SyclImage};
 use offload_build::registration::{Global, NEEDS_OFFLOAD_LINK};
@@ -16,7 +17,7 @@ use offload_build::target::{LlvmRelease, OffloadKind};
 use super::Error;
 use super::arguments::Arguments;
 use super::containers::{Container, Content};
-use super::host_objects::{self, EntrySection, HostSide};
+use super::host_objects::{self, EntrySection, HIP_NAMES, HostSide};
 use super::images::unit_name;
 use super::inputs::Inputs;
 
@@ -28,19 +29,52 @@ pub(super) struct HostEntries {
     pub deferred: bool,
     /// Release of the clang that made the first object that says so.
     pub clang: Option<u32>,
+    pub hip: HipNames,
+}
+
+/// What objects of clang's older driver, which register themselves, leave undefined: names of HIP's
+/// fat binary, and of the handle for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct HipNames {
+    pub fat_binary: Vec<String>,
+    pub handle: Vec<String>,
+    /// There are objects of the newer driver too, for which the fat binary is registered.
+    pub registered: bool,
+}
+
+impl HipNames {
+    /// From the names that objects have, and whether they define them.
+    fn new(names: &BTreeMap<String, bool>) -> Self {
+        let of = |start: &str| {
+            let wanted = names
+                .iter()
+                .filter(|(name, defined)| !**defined && name.starts_with(start));
+            wanted.map(|(name, _)| name.clone()).collect()
+        };
+        let [fat_binary, handle] = HIP_NAMES.map(of);
+        Self {
+            fat_binary,
+            handle,
+            registered: true,
+        }
+    }
+
+    /// Whether nobody asks.
+    pub(super) fn is_empty(&self) -> bool {
+        self.fat_binary.is_empty() && self.handle.is_empty()
+    }
 }
 
 impl HostEntries {
-    /// Reads them from the units that the host link takes. There is a table for each of `kinds`,
-    /// if only an empty one.
+    /// Reads them from the units that the host link takes.
     pub(super) fn read(
         inputs: &Inputs,
         linked: &[bool],
-        kinds: &[OffloadKind],
         arguments: &Arguments,
     ) -> Result<Self, Error> {
         let mut found = Self::default();
         let mut first: Vec<String> = Vec::new();
+        let mut hip_names = BTreeMap::new();
         for ((file, unit), linked) in inputs.units().zip(linked) {
             if !linked {
                 continue;
@@ -52,8 +86,12 @@ impl HostEntries {
                 entries,
                 clang,
                 deferred,
+                hip,
             } = side;
             found.deferred |= deferred;
+            for (name, defined) in hip {
+                *hip_names.entry(name).or_default() |= defined;
+            }
             if unit.has_device_code() {
                 found.clang = found.clang.or(clang);
             }
@@ -88,18 +126,24 @@ impl HostEntries {
             let of_release = |known: &EntrySection| table.sections().any(|name| name == known.name);
             found.tables.retain(of_release);
         }
-        // No kernel, but perhaps globals with constructors: the images are registered.
-        let release = match (arguments.options.llvm, found.clang) {
+        found.hip = HipNames::new(&hip_names);
+        Ok(found)
+    }
+
+    /// Adds an empty table for each of `kinds` that has none: no kernel, but perhaps globals with
+    /// constructors.
+    pub(super) fn complete(&mut self, kinds: &[OffloadKind], arguments: &Arguments) {
+        let release = match (arguments.options.llvm, self.clang) {
             (Some(release), _) => release,
             (None, Some(..=20)) => LlvmRelease::V20,
             (None, _) => LlvmRelease::default(),
         };
         for kind in kinds {
-            if found.of(*kind).next().is_none() {
+            if self.of(*kind).next().is_none() {
                 let table = offload_entry::EntryTable::of(release);
                 // Kinds that came later have no section of their own.
                 let section = table.section(*kind).unwrap_or(NEW_SECTION);
-                found.tables.push(EntrySection {
+                self.tables.push(EntrySection {
                     name: section,
                     size: 0,
                     flags: 3, // SHF_WRITE | SHF_ALLOC, as clang has it
@@ -108,14 +152,6 @@ impl HostEntries {
                 });
             }
         }
-        Ok(found)
-    }
-
-    /// The release of the clang that made the first linked unit with device code that says so.
-    pub(super) fn clang(inputs: &Inputs, linked: &[bool]) -> Option<u32> {
-        let units = inputs.units().zip(linked);
-        let mut units = units.filter(|((_, unit), linked)| **linked && unit.has_device_code());
-        units.find_map(|((file, unit), _)| host_objects::host_side(&file.path, unit)?.clang)
     }
 
     /// The tables in which entries of a kind can be.
@@ -182,6 +218,8 @@ fn check_strides(
 pub(super) enum Form<'a> {
     OpenMp(OpenMp<'a>),
     FatBinary(FatBinary<'a>),
+    /// For HIP objects that register themselves.
+    Symbols(HipFatBinary<'a>),
     Sycl(Sycl<'a>),
 }
 
@@ -191,6 +229,7 @@ impl Form<'_> {
         Ok(match self {
             Self::OpenMp(form) => form.to_object(host)?,
             Self::FatBinary(form) => form.to_object(host)?,
+            Self::Symbols(form) => form.to_object(host)?,
             Self::Sycl(form) => form.to_object(host)?,
         })
     }
@@ -199,16 +238,19 @@ impl Form<'_> {
     pub(super) fn blobs(&self) -> Vec<&[u8]> {
         match self {
             Self::OpenMp(form) => form.images.iter().map(|image| image.bytes).collect(),
-            Self::FatBinary(form) => vec![form.bytes],
+            Self::FatBinary(FatBinary { bytes, .. })
+            | Self::Symbols(HipFatBinary { bytes, .. }) => vec![bytes],
             Self::Sycl(form) => form.images.iter().map(|image| image.bytes).collect(),
         }
     }
 
     /// The same in C, which reads `files`, one for each of [`Self::blobs`].
     pub(super) fn to_c(&self, files: &[&Path]) -> Result<String, Error> {
+        let first = files.first().copied().unwrap_or(Path::new(""));
         Ok(match self {
             Self::OpenMp(form) => form.to_c(files)?,
-            Self::FatBinary(form) => form.to_c(files.first().copied().unwrap_or(Path::new("")))?,
+            Self::FatBinary(form) => form.to_c(first)?,
+            Self::Symbols(form) => form.to_c(first)?,
             Self::Sycl(form) => form.to_c(files)?,
         })
     }
@@ -216,8 +258,8 @@ impl Form<'_> {
 
 /// Calls `each` for every object that registers a part of `container`, with what its name begins
 /// with.
-pub(super) fn forms(
-    entries: &HostEntries,
+pub(super) fn forms<'a>(
+    entries: &'a HostEntries,
     container: &Container,
     relocatable: bool,
     mut each: impl FnMut(&str, &Form<'_>) -> Result<(), Error>,
@@ -264,11 +306,23 @@ pub(super) fn forms(
                     table: table.table(relocatable),
                 })
                 .collect();
+            let names = |list: &'a [String]| list.iter().map(String::as_str).collect::<Vec<_>>();
+            let [fat_binary, handle] = match runtime {
+                Runtime::Hip => [names(&entries.hip.fat_binary), names(&entries.hip.handle)],
+                Runtime::Cuda => [Vec::new(), Vec::new()],
+            };
+            let symbols = HipSymbols {
+                fat_binary: &fat_binary,
+                handle: &handle,
+            };
+            if *runtime == Runtime::Hip && !entries.hip.registered {
+                return each(kind, &Form::Symbols(HipFatBinary { bytes, symbols }));
+            }
             let form = Form::FatBinary(FatBinary {
                 runtime: *runtime,
                 bytes,
                 tables: &tables,
-                symbols: HipSymbols::default(),
+                symbols,
                 globals,
             });
             each(kind, &form)

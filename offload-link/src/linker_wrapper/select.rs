@@ -6,6 +6,7 @@
 //! | an archive member, an rlib's too                 | when the host link takes the member            |
 //! | a member that the host link leaves               | when its processor is one of `--should-extract`, or a linked image needs a symbol of it |
 //! | under LLVM's name, from 20: any archive member   | when an object has an image that it is linked with, or by `--should-extract` |
+//! | an archive member that is a bundle                | when a linked image has its target             |
 //! | under LLVM's name, to 19: any archive member     | when such an object's image needs a symbol of it, or it defines a visible one |
 //!
 //! Where LLVM would link nothing although the host link takes members with images, the first rules
@@ -23,6 +24,7 @@ use super::groups::{Group, Groups, Joining, Own};
 use super::host_objects;
 use super::images::{Image, unit_name};
 use super::inputs::{FileKind, InputFile, Inputs, UnitKind};
+use super::registration::HipNames;
 use super::report::{Fate, Line, NOT_TAKEN, Report};
 use super::symbols::{Candidate, Symbols, linked};
 
@@ -59,7 +61,7 @@ impl Images {
         rules: Rules,
         report: &mut Report,
     ) -> Result<Self, Error> {
-        let images = Image::all(inputs, report)?;
+        let mut images = Image::all(inputs, report)?;
         let linked_units = linked_units(inputs, &images, arguments, report);
         let selection = Selection {
             images: &images,
@@ -70,6 +72,10 @@ impl Images {
             Rules::Ours => selection.by_host_link()?,
             Rules::Llvm(release) => selection.as_llvm(release)?,
         };
+        for image in &mut images {
+            let taken = linked_units.get(image.unit) == Some(&true);
+            image.library = image.bundled && image.in_archive && !taken;
+        }
         let groups = groups.finish(&images);
         for (image, fate) in images.iter().zip(fates) {
             report.lines.push(Line {
@@ -88,6 +94,47 @@ impl Images {
         })
     }
 }
+
+impl Images {
+    /// Decides about HIP objects of clang's older driver, which register themselves: their images
+    /// are linked when nobody has defined the fat binary that they name. Notes whether there are
+    /// other images to register.
+    pub(super) fn settle_hip(
+        &mut self,
+        inputs: &Inputs,
+        names: &mut HipNames,
+        report: &mut Report,
+    ) {
+        let kinds: Vec<UnitKind> = inputs.units().map(|(_, unit)| unit.kind).collect();
+        let of_object = |image: &Image| {
+            let in_sections = kinds
+                .get(image.unit)
+                .is_some_and(|kind| *kind != UnitKind::Other);
+            image.bundled && (in_sections || image.in_archive)
+        };
+        let is_hip = |image: &Image| image.offload_kind == OffloadKind::HIP && !image.library;
+        let members = self.groups.iter().flat_map(|group| &group.members);
+        let mut linked = members.filter_map(|index| self.images.get(*index));
+        names.registered = linked.any(|image| is_hip(image) && !of_object(image));
+        if names.registered || !names.is_empty() {
+            return;
+        }
+        for group in &mut self.groups {
+            group.members.retain(|index| {
+                let image = self.images.get(*index);
+                let finished = image.is_some_and(|image| is_hip(image) && of_object(image));
+                if let (true, Some(line)) = (finished, report.lines.get_mut(*index)) {
+                    line.fate = Fate::NotTaken { reason: FINISHED };
+                }
+                !finished
+            });
+        }
+        self.groups.retain(|group| !group.members.is_empty());
+    }
+}
+
+/// Of an image whose object has its fat binary from another object.
+const FINISHED: &str = "not linked: its object finds a linked fat binary in another object";
 
 struct Selection<'a> {
     images: &'a [Image],
@@ -110,6 +157,7 @@ impl Selection<'_> {
             .map(|image| taken(image) || self.named(image))
             .collect();
         self.choose_needed(&mut chosen)?;
+        self.choose_bundled(&mut chosen);
         let mut fates = Vec::new();
         let mut seen = HashMap::new();
         for (image, chosen) in self.images.iter().zip(&mut chosen) {
@@ -183,6 +231,21 @@ impl Selection<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Adds the archive members that are bundles and fit a target of the link: of these archives,
+    /// libraries for devices, all members are linked.
+    fn choose_bundled(&self, chosen: &mut [bool]) {
+        let mut targets = Groups::new(Joining::Main);
+        for (index, image) in self.images.iter().enumerate() {
+            if chosen.get(index) == Some(&true) {
+                targets.add(image, index, Own::Always);
+            }
+        }
+        for (image, chosen) in self.images.iter().zip(chosen) {
+            let fits = || targets.list.iter().any(|group| targets.takes(group, image));
+            *chosen |= image.bundled && image.in_archive && fits();
+        }
     }
 
     fn as_llvm(&self, release: LlvmRelease) -> Selected {
@@ -280,7 +343,8 @@ impl Selection<'_> {
             loop {
                 let before = left.len();
                 left.retain(|(index, kind, symbols)| {
-                    let wanted = is_wanted(&known, *kind, symbols);
+                    let bundled = self.images.get(*index).is_some_and(|image| image.bundled);
+                    let wanted = bundled || is_wanted(&known, *kind, symbols);
                     if wanted {
                         note(&mut known, symbols);
                         taken.push(*index);
