@@ -9,18 +9,35 @@ use std::path::{Path, PathBuf};
 
 use object::elf;
 use offload_build::container::elf::Machine;
+use offload_build::registration::coff::WindowsAbi;
 use offload_build::toolchain::Command;
 
 use super::arguments::{Arguments, Position};
 use super::device_link::{self, Workplace};
+use super::family::Family;
 use super::registration::Form;
 use super::{Error, host_linker};
 
-/// Whether there is machine code for the host.
-#[must_use]
-pub(super) fn is_needed(host: Machine, arguments: &Arguments) -> bool {
-    let written = [elf::EM_X86_64.0, elf::EM_AARCH64.0].contains(&host.number);
-    arguments.options.wrapper_from_c || !arguments.family.is_elf() || !written
+/// How the objects for a host are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Elf(Machine),
+    Coff(WindowsAbi),
+    C,
+}
+
+impl Way {
+    /// Written here when there is machine code for the host, and nobody wants C.
+    pub(super) fn of(host: Machine, arguments: &Arguments) -> Self {
+        let x86_64 = host.number == elf::EM_X86_64.0;
+        match arguments.family {
+            _ if arguments.options.wrapper_from_c => Self::C,
+            Family::Gnu if x86_64 || host.number == elf::EM_AARCH64.0 => Self::Elf(host),
+            Family::Coff if x86_64 => Self::Coff(WindowsAbi::Msvc),
+            Family::MinGw if x86_64 => Self::Coff(WindowsAbi::Gnu),
+            _ => Self::C,
+        }
+    }
 }
 
 /// A registration in C, and what it needs to be compiled.

@@ -332,9 +332,9 @@ impl Link<'_> {
         if options.print_registration {
             eprint!("{}", Source::of(form, name, workplace)?.text);
         }
-        if !from_c::is_needed(host, arguments) {
+        if let Some(bytes) = form.to_object(from_c::Way::of(host, arguments))? {
             if !options.dry_run {
-                write(&object, &form.to_object(host)?)?;
+                write(&object, &bytes)?;
             } else if shown == Shown::Plain {
                 eprintln!("# registration object {}", object.display());
             }

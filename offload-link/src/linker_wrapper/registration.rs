@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use offload_build::container::elf::Machine;
 use offload_build::format::offload_binary::{self, BinaryEntry};
 use offload_build::format::offload_entry;
 use offload_build::registration::fat_binary::{FatBinary, HostTable, Runtime};
@@ -17,6 +16,7 @@ use offload_build::target::{LlvmRelease, OffloadKind};
 use super::Error;
 use super::arguments::Arguments;
 use super::containers::{Container, Content};
+use super::from_c::Way;
 use super::host_objects::{self, EntrySection, HIP_NAMES, HostSide};
 use super::images::unit_name;
 use super::inputs::Inputs;
@@ -224,14 +224,17 @@ pub(super) enum Form<'a> {
 }
 
 impl Form<'_> {
-    /// The object file, when there is machine code for the host.
-    pub(super) fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
-        Ok(match self {
-            Self::OpenMp(form) => form.to_object(host)?,
-            Self::FatBinary(form) => form.to_object(host)?,
-            Self::Symbols(form) => form.to_object(host)?,
-            Self::Sycl(form) => form.to_object(host)?,
-        })
+    /// The object file; nothing when it has to be made from C.
+    pub(super) fn to_object(&self, way: Way) -> Result<Option<Vec<u8>>, Error> {
+        Ok(Some(match (self, way) {
+            (Self::OpenMp(form), Way::Elf(host)) => form.to_object(host)?,
+            (Self::FatBinary(form), Way::Elf(host)) => form.to_object(host)?,
+            (Self::Symbols(form), Way::Elf(host)) => form.to_object(host)?,
+            (Self::Sycl(form), Way::Elf(host)) => form.to_object(host)?,
+            (Self::OpenMp(form), Way::Coff(abi)) => form.to_coff(abi)?,
+            (Self::FatBinary(form), Way::Coff(abi)) => form.to_coff(abi)?,
+            (Self::Symbols(_) | Self::Sycl(_), Way::Coff(_)) | (_, Way::C) => return Ok(None),
+        }))
     }
 
     /// The bytes that C reads from files.
