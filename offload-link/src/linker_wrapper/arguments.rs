@@ -151,6 +151,8 @@ pub(super) enum Item {
         only_static: bool,
         /// By `-l`, not by a longer name.
         by_letter: bool,
+        /// The argument that names it.
+        token: usize,
     },
     LibraryDir(OsString),
     Rpath(OsString),
@@ -266,6 +268,20 @@ impl Arguments {
                 None => Edit::Drop,
             };
         }
+    }
+
+    /// Takes what names a library off the host's command line.
+    pub(super) fn drop_library(&mut self, token: usize) {
+        let text = |token: &Token| token.text.as_encoded_bytes().to_vec();
+        let named = self.tokens.get(token).map(text).unwrap_or_default();
+        // Inside `-Wl,` it stays, where a linker reads it or says that it cannot.
+        if !named.starts_with(b"-") {
+            // `-l` and the name are two arguments.
+            self.replace_input(token.saturating_sub(1), None);
+        } else if !named.starts_with(b"-l") && !named.starts_with(b"--library=") {
+            return;
+        }
+        self.replace_input(token, None);
     }
 
     /// What a driver is told about the machine: `-m32`, `-march=…`, `--target=…`.

@@ -20,6 +20,7 @@ use offload_build::format::bundles::{self, AnyBundle};
 use offload_build::format::magic::Magic;
 use offload_build::target::{EntryId, EntryKind, OffloadKind};
 
+use super::Error;
 use super::inputs::Pread;
 
 /// An entry of a bundle.
@@ -111,7 +112,14 @@ impl Entry {
 }
 
 /// The host's entry of the bundle that a file is, unless it is empty.
-pub(super) fn host_part(path: &Path) -> Result<Option<Vec<u8>>, Problem> {
+pub(super) fn host_part(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    read_host_part(path).map_err(|source| Error::Input {
+        from: path.display().to_string(),
+        source,
+    })
+}
+
+fn read_host_part(path: &Path) -> Result<Option<Vec<u8>>, Problem> {
     let cache = ReadCache::new(Pread::new(File::open(path)?));
     let size = (&cache).len().map_err(|()| "its size cannot be read")?;
     for entry in entries(&cache, 0..size)? {

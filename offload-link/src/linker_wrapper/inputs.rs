@@ -107,6 +107,7 @@ impl Inputs {
                     load,
                     only_static,
                     by_letter,
+                    ..
                 } => {
                     let search =
                         search.get_or_insert_with(|| super::libraries::Search::new(arguments));
@@ -248,6 +249,13 @@ impl Inputs {
 }
 
 impl InputFile {
+    /// Whether a host linker finds nothing in it: an archive of bundles and the like.
+    #[must_use]
+    pub(super) fn is_for_devices(&self) -> bool {
+        let other = |unit: &Unit| unit.kind == UnitKind::Other;
+        self.kind == FileKind::Archive && self.has_device_code() && self.units.iter().all(other)
+    }
+
     /// Whether a part of it may hold images.
     #[must_use]
     pub(super) fn has_device_code(&self) -> bool {

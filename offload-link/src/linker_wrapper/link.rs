@@ -210,23 +210,25 @@ impl Link<'_> {
         })
     }
 
-    /// No host linker reads offload binaries and bundles. Of a bundle the host's entry stays in its
-    /// place, when there is something in it.
+    /// No host linker reads offload binaries, bundles, and archives of nothing else. Of a bundle the
+    /// host's entry stays in its place, when there is something in it.
     fn take_out_containers(&mut self, files: &Temporaries) -> Result<(), Error> {
         for file in &self.inputs.files {
-            let Some(Item::File { token, .. }) = self.arguments.items.get(file.item) else {
-                continue;
-            };
-            let token = *token;
-            match file.kind {
-                FileKind::OffloadBinary => self.arguments.replace_input(token, None),
-                FileKind::Bundle => {
-                    let host = bundled::host_part(&file.path).map_err(|source| Error::Input {
-                        from: file.path.display().to_string(),
-                        source,
-                    })?;
-                    let path = host.map(|bytes| files.host_part(&file.path, &bytes));
+            match self.arguments.items.get(file.item) {
+                Some(Item::File { token, .. }) => {
+                    let token = *token;
+                    let part = match file.kind {
+                        FileKind::OffloadBinary => None,
+                        FileKind::Bundle => bundled::host_part(&file.path)?,
+                        _ if file.is_for_devices() => None,
+                        _ => continue,
+                    };
+                    let path = part.map(|bytes| files.host_part(&file.path, &bytes));
                     self.arguments.replace_input(token, path.transpose()?);
+                }
+                Some(Item::Library { token, .. }) if file.is_for_devices() => {
+                    let token = *token;
+                    self.arguments.drop_library(token);
                 }
                 _ => {}
             }

@@ -308,6 +308,7 @@ impl Walk {
                 name: text.to_owned(),
                 load,
                 by_letter: false,
+                token,
                 only_static: false,
             },
             false => Item::File {
@@ -373,6 +374,7 @@ impl Walk {
                     load,
                     only_static,
                     by_letter: id == Host::Library,
+                    token: at,
                 });
             }
             Host::WholeLibrary => self.input_as(&value, Load::Whole, at),

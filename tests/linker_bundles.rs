@@ -1,0 +1,357 @@
+//! Images in bundles at link time: HIP objects of clang's older driver, bundle files, archives of
+//! both; linked by ours, run with a runtime that records what is registered.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use support::{run, tool};
+use tempfile::TempDir;
+
+/// Declared here, as HIP's headers need ROCm.
+const DECLARED: &str = r#"
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+typedef struct { unsigned x, y, z; } dim3;
+extern "C" int __hipPushCallConfiguration(dim3, dim3, unsigned long, void *);
+extern "C" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void **);
+extern "C" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);
+"#;
+
+/// Prints each call; the fat binary's first bytes, too.
+const RUNTIME: &str = r#"
+#include <stdio.h>
+struct wrapper { unsigned magic, version; const char *image; void *unused; };
+static void *handle;
+void **__hipRegisterFatBinary(struct wrapper *w) {
+  printf("fat binary %.24s at %lu\n", w->image, (unsigned long)w->image % 4096);
+  return &handle;
+}
+int __hipRegisterFunction(void **h, const void *a, char *n, const char *m) {
+  printf("function %s\n", n);
+  return 0;
+}
+void __hipRegisterVar(void **h, void *a, char *n, char *m, int e, unsigned long s) {
+  printf("variable %s %lu\n", n, s);
+}
+void __hipRegisterManagedVar(void) {}
+void __hipRegisterSurface(void) {}
+void __hipRegisterTexture(void) {}
+void __hipUnregisterFatBinary(void **h) {}
+int __hipPushCallConfiguration(void) { return 0; }
+int __hipPopCallConfiguration(void) { return 0; }
+int hipLaunchKernel(void) { return 0; }
+"#;
+
+struct Place {
+    dir: TempDir,
+    release: &'static str,
+    clang: PathBuf,
+}
+
+impl Place {
+    fn new(release: &'static str) -> Option<Self> {
+        let clang = tool(release, &["clang++"])?;
+        let dir = tempfile::tempdir().unwrap();
+        let place = Self {
+            dir,
+            release,
+            clang,
+        };
+        place.write("runtime.c", RUNTIME);
+        place.write("main.c", "int main(void) { return 0; }");
+        place.cc(&["-shared", "-fPIC", "runtime.c", "-o", "libamdhip64.so"]);
+        place.cc(&["-c", "main.c"]);
+        Some(place)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command.current_dir(self.dir.path());
+        command
+    }
+
+    fn cc(&self, args: &[&str]) {
+        run(self.command("cc").args(args));
+    }
+
+    /// A kernel `name` that calls `helper`, and a variable.
+    fn kernel(&self, name: &str, driver: &str) {
+        let source = format!(
+            "{DECLARED}
+            extern __device__ int helper(int);
+            __device__ int {name}_data = 3;
+            __global__ void {name}(int *p) {{ *p = helper({name}_data); }}"
+        );
+        self.compile(name, &source, &[driver, "-c"]);
+    }
+
+    fn helper(&self, name: &str, args: &[&str]) {
+        let source = format!("{DECLARED}__device__ int helper(int x) {{ return x + 1; }}");
+        self.compile(name, &source, args);
+    }
+
+    fn compile(&self, name: &str, source: &str, args: &[&str]) {
+        self.write(&format!("{name}.hip"), source);
+        let hip = ["-x", "hip", "-nogpulib", "-nogpuinc", "-fgpu-rdc"];
+        let mut command = self.command(&self.clang);
+        command.args(hip).args(["--offload-arch=gfx906,gfx90a"]);
+        command.args(args).arg(format!("{name}.hip"));
+        command.arg("-o").arg(format!("{name}.o"));
+        run(&mut command);
+    }
+
+    fn archive(&self, name: &str, members: &[&str]) {
+        let _ = fs::remove_file(self.path(name));
+        run(self.command("ar").args(["rcD", name]).args(members));
+    }
+
+    fn link(&self, inputs: &[&str]) -> Output {
+        let mut command = self.command(env!("CARGO_BIN_EXE_offload-link"));
+        command.env_remove("OFFLOAD_LINK_ACTIVE").env_remove("CC");
+        command.args(["main.o", "-o", "x", "--report=text:report"]);
+        command.args(inputs).args(["-L.", "-lamdhip64"]);
+        command.output().unwrap()
+    }
+
+    /// Links, expects silence, and gives what the program registers, in alphabetical order.
+    fn registered(&self, inputs: &[&str]) -> Vec<String> {
+        let link = self.link(inputs);
+        assert!(link.status.success(), "{inputs:?}: {link:?}");
+        assert_eq!(String::from_utf8_lossy(&link.stderr), "", "{inputs:?}");
+        let mut program = self.command(self.path("x"));
+        let printed = run(program.env("LD_LIBRARY_PATH", self.dir.path()));
+        let mut lines: Vec<String> = printed.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    }
+
+    fn report(&self) -> String {
+        fs::read_to_string(self.path("report")).unwrap()
+    }
+
+    /// The entries of the program's fat binary, as LLVM's own tool lists them.
+    fn entries(&self) -> Vec<String> {
+        let objcopy = self.tool("llvm-objcopy");
+        run(self
+            .command(objcopy)
+            .args(["--dump-section", ".hip_fatbin=f.hipfb", "x"]));
+        let mut list = self.command(self.tool("clang-offload-bundler"));
+        let listed = run(list.args(["-list", "-type=o", "-input=f.hipfb"]));
+        let mut entries: Vec<String> = listed.lines().map(str::to_owned).collect();
+        entries.sort();
+        entries
+    }
+
+    fn tool(&self, name: &str) -> PathBuf {
+        tool(self.release, &[name]).unwrap()
+    }
+}
+
+/// What a program with one kernel registers.
+fn one_kernel(name: &str) -> Vec<String> {
+    vec![
+        "fat binary __CLANG_OFFLOAD_BUNDLE__ at 0".to_owned(),
+        format!("function _Z{}{name}Pi", name.len()),
+        format!("variable {name}_data 4"),
+    ]
+}
+
+const ENTRIES: [&str; 3] = [
+    "hipv4-amdgcn-amd-amdhsa--gfx906",
+    "hipv4-amdgcn-amd-amdhsa--gfx90a",
+    "host-x86_64-unknown-linux-gnu-",
+];
+
+#[test]
+fn links_objects_and_archives_of_the_older_driver() {
+    for release in ["llvm19", "llvm22"] {
+        let Some(place) = Place::new(release) else {
+            continue;
+        };
+        place.kernel("one", "--no-offload-new-driver");
+        place.helper("helper", &["--no-offload-new-driver", "-c"]);
+        assert_eq!(place.registered(&["one.o", "helper.o"]), one_kernel("one"));
+        assert_eq!(place.entries(), ENTRIES, "{release}");
+
+        // On the host nobody wants anything of the member; the device code does.
+        place.archive("libhelper.a", &["helper.o"]);
+        let inputs = ["one.o", "libhelper.a"];
+        assert_eq!(place.registered(&inputs), one_kernel("one"), "{release}");
+        let report = place.report();
+        assert_eq!(report.lines().count(), 4, "{report}");
+        assert!(
+            report.lines().all(|line| line.contains(": linked for ")),
+            "{report}"
+        );
+
+        // With another object of the program that has the fat binary, its driver has linked.
+        let listed = run(place
+            .command(place.tool("llvm-nm"))
+            .args(["-u", "-j", "one.o"]));
+        let wanted = listed.lines().filter(|name| name.starts_with("__hip_"));
+        let defined: String = wanted
+            .map(|name| format!(".globl {name}\n{name}: .quad 0\n"))
+            .collect();
+        place.write("defined.s", &format!(".data\n{defined}"));
+        place.cc(&["-c", "defined.s"]);
+        let link = place.link(&["one.o", "defined.o"]);
+        assert!(link.status.success(), "{link:?}");
+        let report = place.report();
+        let line = "not linked: its object finds a linked fat binary in another object";
+        assert!(
+            report.lines().all(|found| found.ends_with(line)),
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn links_objects_of_both_drivers_with_one_copy_of_the_images() {
+    let Some(place) = Place::new("llvm22") else {
+        return;
+    };
+    place.kernel("older", "--no-offload-new-driver");
+    place.kernel("newer", "--offload-new-driver");
+    place.helper("helper", &["--no-offload-new-driver", "-c"]);
+    place.archive("libhelper.a", &["helper.o"]);
+    let mut expected = [one_kernel("older"), one_kernel("newer")].concat();
+    expected.sort();
+    assert_eq!(
+        place.registered(&["older.o", "newer.o", "libhelper.a"]),
+        expected
+    );
+    assert_eq!(place.entries(), ENTRIES);
+}
+
+#[test]
+fn links_bundle_files_and_archives_of_them() {
+    let Some(place) = Place::new("llvm22") else {
+        return;
+    };
+    place.kernel("one", "--offload-new-driver");
+    let bundler = place.tool("clang-offload-bundler");
+    for processor in ["gfx906", "gfx90a"] {
+        let arch = format!("--offload-arch={processor}");
+        let device = [
+            "--offload-device-only",
+            "-emit-llvm",
+            "-c",
+            "--no-offload-arch=gfx906,gfx90a",
+        ];
+        let one = [&device[..], &[arch.as_str()]].concat();
+        place.helper(processor, &one);
+    }
+    place.write("empty", "");
+    let make = |kind: &str, compress: &[&str]| {
+        let targets = format!(
+            "-targets=host-x86_64-unknown-linux-gnu-,hip-amdgcn-amd-amdhsa--gfx906,\
+             {kind}-amdgcn-amd-amdhsa--gfx90a"
+        );
+        let inputs = ["-input=empty", "-input=gfx906.o", "-input=gfx90a.o"];
+        let mut bundle = place.command(&bundler);
+        bundle.args(["-type=bc", &targets, "-output=helper.bc"]);
+        run(bundle.args(inputs).args(compress));
+    };
+    for compress in [&[][..], &["-compress"]] {
+        make("hip", compress);
+        assert_eq!(place.registered(&["one.o", "helper.bc"]), one_kernel("one"));
+        // In an archive kinds are as good as each other: what is linked is a library.
+        make("openmp", compress);
+        place.archive("libhelper.a", &["helper.bc"]);
+        assert_eq!(
+            place.registered(&["one.o", "libhelper.a"]),
+            one_kernel("one")
+        );
+        assert_eq!(place.entries(), ENTRIES);
+    }
+    make("hip", &[]);
+    // What fits no target of the link is told.
+    let targets = "-targets=hip-amdgcn-amd-amdhsa--gfx1100";
+    let mut bundle = place.command(&bundler);
+    bundle.args(["-type=bc", targets, "-output=other.bc", "-input=gfx906.o"]);
+    run(&mut bundle);
+    place.archive("libother.a", &["other.bc"]);
+    place.registered(&["one.o", "helper.bc", "libother.a"]);
+    let report = place.report();
+    let line = report
+        .lines()
+        .find(|line| line.starts_with("libother.a(other.bc)"));
+    let line = line.unwrap();
+    assert!(
+        line.contains("gfx1100") && line.contains(": not linked"),
+        "{line}"
+    );
+}
+
+#[test]
+fn gives_the_host_linker_the_hosts_part_of_a_bundle() {
+    let Some(place) = Place::new("llvm22") else {
+        return;
+    };
+    place.kernel("one", "--offload-new-driver");
+    place.helper(
+        "gfx906",
+        &[
+            "--offload-device-only",
+            "-emit-llvm",
+            "-c",
+            "--no-offload-arch=gfx90a",
+        ],
+    );
+    place.helper(
+        "gfx90a",
+        &[
+            "--offload-device-only",
+            "-emit-llvm",
+            "-c",
+            "--no-offload-arch=gfx906",
+        ],
+    );
+    place.write("host.c", "#include <stdio.h>\n__attribute__((constructor)) static void said(void) { puts(\"host part\"); }");
+    place.cc(&["-c", "host.c"]);
+    let bundler = place.tool("clang-offload-bundler");
+    let targets = "-targets=host-x86_64-unknown-linux-gnu-,hip-amdgcn-amd-amdhsa--gfx906,\
+                   hip-amdgcn-amd-amdhsa--gfx90a";
+    let inputs = ["-input=host.o", "-input=gfx906.o", "-input=gfx90a.o"];
+    let mut bundle = place.command(&bundler);
+    run(bundle
+        .args(["-type=bc", targets, "-output=all.bc"])
+        .args(inputs));
+    let mut expected = one_kernel("one");
+    expected.insert(2, "host part".to_owned());
+    assert_eq!(place.registered(&["one.o", "all.bc"]), expected);
+}
+
+#[test]
+fn names_what_is_wrong_with_a_bundle() {
+    let Some(place) = Place::new("llvm22") else {
+        return;
+    };
+    fs::write(
+        place.path("cut.bc"),
+        b"__CLANG_OFFLOAD_BUNDLE__\x05\0\0\0\0\0\0\0",
+    )
+    .unwrap();
+    let link = place.link(&["cut.bc"]);
+    let said = String::from_utf8_lossy(&link.stderr);
+    assert_eq!(link.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("error: cut.bc: ") && said.contains("0x20"),
+        "{said}"
+    );
+    assert!(!place.path("x").exists());
+}
