@@ -355,3 +355,45 @@ fn names_what_is_wrong_with_a_bundle() {
     );
     assert!(!place.path("x").exists());
 }
+
+#[test]
+fn finds_libraries_for_devices_by_their_names() {
+    let Some(place) = Place::new("llvm22") else {
+        return;
+    };
+    place.kernel("one", "--offload-new-driver");
+    for (processor, other) in [("gfx906", "gfx90a"), ("gfx90a", "gfx906")] {
+        let other = format!("--no-offload-arch={other}");
+        place.helper(
+            processor,
+            &["--offload-device-only", "-emit-llvm", "-c", &other],
+        );
+    }
+    fs::create_dir_all(place.path("lib/libdevice")).unwrap();
+    // A host library has that name as well, without device code.
+    place.write("host.c", "int host;");
+    place.cc(&["-c", "host.c"]);
+    place.archive("lib/libhelper.a", &["host.o"]);
+    // The names of linker-wrapper §7.4: an archive for one processor, bitcode for another.
+    place.archive("lib/libdevice/libbc-helper-amdgcn-gfx906.a", &["gfx906.o"]);
+    fs::copy(
+        place.path("gfx90a.o"),
+        place.path("lib/libhelper-amdgcn-gfx90a.bc"),
+    )
+    .unwrap();
+    assert_eq!(
+        place.registered(&["one.o", "-Llib", "-lhelper"]),
+        one_kernel("one")
+    );
+    let report = place.report();
+    for line in [
+        "lib/libdevice/libbc-helper-amdgcn-gfx906.a(gfx906.o): none amdgcn-amd-amdhsa gfx906",
+        "lib/libhelper-amdgcn-gfx90a.bc: none amdgcn-amd-amdhsa gfx90a",
+    ] {
+        let found = report.lines().find(|found| found.starts_with(line));
+        assert!(
+            found.is_some_and(|line| line.contains(": linked for ")),
+            "{report}"
+        );
+    }
+}

@@ -9,6 +9,7 @@ use object::{ReadCache, ReadRef};
 use offload_build::container::archive::Archive;
 use offload_build::container::{self, Standing};
 use offload_build::format::bytes::Window;
+use offload_build::format::magic::Magic;
 use offload_build::target::{ImageTarget, OffloadKind};
 use offload_build::toolchain::Command;
 
@@ -164,6 +165,48 @@ impl Image {
             });
         }
         Ok(())
+    }
+
+    /// The members of a library for one target, or the library itself when it is bitcode.
+    pub(super) fn of_library(
+        path: &Path,
+        triple: &str,
+        processor: &str,
+    ) -> Result<Vec<Self>, Error> {
+        let from = path.display().to_string();
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+            from: from.clone(),
+            source,
+        };
+        let open = File::open(path).map_err(|source| invalid(source.into()))?;
+        let cache = ReadCache::new(Pread::new(open));
+        let size = (&cache)
+            .len()
+            .map_err(|()| invalid("its size cannot be read".into()))?;
+        let image = |from: String, range: Range<u64>| Self {
+            from,
+            unit: usize::MAX, // in no input
+            in_archive: true,
+            bundled: false,
+            library: true,
+            offload_kind: OffloadKind::NONE,
+            triple: triple.to_owned(),
+            processor: processor.to_owned(),
+            file: path.to_owned(),
+            place: Place::File(range),
+            bytes: OnceLock::new(),
+        };
+        if Magic::at(&cache, 0..size) == Magic::Bitcode {
+            return Ok(vec![image(from.clone(), 0..size)]);
+        }
+        let archive = Archive::parse(&cache, 0..size).map_err(|source| invalid(source.into()))?;
+        let members = archive.members.into_iter().filter_map(|member| {
+            let content = member.content?;
+            let code = [Magic::Elf, Magic::Bitcode].contains(&Magic::at(&cache, content.clone()));
+            let name = String::from_utf8_lossy(member.name);
+            code.then(|| image(format!("{from}({name})"), content))
+        });
+        Ok(members.collect())
     }
 
     /// Who it is for.

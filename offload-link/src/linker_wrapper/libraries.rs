@@ -17,21 +17,34 @@ pub(super) struct Search {
     family: Family,
 }
 
+/// The folders of the command line.
+fn named_dirs(arguments: &Arguments) -> Vec<PathBuf> {
+    let root = arguments.sysroot.as_deref().unwrap_or(OsStr::new(""));
+    let dirs = arguments.library_dirs.iter();
+    dirs.map(|dir| match dir.as_bytes().strip_prefix(b"=") {
+        Some(rest) => {
+            let mut path = root.to_owned();
+            path.push(OsStr::from_bytes(rest));
+            path.into()
+        }
+        None => dir.into(),
+    })
+    .collect()
+}
+
+/// Where libraries for devices are looked for: `LIBRARY_PATH`, then the folders of the command line.
+pub(super) fn device_dirs(arguments: &Arguments) -> Vec<PathBuf> {
+    let list = std::env::var_os("LIBRARY_PATH").unwrap_or_default();
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&list).collect();
+    dirs.retain(|dir| !dir.as_os_str().is_empty());
+    dirs.extend(named_dirs(arguments));
+    dirs
+}
+
 impl Search {
     pub(super) fn new(arguments: &Arguments) -> Self {
         let root = arguments.sysroot.as_deref().unwrap_or(OsStr::new(""));
-        let mut dirs: Vec<PathBuf> = arguments
-            .library_dirs
-            .iter()
-            .map(|dir| match dir.as_bytes().strip_prefix(b"=") {
-                Some(rest) => {
-                    let mut path = root.to_owned();
-                    path.push(OsStr::from_bytes(rest));
-                    path.into()
-                }
-                None => dir.into(),
-            })
-            .collect();
+        let mut dirs = named_dirs(arguments);
         if arguments.position == Position::Driver {
             if let Some(list) = std::env::var_os("LIBRARY_PATH") {
                 dirs.extend(std::env::split_paths(&list));

@@ -65,6 +65,7 @@ impl Link<'_> {
         let mut images = Images::select(&self.inputs, &self.arguments, rules, report)?;
         let mut entries = HostEntries::read(&self.inputs, &images.linked_units, &self.arguments)?;
         images.settle_hip(&self.inputs, &mut entries.hip, report);
+        images.add_device_libraries(&self.inputs, &self.arguments, report)?;
         self.take_out_containers(&files)?;
 
         let mut links = Vec::new();

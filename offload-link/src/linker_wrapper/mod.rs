@@ -8,6 +8,7 @@
 //! | find the images in them, in bundles too                      | `images.rs`, `bundled.rs` |
 //! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs` |
 //! | and which of them together                                   | `groups.rs`        |
+//! | what libraries for devices there are                         | `device_libraries.rs` |
 //! | link them, in parallel                                       | `device_link.rs`   |
 //! | pack what was linked as runtimes load it                     | `containers.rs`    |
 //! | write what registers them, or have it compiled               | `registration.rs`, `from_c.rs` |
@@ -17,6 +18,7 @@
 mod arguments;
 mod bundled;
 mod containers;
+mod device_libraries;
 mod device_link;
 mod error;
 mod family;

@@ -1,0 +1,122 @@
+//! Libraries for devices that `-l` names beside the host's: prebuilt ones, found by their names.
+//!
+//! | name                        | content                    |
+//! |-----------------------------|----------------------------|
+//! | `libbc-<name>-amdgcn-<gpu>.a` | bitcode                    |
+//! | `libbc-<name>-amdgcn.a`       |                            |
+//! | `libbc-<name>.a`              |                            |
+//! | `lib<name>-amdgcn-<gpu>.bc`   |                            |
+//! | `lib<name>-amdgcn.bc`         |                            |
+//! | `lib<name>.bc`                |                            |
+//! | `lib<name>-amdgcn-<gpu>.a`    | code objects               |
+//! | `lib<name>-amdgcn.a`          |                            |
+//!
+//! The first of them that is there is linked whole for a target. It is looked for in the folder
+//! `libdevice` of each folder, then in the folder itself. A library that has images in its own
+//! archive is not looked for. Specification: linker-wrapper §7.4.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use offload_build::target::Triple;
+
+use super::Error;
+use super::arguments::{Arguments, Item};
+use super::groups::Group;
+use super::images::Image;
+use super::inputs::Inputs;
+use super::libraries;
+use super::report::{Fate, Line, Report};
+use super::select::Images;
+
+/// Of the host alone.
+const SKIPPED: [&str; 8] = [
+    "omp", "cudart", "m", "gcc", "gcc_s", "pthread", "hip_hcc", "c",
+];
+
+impl Images {
+    /// Adds the libraries that the links for GPUs find.
+    pub(super) fn add_device_libraries(
+        &mut self,
+        inputs: &Inputs,
+        arguments: &Arguments,
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        let names = names(inputs, arguments);
+        let dirs = libraries::device_dirs(arguments);
+        if names.is_empty() || dirs.is_empty() {
+            return Ok(());
+        }
+        for group in &mut self.groups {
+            for name in &names {
+                let Some(path) = find(&dirs, name, group) else {
+                    continue;
+                };
+                for image in Image::of_library(&path, &group.triple, &group.processor)? {
+                    report.lines.push(Line {
+                        from: image.from.clone(),
+                        kind: image.offload_kind.name().to_owned(),
+                        triple: image.triple.clone(),
+                        processor: image.processor.clone(),
+                        size: image.size(),
+                        fate: Fate::Linked(Vec::new()),
+                    });
+                    group.members.push(self.images.len());
+                    self.images.push(image);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What `-l` names, each once, where the host's library has no images of its own.
+fn names<'a>(inputs: &Inputs, arguments: &'a Arguments) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for (index, item) in arguments.items.iter().enumerate() {
+        let Item::Library { name, .. } = item else {
+            continue;
+        };
+        let mut files = inputs.files.iter().filter(|file| file.item == index);
+        let has_images = files.any(|file| file.has_device_code());
+        let name = name.to_str().filter(|name| !name.starts_with(':'));
+        if let (Some(name), false) = (name, has_images) {
+            if !SKIPPED.contains(&name) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+fn find(dirs: &[PathBuf], name: &str, group: &Group) -> Option<PathBuf> {
+    let triple = Triple::parse(&group.triple).ok()?;
+    if triple.is_cpu() {
+        return None;
+    }
+    let arch = match triple.is_amdgpu() {
+        true => "amdgcn",
+        false => triple.arch(),
+    };
+    // With its features, then without.
+    let target_id = group.processor.replace(':', "-");
+    let processor = group.processor.split(':').next().unwrap_or_default();
+    let of_gpu = |before: &str, after: &str| {
+        [&*target_id, processor].map(|gpu| format!("{before}-{arch}-{gpu}{after}"))
+    };
+    let (bitcode, plain) = (format!("libbc-{name}"), format!("lib{name}"));
+    let mut names = Vec::new();
+    names.extend(of_gpu(&bitcode, ".a"));
+    names.extend([format!("{bitcode}-{arch}.a"), format!("{bitcode}.a")]);
+    names.extend(of_gpu(&plain, ".bc"));
+    names.extend([format!("{plain}-{arch}.bc"), format!("{plain}.bc")]);
+    names.extend(of_gpu(&plain, ".a"));
+    names.push(format!("{plain}-{arch}.a"));
+    let folders = dirs
+        .iter()
+        .flat_map(|dir| [dir.join("libdevice"), dir.clone()]);
+    folders.into_iter().find_map(|folder| {
+        let paths = names.iter().map(|name| folder.join(OsStr::new(name)));
+        paths.into_iter().find(|path: &PathBuf| Path::is_file(path))
+    })
+}
