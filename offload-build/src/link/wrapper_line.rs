@@ -88,7 +88,9 @@ impl DeviceLinker<'_> {
         }
         command = self.inputs(job, command);
         command = self.cpu_part(job, command);
-        command = command.args(behind("-mllvm", options.mllvm)).args(debug);
+        let for_clang = |option: &&OsString| linkers_own(option).is_none();
+        let mllvm: Vec<OsString> = options.mllvm.iter().filter(for_clang).cloned().collect();
+        command = command.args(behind("-mllvm", &mllvm)).args(debug);
         if options.save_temps {
             command = command.arg("-save-temps");
         }
@@ -142,7 +144,9 @@ impl DeviceLinker<'_> {
             });
         }
         command = self.cpu_part(job, command);
-        let mllvm = options.mllvm.iter().map(|option| joined("-mllvm=", option));
+        let mllvm = options.mllvm.iter();
+        let mllvm = mllvm.filter(|option| linkers_own(option).is_none());
+        let mllvm = mllvm.map(|option| joined("-mllvm=", option));
         command = command.args(behind("-Xlinker", &mllvm.collect::<Vec<_>>()));
         let gpu = triple.is_nvptx() || triple.is_amdgpu();
         if options.save_temps && (gpu || triple.is_cpu() && options.host_is_lld) {
@@ -239,8 +243,20 @@ impl DeviceLinker<'_> {
         }
         let options = self.options.plugin_options.iter();
         options
-            .map(|option| joined("--plugin-opt=", option))
+            .map(|option| linkers_own(option).unwrap_or_else(|| joined("--plugin-opt=", option)))
             .collect()
+    }
+}
+
+/// Options about passes, which LLVM's tool has for links in its own process: those that lld and
+/// clang's helper for NVIDIA have for the same.
+fn linkers_own(option: &OsString) -> Option<OsString> {
+    let text = option.to_str()?.trim_start_matches('-');
+    let (name, value) = text.split_once('=')?;
+    match name {
+        "passes" => Some(format!("--lto-newpm-passes={value}").into()),
+        "load-pass-plugin" => Some(format!("--load-pass-plugin={value}").into()),
+        _ => None,
     }
 }
 

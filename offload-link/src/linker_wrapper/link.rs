@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_build::container::elf::Machine;
-use offload_build::target::OffloadKind;
+use offload_build::target::{OffloadKind, Triple};
 use offload_build::toolchain::Command;
 
 use super::arguments::{Arguments, Item, Position};
@@ -333,7 +333,7 @@ impl Link<'_> {
         let options = &arguments.options;
         let object = workplace.file(&format!("{name}.image.wrapper.o"));
         if options.print_registration {
-            eprint!("{}", Source::of(form, name, workplace)?.text);
+            self.print_registration(name, form, host, workplace)?;
         }
         if let Some(bytes) = form.to_object(from_c::Way::of(host, arguments))? {
             if !options.dry_run {
@@ -356,6 +356,29 @@ impl Link<'_> {
             command.run().map_err(Error::RegistrationFromC)?;
         }
         Ok(object)
+    }
+
+    /// Shows what registers a container: under LLVM's name as LLVM IR, otherwise as C.
+    fn print_registration(
+        &self,
+        name: &str,
+        form: &Form<'_>,
+        host: Machine,
+        workplace: &Workplace,
+    ) -> Result<(), Error> {
+        let triple = || {
+            let triple = host_linker::target(&self.arguments, Some(host))?;
+            Triple::parse(&triple).ok()
+        };
+        let module = match super::shown(self.tool) {
+            Shown::Llvm => triple().and_then(|triple| form.to_ir(&triple)),
+            Shown::Plain => None,
+        };
+        match module {
+            Some(module) => eprint!("{module}"),
+            None => eprint!("{}", Source::of(form, name, workplace)?.text),
+        }
+        Ok(())
     }
 
     /// lld collects sections that only `__start_` and `__stop_` name, unless told otherwise.

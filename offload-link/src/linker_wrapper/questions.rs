@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use offload_build::toolchain::{Command, Search};
 
 use super::options::{self, Answer, Options};
+use super::temporaries::Temporaries;
 use super::{Error, LLVM_NAME, host_linker};
 use crate::response_file::Quoting;
 
@@ -52,11 +53,20 @@ fn ask_llvm(options: &Options, tool: &OsStr) -> Result<u8, Error> {
     if options.dry_run || options.verbose {
         super::shown(tool).print(&command);
     }
-    match options.dry_run {
-        true => Ok(0),
-        false => host_linker::become_or_run(&command, Quoting::Gnu),
+    if options.dry_run {
+        return Ok(0);
     }
+    let status = host_linker::run(&command, Quoting::Gnu, &Temporaries::default())?;
+    print!("{PASSES}");
+    Ok(host_linker::code(status))
 }
+
+/// What links of bitcode take besides: lld and clang's helper for NVIDIA have it, clang has not.
+const PASSES: &str = "
+For links of bitcode:
+  --load-pass-plugin=<string>         - Plugin that has further passes
+  --passes=<string>                   - Passes of the optimizer
+";
 
 fn device_clang(tool: &OsStr) -> Option<PathBuf> {
     let folder = Path::new(tool).parent().unwrap_or(Path::new(""));

@@ -11,7 +11,7 @@ use offload_build::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use offload_build::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use offload_build::registration::sycl::{Sycl, SyclImage};
 use offload_build::registration::{Global, NEEDS_OFFLOAD_LINK};
-use offload_build::target::{LlvmRelease, OffloadKind};
+use offload_build::target::{LlvmRelease, OffloadKind, Triple};
 
 use super::Error;
 use super::arguments::Arguments;
@@ -235,6 +235,16 @@ impl Form<'_> {
             (Self::FatBinary(form), Way::Coff(abi)) => form.to_coff(abi)?,
             (Self::Symbols(_) | Self::Sycl(_), Way::Coff(_)) | (_, Way::C) => return Ok(None),
         }))
+    }
+
+    /// The same as a module of LLVM IR; nothing when there is none for the host.
+    pub(super) fn to_ir(&self, host: &Triple) -> Option<String> {
+        match self {
+            Self::OpenMp(form) => form.to_ir(host).ok(),
+            Self::FatBinary(form) => form.to_ir(host).ok(),
+            Self::Sycl(form) => form.to_ir(host).ok(),
+            Self::Symbols(_) => None,
+        }
     }
 
     /// The bytes that C reads from files.
