@@ -436,3 +436,119 @@ fn links_what_the_host_takes_though_no_object_has_device_code() {
         project.link_and_run(&["main.o", "libused.a"]);
     }
 }
+
+/// An offload binary in a section that programs have in memory, as `#[link_section]` of Rust and as
+/// finished relocatable objects have it (spec linker-wrapper §8.4, §8.6).
+#[test]
+fn links_allocated_images_unless_their_object_registers_them() {
+    let Some(mut project) = Project::new() else {
+        return;
+    };
+    project.wrapper = "ours";
+    let Some(packager) = tool("llvm19", "clang-offload-packager") else {
+        return;
+    };
+    project.write("device.c", "int helper(void) { return 0; }");
+    project.write("plain.c", &program(&[]));
+    let compile = project
+        .command(&project.clang)
+        .args(["-c", "-fPIC", "device.c", "plain.c"])
+        .status();
+    assert!(compile.unwrap().success());
+    let image = "--image=file=device.o,triple=x86_64-pc-linux-gnu,kind=openmp";
+    let pack = project
+        .command(packager)
+        .args(["-o", "device.bin", image])
+        .status();
+    assert!(pack.unwrap().success());
+    let section =
+        ".section .llvm.offloading,\"a\",@0x6fff4c0b\n.p2align 3\n.incbin \"device.bin\"\n";
+    let calls = ".text\ncall __tgt_register_lib@PLT\n";
+    for (name, text) in [
+        ("static", section.to_owned()),
+        ("finished", format!("{section}{calls}")),
+    ] {
+        let note = "\n.section .note.GNU-stack,\"\",@progbits\n";
+        project.write(&format!("{name}.s"), text + note);
+        let assemble = project
+            .command(&project.clang)
+            .args(["-c", &format!("{name}.s")])
+            .status();
+        assert!(assemble.unwrap().success());
+    }
+    let report = "-Wl,--report=text:report";
+    project.link_and_run(&["plain.o", "static.o", report]);
+    let text = project.read("report");
+    assert!(
+        text.contains("static.o: openmp x86_64-pc-linux-gnu, "),
+        "{text}"
+    );
+    assert!(
+        text.contains(": linked for x86_64-pc-linux-gnu\n"),
+        "{text}"
+    );
+    let warning = "warning: static.o: its images are in a section that programs have in memory";
+    assert!(text.contains(warning), "{text}");
+    project.link_and_run(&["plain.o", "finished.o", report]);
+    // The device runtime of LLVM 19 is in the report, and nothing else.
+    let report = project.read("report");
+    let others: Vec<&str> = report
+        .lines()
+        .filter(|line| !line.contains("libomptarget.devicertl.a("))
+        .collect();
+    assert_eq!(others, Vec::<&str>::new());
+}
+
+#[test]
+fn writes_one_container_instead_of_a_program_or_says_why_not() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    let Some(packager) = tool("llvm22", "llvm-offload-binary") else {
+        return;
+    };
+    project.write("device.c", "int helper(void) { return 0; }");
+    let compile = project
+        .command(&project.clang)
+        .args(["-c", "-fPIC", "device.c"])
+        .status();
+    assert!(compile.unwrap().success());
+    let emit = |images: &[&str]| {
+        let mut pack = project.command(&packager);
+        pack.args(["-o", "in.bin"]);
+        for image in images {
+            pack.arg(format!("--image=file=device.o,triple={image}"));
+        }
+        assert!(pack.status().unwrap().success());
+        let _ = fs::remove_file(project.path("out"));
+        project
+            .command(project.path("llvm/clang-linker-wrapper"))
+            .args(["--emit-fatbin-only", "-o", "out", "in.bin"])
+            .output()
+            .unwrap()
+    };
+    let cpu = "x86_64-pc-linux-gnu";
+    let one = emit(&[&format!("{cpu},kind=openmp")]);
+    assert!(one.status.success(), "{one:?}");
+    assert_eq!(
+        fs::read(project.path("out")).unwrap()[..4],
+        *b"\x10\xff\x10\xad"
+    );
+    // linker-wrapper §4.6 and §1.8.
+    let two = emit(&[
+        &format!("{cpu},kind=openmp"),
+        "x86_64-unknown-linux-gnu,kind=openmp",
+    ]);
+    let said = text(&two.stderr);
+    let expected = "error: Expected a single bundled image for direct fat binary output\n";
+    assert!(said.ends_with(expected), "{said}");
+    let other = "x86_64-unknown-linux-gnu,kind=hip";
+    let kinds = emit(&[&format!("{cpu},kind=openmp"), other]);
+    let said = text(&kinds.stderr);
+    assert!(
+        said.contains("images of several kinds (openmp, hip)"),
+        "{said}"
+    );
+    assert_eq!(kinds.status.code(), Some(1));
+    assert!(!project.path("out").exists());
+}
