@@ -449,7 +449,7 @@ fn links_allocated_images_unless_their_object_registers_them() {
         return;
     };
     project.write("device.c", "int helper(void) { return 0; }");
-    project.write("plain.c", &program(&[]));
+    project.write("plain.c", program(&[]));
     let compile = project
         .command(&project.clang)
         .args(["-c", "-fPIC", "device.c", "plain.c"])

@@ -68,16 +68,41 @@ impl Link<'_> {
         images.add_device_libraries(&self.inputs, &self.arguments, report)?;
         self.take_out_containers(&files)?;
 
+        let links = self.plan(&images, entries.clang, &workplace, report)?;
+        let made = self.make(&links, rules)?;
+        let mut products = Vec::new();
+        for (link, bytes) in links.into_iter().zip(made) {
+            if link.group.kinds.is_empty() {
+                report.warnings.push(format!(
+                    "the image for {} is of no kind that a runtime knows: not registered",
+                    link.group.target()
+                ));
+                continue;
+            }
+            products.push(Product {
+                triple: link.group.triple.clone(),
+                processor: link.group.processor.clone(),
+                kinds: link.group.kinds.clone(),
+                image_kind: link.kind,
+                bytes,
+                file: link.output,
+            });
+        }
+        self.finish(&products, entries, rules, report, &files, &workplace)
+    }
+
+    /// The device links that can be made here. What is lost for want of a tool is told.
+    fn plan<'images>(
+        &self,
+        images: &'images Images,
+        clang: Option<u32>,
+        workplace: &Workplace,
+        report: &mut Report,
+    ) -> Result<Vec<DeviceLink<'images>>, Error> {
+        let (inputs, arguments) = (&self.inputs, &self.arguments);
+        let plans = device_link::plan(images, inputs, arguments, clang, self.tool, workplace)?;
         let mut links = Vec::new();
         let mut reasons = Vec::new();
-        let plans = device_link::plan(
-            &images,
-            &self.inputs,
-            &self.arguments,
-            entries.clang,
-            self.tool,
-            &workplace,
-        )?;
         for plan in plans {
             match plan {
                 Ok(link) => {
@@ -99,14 +124,18 @@ impl Link<'_> {
             .left_out()
             .map(|(line, reason)| format!("{}: {}: {reason}", line.from, line.target()))
             .collect();
-        if self.arguments.options.dropped_image_is_error && !left_out.is_empty() {
+        if arguments.options.dropped_image_is_error && !left_out.is_empty() {
             return Err(Error::Dropped { images: left_out });
         }
+        Ok(links)
+    }
 
-        let dry = self.arguments.options.dry_run;
+    /// Runs the device links, or shows them; the images in their order.
+    fn make(&self, links: &[DeviceLink<'_>], rules: Rules) -> Result<Vec<Vec<u8>>, Error> {
+        let options = &self.arguments.options;
         let shown = super::shown(self.tool);
-        let made = if dry {
-            for link in &links {
+        if options.dry_run {
+            for link in links {
                 // LLVM shows these since its main branch.
                 if rules.writes_for_main() {
                     for (path, image) in &link.inputs {
@@ -117,40 +146,15 @@ impl Link<'_> {
                     .iter()
                     .for_each(|command| shown.print(command));
             }
-            vec![Vec::new(); links.len()]
-        } else {
-            let options = &self.arguments.options;
-            let usual = match self.arguments.position {
-                Position::Driver => Jobs::Jobserver,
-                Position::Linker { .. } => Jobs::Count(1),
-            };
-            let _phase = self.trace.phase("Device links", links.len());
-            device_link::run(
-                &links,
-                options.jobs.unwrap_or(usual),
-                options.verbose.then_some(shown),
-                self.trace,
-            )?
-        };
-        let mut products = Vec::new();
-        for (link, bytes) in links.into_iter().zip(made) {
-            if link.group.kinds.is_empty() {
-                report.warnings.push(format!(
-                    "the image for {} is of no kind that a runtime knows: not registered",
-                    link.group.target()
-                ));
-                continue;
-            }
-            products.push(Product {
-                triple: link.group.triple.clone(),
-                processor: link.group.processor.clone(),
-                kinds: link.group.kinds.clone(),
-                image_kind: link.kind,
-                bytes,
-                file: link.output,
-            });
+            return Ok(vec![Vec::new(); links.len()]);
         }
-        self.finish(&products, entries, rules, report, &files, &workplace)
+        let usual = match self.arguments.position {
+            Position::Driver => Jobs::Jobserver,
+            Position::Linker { .. } => Jobs::Count(1),
+        };
+        let _phase = self.trace.phase("Device links", links.len());
+        let verbose = options.verbose.then_some(shown);
+        device_link::run(links, options.jobs.unwrap_or(usual), verbose, self.trace)
     }
 
     /// What follows the device links.
