@@ -94,6 +94,13 @@ pub(super) fn machine(arguments: &Arguments, host: Option<Machine>) -> Machine {
     })
 }
 
+/// What Debian calls the machine that is linked for: `x86_64-linux-gnu`.
+pub(super) fn multiarch(arguments: &Arguments) -> Option<&'static str> {
+    let number = machine(arguments, None).number;
+    let (.., gcc) = MACHINES.iter().find(|row| row.0 == number)?;
+    gcc.strip_suffix("-gcc")
+}
+
 /// Whether programs of that machine run here.
 pub(super) fn is_here(host: Machine) -> bool {
     host.number == HERE

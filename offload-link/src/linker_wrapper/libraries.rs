@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::{Arguments, Position};
 use super::family::Family;
+use super::host_linker;
 
 /// Folders searched without being named, by the linker that a driver runs.
 const DEFAULT_DIRS: &[&str] = &["/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
@@ -49,11 +50,17 @@ impl Search {
             if let Some(list) = std::env::var_os("LIBRARY_PATH") {
                 dirs.extend(std::env::split_paths(&list));
             }
-            dirs.extend(DEFAULT_DIRS.iter().map(|dir| {
+            let below_root = |dir: &str| {
                 let mut path = root.to_owned();
                 path.push(dir);
                 PathBuf::from(path)
-            }));
+            };
+            // Debian has each machine's libraries in a folder of their own, before the others.
+            if let Some(machine) = host_linker::multiarch(arguments) {
+                let folders = ["/usr/local/lib", "/lib", "/usr/lib"];
+                dirs.extend(folders.map(|folder| below_root(&format!("{folder}/{machine}"))));
+            }
+            dirs.extend(DEFAULT_DIRS.iter().map(|dir| below_root(dir)));
         }
         if arguments.family == Family::Coff {
             // As Microsoft's linkers read it, after the folders of the command line.
