@@ -397,3 +397,81 @@ fn finds_libraries_for_devices_by_their_names() {
         );
     }
 }
+
+#[test]
+fn splits_archives_as_llvm_does_and_makes_them_of_the_parts() {
+    for release in ["llvm19", "llvm22"] {
+        let Some(place) = Place::new(release) else {
+            continue;
+        };
+        place.kernel("one", "--no-offload-new-driver");
+        place.helper("helper", &["--no-offload-new-driver", "-c"]);
+        place.archive("libone.a", &["one.o", "helper.o"]);
+        let archive = |args: &[&str]| {
+            let mut command = place.command(env!("CARGO_BIN_EXE_cargo-offload"));
+            command.args(["offload", "archive"]).args(args);
+            command.output().unwrap()
+        };
+        let printed = |args: &[&str]| {
+            let output = archive(args);
+            assert!(output.status.success(), "{args:?}: {output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let listed = printed(&["list", "libone.a"]);
+        assert_eq!(listed.lines().count(), 2 + 2 * 3, "{listed}");
+        printed(&["check", "libone.a"]);
+
+        // The names of linker-wrapper §7.4, the bytes of LLVM's tool.
+        let parts = ["libbc-one-amdgcn-gfx906.a", "libbc-one-amdgcn-gfx90a.a"];
+        let written = printed(&["split", "--out", "parts", "libone.a"]);
+        let paths = parts.map(|name| format!("parts/{name}"));
+        assert_eq!(written.lines().collect::<Vec<_>>(), paths);
+        for (path, processor) in paths.iter().zip(["gfx906", "gfx90a"]) {
+            let target = format!("-targets=hip-amdgcn-amd-amdhsa--{processor}");
+            let mut theirs = place.command(place.tool("clang-offload-bundler"));
+            theirs.args(["-type=a", "-unbundle", &target]);
+            run(theirs.args(["-input=libone.a", "-output=theirs.a"]));
+            let [ours, theirs] = [path.as_str(), "theirs.a"].map(|name| place.path(name));
+            assert!(
+                fs::read(ours).unwrap() == fs::read(theirs).unwrap(),
+                "{path}"
+            );
+        }
+        assert_eq!(
+            printed(&["split", "--out", "parts", "--target=host", "libone.a"]),
+            "parts/libone-host.a\n"
+        );
+
+        // Together again they link as before; without the host's part they are a device library.
+        let [gfx906, gfx90a] = ["gfx906", "gfx90a"].map(|processor| {
+            format!("hip-amdgcn-amd-amdhsa--{processor}=parts/libbc-one-amdgcn-{processor}.a")
+        });
+        printed(&[
+            "merge",
+            "--out=merged.a",
+            "--host=parts/libone-host.a",
+            &gfx906,
+            &gfx90a,
+        ]);
+        let stub = "-Wl,-u,_Z18__device_stub__onePi";
+        assert_eq!(place.registered(&["merged.a", stub]), one_kernel("one"));
+        printed(&["merge", "--out=device.a", &gfx906, &gfx90a]);
+        place.kernel("two", "--offload-new-driver");
+        assert_eq!(place.registered(&["two.o", "device.a"]), one_kernel("two"));
+
+        // What is asked for and not there, and what does not fit together.
+        let missing = archive(&["split", "--target=gfx1100", "libone.a"]);
+        let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+        assert!(
+            said.contains("libone.a: no images for `gfx1100`; it has amdgcn"),
+            "{said}"
+        );
+        let twice = archive(&["merge", "--out=twice.a", &gfx906, &gfx906]);
+        let said = String::from_utf8_lossy(&twice.stderr).into_owned();
+        assert!(
+            said.contains("a second image of `one` for hip-amdgcn"),
+            "{said}"
+        );
+        assert!(!place.path("twice.a").exists());
+    }
+}

@@ -129,7 +129,7 @@ fn symbols<'a>(member: &Member<'_>, sources: &'a Sources, warn: Warn<'_>) -> Vec
 }
 
 /// `-check-input-archive`: the entries of each member among themselves.
-fn check(contents: &Contents) -> Result<(), Error> {
+pub(super) fn check(contents: &Contents) -> Result<(), Error> {
     for bundle in &contents.bundles {
         let ids: Vec<EntryId> = bundle.entries.iter().filter_map(Entry::parsed).collect();
         if let Some((first, second)) = conflict(&ids, ConflictScope::All) {

@@ -20,7 +20,7 @@ use crate::llvm_tool::{Error, Sources, compression};
 
 /// Everything in an input.
 #[derive(Debug)]
-pub(super) struct Contents {
+pub(crate) struct Contents {
     pub name: PathBuf,
     /// In file order.
     pub bundles: Vec<FoundBundle>,
@@ -32,7 +32,7 @@ pub(super) struct Contents {
 
 /// A bundle of the input.
 #[derive(Debug)]
-pub(super) struct FoundBundle {
+pub(crate) struct FoundBundle {
     /// The archive member that it is in.
     pub member: Option<String>,
     /// The section that it is in.
@@ -46,7 +46,7 @@ pub(super) struct FoundBundle {
 
 /// How the images of a bundle lie in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Binary,
     Text,
     /// Each in a section of an object.
@@ -55,7 +55,7 @@ pub(super) enum Form {
 
 /// An image of the input.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// As written.
     pub id: String,
     /// In the file, or in the uncompressed bundle when it is compressed.
@@ -69,7 +69,7 @@ pub(super) struct Entry {
 }
 
 impl Contents {
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.bundles.iter().flat_map(|bundle| &bundle.entries)
     }
 }
@@ -90,7 +90,7 @@ impl Entry {
     }
 
     /// The entry ID; none when it is of a kind that nobody asks for.
-    pub(super) fn parsed(&self) -> Option<EntryId> {
+    pub(crate) fn parsed(&self) -> Option<EntryId> {
         EntryId::parse(&self.id).ok()
     }
 

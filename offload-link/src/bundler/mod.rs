@@ -22,13 +22,19 @@ mod targets;
 mod unbundle;
 
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use offload_build::target::LlvmRelease;
 
 use file_type::FileType;
 use options::{Options, TABLE};
-use request::Request;
+use request::{From, Manner, Request};
+use targets::Targets;
 
 use crate::llvm_tool::options::{Answer, Started};
-use crate::llvm_tool::{self, Error, Line, Sources, installation, outputs, print};
+use crate::llvm_tool::{self, Error, Line, Output, Sources, installation, outputs, print};
+
+pub(crate) use contents::{Contents, Form};
 
 /// Tells the user something, without stopping.
 type Warn<'a> = &'a dyn Fn(String);
@@ -99,6 +105,55 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
         ));
     }
     Ok(0)
+}
+
+/// The bundles in the members of an archive.
+pub(crate) fn read_archive(path: &Path, sources: &mut Sources) -> Result<Contents, Error> {
+    let from = From {
+        path: path.to_owned(),
+        filter: Vec::new(),
+        bundle: None,
+    };
+    contents::read(&from, sources, &archive_manner())
+}
+
+/// The archive of each target, with every image that serves it.
+pub(crate) fn split_archive(
+    contents: &Contents,
+    targets: &[String],
+    outputs: &[PathBuf],
+    sources: &mut Sources,
+    warn: &dyn Fn(String),
+) -> Result<Vec<Output>, Error> {
+    let targets = Targets::parse(targets, LlvmRelease::default())?;
+    archive::plan(
+        contents,
+        &targets,
+        outputs,
+        false,
+        sources,
+        &archive_manner(),
+        warn,
+    )
+}
+
+/// Whether the entries of each member may be together.
+pub(crate) fn check_archive(contents: &Contents) -> Result<(), Error> {
+    archive::check(contents)
+}
+
+/// As `-type=a -hip-openmp-compatible` has it.
+fn archive_manner() -> Manner {
+    Manner {
+        file_type: "a".into(),
+        allow_missing: false,
+        hip_openmp: true,
+        align: 1,
+        compression: None,
+        limit: u64::MAX,
+        verbose: false,
+        print: false,
+    }
 }
 
 /// The name of LLVM's tool.

@@ -120,20 +120,5 @@ fn print(file: &str, rows: &[[String; 5]], out: &mut impl Write) -> std::io::Res
         rows.len(),
         if rows.len() == 1 { "" } else { "s" }
     )?;
-    let header = HEADER.map(str::to_owned);
-    let width = |column: usize| {
-        rows.iter()
-            .chain([&header])
-            .map(|row| row[column].len())
-            .max()
-            .unwrap_or(0)
-    };
-    let [target, kind, producer, size] = [0, 1, 2, 3].map(width);
-    for [a, b, c, d, e] in [&header].into_iter().chain(rows) {
-        writeln!(
-            out,
-            "  {a:<target$}  {b:<kind$}  {c:<producer$}  {d:>size$}  {e}"
-        )?;
-    }
-    Ok(())
+    super::print_columns(&HEADER.map(str::to_owned), rows, 3, out)
 }

@@ -1,5 +1,6 @@
 //! `cargo offload …`: the commands for people.
 
+mod archive;
 mod inspect;
 
 use std::ffi::OsString;
@@ -7,8 +8,10 @@ use std::fmt;
 use std::io::Write;
 
 const USAGE: &str = "usage: cargo offload inspect FILE...
+       cargo offload archive list|check|split|merge ...
 
-inspect  the device images in objects, archives, programs and offload binaries";
+inspect  the device images in objects, archives, programs and offload binaries
+archive  archives of bundles: listed, checked, split for their targets, made of such parts";
 
 /// Runs the command that `args` name, and writes what it has to say to `out`.
 ///
@@ -27,6 +30,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>, out: &mut impl Write) ->
     }
     match command.to_str() {
         Some("inspect") if !rest.is_empty() => inspect::run(&rest, out),
+        Some("archive") => archive::run(&rest, out),
         Some("inspect") => Err(Error::new(format_args!(
             "inspect: no file is named\n{USAGE}"
         ))),
@@ -37,6 +41,28 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>, out: &mut impl Write) ->
             )))
         }
     }
+}
+
+/// Prints a table; the column `right` has numbers.
+fn print_columns(
+    header: &[String; 5],
+    rows: &[[String; 5]],
+    right: usize,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    let all = || std::iter::once(header).chain(rows);
+    for row in all() {
+        let mut line = String::new();
+        for (column, text) in row.iter().enumerate() {
+            let width = all().map(|row| row[column].len()).max().unwrap_or(0);
+            line += &match column == right {
+                true => format!("  {text:>width$}"),
+                false => format!("  {text:<width$}"),
+            };
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
 }
 
 /// A command that failed.

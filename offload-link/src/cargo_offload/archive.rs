@@ -1,0 +1,245 @@
+//! `cargo offload archive`: archives of bundles (HDAs) and the archives of single targets.
+//!
+//! | command | from                            | to                                      |
+//! |---------|---------------------------------|-----------------------------------------|
+//! | `list`  | any archive                     | a line for each member and target       |
+//! | `check` | archives of bundles             | an error, or nothing                    |
+//! | `split` | an archive of bundles           | an archive for each target              |
+//! | `merge` | an archive for each target, and perhaps the host's | an archive of bundles |
+//!
+//! Specification: bundler §5, linker-wrapper §7.4 for the names of what is split.
+
+mod merge;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use offload_build::target::{EntryId, EntryKind};
+
+use super::Error;
+use crate::bundler::{self, Contents, Form};
+use crate::llvm_tool::{Sources, outputs};
+
+const USAGE: &str = "usage: cargo offload archive list FILE...
+       cargo offload archive check FILE...
+       cargo offload archive split [--out DIR] [--target TARGET]... FILE
+       cargo offload archive merge --out FILE [--host FILE] TARGET=FILE...
+
+list   the images in an archive of bundles, by member and target
+check  whether the entries of each member may be together
+split  an archive for each target (or those named: gfx90a, hip-amdgcn-amd-amdhsa--gfx90a, host)
+merge  archives of single targets (hip-amdgcn-amd-amdhsa--gfx90a=FILE) into one of bundles";
+
+/// Runs the command that the first of `args` names.
+pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
+    let (command, args) = match args {
+        [] => return Err(Error::new(USAGE)),
+        [command, args @ ..] => (command.to_string_lossy(), args),
+    };
+    let line = Line::read(args)?;
+    match &*command {
+        "list" => line.files()?.iter().try_for_each(|path| list(path, out)),
+        "check" => line.files()?.iter().try_for_each(|path| check(path)),
+        "split" => split(&line, out),
+        "merge" => merge::run(&line),
+        other => Err(Error::new(format_args!(
+            "archive: `{other}` is no command\n{USAGE}"
+        ))),
+    }
+}
+
+/// What a command is given.
+#[derive(Debug, Default)]
+struct Line {
+    out: Option<PathBuf>,
+    host: Option<PathBuf>,
+    targets: Vec<String>,
+    others: Vec<OsString>,
+}
+
+impl Line {
+    fn read(args: &[OsString]) -> Result<Self, Error> {
+        let mut line = Self::default();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let text = arg.to_string_lossy();
+            let (name, joined) = match text.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => (name, Some(value.into())),
+                _ => (&*text, None),
+            };
+            if !["--out", "-o", "--host", "--target"].contains(&name) {
+                if name.starts_with('-') {
+                    return Err(Error::new(format_args!(
+                        "archive: `{name}` is no option\n{USAGE}"
+                    )));
+                }
+                line.others.push(arg.clone());
+                continue;
+            }
+            let value: Option<OsString> = joined.or_else(|| args.next().cloned());
+            let value = value.ok_or_else(|| {
+                Error::new(format_args!("archive: `{name}` wants a value\n{USAGE}"))
+            })?;
+            match name {
+                "--host" => line.host = Some(value.into()),
+                "--target" => line.targets.push(value.to_string_lossy().into_owned()),
+                _ => line.out = Some(value.into()),
+            }
+        }
+        Ok(line)
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>, Error> {
+        match self.others.as_slice() {
+            [] => Err(Error::new(format_args!(
+                "archive: no file is named\n{USAGE}"
+            ))),
+            files => Ok(files.iter().map(PathBuf::from).collect()),
+        }
+    }
+}
+
+fn list(path: &Path, out: &mut impl Write) -> Result<(), Error> {
+    let mut sources = Sources::default();
+    let contents = bundler::read_archive(path, &mut sources).map_err(Error::new)?;
+    let mut rows = Vec::new();
+    for bundle in &contents.bundles {
+        for entry in &bundle.entries {
+            let id = entry.parsed();
+            let kind = id.as_ref().map_or("?", |id| id.kind().name());
+            let target = id.as_ref().map_or_else(|| entry.id.clone(), target_text);
+            let form = match (bundle.form, &bundle.compressed) {
+                (Form::Object, _) => "section",
+                (Form::Text, _) => "text",
+                (Form::Binary, Some(_)) => "compressed",
+                (Form::Binary, None) => "bundle",
+            };
+            rows.push([
+                bundle.member.clone().unwrap_or_default(),
+                kind.to_owned(),
+                target,
+                (entry.range.end - entry.range.start).to_string(),
+                form.to_owned(),
+            ]);
+        }
+    }
+    let write = |problem| Error::new(format_args!("cannot write: {problem}"));
+    if rows.is_empty() {
+        return writeln!(out, "{}: no bundles", path.display()).map_err(write);
+    }
+    writeln!(out, "{}: {} entries", path.display(), rows.len()).map_err(write)?;
+    let header = ["member", "kind", "target", "size", "form"].map(str::to_owned);
+    super::print_columns(&header, &rows, 3, out).map_err(write)
+}
+
+/// Triple and target ID, as people read them.
+fn target_text(id: &EntryId) -> String {
+    let triple = id.triple().as_str().trim_end_matches('-').to_owned();
+    match id.target_id() {
+        "" => triple,
+        target_id => format!("{triple} {target_id}"),
+    }
+}
+
+fn check(path: &Path) -> Result<(), Error> {
+    let mut sources = Sources::default();
+    let contents = bundler::read_archive(path, &mut sources).map_err(Error::new)?;
+    bundler::check_archive(&contents).map_err(Error::new)
+}
+
+fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
+    let files = line.files()?;
+    let [file] = files.as_slice() else {
+        return Err(Error::new(format_args!(
+            "archive split: one file is wanted\n{USAGE}"
+        )));
+    };
+    let mut sources = Sources::default();
+    let contents = bundler::read_archive(file, &mut sources).map_err(Error::new)?;
+    let ids = targets(&contents, &line.targets, file)?;
+    let folder = line.out.clone().unwrap_or_default();
+    let name = library_name(file);
+    let paths: Vec<PathBuf> = ids
+        .iter()
+        .map(|id| folder.join(file_name(&name, id)))
+        .collect();
+    let texts: Vec<String> = ids.iter().map(|id| id.to_string()).collect();
+    let warn = |text: String| eprintln!("cargo offload archive: warning: {text}");
+    let planned = bundler::split_archive(&contents, &texts, &paths, &mut sources, &warn);
+    let planned = planned.map_err(Error::new)?;
+    if let Some(folder) = &line.out {
+        let failed = |problem| Error::new(format_args!("{}: {problem}", folder.display()));
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    outputs::write(&planned, &sources, false).map_err(Error::new)?;
+    for path in paths {
+        writeln!(out, "{}", path.display())
+            .map_err(|problem| Error::new(format_args!("cannot write: {problem}")))?;
+    }
+    Ok(())
+}
+
+/// Those of the archive that are asked for, each once; all when nothing is.
+fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<EntryId>, Error> {
+    let mut known: BTreeMap<String, EntryId> = BTreeMap::new();
+    for id in contents.entries().filter_map(|entry| entry.parsed()) {
+        // Kinds that serve each other have one archive.
+        if id.kind() != EntryKind::Host {
+            known.entry(target_text(&id)).or_insert(id);
+        }
+    }
+    if known.is_empty() {
+        return Err(Error::new(format_args!(
+            "{}: no images for devices",
+            file.display()
+        )));
+    }
+    if wanted.is_empty() {
+        return Ok(known.into_values().collect());
+    }
+    let host = || {
+        let mut ids = contents.entries().filter_map(|entry| entry.parsed());
+        ids.find(|id| id.kind() == EntryKind::Host)
+    };
+    let found = wanted.iter().map(|wanted| {
+        if let ("host", Some(id)) = (wanted.as_str(), host()) {
+            return Ok(id);
+        }
+        let same = |id: &&EntryId| id.target_id() == wanted || id.as_str() == wanted;
+        if let Some(id) = known.values().find(same) {
+            return Ok(id.clone());
+        }
+        // Another target, which images of the archive may serve.
+        EntryId::parse_target(wanted).map_err(|_| {
+            let has: Vec<&str> = known.keys().map(String::as_str).collect();
+            Error::new(format_args!(
+                "{}: no images for `{wanted}`; it has {}",
+                file.display(),
+                has.join(", ")
+            ))
+        })
+    });
+    found.collect()
+}
+
+/// `foo` of `libfoo.a`.
+fn library_name(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    stem.strip_prefix("lib").unwrap_or(&stem).to_owned()
+}
+
+/// As linkers look for it: `libbc-foo-amdgcn-gfx90a.a`.
+fn file_name(library: &str, id: &EntryId) -> String {
+    let arch = id.triple().arch();
+    let safe = |text: &str| text.replace([':', '/', '\\'], "-");
+    match id.target_id() {
+        _ if id.kind() == EntryKind::Host => format!("lib{library}-host.a"),
+        "" => format!(
+            "libbc-{library}-{}.a",
+            safe(id.triple().as_str().trim_end_matches('-'))
+        ),
+        target_id => format!("libbc-{library}-{arch}-{}.a", safe(target_id)),
+    }
+}

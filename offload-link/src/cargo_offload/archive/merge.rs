@@ -1,0 +1,272 @@
+//! Archives of single targets, made one archive of bundles.
+//!
+//! Members belong together by the names that splitting gives them, or by their stems. With the
+//! host's archive the images go into its objects, as clang's older driver puts them; a member that
+//! the host has not is a bundle without a host part.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use object::elf;
+use offload_build::container::archive::{Archive, Index, MemberPlan, layout};
+use offload_build::container::definitions;
+use offload_build::container::elf::Elf;
+use offload_build::container::object_bundle::{NewEntry, embed_bundle};
+use offload_build::format::bundle::Layout;
+use offload_build::format::pieces::Piece;
+use offload_build::target::EntryId;
+
+use super::{Error, Line, USAGE};
+use crate::llvm_tool::{Output, Sources, Style, outputs};
+
+/// What the host's entry is called when nothing says which host it is.
+const NO_HOST: &str = "host-x86_64-unknown-linux-gnu-";
+
+/// `e_machine` of hosts, and their entry.
+const HOSTS: [(u16, &str); 5] = [
+    (elf::EM_X86_64.0, NO_HOST),
+    (elf::EM_AARCH64.0, "host-aarch64-unknown-linux-gnu-"),
+    (elf::EM_RISCV.0, "host-riscv64-unknown-linux-gnu-"),
+    (elf::EM_PPC64.0, "host-powerpc64le-unknown-linux-gnu-"),
+    (elf::EM_S390.0, "host-s390x-unknown-linux-gnu-"),
+];
+
+pub(super) fn run(line: &Line) -> Result<(), Error> {
+    let path = line.out.clone().ok_or_else(|| {
+        Error::new(format_args!(
+            "archive merge: `--out` names the archive\n{USAGE}"
+        ))
+    })?;
+    let mut sources = Sources::default();
+    let mut merged = Merged::default();
+    if let Some(host) = &line.host {
+        for member in members(host, &mut sources)? {
+            merged.add_host(member);
+        }
+    }
+    for other in &line.others {
+        let text = other.to_string_lossy();
+        let Some((target, file)) = text.split_once('=') else {
+            return Err(Error::new(format_args!(
+                "archive merge: `{text}` is not TARGET=FILE\n{USAGE}"
+            )));
+        };
+        let id = EntryId::parse_target(target);
+        let id = id.map_err(|problem| Error::new(format_args!("`{target}`: {problem}")))?;
+        for member in members(Path::new(file), &mut sources)? {
+            merged.add(&id, member)?;
+        }
+    }
+    let mut plans = Vec::new();
+    for group in &merged.groups {
+        plans.push(group.plan(&sources)?);
+    }
+    let members: Vec<MemberPlan<'_>> = plans
+        .iter()
+        .map(|plan| MemberPlan {
+            name: &plan.name,
+            content: &plan.pieces,
+            symbols: &plan.symbols,
+        })
+        .collect();
+    let wrong = |problem| Error::new(format_args!("{}: {problem}", path.display()));
+    let output = Output {
+        pieces: layout(&members, Index::OfSymbols).map_err(wrong)?,
+        path: path.clone(),
+        style: Style::Plain,
+    };
+    outputs::write(&[output], &sources, false).map_err(Error::new)
+}
+
+/// A member of one of the archives.
+struct Member {
+    name: String,
+    content: Piece,
+}
+
+fn members(path: &Path, sources: &mut Sources) -> Result<Vec<Member>, Error> {
+    let wrong =
+        |problem: &dyn std::fmt::Display| Error::new(format_args!("{}: {problem}", path.display()));
+    let source = sources.open(path).map_err(Error::new)?;
+    let found: Vec<(String, Option<std::ops::Range<u64>>)> = {
+        let file = sources.file(source);
+        let archive = Archive::parse(file.data(), file.whole());
+        let archive = archive.map_err(|problem| wrong(&problem))?;
+        let members = archive.members.iter().map(|member| {
+            let name = String::from_utf8_lossy(member.name).into_owned();
+            (name, member.content.clone())
+        });
+        members.collect()
+    };
+    let mut members = Vec::new();
+    for (name, content) in found {
+        let content = match content {
+            Some(range) => Piece::Copy {
+                input: source,
+                range,
+            },
+            None => {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                let outside = sources.open(&folder.join(&name)).map_err(Error::new)?;
+                sources.all(outside)
+            }
+        };
+        members.push(Member { name, content });
+    }
+    Ok(members)
+}
+
+/// What becomes the members, in the order of first appearance.
+#[derive(Default)]
+struct Merged {
+    groups: Vec<Group>,
+    /// By stem.
+    places: BTreeMap<String, usize>,
+}
+
+struct Group {
+    stem: String,
+    host: Option<Member>,
+    images: Vec<(EntryId, Piece)>,
+}
+
+impl Merged {
+    fn group(&mut self, stem: String) -> &mut Group {
+        let next = self.groups.len();
+        let at = *self.places.entry(stem.clone()).or_insert(next);
+        if at == next {
+            self.groups.push(Group {
+                stem,
+                host: None,
+                images: Vec::new(),
+            });
+        }
+        &mut self.groups[at]
+    }
+
+    fn add_host(&mut self, mut member: Member) {
+        let original = original_stem(&member.name, "-host-", "");
+        if original != stem(&member.name) {
+            member.name = format!("{original}.o");
+        }
+        self.group(original).host = Some(member);
+    }
+
+    fn add(&mut self, id: &EntryId, member: Member) -> Result<(), Error> {
+        let name = member.name.clone();
+        // Kinds and spellings of the triple do not matter.
+        let target_id = id.target_id().replace(':', "_");
+        let group = self.group(original_stem(&name, "-", &target_id));
+        if group.images.iter().any(|(known, _)| known == id) {
+            return Err(Error::new(format_args!(
+                "`{name}`: a second image of `{}` for {}",
+                group.stem,
+                id.as_str()
+            )));
+        }
+        group.images.push((id.clone(), member.content));
+        Ok(())
+    }
+}
+
+fn stem(name: &str) -> String {
+    let path = PathBuf::from(name);
+    path.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// `x` of `x-hip-amdgcn-amd-amdhsa--gfx90ax.bc`, and of `x.bc`: behind an ID, which starts and ends
+/// so, the stem comes again.
+fn original_stem(name: &str, start: &str, end: &str) -> String {
+    let stem = stem(name);
+    let places = (1..stem.len()).filter(|at| stem.is_char_boundary(*at));
+    let mut parts = places.map(|at| stem.split_at(at));
+    let split = parts.find(|(first, rest)| {
+        let id = rest.strip_suffix(first);
+        id.is_some_and(|id| id.starts_with(start) && id.ends_with(end))
+    });
+    split.map_or_else(|| stem.clone(), |(first, _)| first.to_owned())
+}
+
+/// A member to be written.
+struct Plan<'a> {
+    name: String,
+    pieces: Vec<Piece>,
+    symbols: Vec<&'a [u8]>,
+}
+
+impl Group {
+    fn plan<'a>(&self, sources: &'a Sources) -> Result<Plan<'a>, Error> {
+        let ids: Vec<String> = self.images.iter().map(|(id, _)| id.to_string()).collect();
+        let images = || self.images.iter().map(|(_, piece)| piece.clone());
+        let Some(host) = &self.host else {
+            return self.bundle(&ids);
+        };
+        let Piece::Copy { input, range } = &host.content else {
+            return self.bundle(&ids);
+        };
+        let wrong = |problem: &dyn std::fmt::Display| {
+            let archive = sources.name(*input).display();
+            Error::new(format_args!("{archive}: member `{}`: {problem}", host.name))
+        };
+        let data = sources.file(*input).data();
+        let symbols = definitions(data, range.clone()).map_err(|problem| wrong(&problem))?;
+        let pieces = if ids.is_empty() {
+            vec![host.content.clone()]
+        } else {
+            let images: Vec<Piece> = images().collect();
+            let mut entries: Vec<NewEntry<'_>> = ids
+                .iter()
+                .zip(&images)
+                .map(|(id, image)| NewEntry {
+                    id,
+                    size: Some(image.size()),
+                })
+                .collect();
+            let machine = Elf::parse(data, range.clone()).ok().map(|elf| elf.machine);
+            let row = HOSTS.iter().find(|(number, _)| Some(*number) == machine);
+            entries.push(NewEntry {
+                id: row.map_or(NO_HOST, |(_, id)| *id),
+                size: None,
+            });
+            let planned = embed_bundle(data, range.clone(), &entries);
+            let planned = planned.map_err(|problem| wrong(&problem))?;
+            planned
+                .into_iter()
+                .map(|piece| match piece {
+                    Piece::Copy { input: 0, range } => Piece::Copy {
+                        input: *input,
+                        range,
+                    },
+                    Piece::Copy { input: image, .. } => {
+                        images.get(image - 1).cloned().unwrap_or(Piece::Zeros(0))
+                    }
+                    other => other,
+                })
+                .collect()
+        };
+        Ok(Plan {
+            name: host.name.clone(),
+            pieces,
+            symbols,
+        })
+    }
+
+    /// Without the host's object.
+    fn bundle<'a>(&self, ids: &[String]) -> Result<Plan<'a>, Error> {
+        let host = std::iter::once((NO_HOST, 0));
+        let images = self.images.iter().zip(ids);
+        let images = images.map(|((_, piece), id)| (id.as_str(), piece.size()));
+        let layout = Layout::new(host.chain(images), std::num::NonZeroU64::MIN)
+            .map_err(|problem| Error::new(format_args!("`{}`: {problem}", self.stem)))?;
+        let mut pieces = vec![Piece::Bytes(layout.head)];
+        pieces.extend(self.images.iter().map(|(_, piece)| piece.clone()));
+        Ok(Plan {
+            name: format!("{}.bc", self.stem),
+            pieces,
+            symbols: Vec::new(),
+        })
+    }
+}
