@@ -8,8 +8,10 @@ use object::{ReadCache, ReadRef};
 use offload_build::container::elf::{Elf, ElfError, Place, SymbolTable};
 use offload_build::container::{self, coff};
 use offload_build::format::bitcode;
-use offload_build::format::offload_entry::EntryTable;
+use offload_build::format::bytes::Cursor;
+use offload_build::format::offload_entry::{EntryTable, OffloadEntry};
 use offload_build::registration::NEEDS_OFFLOAD_LINK;
+use offload_build::target::OffloadKind;
 
 use super::inputs::{Pread, Unit, UnitKind};
 use super::symbols::Symbols;
@@ -48,6 +50,8 @@ pub(super) struct EntrySection {
     pub alignment: u64,
     /// The different sizes of its entries.
     pub strides: Vec<u64>,
+    /// Whose entries can be in it.
+    pub kinds: Vec<OffloadKind>,
 }
 
 /// What the compiler left in a host object.
@@ -102,6 +106,40 @@ fn entry_section(name: &[u8]) -> Option<&'static str> {
     known.find(|known| known.as_bytes() == name)
 }
 
+/// Whose entries a section of this name has.
+pub(super) fn kinds_of(section: &str) -> Vec<OffloadKind> {
+    let here = |kind: &OffloadKind| {
+        let mut layouts = EntryTable::ALL.into_iter();
+        layouts.any(|layout| layout.section(*kind) == Some(section))
+    };
+    KINDS.into_iter().filter(here).collect()
+}
+
+const KINDS: [OffloadKind; 4] = [
+    OffloadKind::OPENMP,
+    OffloadKind::CUDA,
+    OffloadKind::HIP,
+    OffloadKind::SYCL,
+];
+
+/// Whose entries a section really has, where they say so: runtimes that are older than these entries
+/// must not be given a table that has none for them.
+fn kinds_in(content: &[u8], section: &str) -> Option<Vec<OffloadKind>> {
+    let table = EntryTable::V21;
+    if table.sections().all(|new| new != section) {
+        return None;
+    }
+    let mut cursor = Cursor::new(content, 0..u64::MAX);
+    let mut kinds = Vec::new();
+    while let Ok(entry) = OffloadEntry::read(&mut cursor, table) {
+        let kind = entry.kind.filter(|kind| KINDS.contains(kind))?;
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    Some(kinds)
+}
+
 /// By the names of the sections alone.
 fn of_names(names: Vec<&[u8]>) -> HostSide {
     let since_20 = names.iter().any(|name| *name == NAMES_SINCE_20.as_bytes());
@@ -120,6 +158,7 @@ fn of_names(names: Vec<&[u8]>) -> HostSide {
             true => vec![EntryTable::V21.stride()],
             false => vec![table.stride()],
         },
+        kinds: kinds_of(name),
     });
     HostSide {
         entries: entries.collect(),
@@ -141,12 +180,14 @@ fn of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<HostSide, El
             continue;
         };
         indices.push(section.index);
+        let kinds = kinds_in(elf.content(&section)?, name).unwrap_or_else(|| kinds_of(name));
         found.entries.push(EntrySection {
             name,
             size: section.size,
             flags: section.flags,
             alignment: section.alignment,
             strides: Vec::new(),
+            kinds,
         });
     }
     for symbol in elf.symbols(SymbolTable::All)? {
@@ -184,6 +225,23 @@ fn clang_release(comment: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn knows_whose_entries_are_in_a_section() {
+        let mut entries = [0; 112];
+        (entries[8], entries[10]) = (1, 4);
+        (entries[64], entries[66]) = (1, 1);
+        let (new, old) = ("llvm_offload_entries", "omp_offloading_entries");
+        let both = vec![OffloadKind::HIP, OffloadKind::OPENMP];
+        assert_eq!(kinds_in(&entries, new), Some(both));
+        assert_eq!(kinds_in(&entries[..60], new), Some(vec![OffloadKind::HIP]));
+        assert_eq!(kinds_in(&entries, old), None);
+        // Of no kind that is known, as from a big-endian host.
+        entries[10..12].copy_from_slice(&[0, 4]);
+        assert_eq!(kinds_in(&entries, new), None);
+        assert_eq!(kinds_of(new), KINDS);
+        assert_eq!(kinds_of(old), [OffloadKind::OPENMP]);
+    }
 
     #[test]
     fn finds_the_release_of_clang() {

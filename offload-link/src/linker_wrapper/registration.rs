@@ -119,6 +119,7 @@ impl HostEntries {
                 if known.strides.is_empty() {
                     known.strides = section.strides;
                 }
+                known.kinds.extend(section.kinds);
             }
         }
         if let Some(release) = arguments.options.llvm {
@@ -143,12 +144,18 @@ impl HostEntries {
                 let table = offload_entry::EntryTable::of(release);
                 // Kinds that came later have no section of their own.
                 let section = table.section(*kind).unwrap_or(NEW_SECTION);
+                let known = self.tables.iter_mut().find(|known| known.name == section);
+                if let Some(known) = known {
+                    known.kinds.push(*kind);
+                    continue;
+                }
                 self.tables.push(EntrySection {
                     name: section,
                     size: 0,
                     flags: 3, // SHF_WRITE | SHF_ALLOC, as clang has it
                     alignment: 8,
                     strides: Vec::new(),
+                    kinds: host_objects::kinds_of(section),
                 });
             }
         }
@@ -156,12 +163,8 @@ impl HostEntries {
 
     /// The tables in which entries of a kind can be.
     fn of(&self, kind: OffloadKind) -> impl Iterator<Item = &EntrySection> {
-        self.tables.iter().filter(move |table| {
-            let mut sections = offload_entry::EntryTable::ALL
-                .into_iter()
-                .filter_map(|layout| layout.section(kind));
-            table.name == NEW_SECTION || sections.any(|section| section == table.name)
-        })
+        let tables = self.tables.iter();
+        tables.filter(move |table| table.kinds.contains(&kind))
     }
 }
 
