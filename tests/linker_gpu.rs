@@ -8,71 +8,20 @@
 #[path = "linker_support.rs"]
 mod support;
 
+#[path = "linker_runtimes.rs"]
+mod runtimes;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use object::{Object, ObjectSection};
+use runtimes::{HIP, RUNTIME, SYCL_RUNTIME};
 use support::{found, linkers, other, region, text, tool};
 use tempfile::TempDir;
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
-
-/// The image is said by its first bytes, as its address differs.
-const RUNTIME: &str = r#"
-#include <stddef.h>
-#include <stdio.h>
-#define NAME2(prefix, name) __##prefix##name
-#define NAME1(prefix, name) NAME2(prefix, name)
-#define NAME(name) NAME1(PREFIX, name)
-struct wrapper { unsigned magic, version; const unsigned char *image; void *unused; };
-static struct { const void *address; const char *name; } known[99];
-static int kernels, count, handles[99];
-void **NAME(RegisterFatBinary)(struct wrapper *w) {
-  printf("FatBinary %x %u %02x%02x%02x%02x\n", w->magic, w->version, w->image[0], w->image[1], w->image[2], w->image[3]);
-  return (void **)&handles[count++];
-}
-void NAME(RegisterFatBinaryEnd)(void *h) { puts("End"); }
-void NAME(UnregisterFatBinary)(void *h) { puts("Unregister"); fflush(stdout); }
-int NAME(RegisterFunction)(void *h, const void *a, char *b, char *c, int limit, void *t, void *u, void *v, void *w, int *x) {
-  printf("Function %s %s %d\n", b, c, limit);
-  known[kernels].address = a; known[kernels++].name = b; return 0;
-}
-void NAME(RegisterVar)(void *h, void *a, char *b, char *c, int external, size_t size, int constant, int global) {
-  printf("Var %s %s extern %d size %zu constant %d global %d\n", b, c, external, size, constant, global);
-}
-void NAME(RegisterManagedVar)(void *h, void *p, void *a, char *b, size_t size, unsigned align) {
-  printf("ManagedVar %s size %zu align %u\n", b, size, align);
-}
-void NAME(RegisterSurface)(void *h, void *a, char *b, char *c, int type, int external) { puts("Surface"); }
-void NAME(RegisterTexture)(void *h, void *a, char *b, char *c, int type, int normalized, int external) { puts("Texture"); }
-static int launch(const void *a) {
-  const char *name = "what nobody registered";
-  for (int i = 0; i < kernels; i++) if (known[i].address == a) name = known[i].name;
-  printf("launch %s\n", name); return 0;
-}
-int NAME(PushCallConfiguration)() { return 0; }
-int NAME(PopCallConfiguration)() { return 0; }
-int hipLaunchKernel(const void *a) { return launch(a); }
-int cudaLaunchKernel(const void *a) { return launch(a); }
-"#;
-
-/// For HIP, whose headers are not needed.
-const HIP: &str = r#"
-typedef __SIZE_TYPE__ size_t;
-struct dim3 { unsigned x, y, z; constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {} };
-extern "C" {
-int __hipPushCallConfiguration(dim3, dim3, size_t = 0, void * = 0);
-int __hipPopCallConfiguration(dim3 *, dim3 *, size_t *, void *);
-int hipLaunchKernel(const void *, dim3, dim3, void **, size_t, void *);
-int puts(const char *);
-}
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-#define __constant__ __attribute__((constant))
-#define MANAGED __attribute__((managed)) int managed = 5;
-"#;
 
 const CUDA: &str = "#include \"cuda_runtime.h\"\n#include <stdio.h>\n#define MANAGED\n";
 
@@ -145,6 +94,7 @@ const ALONE: [(&str, &str); 4] = [
 enum Language {
     Hip,
     Cuda,
+    Sycl,
 }
 
 /// Who runs the host link.
@@ -200,10 +150,17 @@ impl Place {
             language,
             cuda,
         };
-        place.write("runtime.c", RUNTIME);
+        place.write(
+            "runtime.c",
+            match language {
+                Language::Hip | Language::Cuda => RUNTIME,
+                Language::Sycl => SYCL_RUNTIME,
+            },
+        );
         let (prefix, library) = match language {
             Language::Hip => ("-DPREFIX=hip", "libamdhip64.so"),
             Language::Cuda => ("-DPREFIX=cuda", "libcudart.so"),
+            Language::Sycl => ("-DPREFIX=sycl", "libsycl.so"),
         };
         let shared = ["-shared", "-fPIC", "-w", prefix, "runtime.c", "-o", library];
         place.done(place.command("cc").args(shared));
@@ -222,8 +179,12 @@ impl Place {
         let mut command = Command::new(program.as_ref());
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        // Behind the others: clang's helper looks for `nvlink` nowhere else.
+        // Behind the others: clang's helper looks for `nvlink` nowhere else, nor clang for its linker of SYCL.
         folders.extend(self.cuda.iter().map(|root| root.join("bin")));
+        if self.language == Language::Sycl {
+            let clang = self.clang.canonicalize().unwrap();
+            folders.extend(clang.parent().map(Path::to_owned));
+        }
         command
             .current_dir(self.dir.path())
             .env("PATH", std::env::join_paths(folders).unwrap())
@@ -251,6 +212,7 @@ impl Place {
         let (start, language, targets) = match self.language {
             Language::Hip => (HIP, "hip", "--offload-arch=gfx90a,gfx1100"),
             Language::Cuda => (CUDA, "cuda", "--offload-arch=sm_80,sm_90"),
+            Language::Sycl => unreachable!("images of SYCL are packed"),
         };
         let file = object.replace(".o", ".cu");
         self.write(&file, &format!("{start}{source}"));
@@ -327,6 +289,7 @@ impl Place {
         let runtime = match self.language {
             Language::Hip => "-lamdhip64",
             Language::Cuda => "-lcudart",
+            Language::Sycl => "-lsycl",
         };
         command
             .args(args)
@@ -337,11 +300,15 @@ impl Place {
     /// Links silently and without leaving files.
     fn linked(&self, way: Way, linker: &Path, args: &[&str]) {
         let output = self.done(&mut self.link(way, linker, args));
-        if way != Way::Stock {
-            assert_eq!(text(&output.stderr), "", "{way:?} {args:?}");
-            let left = fs::read_dir(self.path("tmp")).unwrap().count();
-            assert_eq!(left, 0, "{way:?} {args:?}");
+        if way == Way::Stock {
+            // Its linker for SYCL leaves a file.
+            fs::remove_dir_all(self.path("tmp")).unwrap();
+            fs::create_dir(self.path("tmp")).unwrap();
+            return;
         }
+        assert_eq!(text(&output.stderr), "", "{way:?} {args:?}");
+        let left = fs::read_dir(self.path("tmp")).unwrap().count();
+        assert_eq!(left, 0, "{way:?} {args:?}");
     }
 
     /// What `program` tells its runtime, sorted.
@@ -778,4 +745,59 @@ fn embeds_the_bitcode_that_llvm_embeds() {
         "{expected}"
     );
     assert_eq!(listed(Some("llvm")), expected);
+}
+
+#[test]
+fn registers_sycl_programs_as_llvm_does() {
+    let Some(place) = Place::new("22", Language::Sycl, None) else {
+        return;
+    };
+    let packager = tool("llvm22", "llvm-offload-binary").unwrap();
+    let assembler = tool("llvm22", "llvm-as").unwrap();
+    for (name, host) in [
+        ("main", "int f(void); int main(void) { return f(); }"),
+        ("other", "int f(void) { return 0; }"),
+    ] {
+        place.write(
+            &format!("{name}.ll"),
+            &format!(
+                "target triple = \"spirv64-unknown-unknown\"\n\
+                 define spir_kernel void @{name}_first() #0 {{ ret void }}\n\
+                 define spir_kernel void @{name}_second() #0 {{ ret void }}\n\
+                 attributes #0 = {{ \"sycl-module-id\"=\"{name}\" }}\n"
+            ),
+        );
+        let bitcode = format!("{name}.bc");
+        place.done(
+            place
+                .command(&assembler)
+                .args([&format!("{name}.ll"), "-o", &bitcode]),
+        );
+        let image =
+            format!("--image=file={bitcode},kind=sycl,triple=spirv64-unknown-unknown,arch=");
+        place.done(place.command(&packager).args(["-o", "images.bin", &image]));
+        let source = format!("{name}.c");
+        place.write(&source, host);
+        let clang = tool("llvm22", "clang").unwrap();
+        let embed = [
+            "-fPIC",
+            "-Xclang",
+            "-fembed-offload-object=images.bin",
+            "-c",
+            &source,
+        ];
+        place.done(place.command(clang).args(embed));
+    }
+    let _ = fs::remove_file(place.path("libother.a"));
+    place.done(place.command("ar").args(["rcs", "libother.a", "other.o"]));
+    for objects in [["main.o", "other.o"], ["main.o", "libother.a"]] {
+        let calls = place.compare(&objects);
+        let kernels = ["main_first", "main_second", "other_first", "other_second"];
+        let mut entries: Vec<_> = calls
+            .iter()
+            .filter_map(|call| call.strip_prefix("entry 1 8 "))
+            .collect();
+        entries.sort_unstable();
+        assert_eq!(entries, kernels, "{calls:?}");
+    }
 }

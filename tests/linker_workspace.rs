@@ -6,10 +6,14 @@
 #[path = "linker_support.rs"]
 mod support;
 
+#[path = "linker_runtimes.rs"]
+mod runtimes;
+
 use std::fs;
 use std::process::Output;
 
-use support::{ON_HOST, Project, found, text};
+use runtimes::{HIP, RUNTIME};
+use support::{ON_HOST, Project, found, text, tool};
 
 /// Compiles `kernel.c` into a static library, as people do by hand.
 const BUILD_SCRIPT: &str = r#"
@@ -19,7 +23,8 @@ fn main() {
     let name = env::var("CARGO_PKG_NAME").unwrap();
     let run = |command: &mut Command| assert!(command.status().unwrap().success());
     run(Command::new(env::var("DEVICE_CLANG").unwrap())
-        .args(["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu", "-O1", "-fPIC", "-c", "kernel.c", "-o"])
+        .args(env::var("DEVICE_FLAGS").unwrap().split(' '))
+        .args(["-O1", "-fPIC", "-c", "kernel.c", "-o"])
         .arg(format!("{out}/kernel.o")));
     run(Command::new("ar").arg("rcs").args([format!("{out}/lib{name}_kernel.a"), format!("{out}/kernel.o")]));
     println!("cargo::rustc-link-search=native={out}");
@@ -107,6 +112,7 @@ fn runs_the_regions_of_three_crates_one_below_the_other() {
             .args(args)
             .args(["--offline", "--quiet"])
             .env("DEVICE_CLANG", &project.clang)
+            .env("DEVICE_FLAGS", support::OPENMP.join(" "))
             .env("CARGO_TARGET_DIR", project.path("target"))
             .env(
                 "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
@@ -147,4 +153,110 @@ fn runs_the_regions_of_three_crates_one_below_the_other() {
     }
     // The tests of each crate are programs of their own; what `app` has is none of theirs.
     cargo(&["test", "--workspace"], "");
+}
+
+/// A kernel that launches, and calls device code of the lowest crate.
+fn hip_kernel(name: &str, helper: &str) -> String {
+    format!(
+        "{HIP}
+__device__ {helper}
+__global__ void {name}_kernel(int *p) {{ *p = helper(*p); }}
+extern \"C\" int {name}_region(int) {{ {name}_kernel<<<1, 1>>>(nullptr); return 0; }}
+"
+    )
+}
+
+#[test]
+fn registers_the_kernels_of_three_crates_as_one_fat_binary() {
+    let (Some(project), Some(cargo)) = (Project::new(), found("cargo")) else {
+        return;
+    };
+    let Some(clang) = tool("llvm22", "clang++") else {
+        return;
+    };
+    write_workspace(&project);
+    for (name, below) in CRATES {
+        let helper = match below {
+            "" => "int helper(int x) { return x + 1; }",
+            _ => "int helper(int x);",
+        };
+        project.write(&format!("{name}/kernel.c"), hip_kernel(name, helper));
+    }
+    project.write("runtime.c", RUNTIME);
+    let shared = [
+        "-shared",
+        "-fPIC",
+        "-w",
+        "-DPREFIX=hip",
+        "runtime.c",
+        "-o",
+        "libamdhip64.so",
+    ];
+    assert!(
+        project
+            .command("cc")
+            .args(shared)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let folder = project.dir.path().display().to_string();
+    for linker in ["", "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd"] {
+        // The runtime is named by nobody: that there is code for HIP says it.
+        let flags = format!("{linker} -Lnative={folder}");
+        for profile in ["dev", "release"] {
+            let _ = fs::remove_file(project.path("report"));
+            let built = project
+                .command(&cargo)
+                .args(["build", "--offline", "--quiet", "--profile", profile])
+                .env("DEVICE_CLANG", &clang)
+                .env(
+                    "DEVICE_FLAGS",
+                    "-x hip -nogpulib -nogpuinc --offload-arch=gfx90a,gfx1100 -fgpu-rdc --offload-new-driver",
+                )
+                .env("CARGO_TARGET_DIR", project.path("target"))
+                .env(
+                    "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
+                    env!("CARGO_BIN_EXE_offload-link"),
+                )
+                .env("RUSTFLAGS", &flags)
+                .env("OFFLOAD_LINK_REPORT", project.path("report"))
+                .output()
+                .unwrap();
+            assert!(built.status.success(), "{flags} {profile}: {built:?}");
+            let report = project.read("report");
+            let images: Vec<&str> = report
+                .lines()
+                .filter(|line| line.contains(": hip "))
+                .collect();
+            assert_eq!(images.len(), 6, "{flags} {profile}: {report}");
+            assert!(
+                images
+                    .iter()
+                    .all(|line| line.contains(": linked for amdgcn-amd-amdhsa gfx")),
+                "{report}"
+            );
+            let target = if profile == "dev" { "debug" } else { profile };
+            let run = project
+                .command(project.path(&format!("target/{target}/app")))
+                .env("LD_LIBRARY_PATH", &folder)
+                .output()
+                .unwrap();
+            let said = text(&run.stdout);
+            let mut lines: Vec<&str> = said.lines().collect();
+            lines.sort_unstable();
+            let expected = [
+                "FatBinary 48495046 1 5f5f434c",
+                "Function _Z10app_kernelPi _Z10app_kernelPi -1",
+                "Function _Z11deep_kernelPi _Z11deep_kernelPi -1",
+                "Function _Z13middle_kernelPi _Z13middle_kernelPi -1",
+                "Unregister",
+                "launch _Z10app_kernelPi",
+                "launch _Z11deep_kernelPi",
+                "launch _Z13middle_kernelPi",
+                "sum=0",
+            ];
+            assert_eq!(lines, expected, "{flags} {profile}: {run:?}");
+        }
+    }
 }
