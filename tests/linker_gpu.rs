@@ -659,28 +659,41 @@ fn runs_openmp_beside_hip_of_either_release() {
                 .args(support::OPENMP)
                 .args(["-O1", "-fPIC", "-c", "main.c"]),
         );
+        let folder = format!("-L{}", runtime.display());
+        let libraries = [&*folder, "-lomptarget", "-lomp"];
+        let through_clang = |linker: &Path, args: &[&str]| {
+            let mut command = place.command(&clang);
+            command
+                .args(support::OPENMP)
+                .arg(format!("-B{}", place.path("llvm").display()))
+                .arg(format!("--ld-path={}", linker.display()))
+                .args(args);
+            command
+        };
+        let expected = "FatBinary 48495046 1 5f5f434c\n\
+            Function _Z14in_the_libraryPi _Z14in_the_libraryPi -1\n\
+            Var in_library in_library extern 0 size 4 constant 0 global 0\n\
+            main\nlaunch _Z14in_the_libraryPi\nUnregister\n";
         for (name, linker) in linkers() {
-            for way in OURS {
-                let folder = format!("-L{}", runtime.display());
-                let libraries = [&*folder, "-lomptarget", "-lomp"];
-                let args = [&["main.o", "library.o", "-o", "both"], &libraries[..]].concat();
+            let objects = ["main.o", "library.o"];
+            let relocatable = [&objects[..], &["-r", "-o", "r.o"]].concat();
+            place.done(&mut through_clang(&linker, &relocatable));
+            for (way, objects) in [
+                (Way::Replaced, &objects[..]),
+                (Way::Driver, &objects[..]),
+                // They have their registration.
+                (Way::Replaced, &["r.o"]),
+            ] {
+                let args = [objects, &["-o", "both"], &libraries[..]].concat();
+                let hip = [
+                    "-Wl,--gc-sections",
+                    "-L.",
+                    "-lamdhip64",
+                    "-Wl,-rpath,$ORIGIN",
+                ];
                 let mut command = match way {
                     Way::Driver => place.link(way, &linker, &args),
-                    _ => {
-                        let mut command = place.command(&clang);
-                        command
-                            .args(support::OPENMP)
-                            .arg(format!("-B{}", place.path("llvm").display()))
-                            .arg(format!("--ld-path={}", linker.display()))
-                            .args(args)
-                            .args([
-                                "-Wl,--gc-sections",
-                                "-L.",
-                                "-lamdhip64",
-                                "-Wl,-rpath,$ORIGIN",
-                            ]);
-                        command
-                    }
+                    _ => through_clang(&linker, &[&args[..], &hip].concat()),
                 };
                 place.done(&mut command);
                 let run = place
@@ -689,17 +702,9 @@ fn runs_openmp_beside_hip_of_either_release() {
                     .env("LD_LIBRARY_PATH", runtime)
                     .output()
                     .unwrap();
-                assert!(
-                    run.status.success(),
-                    "{} {way:?} {name}: {run:?}",
-                    place.release
-                );
-                let said = text(&run.stdout);
-                let expected = "FatBinary 48495046 1 5f5f434c\n\
-                    Function _Z14in_the_libraryPi _Z14in_the_libraryPi -1\n\
-                    Var in_library in_library extern 0 size 4 constant 0 global 0\n\
-                    main\nlaunch _Z14in_the_libraryPi\nUnregister\n";
-                assert_eq!(said, expected, "{} {way:?} {name}", place.release);
+                let what = format!("{} {way:?} {name} {objects:?}", place.release);
+                assert!(run.status.success(), "{what}: {run:?}");
+                assert_eq!(text(&run.stdout), expected, "{what}");
             }
         }
     }

@@ -52,10 +52,9 @@ impl Search {
                 program: name.to_owned(),
                 searched,
                 instead: Vec::new(),
-                hint:
-                    "install NVIDIA's CUDA toolkit (or the PyPI package `nvidia-cuda-nvcc-cu12`) \
+                hint: "install NVIDIA's CUDA toolkit (or the PyPI package `nvidia-cuda-nvcc`) \
                        and set CUDA_PATH to its root"
-                        .into(),
+                    .into(),
             }
         })
     }
