@@ -895,3 +895,107 @@ fn refuses_a_processor_that_the_release_does_not_know() {
     );
     assert!(!package.has_library());
 }
+
+/// A device function in an archive of bundles, in archives of one target, and by name.
+#[test]
+fn links_libraries_of_device_code() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let (Some(clang), Some(bundler)) = (
+        support::tool("llvm22", &["clang"]),
+        support::tool("llvm22", &["clang-offload-bundler"]),
+    ) else {
+        return;
+    };
+    package.put("helper.c", "int helper(int x) { return x + 1; }\n");
+    package.put("empty", "");
+    // Bitcode that the clang of the module reads.
+    let clang19 = support::tool("llvm19", &["clang"]).unwrap();
+    let compile = |program: &Path, args: &[&str], output: &str| {
+        let mut command = Command::new(program);
+        command.current_dir(package.folder.path()).args(args);
+        support::run(command.args(["-c", "helper.c", "-o", output]));
+    };
+    let amd = [
+        "--target=amdgcn-amd-amdhsa",
+        "-nogpulib",
+        "-emit-llvm",
+        "-fvisibility=protected",
+    ];
+    compile(
+        &clang19,
+        &[&amd[..], &["-mcpu=gfx90a"]].concat(),
+        "gfx90a.bc",
+    );
+    compile(&clang, &["--target=x86_64-linux-gnu", "-fPIC"], "cpu.o");
+    let mut bundle = Command::new(bundler);
+    bundle.current_dir(package.folder.path()).args([
+        "-type=bc",
+        "-targets=host-x86_64-unknown-linux-gnu-,openmp-amdgcn-amd-amdhsa--gfx90a,\
+         openmp-x86_64-pc-linux-gnu-",
+        "-input=empty",
+        "-input=gfx90a.bc",
+        "-input=cpu.o",
+        "-output=helper.bc",
+    ]);
+    support::run(&mut bundle);
+    let archive = |name: &str, member: &str| {
+        let mut ar = Command::new("ar");
+        support::run(
+            ar.current_dir(package.folder.path())
+                .args(["rcD", name, member]),
+        );
+    };
+    fs::create_dir_all(package.at("lib/libdevice")).unwrap();
+    archive("lib/libhelper.a", "helper.bc");
+    archive("lib/libdevice/libbc-split-amdgcn-gfx90a.a", "gfx90a.bc");
+    fs::copy(package.at("cpu.o"), package.at("lib/none")).unwrap();
+
+    let kernel = "#pragma omp declare target\nint helper(int);\n#pragma omp end declare target\n\
+        int run(int x) {\n#pragma omp target map(tofrom : x)\n  x = helper(x);\n  return x;\n}\n";
+    package.put("kernels/k.c", kernel);
+    let with = |keys: &str| {
+        let keys = format!("{MANIFEST}sources = [\"kernels/*.c\"]\n{keys}");
+        package.put("Cargo.toml", &keys);
+    };
+    let both = "targets = [\"x86_64-pc-linux-gnu\", \"gfx90a\"]\n";
+    with(&format!("{both}archives = [\"lib/libhelper.a\"]\n"));
+    let told = package.builds();
+    assert!(package.has_library(), "{told}");
+    let watched = format!(
+        "cargo::rerun-if-changed={}",
+        package.at("lib/libhelper.a").display()
+    );
+    assert!(told.contains(&watched), "{told}");
+
+    let gpu = "targets = [\"gfx90a\"]\n";
+    with(&format!("{gpu}link = [\"split\"]\n"));
+    let mut script = package.script();
+    script.env("LIBRARY_PATH", package.at("lib"));
+    let told = text(&script.output().unwrap());
+    assert!(told.contains("libbc-split-amdgcn-gfx90a.a"), "{told}");
+
+    // A target that the archive lacks, with what it has; a library that is nowhere; a wrong path.
+    with("targets = [\"gfx906\"]\narchives = [\"lib/libhelper.a\"]\n");
+    assert_eq!(
+        package.fails(&mut package.script()),
+        "module `kernels`: no library code for `gfx906`: `lib/libhelper.a` has amdgcn-amd-amdhsa gfx90a, \
+         x86_64-pc-linux-gnu"
+    );
+    with(&format!("{gpu}link = [\"nowhere\"]\n"));
+    let said = package.fails(&mut package.script());
+    assert!(
+        said.contains(
+            "no library `nowhere` for `gfx90a` (searched: libbc-nowhere-amdgcn-gfx90a.a, "
+        ),
+        "{said}"
+    );
+    with(&format!("{gpu}archives = [\"lib/gone.a\"]\n"));
+    let said = package.fails(&mut package.script());
+    assert!(said.ends_with("`lib/gone.a`: no such file"), "{said}");
+    fs::write(package.at("lib/bad.a"), "!<arch>\nxx").unwrap();
+    with(&format!("{gpu}archives = [\"lib/bad.a\"]\n"));
+    let said = package.fails(&mut package.script());
+    assert!(said.contains("lib/bad.a: "), "{said}");
+}

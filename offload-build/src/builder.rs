@@ -121,6 +121,18 @@ impl Build {
         self.list("exclude", exclude)
     }
 
+    /// Libraries of device code to link: archives of bundles or of one target, by path.
+    #[must_use]
+    pub fn archives<S: Into<String>>(self, archives: impl IntoIterator<Item = S>) -> Self {
+        self.list("archives", archives)
+    }
+
+    /// Libraries of device code to link, by name: looked for in `LIBRARY_PATH` and the package.
+    #[must_use]
+    pub fn link<S: Into<String>>(self, link: impl IntoIterator<Item = S>) -> Self {
+        self.list("link", link)
+    }
+
     /// The device compiler, by path or name.
     #[must_use]
     pub fn compiler(self, compiler: &str) -> Self {

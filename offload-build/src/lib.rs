@@ -25,6 +25,7 @@ mod compiler;
 mod environment;
 mod error;
 mod host_file;
+mod libraries;
 mod manifest;
 mod module;
 mod openmp;

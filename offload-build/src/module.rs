@@ -20,6 +20,12 @@ pub(crate) struct Module {
     pub(crate) watched: Vec<PathBuf>,
     pub(crate) targets: Vec<Target>,
     pub(crate) include: Vec<PathBuf>,
+    /// Libraries of device code, by path.
+    pub(crate) archives: Vec<PathBuf>,
+    /// And by name.
+    pub(crate) link: Vec<String>,
+    /// Where the latter are looked for.
+    pub(crate) library_dirs: Vec<PathBuf>,
     pub(crate) std: Option<String>,
     /// Of the host objects.
     pub(crate) own: Flags,
@@ -102,6 +108,12 @@ impl Module {
             .iter()
             .map(|folder| root.join(folder))
             .collect();
+        let archives = archives(settings, &root)?;
+        let library_dirs =
+            std::env::split_paths(&environment.variable("LIBRARY_PATH").unwrap_or_default())
+                .filter(|folder| !folder.as_os_str().is_empty())
+                .chain([root.clone()])
+                .collect();
         let register = match settings.text("register") {
             Some("complete") => Register::Complete,
             Some("deferred") => Register::Deferred,
@@ -113,6 +125,9 @@ impl Module {
             watched,
             targets,
             include,
+            archives,
+            link: settings.list("link").to_vec(),
+            library_dirs,
             std: settings.text("std").map(str::to_owned),
             own,
             compiler: settings
@@ -238,6 +253,21 @@ fn targets(settings: &Settings, name: &str, own: &Flags) -> Result<Vec<Target>, 
         }
     }
     Ok(targets)
+}
+
+fn archives(settings: &Settings, root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let paths = settings.list("archives").iter().map(|text| {
+        let path = root.join(text);
+        match path.is_file() {
+            true => Ok(path),
+            false => Err(wrong(
+                settings,
+                "archives",
+                format_args!("`{text}`: no such file"),
+            )),
+        }
+    });
+    paths.collect()
 }
 
 fn flags(settings: &Settings, opt_level: &str) -> Result<Flags, Error> {

@@ -8,6 +8,7 @@ pub(crate) use steps::{Archive, PlannedImage, Registration};
 use crate::compiler::Compiler;
 use crate::container::elf::Machine;
 use crate::error::Error;
+use crate::libraries;
 use crate::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::module::{Flags, Module, Target, excluded};
 use crate::plan::{Plan, Step};
@@ -74,6 +75,9 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
                 module.name, target.written
             )));
         }
+        let (extractions, libraries) = libraries::inputs(module, target, &folder)?;
+        compiles.extend(extractions.into_iter().map(Step::Extract));
+        let inputs = [inputs, libraries].concat();
         if context.deferred {
             images.extend(
                 inputs

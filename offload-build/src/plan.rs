@@ -1,6 +1,7 @@
 //! What a build will do, as a value: printed for a dry run, compared in tests, executed.
 
 use crate::error::Error;
+use crate::libraries::Extraction;
 use crate::openmp;
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::task::{self, Digests, Task};
@@ -22,6 +23,8 @@ pub struct Plan {
 pub(crate) enum Step {
     /// Run programs, unless their output is up to date.
     Run(Task),
+    /// Take the images for a target out of a library.
+    Extract(Extraction),
     /// Check the linked images, write the object that registers them, and the file that Rust includes.
     Register(openmp::Registration),
     /// Put the object of a module into its static library.
@@ -94,6 +97,7 @@ impl Step {
     fn execute(&self, digests: &Digests) -> Result<task::Done, Error> {
         match self {
             Self::Run(task) => task.run(digests).map_err(Error::new),
+            Self::Extract(extraction) => extraction.execute(),
             Self::Register(registration) => registration.execute(),
             Self::Archive(archive) => archive.execute(),
         }
@@ -102,6 +106,9 @@ impl Step {
     fn title(&self) -> String {
         match self {
             Self::Run(task) => task.title.clone(),
+            Self::Extract(Extraction {
+                library, target, ..
+            }) => format!("images of `{}` for {target}", library.display()),
             Self::Register(registration) => format!("registration of `{}`", registration.module),
             Self::Archive(archive) => format!("library `{}`", archive.name),
         }
@@ -116,7 +123,7 @@ impl fmt::Display for Plan {
             .try_for_each(|note| writeln!(f, "# {}", note.replace('\n', "\n# ")))?;
         let tasks = self.stages.iter().flatten().filter_map(|step| match step {
             Step::Run(task) => task.output.parent(),
-            Step::Register(_) | Step::Archive(_) => None,
+            Step::Extract(_) | Step::Register(_) | Step::Archive(_) => None,
         });
         let folders: BTreeSet<&Path> = tasks.collect();
         if !folders.is_empty() {
@@ -142,6 +149,7 @@ impl fmt::Display for Step {
                     .arg(&task.output);
                 writeln!(f, "{rename}")
             }
+            Self::Extract(extraction) => extraction.fmt(f),
             Self::Register(registration) => {
                 let output = Quoted(registration.output.as_os_str());
                 writeln!(f, "# {}, in this process: {output}", self.title())?;

@@ -31,6 +31,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("sources", Form::List),
     key("targets", Form::List),
     key("include", Form::List),
+    key("archives", Form::List),
+    key("link", Form::List),
     target_key("define", Form::Map),
     target_key("flags", Form::List),
     key("opt-level", Form::Choice(&["0", "1", "2", "3", "s", "z"])),
@@ -45,14 +47,12 @@ pub(crate) const KEYS: &[Key] = &[
 
 /// Keys and values that the design has and this version has not: named, so that nobody searches for a typo.
 pub(crate) const NOT_YET: &[&str] = &[
-    "archives",
     "artifact",
     "compress",
     "container",
     "crate",
     "host",
     "launcher",
-    "link",
     "rdc",
 ];
 

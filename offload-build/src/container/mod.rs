@@ -7,6 +7,7 @@ pub mod archive;
 pub mod bundles;
 pub mod coff;
 pub mod device_archive;
+pub mod device_library;
 pub mod edit;
 pub mod elf;
 pub mod embed;
