@@ -124,14 +124,14 @@ impl Place {
         Self::new(release, Language::Hip, None)
     }
 
-    fn cuda() -> Option<Self> {
+    fn cuda(release: &'static str) -> Option<Self> {
         let given = std::env::var_os("CUDA_PATH").map(PathBuf::from);
         let given = given.filter(|root| root.join("bin/nvlink").is_file());
         let root = given.or_else(|| {
             let nvlink = other("cuda", &["nvlink"])?;
             Some(nvlink.parent()?.parent()?.to_owned())
         })?;
-        Self::new("22", Language::Cuda, Some(root))
+        Self::new(release, Language::Cuda, Some(root))
     }
 
     fn new(release: &'static str, language: Language, cuda: Option<PathBuf>) -> Option<Self> {
@@ -207,12 +207,15 @@ impl Place {
         output
     }
 
-    /// Compiles a source to `<name>.o`.
+    /// Compiles a source to an object.
     fn compile_to(&self, object: &str, source: &str, flags: &[&str]) {
-        let (start, language, targets) = match self.language {
-            Language::Hip => (HIP, "hip", "--offload-arch=gfx90a,gfx1100"),
-            Language::Cuda => (CUDA, "cuda", "--offload-arch=sm_80,sm_90"),
-            Language::Sycl => unreachable!("images of SYCL are packed"),
+        // NVIDIA's headers are too new for clang 19, which is told what it asks them.
+        let without_headers = HIP.replace("hip", "cuda") + "#undef MANAGED\n#define MANAGED\n";
+        let (start, language, targets) = match (self.language, self.release) {
+            (Language::Hip, _) => (HIP, "hip", "--offload-arch=gfx90a,gfx1100"),
+            (Language::Cuda, "19") => (&*without_headers, "cuda", "--offload-arch=sm_80,sm_90"),
+            (Language::Cuda, _) => (CUDA, "cuda", "--offload-arch=sm_80,sm_90"),
+            (Language::Sycl, _) => unreachable!("images of SYCL are packed"),
         };
         let file = object.replace(".o", ".cu");
         self.write(&file, &format!("{start}{source}"));
@@ -224,6 +227,15 @@ impl Place {
             Some(root) => clang.arg(format!("--cuda-path={}", root.display())),
             None => clang.args(["-nogpulib", "-nogpuinc"]),
         };
+        if self.language == Language::Cuda && self.release == "19" {
+            clang.args([
+                "-nocudainc",
+                "-nocudalib",
+                "-Xclang",
+                "-target-sdk-version=12.3",
+            ]);
+            clang.arg("--cuda-feature=+ptx78");
+        }
         clang.args(["--offload-new-driver", "-Wno-unknown-cuda-version"]);
         self.done(clang.args(flags));
     }
@@ -424,7 +436,7 @@ fn registers_hip_programs_as_llvm_does() {
 /// Spec linker-wrapper §1.1: the images are in the objects, which register themselves.
 #[test]
 fn leaves_hip_and_cuda_objects_alone_that_are_complete() {
-    for place in [Place::hip("22"), Place::hip("19"), Place::cuda()] {
+    for place in [Place::hip("22"), Place::hip("19"), Place::cuda("22")] {
         let Some(place) = place else {
             continue;
         };
@@ -437,7 +449,7 @@ fn leaves_hip_and_cuda_objects_alone_that_are_complete() {
 
 #[test]
 fn registers_cuda_programs_as_llvm_does() {
-    let Some(place) = Place::cuda() else {
+    let Some(place) = Place::cuda("22") else {
         return;
     };
     place.compile(&APART, &["-fgpu-rdc"]);
@@ -454,9 +466,27 @@ fn registers_cuda_programs_as_llvm_does() {
     assert!(list("ours").contains("sm_80") && list("ours").contains("sm_90"));
 }
 
+/// LLVM's tool of that release calls `fatbinary` as CUDA 13 does not know it.
+#[test]
+fn links_cuda_of_clang_19_with_a_newer_cuda() {
+    let (Some(old), Some(new)) = (Place::cuda("19"), Place::cuda("22")) else {
+        return;
+    };
+    for place in [&old, &new] {
+        place.compile(&APART, &["-fgpu-rdc"]);
+    }
+    let expected = new.stock(&OBJECTS);
+    for (name, linker) in linkers() {
+        for way in OURS {
+            old.linked(way, &linker, &[&OBJECTS[..], &["-o", "ours"]].concat());
+            assert_eq!(old.calls("ours"), expected, "{way:?} {name}");
+        }
+    }
+}
+
 #[test]
 fn registers_shared_libraries_apart_and_relocatable_objects_once() {
-    for place in [Place::hip("22"), Place::hip("19"), Place::cuda()] {
+    for place in [Place::hip("22"), Place::hip("19"), Place::cuda("22")] {
         let Some(place) = place else {
             continue;
         };
