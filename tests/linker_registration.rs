@@ -13,6 +13,7 @@ use std::process::{Command, Output};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, elf};
 use offload_build::container::elf::{Machine, SHT_LLVM_OFFLOADING};
+use offload_build::registration::coff::WindowsAbi;
 use offload_build::registration::deferred::Deferred;
 use offload_build::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use offload_build::registration::{Global, NEEDS_OFFLOAD_LINK};
@@ -498,5 +499,36 @@ fn rejects_what_no_object_can_hold() {
     assert_eq!(
         object(&[], &[Global::Anchor { name: "a\0b" }], Machine::X86_64),
         "`a\0b` cannot be the name of a symbol or section"
+    );
+    // As any object may have it in a section header.
+    let openmp = OpenMp {
+        images: &[],
+        table: EntryTable::SectionRange {
+            section: "s",
+            size: 0,
+            flags: 3,
+            alignment: 3,
+        },
+        section: BlobSection::Offloading,
+        globals: &[],
+    };
+    let host = Triple::parse("x86_64-unknown-linux-gnu").unwrap();
+    for written in [
+        openmp.to_object(Machine::X86_64).map(drop),
+        openmp.to_c(&[]).map(drop),
+        openmp.to_ir(&host).map(drop),
+    ] {
+        assert_eq!(
+            written.unwrap_err().to_string(),
+            "section `s`: alignment 0x3 is no power of two"
+        );
+    }
+    let openmp = OpenMp {
+        table: EntryTable::StartStop { section: "/__X" },
+        ..openmp
+    };
+    assert_eq!(
+        openmp.to_coff(WindowsAbi::Msvc).unwrap_err().to_string(),
+        "`/__X` cannot be the name of a symbol or section"
     );
 }

@@ -22,7 +22,7 @@ use super::fat_binary::{FatBinary, HostTable, Runtime};
 use super::hip_symbols::{HipFatBinary, HipSymbols};
 use super::openmp::OpenMp;
 use super::sycl::Sycl;
-use super::{Error, Global};
+use super::{Error, Global, check_alignment};
 use crate::format::offload_entry;
 
 const ENTRIES: &str = include_str!("../../templates/registration/entries.c");
@@ -220,7 +220,7 @@ fn define_table(
                 .filter(|(_, bit)| flags & bit != 0)
                 .map(|(letter, _)| letter)
                 .collect();
-            let alignment = alignment.max(1);
+            let alignment = check_alignment(section, alignment)?;
             writeln!(
                 out,
                 "RANGE({index}, \"{section}\", \"{flags}\", {alignment}, {size})"

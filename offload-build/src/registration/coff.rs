@@ -261,6 +261,12 @@ impl Coff<'_> {
             }
         };
         check_name(section)?;
+        if section.starts_with('/') {
+            // In COFF what follows is where a longer name is.
+            return Err(Error::Name {
+                name: section.to_owned(),
+            });
+        }
         let stride = layout.stride();
         let zeros = vec![0; stride as usize];
         let [first, last] = ["$OA", "$OZ"].map(|letter| {

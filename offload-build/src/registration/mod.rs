@@ -90,6 +90,13 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// An alignment that is no power of two.
+    Alignment {
+        /// Name of the section.
+        section: String,
+        /// In bytes.
+        alignment: u64,
+    },
     /// The number of images does not fit the descriptor.
     Images {
         /// Number of images.
@@ -130,6 +137,10 @@ impl fmt::Display for Error {
                 write!(f, "{what} ends at {end:#x}, after the end at {size:#x}")
             }
             Self::Name { name } => write!(f, "`{name}` cannot be the name of a symbol or section"),
+            Self::Alignment { section, alignment } => write!(
+                f,
+                "section `{section}`: alignment {alignment:#x} is no power of two"
+            ),
             Self::Images { count } => write!(f, "{count} images do not fit a binary descriptor"),
             Self::ImageKind { index, kind } => {
                 write!(
@@ -166,4 +177,15 @@ fn check_name(name: &str) -> Result<(), Error> {
         return Err(Error::Name { name: name.into() });
     }
     Ok(())
+}
+
+/// The alignment of a section; 0 is none.
+fn check_alignment(section: &str, alignment: u64) -> Result<u64, Error> {
+    match alignment.max(1) {
+        checked if checked.is_power_of_two() => Ok(checked),
+        alignment => Err(Error::Alignment {
+            section: section.into(),
+            alignment,
+        }),
+    }
 }

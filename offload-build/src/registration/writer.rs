@@ -11,7 +11,7 @@ use object::{
 
 use super::machine::{Code, Operand, Text};
 use super::openmp::BlobSection;
-use super::{Error, Global, check_name};
+use super::{Error, Global, check_alignment, check_name};
 use crate::container::elf::{Machine, SHT_LLVM_OFFLOADING};
 
 /// Of constructors of CUDA, HIP and OpenMP: LLVM's since 19.
@@ -52,6 +52,7 @@ impl<'a> Writer<'a> {
         align: u64,
     ) -> Result<SectionId, Error> {
         check_name(name)?;
+        let align = check_alignment(name, align)?;
         let segment = self.object.segment_name(StandardSegment::Data).to_vec();
         let id = self
             .object

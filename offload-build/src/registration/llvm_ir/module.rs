@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::format::offload_entry;
 use crate::registration::entries::EntryTable;
-use crate::registration::{Error, Global, check_name};
+use crate::registration::{Error, Global, check_alignment, check_name};
 use crate::target::Triple;
 
 /// A module under construction.
@@ -88,13 +88,14 @@ impl Module {
                 alignment,
             } => {
                 check_name(section)?;
+                let alignment = check_alignment(section, alignment)?;
                 let first = format!("@.offloading.entries.{index}");
                 let sort = if flags & 1 == 1 { "global" } else { "constant" };
                 let _ = writeln!(
                     self.text,
                     "{first} = internal {sort} [0 x {record}] zeroinitializer, section {}, align {}",
                     quoted(section.as_bytes()),
-                    alignment.max(1)
+                    alignment
                 );
                 let last = inside(&first, size);
                 Ok(Ends { first, last })
