@@ -11,7 +11,7 @@ use offload_build::container::elf::Elf;
 use offload_build::format::bitcode;
 use offload_build::format::magic::Magic;
 use offload_build::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way, spirv};
-use offload_build::target::{ImageKind, LlvmRelease, OffloadKind, Triple};
+use offload_build::target::{ImageKind, LlvmRelease, OffloadKind, TargetId, TargetIdError, Triple};
 use offload_build::toolchain::command::without_rustc;
 use offload_build::toolchain::jobserver;
 use offload_build::toolchain::{Command, Llvm, NotFound, Search};
@@ -20,6 +20,7 @@ use super::arguments::{Arguments, Item};
 use super::groups::Group;
 use super::images::Image;
 use super::inputs::{FileKind, InputFile, Inputs};
+use super::linked_image;
 use super::options::{Jobs, Options};
 use super::select::Images;
 use super::shown::Shown;
@@ -165,6 +166,13 @@ impl Planner<'_> {
             from: from.cloned().unwrap_or_default(),
             source: format!("triple `{}`: {error}", group.triple).into(),
         })?;
+        // What no option and no entry ID can say.
+        if let Err(error @ TargetIdError::Character { .. }) = TargetId::parse(group.processor()) {
+            return Err(Error::Input {
+                from: from.cloned().unwrap_or_default(),
+                source: format!("processor {:?}: {error}", group.processor).into(),
+            });
+        }
         let mut made_by = None;
         let mut runtime = RuntimeUse::default();
         let (mut files, mut inputs) = (Vec::new(), Vec::new());
@@ -531,9 +539,19 @@ impl DeviceLink<'_> {
                 eprint!("{}{}", said.stdout, said.stderr);
             }
         }
+        let refused = |problem| Error::Image {
+            target: self.group.target(),
+            problem,
+            command: self.commands.last().map(Command::to_string),
+        };
         let image = fs::read(&self.output).map_err(|source| {
-            Error::io(format!("cannot read `{}`", self.output.display()), source)
+            let file = self.output.display();
+            refused(format!("cannot read `{file}`: {source}").into())
         })?;
+        let Group {
+            triple, processor, ..
+        } = self.group;
+        linked_image::check(&image, self.kind, triple, processor).map_err(refused)?;
         if !self.wraps_spirv {
             return Ok(image);
         }

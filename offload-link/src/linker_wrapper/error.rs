@@ -41,6 +41,13 @@ pub(super) enum Error {
         target: String,
         source: CommandError,
     },
+    /// A device link that ended well and made nothing that its target takes.
+    Image {
+        target: String,
+        problem: Box<dyn std::error::Error + Send + Sync>,
+        /// That should have made it.
+        command: Option<String>,
+    },
     /// Device links that failed, in their order.
     Several(Vec<Error>),
     /// The linked images of a kind cannot be packed.
@@ -106,6 +113,17 @@ impl fmt::Display for Error {
             }
             Self::DeviceLink { target, source } => {
                 write!(f, "device link for {target}: {source}")
+            }
+            Self::Image {
+                target,
+                problem,
+                command,
+            } => {
+                write!(f, "device link for {target}: it made no image: {problem}")?;
+                match command {
+                    Some(command) => write!(f, "\ncommand: {command}"),
+                    None => Ok(()),
+                }
             }
             Self::Several(errors) => errors.iter().enumerate().try_for_each(|(index, error)| {
                 let newline = if index > 0 { "\n" } else { "" };

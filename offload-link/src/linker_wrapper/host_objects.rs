@@ -29,15 +29,20 @@ pub(super) fn symbols(input: &Path, unit: &Unit) -> Option<Symbols> {
 
 /// Whether a unit calls a runtime's registration: its images are linked already.
 pub(super) fn registers(input: &Path, unit: &Unit) -> bool {
+    let symbols = symbols(input, unit).unwrap_or_default();
+    let mut names = symbols.undefined.iter().chain(&symbols.defined);
+    names.any(|name| is_registration(name))
+}
+
+/// Whether a symbol is a runtime's registration.
+pub(super) fn is_registration(name: &[u8]) -> bool {
     const CALLS: [&str; 4] = [
         "__tgt_register_lib",
         "__cudaRegisterFatBinary",
         "__hipRegisterFatBinary",
         "__sycl_register_lib",
     ];
-    let symbols = symbols(input, unit).unwrap_or_default();
-    let mut names = symbols.undefined.iter().chain(&symbols.defined);
-    names.any(|name| CALLS.iter().any(|call| name == call.as_bytes()))
+    CALLS.iter().any(|call| name == call.as_bytes())
 }
 
 /// A section of offload entries in a host object.

@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use object::{ReadCache, ReadRef};
 use offload_build::container::archive::Archive;
+use offload_build::container::elf::OFFLOADING_SECTION;
 use offload_build::container::{self, Standing};
+use offload_build::format::bitcode;
 use offload_build::format::bytes::Window;
 use offload_build::format::magic::Magic;
 use offload_build::target::{ImageTarget, OffloadKind};
@@ -17,7 +19,7 @@ use super::Error;
 use super::arguments::Load;
 use super::bundled;
 use super::host_objects;
-use super::inputs::{DeviceCode, FileKind, InputFile, Inputs, Pread, Unit, read_range};
+use super::inputs::{DeviceCode, FileKind, InputFile, Inputs, Pread, Unit, UnitKind, read_range};
 use super::report::Report;
 
 /// One image, as a compiler left it in a host object.
@@ -83,6 +85,15 @@ impl Image {
         let cache = ReadCache::new(Pread::new(open));
         let found = container::link_inputs(Window::new(&cache, unit.data.clone()));
         let found = found.map_err(|source| invalid(source.into()))?;
+        if found.is_empty() && unit.kind == UnitKind::Bitcode {
+            let names = bitcode::section_names(&cache, unit.data.clone());
+            let is_lost = |name: &Vec<u8>| name == OFFLOADING_SECTION.as_bytes();
+            if names.is_ok_and(|names| names.iter().any(is_lost)) {
+                let problem =
+                    "it has a section `.llvm.offloading`, and no metadata that names what is in it";
+                return Err(invalid(problem.into()));
+            }
+        }
         // Linked and registered by whoever made the object; only Rust's statics are not.
         let allocated = |standing| standing == Standing::Allocated;
         let any_allocated = found.iter().any(|found| allocated(found.standing));

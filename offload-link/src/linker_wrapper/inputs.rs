@@ -2,7 +2,8 @@
 //!
 //! Every build script is linked through here, so for an input without device code only the ELF
 //! header and the section headers are read, and of an archive the headers of its members: no
-//! names, no symbols. (COFF marks nothing but by names.) What cannot be read is left to the host linker, which will say so.
+//! names, no symbols. (COFF marks nothing but by names.) What cannot be read is left to the host linker, which will
+//! say so, with a warning, as some linkers do not; where other inputs have device code it is an error.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,12 +16,14 @@ use std::path::{Path, PathBuf};
 use object::{ReadCache, ReadCacheOps, ReadRef, elf};
 use offload_build::container::archive::Archive;
 use offload_build::container::coff;
-use offload_build::container::elf::Machine;
-use offload_build::container::elf::{Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, Section};
+use offload_build::container::elf::{
+    Elf, Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, Section, SymbolTable,
+};
 use offload_build::container::object_bundle::BUNDLE_SECTION;
 use offload_build::format::magic::Magic;
 
 use super::arguments::{Arguments, Item, Load};
+use super::host_objects::is_registration;
 
 /// Every file of the host link.
 #[derive(Debug, Default)]
@@ -30,7 +33,18 @@ pub(super) struct Inputs {
     pub host: Option<Machine>,
     /// The first `-l` that no folder of the command line has.
     pub missing_library: Option<OsString>,
+    pub unreadable: Vec<Unreadable>,
 }
+
+/// An object or archive in which device code cannot be looked for. As a rule the host linker refuses it, too.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    /// The file, with the archive member.
+    pub from: String,
+    pub problem: Problem,
+}
+
+type Problem = Box<dyn std::error::Error + Send + Sync>;
 
 /// A file of the host link that was found and could be opened.
 #[derive(Debug)]
@@ -153,7 +167,13 @@ impl Inputs {
         let cache = ReadCache::new(Pread::new(file));
         let data = &cache;
         let size = data.len().ok()?;
-        let seen = Seen::of(data, 0..size)?;
+        let seen = match Seen::of(data, 0..size) {
+            Ok(seen) => seen,
+            Err(problem) => {
+                self.note_unreadable(path.display().to_string(), problem);
+                return None;
+            }
+        };
         let unit = |kind, device_code, bundle| Unit {
             member: None,
             outside: None,
@@ -195,21 +215,35 @@ impl Inputs {
         }
     }
 
+    fn note_unreadable(&mut self, from: String, problem: Problem) {
+        self.unreadable.push(Unreadable { from, problem });
+    }
+
     fn members(&mut self, path: &Path, cache: &ReadCache<Pread>) -> Vec<Unit> {
         let mut units = Vec::new();
         let Ok(size) = cache.len() else {
             return units;
         };
-        let Ok(archive) = Archive::parse(cache, 0..size) else {
-            return units;
+        let archive = match Archive::parse(cache, 0..size) {
+            Ok(archive) => archive,
+            Err(problem) => {
+                self.note_unreadable(path.display().to_string(), problem.into());
+                return units;
+            }
         };
         for member in archive.members {
             let header = Some(member.header_offset);
             let Some(range) = member.content else {
                 let name = Path::new(OsStr::from_bytes(member.name));
                 let outside = path.parent().unwrap_or(Path::new("")).join(name);
-                let Ok(file) = File::open(&outside) else {
-                    continue;
+                let file = match File::open(&outside) {
+                    Ok(file) => file,
+                    Err(problem) => {
+                        // GNU's linker says nothing about that.
+                        let problem = format!("cannot open `{}`: {problem}", outside.display());
+                        self.note_unreadable(member_name(path, member.name), problem.into());
+                        continue;
+                    }
                 };
                 if let Some((FileKind::Object | FileKind::OffloadBinary | FileKind::Bundle, seen)) =
                     self.look(&outside, file)
@@ -222,17 +256,21 @@ impl Inputs {
                 }
                 continue;
             };
-            let (kind, device_code, bundle) = match Seen::of(cache, range.clone()) {
-                Some(Seen::Object {
+            let seen = Seen::of(cache, range.clone()).unwrap_or_else(|problem| {
+                self.note_unreadable(member_name(path, member.name), problem);
+                Seen::Other
+            });
+            let (kind, device_code, bundle) = match seen {
+                Seen::Object {
                     kind,
                     device_code,
                     bundle,
-                }) => {
+                } => {
                     self.note_host(kind, cache, range.clone());
                     (kind, device_code, bundle)
                 }
-                Some(Seen::OffloadBinary) => (UnitKind::Other, DeviceCode::Waiting, false),
-                Some(Seen::Bundle) => (UnitKind::Other, DeviceCode::None, true),
+                Seen::OffloadBinary => (UnitKind::Other, DeviceCode::Waiting, false),
+                Seen::Bundle => (UnitKind::Other, DeviceCode::None, true),
                 _ => (UnitKind::Other, DeviceCode::None, false),
             };
             units.push(Unit {
@@ -246,6 +284,11 @@ impl Inputs {
         }
         units
     }
+}
+
+fn member_name(archive: &Path, name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    format!("{}({name})", archive.display())
 }
 
 impl InputFile {
@@ -292,24 +335,25 @@ enum Seen {
 }
 
 impl Seen {
-    /// Nothing when the file cannot be read, which the host linker will say.
-    fn of<'data, R: ReadRef<'data>>(data: R, range: Range<u64>) -> Option<Self> {
+    fn of<'data, R: ReadRef<'data>>(data: R, range: Range<u64>) -> Result<Self, Problem> {
         let (kind, device_code, bundle) = match Magic::at(data, range.clone()) {
             Magic::Elf => {
-                let elf = Elf::parse(data, range).ok()?;
+                let elf = Elf::parse(data, range)?;
                 match elf::FileType(elf.file_type) {
-                    elf::ET_REL => {}
-                    elf::ET_DYN => return Some(Self::SharedObject),
-                    _ => return Some(Self::Other),
+                    elf::ET_DYN => return Ok(Self::SharedObject),
+                    elf::ET_EXEC | elf::ET_CORE => return Ok(Self::Other),
+                    // GNU's linker takes whatever is none of these for an object.
+                    _ => {}
                 }
-                (UnitKind::Elf, DeviceCode::of_elf(&elf), has_bundle(&elf))
+                (UnitKind::Elf, DeviceCode::of_elf(&elf), has_bundle(&elf)?)
             }
-            Magic::Archive | Magic::ThinArchive => return Some(Self::Archive),
-            Magic::OffloadBinary => return Some(Self::OffloadBinary),
-            Magic::Bundle | Magic::CompressedBundle => return Some(Self::Bundle),
+            Magic::Archive | Magic::ThinArchive => return Ok(Self::Archive),
+            Magic::OffloadBinary => return Ok(Self::OffloadBinary),
+            Magic::Bundle | Magic::CompressedBundle => return Ok(Self::Bundle),
             Magic::Bitcode => {
                 let bytes = data.read_bytes_at(range.start, range.end - range.start);
-                let has_images = bytes.ok()?.windows(METADATA.len()).any(|at| at == METADATA);
+                let bytes = bytes.map_err(|()| "it cannot be read")?;
+                let has_images = bytes.windows(METADATA.len()).any(|at| at == METADATA);
                 let device_code = match has_images {
                     true => DeviceCode::Waiting,
                     false => DeviceCode::None,
@@ -317,7 +361,10 @@ impl Seen {
                 (UnitKind::Bitcode, device_code, false)
             }
             Magic::Coff => {
-                let sections = coff::sections(data, range).ok()?;
+                // Two bytes are a guess: who has another file does not want to hear of COFF.
+                let Ok(sections) = coff::sections(data, range) else {
+                    return Ok(Self::Other);
+                };
                 let offloading = |section: &coff::Section<'_>| {
                     section.name.starts_with(OFFLOADING_SECTION.as_bytes())
                 };
@@ -330,9 +377,9 @@ impl Seen {
                 };
                 (UnitKind::Coff, device_code, sections.iter().any(bundle))
             }
-            _ => return Some(Self::Other),
+            _ => return Ok(Self::Other),
         };
-        Some(Self::Object {
+        Ok(Self::Object {
             kind,
             device_code,
             bundle,
@@ -342,20 +389,35 @@ impl Seen {
 
 /// Whether an object has sections of a bundle. Linkers leave them out, so the names are read only
 /// when there are sections that are left out.
-fn has_bundle<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> bool {
+///
+/// Of images the type is what counts. A section of their name and another type is from an assembler that was not told
+/// it; or GNU's linker made the object, of others whose images were linked and registered then.
+fn has_bundle<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
     let left_out =
         |section: &Section| section.excluded() && section.section_type != SHT_LLVM_OFFLOADING;
     if !elf.sections().any(|section| left_out(&section)) {
-        return false;
+        return Ok(false);
     }
-    let Ok(names) = elf.names() else {
-        return false; // the host linker will say so
-    };
-    let mut sections = elf.sections().filter(left_out);
-    sections.any(|section| {
-        let name = names.of(&section);
-        name.is_ok_and(|name| name.starts_with(BUNDLE_SECTION.as_bytes()))
-    })
+    let names = elf.names()?;
+    let mut found = false;
+    for section in elf.sections().filter(left_out) {
+        let name = names.of(&section)?;
+        if name == OFFLOADING_SECTION.as_bytes() && !registers(elf)? {
+            let (index, given) = (section.index, section.section_type);
+            let expected = SHT_LLVM_OFFLOADING;
+            return Err(format!(
+                "section {index} is `{OFFLOADING_SECTION}` and has type {given:#x}, not {expected:#x}"
+            )
+            .into());
+        }
+        found |= name.starts_with(BUNDLE_SECTION.as_bytes());
+    }
+    Ok(found)
+}
+
+fn registers<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
+    let symbols = elf.symbols(SymbolTable::All)?;
+    Ok(symbols.iter().any(|symbol| is_registration(symbol.name)))
 }
 
 impl DeviceCode {

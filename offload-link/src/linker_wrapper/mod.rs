@@ -9,7 +9,7 @@
 //! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs` |
 //! | and which of them together                                   | `groups.rs`        |
 //! | what libraries for devices there are                         | `device_libraries.rs` |
-//! | link them, in parallel                                       | `device_link.rs`   |
+//! | link them, in parallel                                       | `device_link.rs`, `linked_image.rs` |
 //! | pack what was linked as runtimes load it                     | `containers.rs`    |
 //! | write what registers them, or have it compiled               | `registration.rs`, `from_c.rs` |
 //! | link the host program                                        | `host_linker.rs`   |
@@ -30,6 +30,7 @@ mod images;
 mod inputs;
 mod libraries;
 mod link;
+mod linked_image;
 mod options;
 mod override_image;
 mod questions;
@@ -50,7 +51,7 @@ use std::path::Path;
 use error::Error;
 
 use arguments::{Arguments, Position};
-use inputs::Inputs;
+use inputs::{Inputs, Unreadable};
 use link::Link;
 use temporaries::Temporaries;
 use trace::Trace;
@@ -97,6 +98,24 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
     }
 }
 
+/// A program with a part of its device code crashes: what cannot be read may have some. Without any device code
+/// the host linker decides.
+fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), Error> {
+    if !inputs.have_device_code() {
+        for Unreadable { from, problem } in &inputs.unreadable {
+            let tool = tool.to_string_lossy();
+            eprintln!("{tool}: warning: {from}: device code in it would not be linked: {problem}");
+        }
+        return Ok(());
+    }
+    let unreadable = std::mem::take(&mut inputs.unreadable).into_iter();
+    let mut errors = unreadable.map(|Unreadable { from, problem }| Error::Input {
+        from,
+        source: problem,
+    });
+    errors.next().map_or(Ok(()), Err)
+}
+
 fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     let arguments = Arguments::parse(args, &tool_name(tool))?;
     if let Some(answer) = arguments.options.answer {
@@ -105,7 +124,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     let trace = Trace::new(&arguments.options);
     // Below another of us the images are linked already.
     let nested = host_linker::is_nested() && matches!(arguments.position, Position::Linker { .. });
-    let inputs = if nested || arguments.no_link {
+    let mut inputs = if nested || arguments.no_link {
         Inputs::default()
     } else {
         let _phase = trace.phase("Look for device code", "");
@@ -118,6 +137,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     }
     let linker = host_linker::find(&arguments, inputs.host)?;
     let replaced = !arguments.options.override_images.is_empty();
+    check_readable(tool, &mut inputs)?;
     if inputs.have_device_code() || replaced {
         let link = Link {
             arguments,

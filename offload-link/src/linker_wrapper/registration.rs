@@ -114,7 +114,8 @@ impl HostEntries {
                 let known = &mut found.tables[at];
                 check_strides(known, &section, first[at].clone(), &unit_name(file, unit))?;
                 let alignment = section.alignment.max(1);
-                known.size = known.size.next_multiple_of(alignment) + section.size;
+                let start = known.size.checked_next_multiple_of(alignment);
+                known.size = start.unwrap_or(u64::MAX).saturating_add(section.size);
                 known.alignment = known.alignment.max(alignment);
                 if known.strides.is_empty() {
                     known.strides = section.strides;
