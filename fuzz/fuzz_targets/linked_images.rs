@@ -1,0 +1,62 @@
+//! Any bytes as what a device linker made, for any processor: no panic, and what is packed holds the image.
+#![no_main]
+
+use std::collections::BTreeSet;
+
+use libfuzzer_sys::fuzz_target;
+use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
+use offload_build::link::{check, processor_of, spirv};
+use offload_build::target::{TargetId, Triple};
+
+const TARGETS: [(&str, &str); 8] = [
+    ("nvptx64-nvidia-cuda", "sm_80"),
+    ("nvptx64-nvidia-cuda", "sm_100a"),
+    ("nvptx64-nvidia-cuda", "sm_103f"),
+    ("amdgcn-amd-amdhsa", "gfx90a:sramecc+:xnack-"),
+    ("amdgcn-amd-amdhsa", "gfx9-generic"),
+    ("x86_64-unknown-linux-gnu", ""),
+    ("aarch64-unknown-linux-gnu", ""),
+    ("spirv64-intel", ""),
+];
+
+/// Behind the first three bytes an ELF file of 64 bits, so that a fuzzer need not find its first words.
+const START: &[u8] = b"\x7fELF\x02\x01\x01";
+
+fuzz_target!(|data: &[u8]| {
+    let [choice, machine, cut, rest @ ..] = data else { return };
+    let (triple, processor) = TARGETS[usize::from(*choice) % TARGETS.len()];
+    let mut image = match cut {
+        0 => rest.to_vec(),
+        _ => [START, rest].concat(),
+    };
+    if let (Some(place), Some(machine)) = (image.get_mut(18), [190, 224, 62, 183].get(usize::from(*machine))) {
+        *place = *machine;
+    }
+    let parsed = (Triple::parse(triple).expect("a triple"), TargetId::parse(processor).expect("a target ID"));
+    let names = BTreeSet::from(["kernel".to_owned()]);
+    for names in [&BTreeSet::new(), &names] {
+        let _ = check(&image, &parsed.0, &parsed.1, names).map_err(|error| error.to_string());
+    }
+    for word in image.chunks_exact(4) {
+        let flags = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        let _ = (processor_of(190, flags), processor_of(224, flags));
+    }
+    let one = FatbinImage { processor, cubin: &image };
+    for images in [&[one][..], &[one, one]] {
+        if let Ok(fatbin) = cuda_fatbin(images).map_err(|error| error.to_string()) {
+            assert_eq!(fatbin.len() % 8, 0);
+            let size = u64::from_le_bytes(fatbin[8..16].try_into().expect("eight bytes"));
+            assert_eq!(size + 16, fatbin.len() as u64);
+            let padded = image.len().next_multiple_of(8);
+            let last = fatbin.len() - padded;
+            assert_eq!(&fatbin[last..last + image.len()], &image[..]);
+        }
+    }
+    if let Ok(wrapped) = spirv::openmp_image(&image, "-a", processor) {
+        assert!(object_parses(&wrapped));
+    }
+});
+
+fn object_parses(bytes: &[u8]) -> bool {
+    offload_build::container::elf::Elf::parse(bytes, 0..bytes.len() as u64).is_ok()
+}
