@@ -14,7 +14,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::{run, tool};
+use support::{program, run, tool};
 use tempfile::TempDir;
 
 /// The numbers of §10.1, and the functions that show each.
@@ -48,7 +48,7 @@ const SHOWN: [(u32, &[&str]); 30] = [
     (26, &["tests/linker_process.rs::asks_the_device_compiler_about_llvms_options"]),
     (27, &["tests/linker_wrapper.rs::explains_what_is_wrong_with_the_command_line"]),
     (28, &["tests/linker_behaviours.rs::finds_tools_beside_the_link_when_told"]),
-    (29, &["tests/linker_wrapper.rs::prints_a_plan_that_a_shell_can_run"]),
+    (29, &["tests/linker_behaviours.rs::shows_commands_that_make_the_same_program_again", "tests/linker_wrapper.rs::prints_a_plan_that_a_shell_can_run"]),
     // Clang's helper for NVIDIA is no tool of ours; what it does, our own way does.
     (30, &["tests/device_links.rs::links_cuda_code_of_several_files_by_either_way", "tests/device_links.rs::links_ptx_and_cubins_together"]),
 ];
@@ -922,5 +922,91 @@ fn finds_tools_beside_the_link_when_told() {
             said.lines().any(|line| line.starts_with(&clang)),
             "{option:?}: {said}"
         );
+    }
+}
+
+/// With the files that `--save-temps` keeps; what registers is one of them.
+#[test]
+fn shows_commands_that_make_the_same_program_again() {
+    let Some(place) = Place::new("22") else {
+        return;
+    };
+    place.write(
+        "k.c",
+        "__attribute__((amdgpu_kernel)) void k(int *p) { *p = 1; }",
+    );
+    let device = [
+        "--target=amdgcn-amd-amdhsa",
+        "-mcpu=gfx90a",
+        "-nogpulib",
+        "-nogpuinc",
+    ];
+    run(place
+        .llvm("clang")
+        .args(device)
+        .args(["-c", "-emit-llvm", "k.c", "-o", "k.o"]));
+    let images = [
+        image("openmp", HOST, ""),
+        format!("file=k.o,{}", image("hip", AMD, "gfx90a")),
+    ];
+    place.embed_as("with space.o", &images, &["-fPIC"]);
+    symlink(
+        place.path("bin/clang-linker-wrapper"),
+        place.path("bin/offload-ld"),
+    )
+    .unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let ours = Path::new(env!("CARGO_BIN_EXE_offload-bundler"))
+        .parent()
+        .unwrap();
+    let folders = [place.bin.clone(), ours.to_owned()]
+        .into_iter()
+        .chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).unwrap();
+    let (Some(bfd), Some(lld)) = (program("ld.bfd"), tool("llvm22", &["ld.lld"])) else {
+        return;
+    };
+    for name in ["clang-linker-wrapper", "offload-ld"] {
+        let linked = place
+            .command(place.path("bin").join(name))
+            .env("PATH", &path)
+            .arg(format!("--linker-path={}", bfd.display()))
+            .args(["--wrapper-verbose", "--save-temps", "--gc-sections"])
+            .args(["-shared", "with space.o", "-o", "out.so"])
+            .output()
+            .unwrap();
+        assert!(linked.status.success(), "{linked:?}");
+        let lines = String::from_utf8_lossy(&linked.stderr).into_owned();
+        let image = match name {
+            "offload-ld" => "out.so.amdgcn-amd-amdhsa.gfx90a.img",
+            _ => "out.so.amdgcn.gfx90a.img",
+        };
+        let made = [image, "out.so.hipfb", "out.so"];
+        let read = |name: &str| {
+            fs::read(place.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+        };
+        let before = made.map(read);
+        for name in made {
+            fs::remove_file(place.path(name)).unwrap();
+        }
+        let again = place
+            .command("sh")
+            .env("PATH", &path)
+            .args(["-e", "-c", &lines])
+            .output()
+            .unwrap();
+        assert!(again.status.success(), "{lines}\n{again:?}");
+        assert!(made.map(read) == before, "{name}: {lines}");
+
+        // A plan has all that is done.
+        let dry = place
+            .command(place.path("bin").join(name))
+            .arg(format!("--linker-path={}", lld.display()))
+            .args(["--dry-run", "-shared", "with space.o", "-o", "out.so"])
+            .output()
+            .unwrap();
+        let dry = String::from_utf8_lossy(&dry.stderr).into_owned();
+        let keeps = dry.lines().last().unwrap().contains("nostart-stop-gc");
+        assert_eq!(keeps, name == "offload-ld", "LLVM's line has none: {dry}");
     }
 }

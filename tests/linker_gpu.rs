@@ -608,10 +608,13 @@ fn reports_and_keeps_what_it_did() {
     );
     place.done(place.command("ar").args(["rs", "liblibrary.a", "unused.o"]));
     let bfd = found("ld.bfd").unwrap();
-    for way in [Way::Replaced, Way::Driver] {
+    for (way, kept, amd) in [
+        (Way::Replaced, "replaced", "amdgcn"),
+        (Way::Driver, "driver", "amdgcn-amd-amdhsa"),
+    ] {
         let line = [
             &OBJECTS[..],
-            &["-Wl,--report=json:report", "-Wl,--save-temps", "-o", "kept"],
+            &["-Wl,--report=json:report", "-Wl,--save-temps", "-o", kept],
         ]
         .concat();
         place.done(&mut place.link(way, &bfd, &line));
@@ -624,12 +627,15 @@ fn reports_and_keeps_what_it_did() {
         let said = report.to_string();
         for arch in ["gfx90a", "gfx1100"] {
             assert!(
-                place.path(&format!("kept.amdgcn.{arch}.img")).exists(),
+                place.path(&format!("{kept}.{amd}.{arch}.img")).exists(),
                 "{way:?}"
             );
             assert!(said.contains(arch), "{said}");
         }
-        assert!(place.path("kept.hip.image.wrapper.o").exists(), "{way:?}");
+        for file in ["hip.image.wrapper.o", "hipfb"] {
+            let file = format!("{kept}.{file}");
+            assert!(place.path(&file).exists(), "{way:?} {file}");
+        }
     }
     // What nothing of the host wants is not dropped: that is for what was wanted and cannot be linked.
     let strict = [&OBJECTS[..], &["-Wl,-Werror=dropped-image", "-o", "strict"]].concat();

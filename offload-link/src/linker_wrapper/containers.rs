@@ -72,6 +72,8 @@ pub(super) struct Packing<'a> {
     pub compress: Option<Option<i32>>,
     pub verbose: bool,
     pub dry: bool,
+    /// `--save-temps`: a fat binary is a file too.
+    pub keep: bool,
     pub shown: Shown,
 }
 
@@ -106,6 +108,17 @@ impl Packing<'_> {
                     Content::OpenMp(packed.collect::<Result<_, _>>()?)
                 }
             };
+            if let (true, false, Content::FatBinary(runtime, bytes)) =
+                (self.keep, self.dry, &content)
+            {
+                let file = self.workplace.file(match runtime {
+                    Runtime::Cuda => "fatbin",
+                    Runtime::Hip => "hipfb",
+                });
+                let failed =
+                    |source| Error::io(format!("cannot write `{}`", file.display()), source);
+                std::fs::write(&file, bytes).map_err(failed)?;
+            }
             containers.push(Container { kind, content });
         }
         Ok(containers)

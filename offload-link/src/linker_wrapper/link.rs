@@ -175,6 +175,7 @@ impl Link<'_> {
             compress: options.compress.then_some(options.compression_level),
             verbose: options.verbose,
             dry: options.dry_run,
+            keep: options.save_temps,
             shown: super::shown(self.tool),
         };
         let containers = packing.pack(products, report)?;
@@ -281,7 +282,9 @@ impl Link<'_> {
         let host = host_linker::machine(arguments, self.inputs.host);
         let shown = super::shown(self.tool);
         let mut flags = Vec::new();
-        if !containers.is_empty() && !arguments.relocatable && !arguments.options.dry_run {
+        // LLVM's lines have no such option, and its tests ask for LLVM's lines.
+        let as_llvm = arguments.options.dry_run && shown == Shown::Llvm;
+        if !containers.is_empty() && !arguments.relocatable && !as_llvm {
             flags = self.keep_entries();
         }
         flags.extend_from_slice(runtime);
