@@ -291,3 +291,32 @@ fn links_twice_at_once_and_keeps_the_steps_of_both() {
     }
     assert_eq!(place.left(), 0);
 }
+
+#[test]
+fn ends_as_usual_when_nobody_can_be_told() {
+    let place = Place::new("echo said >&2; cp \"image-$cpu\" \"$o\"");
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = |name: &str, args: &[&str]| {
+        let mut command = place.command(name);
+        command.args(args).stderr(full()).stdout(full());
+        command.status().unwrap().code()
+    };
+    for name in NAMES {
+        let linker = "--linker-path=./ld";
+        for (args, code) in [
+            (&[linker, "--dry-run", "in.bc"][..], 0),
+            (&[linker, "--wrapper-verbose", "in.bc"], 0),
+            (&[linker, "--print-wrapped-module", "--dry-run", "in.bc"], 0),
+            (&[linker, "--device-linker"], 1),
+        ] {
+            assert_eq!(status(name, args), Some(code), "{name} {args:?}");
+        }
+    }
+    // As LLVM's 22: an answer that does not arrive is a failure. Not for a reader that has gone, `--help | true`.
+    let name = "clang-linker-wrapper";
+    assert_eq!(status(name, &["--help"]), Some(1));
+    let mut help = place.command(name);
+    let mut help = help.arg("--help").stdout(Stdio::piped()).spawn().unwrap();
+    drop(help.stdout.take());
+    assert_eq!(help.wait().unwrap().code(), Some(0));
+}

@@ -1,6 +1,9 @@
 //! The tools: each understands its command line, does its work through `offload-build`, and says
 //! what went wrong. This crate is its binaries; nothing here is meant for other crates.
 
+#[macro_use]
+mod say;
+
 mod bundler;
 mod cargo_offload;
 mod json;

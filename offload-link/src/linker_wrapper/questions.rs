@@ -9,22 +9,23 @@ use offload_build::toolchain::{Command, Search};
 use super::options::{self, Answer, Options};
 use super::temporaries::Temporaries;
 use super::{Error, LLVM_NAME, host_linker};
+use crate::llvm_tool::print;
 use crate::response_file::Quoting;
 
 /// Prints it; the result is the exit status.
 pub(super) fn answer(answer: Answer, options: &Options, tool: &OsStr) -> Result<u8, Error> {
     let version = env!("CARGO_PKG_VERSION");
-    match answer {
-        Answer::Abi => println!("offload-link {version}"),
-        Answer::Version => println!(
+    let text = match answer {
+        Answer::Abi => format!("offload-link {version}\n"),
+        Answer::Version => format!(
             "{LLVM_NAME} of offload-link {version}\n\
-             follows clang-linker-wrapper 22.1; reads device code since LLVM 15"
+             follows clang-linker-wrapper 22.1; reads device code since LLVM 15\n"
         ),
-        Answer::Help => print!("{}", help()),
-        Answer::HelpHidden => print!("{}{}", help(), crate::options::help(options::INTERNAL)),
+        Answer::Help => help(),
+        Answer::HelpHidden => help() + &crate::options::help(options::INTERNAL),
         Answer::Llvm => return ask_llvm(options, tool),
-    }
-    Ok(0)
+    };
+    Ok(print(&text))
 }
 
 fn help() -> String {
@@ -57,8 +58,7 @@ fn ask_llvm(options: &Options, tool: &OsStr) -> Result<u8, Error> {
         return Ok(0);
     }
     let status = host_linker::run(&command, Quoting::Gnu, &Temporaries::default())?;
-    print!("{PASSES}");
-    Ok(host_linker::code(status))
+    Ok(host_linker::code(status).max(print(PASSES)))
 }
 
 /// What links of bitcode take besides: lld and clang's helper for NVIDIA have it, clang has not.
