@@ -8,12 +8,11 @@
 //!
 //! Specification: linker-wrapper §7, bundler §2, §4, §6.
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use object::{ReadCache, ReadRef};
+use object::ReadRef;
 use offload_build::container::object_bundle::bundle_sections;
 use offload_build::format::bundle::Bundle;
 use offload_build::format::bundles::{self, AnyBundle};
@@ -21,7 +20,7 @@ use offload_build::format::magic::Magic;
 use offload_build::target::{EntryId, EntryKind, OffloadKind};
 
 use super::Error;
-use super::inputs::Pread;
+use super::blocks::Blocks;
 
 /// An entry of a bundle.
 #[derive(Clone, Debug)]
@@ -120,15 +119,16 @@ pub(super) fn host_part(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 }
 
 fn read_host_part(path: &Path) -> Result<Option<Vec<u8>>, Problem> {
-    let cache = ReadCache::new(Pread::new(File::open(path)?));
-    let size = (&cache).len().map_err(|()| "its size cannot be read")?;
-    for entry in entries(&cache, 0..size)? {
+    let blocks = Blocks::open(path)?;
+    let data = &blocks;
+    let size = data.len().map_err(|()| "its size cannot be read")?;
+    for entry in entries(data, 0..size)? {
         let is_host = EntryId::parse(&entry.id)?.kind() == EntryKind::Host;
         if is_host && !entry.is_empty() {
             let Range { start, end } = entry.range;
             let bytes = match &entry.unpacked {
                 Some(bytes) => bytes.as_ref().read_bytes_at(start, end - start),
-                None => (&cache).read_bytes_at(start, end - start),
+                None => data.read_bytes_at(start, end - start),
             };
             let bytes = bytes.map_err(|()| "its host entry cannot be read")?;
             return Ok(Some(bytes.to_vec()));

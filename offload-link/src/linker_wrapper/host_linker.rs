@@ -189,8 +189,23 @@ pub(super) fn is_lld(arguments: &Arguments, linker: &Command) -> bool {
     if let (true, Some(chosen)) = (driver, &arguments.chosen_linker) {
         return says_lld(&file(chosen));
     }
-    if !driver && says_lld(&file(linker.program().as_os_str())) {
-        return true;
+    if !driver {
+        let program = linker.program().as_os_str();
+        // `ld` is a link to the one that is installed, and starting it takes longer than looking.
+        let installed = Path::new(program).canonicalize().unwrap_or_default();
+        let names = [file(program), file(installed.as_os_str())];
+        if names.iter().any(|name| says_lld(name)) {
+            return true;
+        }
+        let is_other = |name: &OsString| {
+            let name = name.to_string_lossy();
+            [".bfd", ".gold", "mold"]
+                .iter()
+                .any(|end| name.ends_with(end))
+        };
+        if names.iter().any(is_other) {
+            return false;
+        }
     }
     let question = if driver { "-Wl,--version" } else { "--version" };
     let asked = process(&linker.clone().arg(question)).output();

@@ -1,10 +1,8 @@
 //! What is asked of the host's objects beyond the headers of their sections, once there is device code.
 
-use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
 
-use object::{ReadCache, ReadRef};
+use object::ReadRef;
 use offload_build::container::elf::{Elf, ElfError, Place, SymbolTable};
 use offload_build::container::{self, coff};
 use offload_build::format::bitcode;
@@ -13,23 +11,22 @@ use offload_build::format::offload_entry::{EntryTable, OffloadEntry};
 use offload_build::registration::NEEDS_OFFLOAD_LINK;
 use offload_build::target::OffloadKind;
 
-use super::inputs::{Pread, Unit, UnitKind};
+use super::blocks::Blocks;
+use super::inputs::{Unit, UnitKind};
 use super::symbols::Symbols;
 
 /// The symbols of a unit that matter to others; nothing when they cannot be read.
-pub(super) fn symbols(input: &Path, unit: &Unit) -> Option<Symbols> {
+pub(super) fn symbols<'d>(blocks: &'d Blocks, unit: &Unit) -> Option<Symbols<'d>> {
     if unit.kind == UnitKind::Other {
         return None;
     }
-    let file = File::open(unit.path(input)).ok()?;
-    let cache = ReadCache::new(Pread::new(file));
-    let symbols = container::symbols(&cache, unit.data.clone()).ok()?;
+    let symbols = container::symbols(blocks, unit.data.clone()).ok()?;
     Some(Symbols::from_global(&symbols))
 }
 
 /// Whether a unit calls a runtime's registration: its images are linked already.
-pub(super) fn registers(input: &Path, unit: &Unit) -> bool {
-    let symbols = symbols(input, unit).unwrap_or_default();
+pub(super) fn registers(blocks: &Blocks, unit: &Unit) -> bool {
+    let symbols = symbols(blocks, unit).unwrap_or_default();
     let mut names = symbols.undefined.iter().chain(&symbols.defined);
     names.any(|name| is_registration(name))
 }
@@ -79,20 +76,18 @@ pub(super) const HIP_NAMES: [&str; 2] = ["__hip_fatbin", "__hip_gpubin_handle"];
 const NAMES_SINCE_20: &str = ".llvm.rodata.offloading";
 
 /// Reads the host's side of a unit; nothing when it cannot be read.
-pub(super) fn host_side(input: &Path, unit: &Unit) -> Option<HostSide> {
-    let file = File::open(unit.path(input)).ok()?;
-    let cache = ReadCache::new(Pread::new(file));
+pub(super) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
     let range = unit.data.clone();
     match unit.kind {
-        UnitKind::Elf => of_elf(&cache, range).ok(),
+        UnitKind::Elf => of_elf(blocks, range).ok(),
         UnitKind::Coff => {
-            let sections = coff::sections(&cache, range).ok()?;
+            let sections = coff::sections(blocks, range).ok()?;
             let names = sections.iter().map(|section| section.name);
             Some(of_names(names.collect()))
         }
         UnitKind::Bitcode => {
-            let names = bitcode::section_names(&cache, range.clone()).ok()?;
-            let symbols = container::symbols(&cache, range).unwrap_or_default();
+            let names = bitcode::section_names(blocks, range.clone()).ok()?;
+            let symbols = container::symbols(blocks, range).unwrap_or_default();
             let demand = |name: &[u8]| name == NEEDS_OFFLOAD_LINK.as_bytes();
             Some(HostSide {
                 deferred: symbols.iter().any(|symbol| demand(symbol.name)),

@@ -1,11 +1,10 @@
 //! The images of the inputs, and where their bytes are.
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use object::{ReadCache, ReadRef};
+use object::ReadRef;
 use offload_build::container::archive::Archive;
 use offload_build::container::elf::OFFLOADING_SECTION;
 use offload_build::container::{self, Standing};
@@ -17,9 +16,10 @@ use offload_build::toolchain::Command;
 
 use super::Error;
 use super::arguments::Load;
+use super::blocks::Blocks;
 use super::bundled;
 use super::host_objects;
-use super::inputs::{DeviceCode, FileKind, InputFile, Inputs, Pread, Unit, UnitKind, read_range};
+use super::inputs::{DeviceCode, FileKind, InputFile, Inputs, Unit, UnitKind, read_range};
 use super::report::Report;
 
 /// One image, as a compiler left it in a host object.
@@ -75,18 +75,17 @@ impl Image {
         images: &mut Vec<Self>,
         report: &mut Report,
     ) -> Result<(), Error> {
-        let from = unit_name(file, unit);
+        let from = file.unit_name(unit);
         let path = unit.path(&file.path);
         let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
             from: from.clone(),
             source,
         };
-        let open = File::open(path).map_err(|source| invalid(source.into()))?;
-        let cache = ReadCache::new(Pread::new(open));
-        let found = container::link_inputs(Window::new(&cache, unit.data.clone()));
+        let blocks = file.blocks(unit).map_err(|source| invalid(source.into()))?;
+        let found = container::link_inputs(Window::new(&*blocks, unit.data.clone()));
         let found = found.map_err(|source| invalid(source.into()))?;
         if found.is_empty() && unit.kind == UnitKind::Bitcode {
-            let names = bitcode::section_names(&cache, unit.data.clone());
+            let names = bitcode::section_names(&*blocks, unit.data.clone());
             let is_lost = |name: &Vec<u8>| name == OFFLOADING_SECTION.as_bytes();
             if names.is_ok_and(|names| names.iter().any(is_lost)) {
                 let problem =
@@ -97,7 +96,7 @@ impl Image {
         // Linked and registered by whoever made the object; only Rust's statics are not.
         let allocated = |standing| standing == Standing::Allocated;
         let any_allocated = found.iter().any(|found| allocated(found.standing));
-        let finished = any_allocated && host_objects::registers(&file.path, unit);
+        let finished = any_allocated && host_objects::registers(&blocks, unit);
         if any_allocated && !finished {
             report.warnings.push(format!(
                 "{from}: its images are in a section that programs have in memory, and stay in the output as well"
@@ -120,11 +119,14 @@ impl Image {
                 triple: found.entry.triple().to_owned(),
                 processor: found.entry.arch().to_owned(),
                 file: path.to_owned(),
+                bytes: match &found.bytes {
+                    Some(_) => OnceLock::new(),
+                    None => known(&blocks, start + range.start..start + range.end),
+                },
                 place: match found.bytes {
                     Some(bytes) => Place::Unpacked(bytes, range),
                     None => Place::File(start + range.start..start + range.end),
                 },
-                bytes: OnceLock::new(),
             });
         }
         Ok(())
@@ -137,15 +139,14 @@ impl Image {
         images: &mut Vec<Self>,
         report: &mut Report,
     ) -> Result<(), Error> {
-        let from = unit_name(file, unit);
+        let from = file.unit_name(unit);
         let path = unit.path(&file.path);
         let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
             from: from.clone(),
             source,
         };
-        let open = File::open(path).map_err(|source| invalid(source.into()))?;
-        let cache = ReadCache::new(Pread::new(open));
-        let entries = bundled::entries(&cache, unit.data.clone()).map_err(invalid)?;
+        let blocks = file.blocks(unit).map_err(|source| invalid(source.into()))?;
+        let entries = bundled::entries(&*blocks, unit.data.clone()).map_err(invalid)?;
         for entry in entries.into_iter().filter(|entry| !entry.is_empty()) {
             let target = match entry.target() {
                 Ok(Some(target)) => target,
@@ -189,9 +190,9 @@ impl Image {
             from: from.clone(),
             source,
         };
-        let open = File::open(path).map_err(|source| invalid(source.into()))?;
-        let cache = ReadCache::new(Pread::new(open));
-        let size = (&cache)
+        let blocks = Blocks::open(path).map_err(|source| invalid(source.into()))?;
+        let data = &blocks;
+        let size = data
             .len()
             .map_err(|()| invalid("its size cannot be read".into()))?;
         let image = |from: String, range: Range<u64>| Self {
@@ -207,13 +208,13 @@ impl Image {
             place: Place::File(range),
             bytes: OnceLock::new(),
         };
-        if Magic::at(&cache, 0..size) == Magic::Bitcode {
+        if Magic::at(data, 0..size) == Magic::Bitcode {
             return Ok(vec![image(from.clone(), 0..size)]);
         }
-        let archive = Archive::parse(&cache, 0..size).map_err(|source| invalid(source.into()))?;
+        let archive = Archive::parse(data, 0..size).map_err(|source| invalid(source.into()))?;
         let members = archive.members.into_iter().filter_map(|member| {
             let content = member.content?;
-            let code = [Magic::Elf, Magic::Bitcode].contains(&Magic::at(&cache, content.clone()));
+            let code = [Magic::Elf, Magic::Bitcode].contains(&Magic::at(data, content.clone()));
             let name = String::from_utf8_lossy(member.name);
             code.then(|| image(format!("{from}({name})"), content))
         });
@@ -296,23 +297,11 @@ fn is_in_archive(file: &InputFile) -> bool {
     }
 }
 
-/// The file, with the archive member: `libk.a(k.o)`.
-pub(super) fn unit_name(file: &InputFile, unit: &Unit) -> String {
-    let path = file.path.display();
-    let Some(header) = unit.member else {
-        return path.to_string();
-    };
-    match member_name(&file.path, header) {
-        Some(name) => format!("{path}({name})"),
-        None => format!("{path}(member at offset {header:#x})"),
+/// The bytes of a small image, which were read with what is around it.
+fn known(blocks: &Blocks, range: Range<u64>) -> OnceLock<Vec<u8>> {
+    let bytes = OnceLock::new();
+    if let Some(known) = blocks.known(range) {
+        bytes.get_or_init(|| known.to_vec());
     }
-}
-
-fn member_name(path: &Path, header: u64) -> Option<String> {
-    let cache = ReadCache::new(Pread::new(File::open(path).ok()?));
-    let size = (&cache).len().ok()?;
-    let archive = Archive::parse(&cache, 0..size).ok()?;
-    let mut members = archive.members.iter();
-    let member = members.find(|member| member.header_offset == header)?;
-    Some(String::from_utf8_lossy(member.name).into_owned())
+    bytes
 }

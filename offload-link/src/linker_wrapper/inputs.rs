@@ -5,15 +5,17 @@
 //! names, no symbols. (COFF marks nothing but by names.) What cannot be read is left to the host linker, which will
 //! say so, with a warning, as some linkers do not; where other inputs have device code it is an error.
 
+use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use object::{ReadCache, ReadCacheOps, ReadRef, elf};
+use object::{ReadRef, elf};
 use offload_build::container::archive::Archive;
 use offload_build::container::coff;
 use offload_build::container::elf::{
@@ -23,6 +25,7 @@ use offload_build::container::object_bundle::BUNDLE_SECTION;
 use offload_build::format::magic::Magic;
 
 use super::arguments::{Arguments, Item, Load};
+use super::blocks::Blocks;
 use super::host_objects::is_registration;
 
 /// Every file of the host link.
@@ -55,6 +58,10 @@ pub(super) struct InputFile {
     pub load: Load,
     pub kind: FileKind,
     pub units: Vec<Unit>,
+    /// What was read of it, when it may hold images or was asked for again.
+    blocks: OnceCell<Rc<Blocks>>,
+    /// Of an archive: where members start, and their names, once one was asked for.
+    names: OnceCell<Vec<(u64, String)>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,15 +144,25 @@ impl Inputs {
                 }
                 _ => continue,
             };
-            if let Some((kind, units)) = inputs.look(&path, file) {
-                inputs.files.push(InputFile {
-                    path,
-                    item: index,
-                    load,
-                    kind,
-                    units,
-                });
+            let Ok(blocks) = Blocks::of(&path, file) else {
+                continue;
+            };
+            let Some((kind, units)) = inputs.look(&path, &blocks) else {
+                continue;
+            };
+            let file = InputFile {
+                path,
+                item: index,
+                load,
+                kind,
+                units,
+                blocks: OnceCell::new(),
+                names: OnceCell::new(),
+            };
+            if file.has_device_code() {
+                file.keep(blocks);
             }
+            inputs.files.push(file);
         }
         inputs
     }
@@ -163,9 +180,7 @@ impl Inputs {
             .flat_map(|file| file.units.iter().map(move |unit| (file, unit)))
     }
 
-    fn look(&mut self, path: &Path, file: File) -> Option<(FileKind, Vec<Unit>)> {
-        let cache = ReadCache::new(Pread::new(file));
-        let data = &cache;
+    fn look(&mut self, path: &Path, data: &Blocks) -> Option<(FileKind, Vec<Unit>)> {
         let size = data.len().ok()?;
         let seen = match Seen::of(data, 0..size) {
             Ok(seen) => seen,
@@ -183,7 +198,7 @@ impl Inputs {
             bundle,
         };
         Some(match seen {
-            Seen::Archive => (FileKind::Archive, self.members(path, &cache)),
+            Seen::Archive => (FileKind::Archive, self.members(path, data)),
             Seen::OffloadBinary => {
                 let units = vec![unit(UnitKind::Other, DeviceCode::Waiting, false)];
                 (FileKind::OffloadBinary, units)
@@ -219,12 +234,12 @@ impl Inputs {
         self.unreadable.push(Unreadable { from, problem });
     }
 
-    fn members(&mut self, path: &Path, cache: &ReadCache<Pread>) -> Vec<Unit> {
+    fn members(&mut self, path: &Path, data: &Blocks) -> Vec<Unit> {
         let mut units = Vec::new();
-        let Ok(size) = cache.len() else {
+        let Ok(size) = data.len() else {
             return units;
         };
-        let archive = match Archive::parse(cache, 0..size) {
+        let archive = match Archive::parse(data, 0..size) {
             Ok(archive) => archive,
             Err(problem) => {
                 self.note_unreadable(path.display().to_string(), problem.into());
@@ -236,7 +251,7 @@ impl Inputs {
             let Some(range) = member.content else {
                 let name = Path::new(OsStr::from_bytes(member.name));
                 let outside = path.parent().unwrap_or(Path::new("")).join(name);
-                let file = match File::open(&outside) {
+                let file = match Blocks::open(&outside) {
                     Ok(file) => file,
                     Err(problem) => {
                         // GNU's linker says nothing about that.
@@ -246,7 +261,7 @@ impl Inputs {
                     }
                 };
                 if let Some((FileKind::Object | FileKind::OffloadBinary | FileKind::Bundle, seen)) =
-                    self.look(&outside, file)
+                    self.look(&outside, &file)
                 {
                     units.extend(seen.into_iter().map(|unit| Unit {
                         member: header,
@@ -256,7 +271,7 @@ impl Inputs {
                 }
                 continue;
             };
-            let seen = Seen::of(cache, range.clone()).unwrap_or_else(|problem| {
+            let seen = Seen::of(data, range.clone()).unwrap_or_else(|problem| {
                 self.note_unreadable(member_name(path, member.name), problem);
                 Seen::Other
             });
@@ -266,7 +281,7 @@ impl Inputs {
                     device_code,
                     bundle,
                 } => {
-                    self.note_host(kind, cache, range.clone());
+                    self.note_host(kind, data, range.clone());
                     (kind, device_code, bundle)
                 }
                 Seen::OffloadBinary => (UnitKind::Other, DeviceCode::Waiting, false),
@@ -292,6 +307,63 @@ fn member_name(archive: &Path, name: &[u8]) -> String {
 }
 
 impl InputFile {
+    fn keep(&self, blocks: Blocks) -> &Rc<Blocks> {
+        blocks.close();
+        self.blocks.get_or_init(|| Rc::new(blocks))
+    }
+
+    /// The file that has a unit, with what was read of it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read any more.
+    pub(super) fn blocks(&self, unit: &Unit) -> io::Result<Rc<Blocks>> {
+        if let Some(outside) = &unit.outside {
+            let blocks = Blocks::open(outside)?;
+            blocks.close();
+            return Ok(Rc::new(blocks));
+        }
+        if let Some(known) = self.blocks.get() {
+            return Ok(Rc::clone(known));
+        }
+        Ok(Rc::clone(self.keep(Blocks::open(&self.path)?)))
+    }
+
+    /// The file, with the archive member: `libk.a(k.o)`.
+    pub(super) fn unit_name(&self, unit: &Unit) -> String {
+        let path = self.path.display();
+        let Some(header) = unit.member else {
+            return path.to_string();
+        };
+        let names = self.names.get_or_init(|| self.member_names());
+        let found = names.binary_search_by_key(&header, |(offset, _)| *offset);
+        match found.ok().and_then(|index| names.get(index)) {
+            Some((_, name)) => format!("{path}({name})"),
+            None => format!("{path}(member at offset {header:#x})"),
+        }
+    }
+
+    /// By their offsets. What cannot be read has no names.
+    fn member_names(&self) -> Vec<(u64, String)> {
+        let blocks = match self.blocks.get() {
+            Some(known) => Ok(Rc::clone(known)),
+            None => Blocks::open(&self.path).map(Rc::new),
+        };
+        let Ok(blocks) = blocks else {
+            return Vec::new();
+        };
+        let size = (&*blocks).len().unwrap_or_default();
+        let archive = Archive::parse(&*blocks, 0..size);
+        let members = archive.map(|archive| archive.members).unwrap_or_default();
+        let names = members.iter().map(|member| {
+            let name = String::from_utf8_lossy(member.name).into_owned();
+            (member.header_offset, name)
+        });
+        let mut names: Vec<(u64, String)> = names.collect();
+        names.sort_unstable();
+        names
+    }
+
     /// Whether a host linker finds nothing in it: an archive of bundles and the like.
     #[must_use]
     pub(super) fn is_for_devices(&self) -> bool {
@@ -437,87 +509,16 @@ impl DeviceCode {
 /// What host bitcode says of the global that holds its offload binaries.
 const METADATA: &[u8] = b".llvm.offloading";
 
-/// A file of which small parts are read: a page at a time, which for most objects is all of it.
-#[derive(Debug)]
-pub(super) struct Pread {
-    file: File,
-    position: u64,
-    /// Bytes of the file from `page_start` on.
-    page: Vec<u8>,
-    page_start: u64,
-}
-
-const PAGE: usize = 4096;
-
-impl Pread {
-    pub(super) fn new(file: File) -> Self {
-        Self {
-            file,
-            position: 0,
-            page: Vec::new(),
-            page_start: 0,
-        }
-    }
-
-    /// The next `size` bytes, when they are in the page.
-    fn in_page(&self, size: usize) -> Option<&[u8]> {
-        let start = usize::try_from(self.position.checked_sub(self.page_start)?).ok()?;
-        self.page.get(start..start.checked_add(size)?)
-    }
-
-    fn turn_page(&mut self) -> Result<(), ()> {
-        self.page.resize(PAGE, 0);
-        let count = self.file.read_at(&mut self.page, self.position);
-        self.page_start = self.position;
-        self.page.truncate(count.map_err(|_| ())?);
-        Ok(())
-    }
-}
-
-impl ReadCacheOps for Pread {
-    fn len(&mut self) -> Result<u64, ()> {
-        if self.page.is_empty() && self.position == 0 {
-            self.turn_page()?;
-        }
-        if self.page_start == 0 && self.page.len() < PAGE {
-            return Ok(self.page.len() as u64);
-        }
-        let metadata = self.file.metadata().map_err(|_| ())?;
-        Ok(metadata.len())
-    }
-
-    fn seek(&mut self, position: u64) -> Result<u64, ()> {
-        self.position = position;
-        Ok(position)
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ()> {
-        let count = self.file.read_at(buffer, self.position).map_err(|_| ())?;
-        self.position += count as u64;
-        Ok(count)
-    }
-
-    fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
-        if buffer.len() > PAGE {
-            let all = self.file.read_exact_at(buffer, self.position);
-            return all.map_err(|_| ());
-        }
-        if self.in_page(buffer.len()).is_none() {
-            self.turn_page()?;
-        }
-        buffer.copy_from_slice(self.in_page(buffer.len()).ok_or(())?);
-        Ok(())
-    }
-}
-
 /// The bytes of a range of a file.
-pub(super) fn read_range(path: &Path, range: Range<u64>) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    Seek::seek(&mut file, SeekFrom::Start(range.start))?;
-    let mut bytes = Vec::new();
-    let size = range.end - range.start;
-    if file.take(size).read_to_end(&mut bytes)? as u64 != size {
-        return Err(std::io::ErrorKind::UnexpectedEof.into());
-    }
+pub(super) fn read_range(path: &Path, range: Range<u64>) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let end = file.metadata()?.len();
+    let size = range
+        .end
+        .checked_sub(range.start)
+        .filter(|_| range.end <= end);
+    let size = size.and_then(|size| usize::try_from(size).ok());
+    let mut bytes = vec![0; size.ok_or(io::ErrorKind::UnexpectedEof)?];
+    file.read_exact_at(&mut bytes, range.start)?;
     Ok(bytes)
 }

@@ -4,7 +4,7 @@
 //! |--------------------------------------------------------------|--------------------|
 //! | understand the command line                                  | `arguments.rs`, by the tables of `options.rs`; `family.rs` |
 //! | answer instead of linking                                    | `questions.rs`     |
-//! | look for device code; none: become the host linker, done     | `inputs.rs`, `libraries.rs`, `host_linker.rs` |
+//! | look for device code; none: become the host linker, done     | `inputs.rs`, `blocks.rs`, `libraries.rs`, `host_linker.rs` |
 //! | find the images in them, in bundles too                      | `images.rs`, `bundled.rs` |
 //! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs` |
 //! | and which of them together                                   | `groups.rs`        |
@@ -16,6 +16,7 @@
 //! | say what became of each image                                | `report.rs`        |
 
 mod arguments;
+mod blocks;
 mod bundled;
 mod containers;
 mod device_libraries;

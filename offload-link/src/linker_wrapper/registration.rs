@@ -18,7 +18,6 @@ use super::arguments::Arguments;
 use super::containers::{Container, Content};
 use super::from_c::Way;
 use super::host_objects::{self, EntrySection, HIP_NAMES, HostSide};
-use super::images::unit_name;
 use super::inputs::Inputs;
 
 /// What the host's objects say about the offload entries of the output.
@@ -73,13 +72,15 @@ impl HostEntries {
         arguments: &Arguments,
     ) -> Result<Self, Error> {
         let mut found = Self::default();
-        let mut first: Vec<String> = Vec::new();
+        let mut first = Vec::new();
         let mut hip_names = BTreeMap::new();
         for ((file, unit), linked) in inputs.units().zip(linked) {
             if !linked {
                 continue;
             }
-            let Some(side) = host_objects::host_side(&file.path, unit) else {
+            let blocks = file.blocks(unit).ok();
+            let side = blocks.and_then(|blocks| host_objects::host_side(&blocks, unit));
+            let Some(side) = side else {
                 continue;
             };
             let HostSide {
@@ -101,18 +102,16 @@ impl HostEntries {
                     .iter()
                     .position(|known| known.name == section.name);
                 let Some(at) = known else {
-                    check_strides(
-                        &section,
-                        &section,
-                        unit_name(file, unit),
-                        &unit_name(file, unit),
-                    )?;
-                    first.push(unit_name(file, unit));
+                    let name = || file.unit_name(unit);
+                    check_strides(&section, &section, name, name)?;
+                    first.push((file, unit));
                     found.tables.push(section);
                     continue;
                 };
                 let known = &mut found.tables[at];
-                check_strides(known, &section, first[at].clone(), &unit_name(file, unit))?;
+                let (first_file, first_unit) = first[at];
+                let first_name = || first_file.unit_name(first_unit);
+                check_strides(known, &section, first_name, || file.unit_name(unit))?;
                 let alignment = section.alignment.max(1);
                 let start = known.size.checked_next_multiple_of(alignment);
                 known.size = start.unwrap_or(u64::MAX).saturating_add(section.size);
@@ -201,8 +200,8 @@ impl EntrySection {
 fn check_strides(
     known: &EntrySection,
     new: &EntrySection,
-    known_from: String,
-    new_from: &str,
+    known_from: impl Fn() -> String,
+    new_from: impl Fn() -> String,
 ) -> Result<(), Error> {
     let Some(first) = known.strides.first() else {
         return Ok(());
@@ -210,8 +209,8 @@ fn check_strides(
     match new.strides.iter().find(|size| *size != first) {
         Some(size) => Err(Error::MixedEntries {
             section: known.name.to_owned(),
-            first: (known_from, *first),
-            second: (new_from.to_owned(), *size),
+            first: (known_from(), *first),
+            second: (new_from(), *size),
         }),
         None => Ok(()),
     }

@@ -22,7 +22,7 @@ use super::Error;
 use super::arguments::{Arguments, Item, Load};
 use super::groups::{Group, Groups, Joining, Own};
 use super::host_objects;
-use super::images::{Image, unit_name};
+use super::images::Image;
 use super::inputs::{FileKind, InputFile, Inputs, UnitKind};
 use super::registration::HipNames;
 use super::report::{Fate, Line, NOT_TAKEN, Report};
@@ -325,7 +325,7 @@ impl Selection<'_> {
             let Some(group) = groups.list.get(at) else {
                 continue;
             };
-            let mut known: HashMap<Vec<u8>, Known> = HashMap::new();
+            let mut known: HashMap<&[u8], Known> = HashMap::new();
             for index in &group.members {
                 if let Some(image) = self.images.get(*index) {
                     note(&mut known, &Symbols::of(image.bytes()?));
@@ -376,19 +376,23 @@ enum Known {
     Defined,
 }
 
-fn note(known: &mut HashMap<Vec<u8>, Known>, symbols: &Symbols) {
+fn note<'d>(known: &mut HashMap<&'d [u8], Known>, symbols: &Symbols<'d>) {
     for name in &symbols.undefined {
-        known.entry(name.clone()).or_insert(Known::Undefined);
+        known.entry(name).or_insert(Known::Undefined);
     }
     for name in &symbols.defined {
-        known.insert(name.clone(), Known::Defined);
+        known.insert(name, Known::Defined);
     }
 }
 
 /// It defines what is undefined; or, for the host to find, what nobody knows yet.
-fn is_wanted(known: &HashMap<Vec<u8>, Known>, kind: OffloadKind, symbols: &Symbols) -> bool {
-    let needed = |name: &Vec<u8>| known.get(name) == Some(&Known::Undefined);
-    let new = |name: &Vec<u8>| known.get(name) != Some(&Known::Defined);
+fn is_wanted<'d>(
+    known: &HashMap<&'d [u8], Known>,
+    kind: OffloadKind,
+    symbols: &Symbols<'d>,
+) -> bool {
+    let needed = |name: &&[u8]| known.get(name) == Some(&Known::Undefined);
+    let new = |name: &&[u8]| known.get(name) != Some(&Known::Defined);
     symbols.defined.iter().any(needed)
         || kind != OffloadKind::NONE && symbols.visible.iter().any(new)
 }
@@ -420,12 +424,18 @@ fn linked_units(
     };
     let source = inputs.files.iter().find(source);
     let mut unread = source.map(|file| file.path.display().to_string());
-    let symbols: Vec<Symbols> = inputs
+    let blocks: Vec<_> = inputs
         .units()
-        .map(|(file, unit)| {
-            let symbols = host_objects::symbols(&file.path, unit);
+        .map(|(file, unit)| file.blocks(unit).ok())
+        .collect();
+    let symbols: Vec<Symbols<'_>> = inputs
+        .units()
+        .zip(&blocks)
+        .map(|((file, unit), blocks)| {
+            let blocks = blocks.as_deref();
+            let symbols = blocks.and_then(|blocks| host_objects::symbols(blocks, unit));
             if symbols.is_none() && unit.kind != UnitKind::Other {
-                unread.get_or_insert_with(|| unit_name(file, unit));
+                unread.get_or_insert_with(|| file.unit_name(unit));
             }
             symbols.unwrap_or_default()
         })
@@ -449,9 +459,9 @@ fn linked_units(
     linked(&candidates, roots.chain(entry))
 }
 
-impl Symbols {
+impl<'d> Symbols<'d> {
     /// Those of an image; PTX and the like have none.
-    fn of(image: &[u8]) -> Self {
+    fn of(image: &'d [u8]) -> Self {
         let symbols = container::symbols(image, 0..image.len() as u64);
         Self::from_global(&symbols.unwrap_or_default())
     }

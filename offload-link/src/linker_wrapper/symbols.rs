@@ -10,20 +10,20 @@ use offload_build::format::global_symbol::GlobalSymbol;
 
 /// The symbols of one object or archive member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Symbols {
+pub(super) struct Symbols<'d> {
     /// Defined for others.
-    pub defined: Vec<Vec<u8>>,
+    pub defined: Vec<&'d [u8]>,
     /// Those of them that are seen outside of the linked file.
-    pub visible: Vec<Vec<u8>>,
+    pub visible: Vec<&'d [u8]>,
     /// Undefined, and not weak: an archive is searched for it.
-    pub undefined: Vec<Vec<u8>>,
+    pub undefined: Vec<&'d [u8]>,
 }
 
-impl Symbols {
-    pub(super) fn from_global(symbols: &[GlobalSymbol<'_>]) -> Self {
+impl<'d> Symbols<'d> {
+    pub(super) fn from_global(symbols: &[GlobalSymbol<'d>]) -> Self {
         let names = |wanted: &dyn Fn(&GlobalSymbol<'_>) -> bool| {
             let symbols = symbols.iter().filter(|symbol| wanted(symbol));
-            symbols.map(|symbol| symbol.name.to_vec()).collect()
+            symbols.map(|symbol| symbol.name).collect()
         };
         Self {
             defined: names(&|symbol| symbol.defined),
@@ -36,7 +36,7 @@ impl Symbols {
 /// Something that the host link takes as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'a> {
-    pub symbols: &'a Symbols,
+    pub symbols: &'a Symbols<'a>,
     /// Linked whatever its symbols.
     pub always: bool,
 }
@@ -62,7 +62,7 @@ pub(super) fn linked<'a>(
     for (index, candidate) in candidates.iter().enumerate() {
         if candidate.always {
             taken[index] = true;
-            wanted.extend(candidate.symbols.undefined.iter().map(Vec::as_slice));
+            wanted.extend(&candidate.symbols.undefined);
         }
     }
     while let Some(name) = wanted.pop() {
@@ -71,7 +71,7 @@ pub(super) fn linked<'a>(
             if !taken[index] {
                 taken[index] = true;
                 let symbols = candidates[index].symbols;
-                wanted.extend(symbols.undefined.iter().map(Vec::as_slice));
+                wanted.extend(&symbols.undefined);
             }
         }
     }
@@ -82,8 +82,8 @@ pub(super) fn linked<'a>(
 mod tests {
     use super::*;
 
-    fn symbols(defined: &[&str], undefined: &[&str]) -> Symbols {
-        let names = |list: &[&str]| list.iter().map(|name| name.as_bytes().to_vec()).collect();
+    fn symbols<'d>(defined: &[&'d str], undefined: &[&'d str]) -> Symbols<'d> {
+        let names = |list: &[&'d str]| list.iter().map(|name| name.as_bytes()).collect();
         Symbols {
             defined: names(defined),
             visible: Vec::new(),
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    fn taken(list: &[(bool, Symbols)], roots: &[&str]) -> Vec<usize> {
+    fn taken(list: &[(bool, Symbols<'_>)], roots: &[&str]) -> Vec<usize> {
         let candidates: Vec<_> = list
             .iter()
             .map(|(always, symbols)| Candidate {

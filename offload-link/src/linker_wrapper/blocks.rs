@@ -1,0 +1,228 @@
+//! A file of which parts are read: in blocks that stay in memory, so that no phase reads them again.
+
+use std::cell::{OnceCell, RefCell};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use object::{ReadCache, ReadCacheOps, ReadRef};
+
+/// A file, as far as it was read.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    file: Rc<Reopened>,
+    len: u64,
+    /// Those at the multiples of [`BLOCK`].
+    blocks: Vec<OnceCell<Box<[u8]>>>,
+    /// What is in no block as a whole.
+    others: ReadCache<Others>,
+}
+
+/// Most objects have their section headers in the last one.
+const BLOCK: usize = 8 << 10;
+
+/// As far as blocks go: a file may say that it is of any size.
+const END: u64 = 4 << 30;
+
+impl Blocks {
+    /// # Errors
+    ///
+    /// When it cannot be opened and read.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Self::of(path, File::open(path)?)
+    }
+
+    /// Of a file that is open.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub(super) fn of(path: &Path, file: File) -> io::Result<Self> {
+        let mut first = vec![0; BLOCK];
+        let count = file.read_at(&mut first, 0)?;
+        first.truncate(count);
+        let len = match count {
+            BLOCK => file.metadata()?.len().max(BLOCK as u64),
+            _ => count as u64,
+        };
+        let mut blocks = vec![OnceCell::from(first.into_boxed_slice())];
+        let count = len.min(END).div_ceil(BLOCK as u64).max(1);
+        blocks.resize_with(usize::try_from(count).unwrap_or(1), OnceCell::new);
+        let file = Rc::new(Reopened {
+            path: path.to_owned(),
+            file: RefCell::new(Some(file)),
+        });
+        let others = ReadCache::new(Others {
+            file: Rc::clone(&file),
+            len,
+            position: 0,
+        });
+        Ok(Self {
+            file,
+            len,
+            blocks,
+            others,
+        })
+    }
+
+    /// Gives the descriptor back; what is read after that opens the file again. A link may have
+    /// more inputs than a process may have files.
+    pub(super) fn close(&self) {
+        self.file.file.replace(None);
+    }
+
+    /// Bytes of the file, when all of them have been read.
+    pub(super) fn known(&self, range: Range<u64>) -> Option<&[u8]> {
+        let (index, at) = block_of(range.start)?;
+        let size = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+        let block = self.blocks.get(index)?.get()?;
+        block.get(at..at.checked_add(size)?)
+    }
+
+    fn block(&self, index: usize) -> Result<&[u8], ()> {
+        let block = self.blocks.get(index).ok_or(())?;
+        if let Some(known) = block.get() {
+            return Ok(known);
+        }
+        let start = (index as u64).saturating_mul(BLOCK as u64);
+        let rest = self.len.saturating_sub(start).min(BLOCK as u64);
+        let mut bytes = vec![0; usize::try_from(rest).map_err(|_| ())?];
+        self.file.read_exact_at(&mut bytes, start)?;
+        Ok(block.get_or_init(|| bytes.into_boxed_slice()))
+    }
+}
+
+/// The index of the block that has an offset, and where.
+fn block_of(offset: u64) -> Option<(usize, usize)> {
+    let index = usize::try_from(offset / BLOCK as u64).ok()?;
+    Some((index, usize::try_from(offset % BLOCK as u64).ok()?))
+}
+
+impl<'d> ReadRef<'d> for &'d Blocks {
+    fn len(self) -> Result<u64, ()> {
+        Ok(self.len)
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+        let end = offset.checked_add(size).filter(|end| *end <= self.len);
+        let end = end.ok_or(())?;
+        if size == 0 {
+            return Ok(&[]);
+        }
+        if offset / BLOCK as u64 == (end - 1) / BLOCK as u64 && end <= END {
+            let (index, at) = block_of(offset).ok_or(())?;
+            let size = usize::try_from(size).map_err(|_| ())?;
+            return self.block(index)?.get(at..at + size).ok_or(());
+        }
+        self.others.read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
+        self.others.read_bytes_at_until(range, delimiter)
+    }
+}
+
+/// A file that is opened again for each read when it is not open.
+#[derive(Debug)]
+struct Reopened {
+    path: PathBuf,
+    file: RefCell<Option<File>>,
+}
+
+impl Reopened {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), ()> {
+        let read = match &*self.file.borrow() {
+            Some(file) => file.read_exact_at(buffer, offset),
+            None => File::open(&self.path).and_then(|file| file.read_exact_at(buffer, offset)),
+        };
+        read.map_err(|_| ())
+    }
+}
+
+#[derive(Debug)]
+struct Others {
+    file: Rc<Reopened>,
+    len: u64,
+    position: u64,
+}
+
+impl ReadCacheOps for Others {
+    fn len(&mut self) -> Result<u64, ()> {
+        Ok(self.len)
+    }
+
+    fn seek(&mut self, position: u64) -> Result<u64, ()> {
+        self.position = position;
+        Ok(position)
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ()> {
+        let rest = self.len.saturating_sub(self.position);
+        let count = usize::try_from(rest)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        self.read_exact(buffer.get_mut(..count).ok_or(())?)?;
+        Ok(count)
+    }
+
+    fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
+        self.file.read_exact_at(buffer, self.position)?;
+        self.position += buffer.len() as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_any_part_of_a_file_of_any_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for size in [
+            0,
+            1,
+            BLOCK - 1,
+            BLOCK,
+            BLOCK + 1,
+            3 * BLOCK - 1,
+            3 * BLOCK + 5,
+        ] {
+            let bytes: Vec<u8> = (0..size).map(|at| (at * 31 / 7) as u8).collect();
+            std::fs::write(&path, &bytes).unwrap();
+            for open in [true, false] {
+                let blocks = Blocks::open(&path).unwrap();
+                if !open {
+                    blocks.close();
+                }
+                let data = &blocks;
+                assert_eq!(data.len(), Ok(size as u64));
+                for start in [0, 1, BLOCK - 2, BLOCK, 2 * BLOCK - 1, size] {
+                    for count in [0, 1, 2, 100, BLOCK, 2 * BLOCK + 3] {
+                        let expected = bytes.get(start..start + count).ok_or(());
+                        let read = data.read_bytes_at(start as u64, count as u64);
+                        assert_eq!(read, expected, "{start} {count} of {size}");
+                    }
+                }
+                assert_eq!(data.read_bytes_at(u64::MAX, 2), Err(()));
+            }
+        }
+    }
+
+    #[test]
+    fn knows_what_was_read_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, vec![7; 2 * BLOCK]).unwrap();
+        let blocks = Blocks::open(&path).unwrap();
+        let (first, last) = (0..8, BLOCK as u64..BLOCK as u64 + 8);
+        assert_eq!(blocks.known(first), Some(&[7; 8][..]));
+        assert_eq!(blocks.known(last.clone()), None);
+        (&blocks).read_bytes_at(last.start + 100, 1).unwrap();
+        assert_eq!(blocks.known(last), Some(&[7; 8][..]));
+    }
+}
