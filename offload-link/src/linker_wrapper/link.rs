@@ -60,7 +60,7 @@ impl Link<'_> {
             let products = override_image::products(&self.arguments.options.override_images)?;
             let all: Vec<bool> = self.inputs.units().map(|_| true).collect();
             let entries = HostEntries::read(&self.inputs, &all, &self.arguments)?;
-            return self.finish(&products, entries, rules, report, &files, &workplace);
+            return self.finish(products, entries, rules, report, &files, &workplace);
         }
         let mut images = Images::select(&self.inputs, &self.arguments, rules, report)?;
         let mut entries = HostEntries::read(&self.inputs, &images.linked_units, &self.arguments)?;
@@ -88,7 +88,7 @@ impl Link<'_> {
                 file: link.output,
             });
         }
-        self.finish(&products, entries, rules, report, &files, &workplace)
+        self.finish(products, entries, rules, report, &files, &workplace)
     }
 
     /// The device links that can be made here. What is lost for want of a tool is told.
@@ -160,7 +160,7 @@ impl Link<'_> {
     /// What follows the device links.
     fn finish(
         &self,
-        products: &[Product],
+        products: Vec<Product>,
         mut entries: HostEntries,
         rules: Rules,
         report: &mut Report,
@@ -178,7 +178,8 @@ impl Link<'_> {
             keep: options.save_temps,
             shown: super::shown(self.tool),
         };
-        let containers = packing.pack(products, report)?;
+        let containers = packing.pack(&products, report)?;
+        drop(products); // as large as the containers
         if options.emit_fatbin_only {
             return self.emit(&containers);
         }
