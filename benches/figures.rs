@@ -15,8 +15,6 @@ use measure::{Row, measure, print};
 use tempfile::TempDir;
 
 const OURS: &str = env!("CARGO_BIN_EXE_offload-link");
-const LLVM: &str = "/usr/lib/llvm-22/bin/clang-linker-wrapper";
-const CLANG: &str = "/usr/bin/clang-22";
 const OPENMP: &str = "/usr/bin/clang-19";
 
 fn main() {
@@ -26,38 +24,14 @@ fn main() {
     }
     let folder = TempDir::new().expect("a temporary folder");
     let folder = folder.path();
-    plain_links(folder);
     device_links(folder);
     example(folder);
     cold_library(folder);
 }
 
-/// A program of 400 objects without device code.
-fn plain_links(folder: &Path) {
-    let objects = objects(folder, 400, false);
-    let link = link_line(CLANG, &objects, &[]);
-    let mut rows: Vec<Row> = vec![Row::new("ld", &link)];
-    for (name, tool) in [("clang-linker-wrapper 22", LLVM), ("offload-link", OURS)] {
-        rows.push(Row::new(name, &wrapped(tool, &link)));
-    }
-    print(
-        "link of 400 objects without device code, ld.bfd",
-        measure(&rows, 15),
-    );
-    let lld = link_line(CLANG, &objects, &["-fuse-ld=lld"]);
-    let mut rows: Vec<Row> = vec![Row::new("ld.lld", &lld)];
-    for (name, tool) in [("clang-linker-wrapper 22", LLVM), ("offload-link", OURS)] {
-        rows.push(Row::new(name, &wrapped(tool, &lld)));
-    }
-    print(
-        "link of 400 objects without device code, ld.lld 22",
-        measure(&rows, 25),
-    );
-}
-
 /// A program of 40 objects, each with an image for the CPU device.
 fn device_links(folder: &Path) {
-    let objects = objects(folder, 40, true);
+    let objects = objects(folder, 40);
     // What clang would add by itself if it were to call the wrapper.
     let libraries = ["-fopenmp", "-L/usr/lib/llvm-19/lib", "-lomptarget"];
     let link = link_line(OPENMP, &objects, &libraries);
@@ -66,14 +40,6 @@ fn device_links(folder: &Path) {
     let rows = rows.map(|(name, tool)| Row::new(name, &wrapped(tool, &link)));
     print(
         "link of 40 objects with device code, clang 19",
-        measure(&rows, 9),
-    );
-    let newer = objects_of(folder, 40, true, CLANG, "new");
-    let link = link_line(CLANG, &newer, &libraries);
-    let rows = [("clang-linker-wrapper 22", LLVM), ("offload-link", OURS)];
-    let rows = rows.map(|(name, tool)| Row::new(name, &wrapped(tool, &link)));
-    print(
-        "link of 40 objects with device code, clang 22",
         measure(&rows, 9),
     );
 }
@@ -132,42 +98,28 @@ fn cold_library(folder: &Path) {
 }
 
 /// Objects of one function each, made once by the clang that the links use.
-fn objects(folder: &Path, count: usize, device: bool) -> Vec<PathBuf> {
-    let clang = if device { OPENMP } else { CLANG };
-    objects_of(folder, count, device, clang, "old")
-}
-
-fn objects_of(folder: &Path, count: usize, device: bool, clang: &str, name: &str) -> Vec<PathBuf> {
-    let folder = folder.join(format!("{name}-{count}"));
-    fs::create_dir_all(&folder).expect("a folder for objects");
+fn objects(folder: &Path, count: usize) -> Vec<PathBuf> {
     let make = |index: usize| {
         let (source, object) = (
             folder.join(format!("{index}.c")),
             folder.join(format!("{index}.o")),
         );
-        let pragma = if device {
-            "#pragma omp target map(tofrom : x)\n"
-        } else {
-            ""
+        let entry = match index {
+            0 => "int main(void) { return 0; }\n",
+            _ => "",
         };
-        let entry = if index == 0 {
-            "int main(void) { return 0; }\n"
-        } else {
-            ""
-        };
-        let text =
-            format!("int f{index}(int x) {{\n{pragma}  x += {index};\n  return x;\n}}\n{entry}");
+        let text = format!(
+            "int f{index}(int x) {{\n#pragma omp target map(tofrom : x)\n  x += {index};\n  return x;\n}}\n{entry}"
+        );
         fs::write(&source, text).expect("a source");
-        let mut command = Command::new(clang);
-        command
-            .arg("-c")
-            .arg(&source)
-            .arg("-o")
-            .arg(&object)
-            .arg("-O1");
-        if device {
-            command.args(["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"]);
-        }
+        let mut command = Command::new(OPENMP);
+        command.args([
+            "-O1",
+            "-fopenmp",
+            "-fopenmp-targets=x86_64-pc-linux-gnu",
+            "-c",
+        ]);
+        command.arg(&source).arg("-o").arg(&object);
         assert!(command.status().expect("clang").success());
         object
     };

@@ -1,5 +1,6 @@
 //! Candidates that take turns, their times and their memory.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Row {
     name: String,
     command: Vec<String>,
+    variables: Vec<(&'static str, PathBuf)>,
 }
 
 impl Row {
@@ -14,7 +16,15 @@ impl Row {
         Self {
             name: name.to_owned(),
             command: command.to_vec(),
+            variables: Vec::new(),
         }
+    }
+
+    /// With a variable in its environment.
+    #[allow(dead_code, reason = "other benches need none")]
+    pub(crate) fn with(mut self, name: &'static str, value: &Path) -> Self {
+        self.variables.push((name, value.to_owned()));
+        self
     }
 }
 
@@ -29,7 +39,9 @@ pub(crate) fn measure(rows: &[Row], rounds: usize) -> Vec<(String, Vec<Duration>
             let start = Instant::now();
             let status = Command::new(&row.command[0])
                 .args(&row.command[1..])
+                .envs(row.variables.iter().map(|(name, value)| (name, value)))
                 .stdout(Stdio::null())
+                .stderr(Stdio::null())
                 .status()
                 .expect("the tool starts");
             assert!(status.success(), "{} fails: {:?}", row.name, row.command);
@@ -67,6 +79,7 @@ pub(crate) fn print_memory(rows: &[Row]) {
         let output = Command::new("/usr/bin/time")
             .args(["-f", "peak %M"])
             .args(&row.command)
+            .envs(row.variables.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::null())
             .output();
         let text = output.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
