@@ -2,15 +2,19 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 /// Response files may name others; so many in all. More is a file that names itself.
 const MOST: usize = 2000;
 
+/// In bytes: more than any command line, less than `/dev/zero`.
+const LARGEST: u64 = 1 << 28;
+
 /// What an argument stands for: itself, unless it names a file that can be read.
-pub(crate) fn expand(argument: &OsStr, quoting: Quoting) -> Result<Vec<OsString>, TooMany> {
+pub(crate) fn expand(argument: &OsStr, quoting: Quoting) -> Result<Vec<OsString>, ExpandError> {
     let mut expanded = Vec::new();
     // Arguments still to look at, the next one last.
     let mut left = vec![argument.to_owned()];
@@ -19,18 +23,30 @@ pub(crate) fn expand(argument: &OsStr, quoting: Quoting) -> Result<Vec<OsString>
         let content = argument
             .as_bytes()
             .strip_prefix(b"@")
-            .and_then(|name| fs::read(Path::new(OsStr::from_bytes(name))).ok());
+            .and_then(|name| read(Path::new(OsStr::from_bytes(name))).ok());
         let Some(content) = content else {
             expanded.push(argument);
             continue;
         };
         files += 1;
         if files > MOST {
-            return Err(TooMany { argument });
+            return Err(ExpandError::TooMany { argument });
+        }
+        if content.len() as u64 > LARGEST {
+            return Err(ExpandError::TooLarge { argument });
         }
         left.extend(quoting.unquote(&to_utf8(content)).into_iter().rev());
     }
     Ok(expanded)
+}
+
+/// The file, as far as it is no larger than a response file may be, and a byte beyond.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    File::open(path)?
+        .take(LARGEST + 1)
+        .read_to_end(&mut content)?;
+    Ok(content)
 }
 
 /// As those of Microsoft's tools may be written; everything else has no mark at its start.
@@ -153,25 +169,37 @@ fn unquote_gnu(content: &[u8]) -> Vec<OsString> {
     arguments.into_iter().map(OsString::from_vec).collect()
 }
 
-/// Response files that name each other without end.
+/// Response files without end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TooMany {
-    argument: OsString,
+pub(crate) enum ExpandError {
+    /// They name each other.
+    TooMany { argument: OsString },
+    /// One by itself.
+    TooLarge { argument: OsString },
 }
 
-impl fmt::Display for TooMany {
+impl fmt::Display for ExpandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let argument = self.argument.to_string_lossy();
-        write!(
-            f,
-            "{argument}: more than {MOST} response files, one in another"
-        )
+        match self {
+            Self::TooMany { argument } => {
+                let argument = argument.to_string_lossy();
+                write!(
+                    f,
+                    "{argument}: more than {MOST} response files, one in another"
+                )
+            }
+            Self::TooLarge { argument } => {
+                let argument = argument.to_string_lossy();
+                write!(f, "{argument}: larger than {LARGEST:#x} bytes")
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn reads_gnu_quoting() {
@@ -257,6 +285,15 @@ mod tests {
                 "@{}: more than 2000 response files, one in another",
                 path.display()
             )
+        );
+    }
+
+    #[test]
+    fn rejects_a_file_without_an_end() {
+        let error = expand("@/dev/zero".as_ref(), Quoting::Gnu).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "@/dev/zero: larger than 0x10000000 bytes"
         );
     }
 }

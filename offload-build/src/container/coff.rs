@@ -29,7 +29,8 @@ pub(super) use listing::{Listed, Listing};
 pub struct Section<'d> {
     /// From the string table, when it is long.
     pub name: &'d [u8],
-    /// From the start of the file that the COFF file is in; without the padding that images have.
+    /// From the start of the file that the COFF file is in; without the padding that images have. Of a section
+    /// that the file does not hold, empty and at 0.
     pub content: Range<u64>,
 }
 

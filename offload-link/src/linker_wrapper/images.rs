@@ -305,3 +305,53 @@ fn known(blocks: &Blocks, range: Range<u64>) -> OnceLock<Vec<u8>> {
     }
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linker_wrapper::arguments::Arguments;
+
+    macro_rules! golden {
+        ($name:literal) => {
+            include_bytes!(concat!("../../../tests/golden/22.1.8/", $name))
+        };
+    }
+
+    #[test]
+    fn survives_a_file_that_changes_after_it_was_looked_at() {
+        let goldens: [(&[u8], usize); 6] = [
+            (golden!("elf64le.o"), 2),
+            (golden!("gnu.a"), 2),
+            (golden!("bundle-in-object.o"), 1),
+            (golden!("two-images.offload-binary"), 2),
+            (golden!("three-images.bundle"), 2),
+            (golden!("embedded.bc"), 4),
+        ];
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("input");
+        for (whole, count) in goldens {
+            std::fs::write(&path, whole).unwrap();
+            let argv = vec!["--whole-archive".into(), path.clone().into_os_string()];
+            let arguments = Arguments::parse(argv, "offload-ld").unwrap();
+            let inputs = Inputs::scan(&arguments);
+            let images = Image::all(&inputs, &mut Report::default()).unwrap();
+            assert_eq!(images.len(), count);
+            for size in (0..whole.len()).step_by(13) {
+                std::fs::write(&path, &whole[..size]).unwrap();
+                let cut = Image::all(&inputs, &mut Report::default());
+                cut.unwrap_or_default().iter().for_each(|image| {
+                    let _ = image.bytes();
+                });
+            }
+            std::fs::write(&path, []).unwrap();
+            for image in &images {
+                match (&image.place, image.bytes()) {
+                    (Place::File(_), read) => assert!(read.is_err()),
+                    (Place::Unpacked(_, range), read) => {
+                        assert_eq!(read.unwrap().len() as u64, range.end - range.start);
+                    }
+                }
+            }
+        }
+    }
+}
