@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use support::{found, text, tool};
 use tempfile::TempDir;
@@ -28,6 +28,7 @@ macro_rules! golden {
 }
 
 /// A file that LLVM's or GNU's tools wrote (`tests/golden/README.md`), and how many images are in it.
+#[derive(Clone)]
 struct Golden {
     name: &'static str,
     bytes: &'static [u8],
@@ -73,6 +74,39 @@ impl Golden {
     const fn named_at(self, names: &'static [Range<usize>]) -> Self {
         Self { names, ..self }
     }
+}
+
+/// Those, and an object for Windows where clang is here.
+fn goldens() -> &'static [Golden] {
+    static ALL: OnceLock<Vec<Golden>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut all = Vec::from(GOLDENS);
+        let Some(clang) = tool("llvm22", "clang") else {
+            return all;
+        };
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("x.c"), "int x;").unwrap();
+        fs::write(
+            dir.path().join("two.bin"),
+            golden!("two-images.offload-binary"),
+        )
+        .unwrap();
+        let compile = Command::new(clang)
+            .args([
+                "--target=x86_64-pc-windows-msvc",
+                "-c",
+                "x.c",
+                "-o",
+                "x.obj",
+            ])
+            .args(["-Xclang", "-fembed-offload-object=two.bin"])
+            .current_dir(dir.path())
+            .status();
+        assert!(compile.unwrap().success());
+        let bytes = fs::read(dir.path().join("x.obj")).unwrap();
+        all.push(Golden::new("windows.obj", bytes.leak(), 2));
+        all
+    })
 }
 
 /// A folder for one thread, with a file at a time in it.
@@ -179,7 +213,7 @@ fn judge_all(
     vary: impl Fn(&Golden, usize) -> Vec<u8> + Sync,
 ) {
     let linkers = linkers();
-    let all: Vec<(&Golden, usize)> = GOLDENS
+    let all: Vec<(&Golden, usize)> = goldens()
         .iter()
         .flat_map(|golden| places(golden).into_iter().map(move |place| (golden, place)))
         .collect();
@@ -231,7 +265,7 @@ fn places(size: usize) -> impl Iterator<Item = usize> {
 #[test]
 fn finds_the_images_of_whole_files() {
     let bench = Bench::new();
-    for golden in &GOLDENS {
+    for golden in goldens() {
         for odd in [false, true] {
             let problem = bench.judge(golden, golden.bytes, odd, &[]);
             assert_eq!(problem, None, "{}", golden.name);
