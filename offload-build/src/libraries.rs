@@ -3,7 +3,8 @@
 //! `archives` names files, `link` names libraries, which are looked for as linkers do it: first what is
 //! for one target, then archives of bundles. Specification: linker-wrapper §7.4.
 
-use crate::container::device_library::{self, LibraryImage, LibraryTarget};
+use crate::container::bundled::DeviceTarget;
+use crate::container::device_library::{self, LibraryImage};
 use crate::error::{self, Error};
 use crate::format::magic::Magic;
 use crate::link::DeviceInput;
@@ -162,7 +163,7 @@ impl Seen {
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let targets = self.images.iter().filter_map(|image| image.target.as_ref());
-        let targets: BTreeSet<String> = targets.map(LibraryTarget::to_string).collect();
+        let targets: BTreeSet<String> = targets.map(DeviceTarget::to_string).collect();
         let targets: Vec<String> = targets.into_iter().collect();
         let has = match targets.as_slice() {
             [] if self.images.is_empty() => "nothing for a device".to_owned(),

@@ -16,17 +16,11 @@ use std::sync::Arc;
 use object::{ReadRef, elf};
 
 use super::archive::{Archive, ArchiveError};
+use super::bundled::{self, DeviceTarget};
 use super::elf::Elf;
-use super::object_bundle::{ObjectError, bundle_sections};
-use crate::format::bundle::{self, Bundle};
-use crate::format::bundles::{self, AnyBundle};
 use crate::format::bytes::Window;
-use crate::format::compressed_bundle;
 use crate::format::magic::Magic;
-use crate::target::{EntryId, EntryIdError, EntryKind, ImageTarget};
-
-/// The most that a compressed bundle may take when it is unpacked.
-const LIMIT: u64 = 1 << 32;
+use crate::target::EntryIdError;
 
 /// An image of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,73 +28,17 @@ pub struct LibraryImage {
     /// The archive member that it is in; empty for a library that is one file of bitcode.
     pub member: String,
     /// Who it is for; nothing when only the name of the library says so.
-    pub target: Option<LibraryTarget>,
+    pub target: Option<DeviceTarget>,
     /// Where it is: in `unpacked`, or else in the file.
     pub range: Range<u64>,
     /// What had to be unpacked.
     pub unpacked: Option<Arc<[u8]>>,
 }
 
-/// Who an image is for, as offload binaries say it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LibraryTarget {
-    /// The triple, in three fields.
-    pub triple: String,
-    /// A processor or target ID; may be empty.
-    pub processor: String,
-}
-
-impl LibraryTarget {
-    /// That of a bundle's entry; nothing for the host's.
-    ///
-    /// # Errors
-    ///
-    /// When the entry ID is of no known kind, or has too few fields.
-    pub fn of_entry(id: &str) -> Result<Option<Self>, EntryIdError> {
-        let id = EntryId::parse(id)?;
-        if id.kind() == EntryKind::Host {
-            return Ok(None);
-        }
-        let triple = id.triple();
-        // Four fields, where offload binaries have three.
-        let fields = [triple.arch(), triple.vendor(), triple.os()].join("-");
-        Ok(Some(Self {
-            triple: match triple.environment() {
-                "" | "unknown" => fields,
-                environment => format!("{fields}-{environment}"),
-            },
-            processor: id.target_id().to_owned(),
-        }))
-    }
-
-    /// The same, to be compared.
-    #[must_use]
-    pub fn image_target(&self) -> ImageTarget<'_> {
-        ImageTarget {
-            triple: &self.triple,
-            arch: &self.processor,
-        }
-    }
-}
-
-/// As people read it: `amdgcn-amd-amdhsa gfx90a`.
-impl fmt::Display for LibraryTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.processor.as_str() {
-            "" => f.write_str(&self.triple),
-            processor => write!(f, "{} {processor}", self.triple),
-        }
-    }
-}
-
 impl LibraryImage {
     /// The bytes of the image, given the data that it was found in.
     pub fn content<'a, R: ReadRef<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
-        let size = self.range.end.checked_sub(self.range.start)?;
-        match &self.unpacked {
-            Some(bytes) => bytes.as_ref().read_bytes_at(self.range.start, size).ok(),
-            None => data.read_bytes_at(self.range.start, size).ok(),
-        }
+        bundled::content(&self.range, self.unpacked.as_ref(), data)
     }
 }
 
@@ -161,61 +99,39 @@ fn part<'d, R: ReadRef<'d>>(
             });
         }
     };
-    let target = |id: &str| {
-        let target = LibraryTarget::of_entry(id);
-        target.map_err(|problem| Problem::Entry {
-            id: id.to_owned(),
-            problem,
-        })
-    };
     let magic = Magic::at(data, range.clone());
     match magic {
-        Magic::Bundle | Magic::CompressedBundle => {
-            for bundle in bundles::walk(data, range)
-                .map_err(Problem::Bundles)?
-                .bundles
-            {
-                let (entries, unpacked) = match bundle {
-                    AnyBundle::Plain(bundle) => (bundle.entries, None),
-                    AnyBundle::Compressed(compressed) => {
-                        let bytes = compressed.decompress(data, LIMIT);
-                        let bytes: Arc<[u8]> = bytes.map_err(Problem::Compressed)?.into();
-                        let bundle = Bundle::parse(&*bytes, 0, bytes.len() as u64);
-                        (bundle.map_err(Problem::Bundle)?.entries, Some(bytes))
-                    }
-                };
-                for entry in entries {
-                    if let Some(target) = target(&entry.id)? {
-                        add(Some(target), entry.image, unpacked.as_ref());
-                    }
-                }
-            }
-        }
         Magic::Bitcode => add(None, range.clone(), None),
-        Magic::Elf if is_for_device(data, range.clone()) => add(None, range, None),
-        Magic::Elf | Magic::Coff => {
-            for section in bundle_sections(data, range.clone()).map_err(Problem::Object)? {
-                if let Some(target) = target(&section.id)? {
-                    add(Some(target), section.content, None);
+        Magic::Elf if is_for_device(data, range.clone()) => add(None, range.clone(), None),
+        Magic::Bundle | Magic::CompressedBundle | Magic::Elf | Magic::Coff => {
+            for entry in bundled::entries(data, range.clone()).map_err(Problem::Bundle)? {
+                let target = entry.target().map_err(|problem| Problem::Entry {
+                    id: entry.id.clone(),
+                    problem,
+                })?;
+                if let Some(target) = target {
+                    add(Some(target), entry.range, entry.unpacked.as_ref());
                 }
             }
-            offload_binaries(data, range, &mut add)?;
         }
-        Magic::OffloadBinary => offload_binaries(data, range, &mut add)?,
         _ => {}
     }
-    Ok(())
+    match magic {
+        Magic::Elf | Magic::Coff | Magic::OffloadBinary => offload_binaries(data, range, &mut add),
+        _ => Ok(()),
+    }
 }
 
 fn offload_binaries<'d, R: ReadRef<'d>>(
     data: R,
     range: Range<u64>,
-    add: &mut impl FnMut(Option<LibraryTarget>, Range<u64>, Option<&Arc<[u8]>>),
+    add: &mut impl FnMut(Option<DeviceTarget>, Range<u64>, Option<&Arc<[u8]>>),
 ) -> Result<(), Problem> {
     let start = range.start;
     let images = super::link_inputs(Window::new(data, range));
     for image in images.map_err(|problem| Problem::Images(Box::new(problem)))? {
-        let target = LibraryTarget {
+        let target = DeviceTarget {
+            kind: image.entry.offload_kind,
             triple: image.entry.triple().to_owned(),
             processor: image.entry.arch().to_owned(),
         };
@@ -253,14 +169,8 @@ pub enum Problem {
     Unknown,
     /// With the archive.
     Archive(ArchiveError),
-    /// With an object.
-    Object(ObjectError),
-    /// With bundles.
-    Bundles(bundles::Error),
-    /// With a bundle that was compressed.
-    Bundle(bundle::Error),
-    /// With its compressed form.
-    Compressed(compressed_bundle::Error),
+    /// With a bundle.
+    Bundle(bundled::Problem),
     /// With offload binaries.
     Images(Box<super::Error>),
     /// An entry ID that is not understood.
@@ -280,10 +190,7 @@ impl fmt::Display for Error {
         match &self.problem {
             Problem::Unknown => f.write_str("neither an archive nor bitcode nor a bundle"),
             Problem::Archive(problem) => problem.fmt(f),
-            Problem::Object(problem) => problem.fmt(f),
-            Problem::Bundles(problem) => problem.fmt(f),
             Problem::Bundle(problem) => problem.fmt(f),
-            Problem::Compressed(problem) => problem.fmt(f),
             Problem::Images(problem) => problem.fmt(f),
             Problem::Entry { id, problem } => write!(f, "entry `{id}`: {problem}"),
         }

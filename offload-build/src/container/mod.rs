@@ -4,6 +4,7 @@
 #![deny(clippy::indexing_slicing)]
 
 pub mod archive;
+pub mod bundled;
 pub mod bundles;
 pub mod coff;
 pub mod device_archive;

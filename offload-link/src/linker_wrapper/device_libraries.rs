@@ -26,7 +26,7 @@ use super::groups::Group;
 use super::images::Image;
 use super::inputs::Inputs;
 use super::libraries;
-use super::report::{Fate, Line, Report};
+use super::report::{Fate, Report};
 use super::select::Images;
 
 /// Of the host alone.
@@ -53,14 +53,7 @@ impl Images {
                     continue;
                 };
                 for image in Image::of_library(&path, &group.triple, &group.processor)? {
-                    report.lines.push(Line {
-                        from: image.from.clone(),
-                        kind: image.offload_kind.name().to_owned(),
-                        triple: image.triple.clone(),
-                        processor: image.processor.clone(),
-                        size: image.size(),
-                        fate: Fate::Linked(Vec::new()),
-                    });
+                    report.lines.push(image.line(Fate::Linked(Vec::new())));
                     group.members.push(self.images.len());
                     self.images.push(image);
                 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use object::ReadRef;
 use offload_build::container::archive::Archive;
 use offload_build::container::elf::OFFLOADING_SECTION;
-use offload_build::container::{self, Standing};
+use offload_build::container::{self, Standing, bundled};
 use offload_build::format::bitcode;
 use offload_build::format::bytes::Window;
 use offload_build::format::magic::Magic;
@@ -17,10 +17,9 @@ use offload_build::toolchain::Command;
 use super::Error;
 use super::arguments::Load;
 use super::blocks::Blocks;
-use super::bundled;
 use super::host_objects;
 use super::inputs::{DeviceCode, FileKind, InputFile, Inputs, Unit, UnitKind, read_range};
-use super::report::Report;
+use super::report::{Fate, Line, Report};
 
 /// One image, as a compiler left it in a host object.
 #[derive(Debug)]
@@ -146,8 +145,9 @@ impl Image {
             source,
         };
         let blocks = file.blocks(unit).map_err(|source| invalid(source.into()))?;
-        let entries = bundled::entries(&*blocks, unit.data.clone()).map_err(invalid)?;
-        for entry in entries.into_iter().filter(|entry| !entry.is_empty()) {
+        let entries = bundled::entries(&*blocks, unit.data.clone());
+        let entries = entries.map_err(|source| invalid(source.into()))?;
+        for entry in entries.into_iter().filter(|entry| !entry.range.is_empty()) {
             let target = match entry.target() {
                 Ok(Some(target)) => target,
                 Ok(None) => continue,
@@ -235,6 +235,18 @@ impl Image {
     pub(super) fn size(&self) -> u64 {
         let (Place::File(range) | Place::Unpacked(_, range)) = &self.place;
         range.end - range.start
+    }
+
+    /// Its line of the report.
+    pub(super) fn line(&self, fate: Fate) -> Line {
+        Line {
+            from: self.from.clone(),
+            kind: self.offload_kind.name().to_owned(),
+            triple: self.triple.clone(),
+            processor: self.processor.clone(),
+            size: self.size(),
+            fate,
+        }
     }
 
     /// The command that does what we do without one: writes the image to a file.

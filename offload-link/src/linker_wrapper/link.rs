@@ -9,7 +9,6 @@ use offload_build::target::{OffloadKind, Triple};
 use offload_build::toolchain::Command;
 
 use super::arguments::{Arguments, Item, Position};
-use super::bundled;
 use super::containers::{Container, Content, Packing, Product};
 use super::device_link::{self, DeviceLink, Missing, Workplace};
 use super::from_c::{self, Source};
@@ -22,7 +21,7 @@ use super::select::{Images, Rules};
 use super::shown::Shown;
 use super::temporaries::Temporaries;
 use super::trace::Trace;
-use super::{Error, host_linker, override_image, relocatable};
+use super::{Error, host_linker, host_part, override_image, relocatable};
 
 /// What the phases share.
 pub(super) struct Link<'a> {
@@ -226,7 +225,7 @@ impl Link<'_> {
                     let token = *token;
                     let part = match file.kind {
                         FileKind::OffloadBinary => None,
-                        FileKind::Bundle => bundled::host_part(&file.path)?,
+                        FileKind::Bundle => host_part::read(&file.path)?,
                         _ if file.is_for_devices() => None,
                         _ => continue,
                     };

@@ -5,7 +5,7 @@
 //! | understand the command line                                  | `arguments.rs`, by the tables of `options.rs`; `family.rs` |
 //! | answer instead of linking                                    | `questions.rs`     |
 //! | look for device code; none: become the host linker, done     | `inputs.rs`, `blocks.rs`, `libraries.rs`, `host_linker.rs` |
-//! | find the images in them, in bundles too                      | `images.rs`, `bundled.rs` |
+//! | find the images in them, in bundles too                      | `images.rs`        |
 //! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs` |
 //! | and which of them together                                   | `groups.rs`        |
 //! | what libraries for devices there are                         | `device_libraries.rs` |
@@ -17,7 +17,6 @@
 
 mod arguments;
 mod blocks;
-mod bundled;
 mod containers;
 mod device_libraries;
 mod device_link;
@@ -27,6 +26,7 @@ mod from_c;
 mod groups;
 mod host_linker;
 mod host_objects;
+mod host_part;
 mod images;
 mod inputs;
 mod libraries;

@@ -25,7 +25,7 @@ use super::host_objects;
 use super::images::Image;
 use super::inputs::{FileKind, InputFile, Inputs, UnitKind};
 use super::registration::HipNames;
-use super::report::{Fate, Line, NOT_TAKEN, Report};
+use super::report::{Fate, NOT_TAKEN, Report};
 use super::symbols::{Candidate, Symbols, linked};
 
 /// The images found, and the links to be made of them.
@@ -78,14 +78,7 @@ impl Images {
         }
         let groups = groups.finish(&images);
         for (image, fate) in images.iter().zip(fates) {
-            report.lines.push(Line {
-                from: image.from.clone(),
-                kind: image.offload_kind.name().to_owned(),
-                triple: image.triple.clone(),
-                processor: image.processor.clone(),
-                size: image.size(),
-                fate,
-            });
+            report.lines.push(image.line(fate));
         }
         Ok(Self {
             images,
@@ -299,18 +292,25 @@ impl Selection<'_> {
 
     /// The images of archive members, each once though its archive is named twice.
     fn distinct_members(&self) -> Result<(Vec<usize>, Vec<Fate>), Error> {
-        let mut seen = HashMap::new();
+        // Most are there once, and nobody has to read them for that.
+        let mut seen: HashMap<_, Vec<&Image>> = HashMap::new();
         let mut members = Vec::new();
         let mut fates = Vec::new();
         for (index, image) in self.images.iter().enumerate() {
             if image.in_archive {
-                let key = (&image.from, &image.triple, &image.processor, image.bytes()?);
-                let first: &Image = seen.entry(key).or_insert(image);
-                if !std::ptr::eq(first, image) {
-                    let of = first.from.clone();
+                let key = (&image.from, &image.triple, &image.processor, image.size());
+                let others = seen.entry(key).or_default();
+                let mut same = None;
+                for other in others.iter() {
+                    if other.bytes()? == image.bytes()? {
+                        same = Some(other.from.clone());
+                    }
+                }
+                if let Some(of) = same {
                     fates.push(Fate::Duplicate { of });
                     continue;
                 }
+                others.push(image);
                 members.push(index);
             }
             fates.push(Fate::Linked(Vec::new()));
