@@ -1,25 +1,26 @@
 //! The device links of one host link: planned, then run.
 
+mod content;
+mod host_libraries;
+mod values;
+
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use object::elf;
-use offload_build::container::elf::Elf;
 use offload_build::format::bitcode;
-use offload_build::format::magic::Magic;
 use offload_build::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way, spirv};
 use offload_build::target::{ImageKind, LlvmRelease, OffloadKind, TargetId, TargetIdError, Triple};
 use offload_build::toolchain::command::without_rustc;
 use offload_build::toolchain::jobserver;
 use offload_build::toolchain::{Command, Llvm, NotFound, Search};
 
-use super::arguments::{Arguments, Item};
+use super::arguments::Arguments;
 use super::groups::Group;
 use super::images::Image;
-use super::inputs::{FileKind, InputFile, Inputs};
+use super::inputs::Inputs;
 use super::linked_image;
 use super::options::{Jobs, Options};
 use super::select::Images;
@@ -27,6 +28,9 @@ use super::shown::Shown;
 use super::trace::Trace;
 use super::{Error, LLVM_NAME, tool_name};
 use crate::response_file::Quoting;
+use content::{Content, RuntimeUse};
+use host_libraries::host_libraries;
+use values::{for_target, libraries_of, split};
 
 /// One device link: the files it reads, the commands, and the image they make.
 #[derive(Debug)]
@@ -359,125 +363,6 @@ fn clang_beside(tool: &OsStr, options: &Options) -> Option<Llvm> {
     })
 }
 
-/// What the bytes of an image are: what a file says about that is advisory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Content {
-    Bitcode,
-    Ptx,
-    /// A cubin for NVIDIA's linker, which goes by the extension.
-    Cubin,
-    /// A cubin that leaves nothing to link.
-    Complete,
-    Other,
-}
-
-impl Content {
-    fn of(bytes: &[u8], way: Way) -> Self {
-        match Magic::of(bytes) {
-            Magic::Bitcode => Self::Bitcode,
-            Magic::Elf => match Elf::parse(bytes, 0..bytes.len() as u64) {
-                Ok(file) if file.machine == elf::EM_CUDA.0 && way == Way::Own => {
-                    match elf::FileType(file.file_type) == elf::ET_EXEC {
-                        true => Self::Complete,
-                        false => Self::Cubin,
-                    }
-                }
-                _ => Self::Other,
-            },
-            _ if is_ptx(bytes) => Self::Ptx,
-            _ => Self::Other,
-        }
-    }
-
-    /// One by which clang gives the file to the linker, and does not compile it.
-    fn extension(self) -> &'static str {
-        match self {
-            Self::Ptx => "s",
-            Self::Cubin | Self::Complete => "cubin",
-            Self::Bitcode | Self::Other => "o",
-        }
-    }
-
-    fn input(self, path: PathBuf) -> DeviceInput {
-        match self {
-            Self::Bitcode => DeviceInput::Bitcode(path),
-            Self::Ptx => DeviceInput::Ptx(path),
-            Self::Complete => DeviceInput::Linked(path),
-            Self::Cubin | Self::Other => DeviceInput::Object(path),
-        }
-    }
-}
-
-/// PTX begins with its version, after comments.
-fn is_ptx(bytes: &[u8]) -> bool {
-    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    let mut code = lines.filter(|line| !line.is_empty() && !line.starts_with(b"//"));
-    code.next()
-        .is_some_and(|line| line.starts_with(b".version"))
-}
-
-/// Functions of OpenMP's device runtime in the bitcode of one link.
-#[derive(Debug, Default)]
-struct RuntimeUse<'a> {
-    called: BTreeSet<&'a [u8]>,
-    /// By those that have the runtime in them already, or are the runtime.
-    defined: BTreeSet<&'a [u8]>,
-    unreadable: bool,
-}
-
-impl<'a> RuntimeUse<'a> {
-    fn add(&mut self, bytes: &'a [u8]) {
-        const BEGINNINGS: [&[u8]; 4] = [b"__kmpc_", b"omp_", b"__omp_", b"ompx_"];
-        let Ok(symbols) = bitcode::symbols(bytes, 0..bytes.len() as u64) else {
-            self.unreadable = true;
-            return;
-        };
-        for symbol in symbols {
-            if BEGINNINGS
-                .iter()
-                .any(|start| symbol.name.starts_with(start))
-            {
-                let names = match symbol.defined {
-                    true => &mut self.defined,
-                    false => &mut self.called,
-                };
-                names.insert(symbol.name);
-            }
-        }
-    }
-
-    /// Whether the runtime has to join. What cannot be read may call it.
-    fn is_missing(&self) -> bool {
-        self.unreadable || !self.called.is_subset(&self.defined)
-    }
-}
-
-/// The files of `--bitcode-library=<kind>-<triple>-<processor>=<file>` for a group.
-fn libraries_of<'a>(
-    values: &'a [OsString],
-    group: &'a Group,
-) -> impl Iterator<Item = PathBuf> + 'a {
-    values.iter().filter_map(|value| {
-        let (target, file) = split(value, '=')?;
-        let target = target.to_str()?;
-        let (kind, rest) = target.split_once('-')?;
-        let (triple, processor) = rest.rsplit_once('-')?;
-        let kind = OffloadKind::from_name(kind)?;
-        let same = (triple, processor) == (&group.triple, &group.processor);
-        (same && group.kinds.contains(&kind)).then(|| file.into())
-    })
-}
-
-/// The parts before and behind the first `at`, which is ASCII.
-fn split(value: &OsStr, at: char) -> Option<(OsString, OsString)> {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    let bytes = value.as_bytes();
-    let place = bytes.iter().position(|byte| char::from(*byte) == at)?;
-    let (before, behind) = (bytes.get(..place)?, bytes.get(place + 1..)?);
-    let owned = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-    Some((owned(before), owned(behind)))
-}
-
 /// Runs the links; the images in the order of `links`.
 pub(super) fn run(
     links: &[DeviceLink<'_>],
@@ -608,112 +493,9 @@ fn file_name(
         .unwrap_or_default()
 }
 
-/// The values that are for `triple`, of `[<triple>=]<value>` as a release reads it (spec linker-wrapper §1.6).
-fn for_target(values: &[OsString], triple: &str, release: LlvmRelease) -> Vec<OsString> {
-    let applies = |value: &OsString| -> Option<OsString> {
-        let Some((before, behind)) = split(value, '=') else {
-            return Some(value.clone());
-        };
-        let before = before.to_string_lossy();
-        let parsed = Triple::parse(&before).ok();
-        let known = parsed.as_ref().is_some_and(Triple::has_known_arch);
-        let is_for = match release {
-            LlvmRelease::V19 => before == triple,
-            _ if !known => return Some(value.clone()),
-            LlvmRelease::V20 | LlvmRelease::V21 | LlvmRelease::V22 => before == triple,
-            LlvmRelease::V23 | LlvmRelease::Main => {
-                let wanted = Triple::parse(triple).ok();
-                parsed
-                    .zip(wanted)
-                    .is_some_and(|(own, wanted)| own.serves(&wanted))
-            }
-        };
-        is_for.then_some(behind)
-    };
-    values.iter().filter_map(applies).collect()
-}
-
-/// What a CPU's image may need of the host program: its libraries, in their order.
-///
-/// Not its objects, whose code would then exist twice, no archive of Rust's, and, unless LLVM's line is
-/// asked for, none with device code of its own: that has been taken out of it, and its host code defines
-/// the same functions.
-fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -> Vec<OsString> {
-    let mut args = Vec::new();
-    let option = |option: &str, value: &OsStr| match way {
-        Way::Llvm => vec![option.into(), value.into()],
-        Way::Own => {
-            let mut arg = OsString::from(option);
-            arg.push(value);
-            vec![arg]
-        }
-    };
-    for (index, item) in arguments.items.iter().enumerate() {
-        let file = inputs.files.iter().find(|file| file.item == index);
-        if way == Way::Own && file.is_some_and(InputFile::has_device_code) {
-            continue;
-        }
-        match item {
-            Item::File { path, .. } => {
-                let is_library = file.is_some_and(|file| match file.kind {
-                    FileKind::SharedObject => true,
-                    FileKind::Archive => path.extension() != Some(OsStr::new("rlib")),
-                    _ => false,
-                });
-                if is_library {
-                    args.push(path.into());
-                }
-            }
-            Item::Library { name, .. } => args.extend(option("-l", name)),
-            Item::LibraryDir(dir) => args.extend(option("-L", dir)),
-            Item::Rpath(dir) => args.extend([
-                "-Xlinker".into(),
-                "-rpath".into(),
-                "-Xlinker".into(),
-                dir.clone(),
-            ]),
-            Item::WholeArchive(true) => args.push("-Wl,--whole-archive".into()),
-            Item::WholeArchive(false) => args.push("-Wl,--no-whole-archive".into()),
-        }
-    }
-    args
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn gives_each_target_its_arguments() {
-        let values: Vec<OsString> = ["foo=bar", "a", "nvptx64-nvidia-cuda=b", "-DX=1"]
-            .map(OsString::from)
-            .to_vec();
-        let for_22 = |triple| for_target(&values, triple, LlvmRelease::V22);
-        assert_eq!(for_22("amdgcn-amd-amdhsa"), ["foo=bar", "a", "-DX=1"]);
-        assert_eq!(
-            for_22("nvptx64-nvidia-cuda"),
-            ["foo=bar", "a", "b", "-DX=1"]
-        );
-        // To 19 what is before `=` is a triple, of whatever kind.
-        let for_19 = |triple| for_target(&values, triple, LlvmRelease::V19);
-        assert_eq!(for_19("nvptx64-nvidia-cuda"), ["a", "b"]);
-        assert_eq!(for_19("amdgcn-amd-amdhsa"), ["a"]);
-        // On the main branch one triple may stand for several.
-        let values = ["amdgpu-amd-amdhsa=c".into()];
-        let for_release = |release| for_target(&values, "amdgcn-amd-amdhsa", release);
-        assert_eq!(for_release(LlvmRelease::Main), ["c"]);
-        assert_eq!(for_release(LlvmRelease::V22), [""; 0]);
-    }
-
-    #[test]
-    fn recognizes_ptx() {
-        // As ptxas and clang write it.
-        let clang = b"//\n// Generated by LLVM NVPTX Back-End\n//\n\n.version 7.8\n.target sm_80\n";
-        assert!(is_ptx(clang));
-        assert!(is_ptx(b"\t.version 8.0\r\n"));
-        assert!(!is_ptx(b"// .version 8.0\n"));
-        assert!(!is_ptx(b"\t.section .text\n.version\n"));
-    }
 
     #[test]
     fn says_which_release_reads_the_bitcode() {
@@ -728,58 +510,5 @@ mod tests {
              one (Debian: `clang-22 lld-22 llvm-22`)"
         );
         assert_eq!(too_old(&[], Some(22)), Ok(None));
-    }
-
-    #[test]
-    fn gives_a_cpu_image_the_libraries_of_the_host_and_nothing_else() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = |name: &str, bytes: &[u8]| {
-            let path = dir.path().join(name);
-            fs::write(&path, bytes).unwrap();
-            path.into_os_string()
-        };
-        // Headers of ELF files, of type 1 (relocatable) and 3 (shared).
-        let elf = |e_type: u8| {
-            let mut header = vec![0; 64];
-            header[..8].copy_from_slice(b"\x7fELF\x02\x01\x01\0");
-            (header[16], header[18], header[20], header[52], header[58]) = (e_type, 62, 1, 64, 64);
-            header
-        };
-        let shared = file("libs.so", &elf(3));
-        let object = file("a.o", &elf(1));
-        let archive = file("liba.a", b"!<arch>\n");
-        let rlib = file("libr.rlib", b"!<arch>\n");
-        let argv = [
-            "-dynamic-linker".into(),
-            shared.clone(),
-            "-plugin".into(),
-            shared.clone(),
-            object,
-            "-Ldir".into(),
-            shared.clone(),
-            "--whole-archive".into(),
-            archive.clone(),
-            rlib,
-            "--no-whole-archive".into(),
-            "-l".into(),
-            "m".into(),
-            "--as-needed".into(),
-            "-rpath=x".into(),
-        ];
-        let arguments = Arguments::parse(argv.to_vec(), "offload-ld").unwrap();
-        let inputs = Inputs::scan(&arguments);
-        let expected = [
-            "-Ldir".into(),
-            shared,
-            "-Wl,--whole-archive".into(),
-            archive,
-            "-Wl,--no-whole-archive".into(),
-            "-lm".into(),
-            "-Xlinker".into(),
-            "-rpath".into(),
-            "-Xlinker".into(),
-            "x".into(),
-        ];
-        assert_eq!(host_libraries(&arguments, &inputs, Way::Own), expected);
     }
 }
