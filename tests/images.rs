@@ -10,22 +10,22 @@ use std::path::Path;
 use std::process::Command;
 
 /// Target, machine and flags as readelf prints them. Flags: the processor (gfx90a is 0x3f in bits 0-7, sm_80 is 80 in
-/// bits 0-7), the rest as clang 19 and ptxas 12.4 set it.
-const EXPECTED: [(&str, &str, &str); 3] = [
+/// bits 0-7, or in 8-15), the rest as clang 19 and as ptxas 12.4 or 13.5 set it.
+const EXPECTED: [(&str, &str, &[&str]); 3] = [
     (
         "x86_64-pc-linux-gnu",
         "Advanced Micro Devices X86-64",
-        "0x0",
+        &["0x0"],
     ),
     (
         "amdgcn-amd-amdhsa gfx90a",
         "AMD GPU",
-        "0x53f, gfx90a, xnack any, sramecc any",
+        &["0x53f, gfx90a, xnack any, sramecc any"],
     ),
     (
         "nvptx64-nvidia-cuda sm_80",
         "NVIDIA CUDA architecture",
-        "0x500550",
+        &["0x500550", "0x6005004"],
     ),
 ];
 
@@ -79,7 +79,8 @@ fn holds_an_image_for_each_target_with_every_kernel() {
             line.unwrap_or_default().trim().to_owned()
         };
         assert_eq!(field("Machine:"), machine, "{target}");
-        assert_eq!(field("Flags:"), flags, "{target}");
+        let found = field("Flags:");
+        assert!(flags.contains(&found.as_str()), "{target}: {found}");
         let table = support::run(Command::new("readelf").args(["-sW"]).arg(&image));
         let defined = |line: &str| {
             let words: Vec<&str> = line.split_whitespace().collect();
