@@ -173,7 +173,10 @@ impl Case {
         let clang = tool(&format!("llvm{release}"), "clang++")?;
         let mut command = self.command(clang);
         match self.runtime {
-            Runtime::Cuda => command.args(["-x", "cuda", "-nocudainc", "-nocudalib"]),
+            // What a launch calls depends on the release of CUDA, where one is found.
+            Runtime::Cuda => command
+                .args(["-x", "cuda", "-nocudainc", "-nocudalib"])
+                .arg("--cuda-path=none"),
             Runtime::Hip => command.args(["-x", "hip", "-nogpuinc", "-nogpulib"]),
         };
         command
