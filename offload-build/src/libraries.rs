@@ -9,10 +9,12 @@ use crate::error::{self, Error};
 use crate::format::magic::Magic;
 use crate::link::DeviceInput;
 use crate::module::{Module, Target};
-use crate::target::ImageTarget;
+use crate::target::library_name::{self, LibraryName};
+use crate::target::{ImageTarget, Triple};
 use crate::toolchain::task::{self, Done};
 use object::ReadCache;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,7 +70,7 @@ pub(crate) fn inputs(
     let mut served = BTreeSet::new();
     for (number, path) in paths(module, target)?.into_iter().enumerate() {
         let seen = Seen::of(&path)?;
-        let name = library_name(&path);
+        let name = name_of(&path).name.to_owned();
         let mut files = Vec::new();
         for (index, image) in seen.images.iter().enumerate() {
             if !seen.is_for(image, target) {
@@ -145,17 +147,11 @@ impl Seen {
                 triple: target.triple.as_str(),
                 arch: &id,
             }),
-            None => match device_of(&self.path) {
-                _ if target.triple.is_cpu() => false,
-                // Nothing in the name: the user says that it fits.
-                None => true,
-                Some((arch, "")) => arch == architecture(target),
-                Some((arch, processor)) => {
-                    let base = id.split(':').next().unwrap_or_default();
-                    arch == architecture(target)
-                        && [id.replace(':', "-").as_str(), base].contains(&processor)
-                }
-            },
+            // Where the name says nothing, the user says that it fits.
+            None => {
+                let name = name_of(&self.path);
+                (!name.arch.is_empty() || !target.triple.is_cpu()) && name.fits(&target.triple, &id)
+            }
         }
     }
 }
@@ -209,69 +205,17 @@ fn paths(module: &Module, target: &Target) -> Result<Vec<PathBuf>, Error> {
     Ok(paths)
 }
 
-fn architecture(target: &Target) -> &str {
-    match target.triple.is_amdgpu() {
-        true => "amdgcn",
-        false => target.triple.arch(),
-    }
-}
-
-/// As linker-wrapper §7.4 has them, in its order.
+/// What a link for `target` looks for, then the archive of bundles.
 fn names(name: &str, target: &Target) -> Vec<String> {
-    let arch = architecture(target);
-    let id = target.id.to_string();
-    let processor = id.split(':').next().unwrap_or_default();
-    let full = id.replace(':', "-");
-    let of_gpu = |before: &str, after: &str| {
-        let mut names: Vec<String> = [full.as_str(), processor]
-            .iter()
-            .filter(|gpu| !gpu.is_empty())
-            .map(|gpu| format!("{before}-{arch}-{gpu}{after}"))
-            .collect();
-        names.dedup();
-        names.push(format!("{before}-{arch}{after}"));
-        names
-    };
-    let (bitcode, plain) = (format!("libbc-{name}"), format!("lib{name}"));
-    let mut names = of_gpu(&bitcode, ".a");
-    names.push(format!("{bitcode}.a"));
-    names.extend(of_gpu(&plain, ".bc"));
-    names.push(format!("{plain}.bc"));
-    names.extend(of_gpu(&plain, ".a"));
-    names.push(format!("{plain}.a"));
+    let mut names = library_name::candidates(name, &target.triple, &target.id.to_string());
+    names.push(format!("lib{name}.a"));
     names
 }
 
-/// `foo` of `libfoo.a` and of `libbc-foo-amdgcn-gfx90a.a`.
-fn library_name(path: &Path) -> String {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name = stem
-        .strip_prefix("libbc-")
-        .or_else(|| stem.strip_prefix("lib"))
-        .unwrap_or(&stem);
-    match split_device(name) {
-        Some((name, _, _)) => name.to_owned(),
-        None => name.to_owned(),
-    }
-}
-
-/// Architecture and processor that the name of a library ends with.
-fn device_of(path: &Path) -> Option<(&str, &str)> {
-    let stem = path.file_stem()?.to_str()?;
-    split_device(stem).map(|(_, arch, processor)| (arch, processor))
-}
-
-fn split_device(name: &str) -> Option<(&str, &str, &str)> {
-    ["amdgcn", "nvptx64"].into_iter().find_map(|arch| {
-        let at = name.rfind(&format!("-{arch}"))?;
-        let (before, rest) = name.split_at(at);
-        let rest = rest.get(1 + arch.len()..)?;
-        match rest.strip_prefix('-') {
-            Some(processor) => Some((before, arch, processor)),
-            None if rest.is_empty() => Some((before, arch, "")),
-            None => None,
-        }
-    })
+/// What the name of a library says.
+fn name_of(path: &Path) -> LibraryName<'_> {
+    let stem = path.file_stem().and_then(OsStr::to_str);
+    LibraryName::parse(stem.unwrap_or_default())
 }
 
 fn open(path: &Path) -> Result<ReadCache<fs::File>, Error> {
@@ -281,7 +225,8 @@ fn open(path: &Path) -> Result<ReadCache<fs::File>, Error> {
 }
 
 fn images(path: &Path, cache: &ReadCache<fs::File>) -> Result<Vec<LibraryImage>, Error> {
-    device_library::images(cache).map_err(|problem| Error::because(path.display(), problem))
+    let of_cpu = Triple::parse(name_of(path).arch).is_ok_and(|triple| triple.is_cpu());
+    device_library::images(cache, of_cpu).map_err(|problem| Error::because(path.display(), problem))
 }
 
 fn changed(path: &Path) -> Error {

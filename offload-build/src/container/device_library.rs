@@ -6,6 +6,7 @@
 //! | a bundle, plain or compressed                   | the same                             |
 //! | an object or a file of offload binaries         | their entries                        |
 //! | bitcode, a code object of AMD, a cubin          | itself; the library's name says for what |
+//! | an object without any of these                  | itself, in a library for a CPU       |
 //!
 //! Specification: bundler §5, linker-wrapper §7.
 
@@ -45,12 +46,13 @@ impl LibraryImage {
 /// The images of a library, in its order: an archive, or a file of bitcode or of bundles.
 ///
 /// Members that are nothing for a device, such as objects of the host, are left out; so are empty
-/// entries.
+/// entries. An object is code for a device itself when the library's name says that the device is
+/// a CPU, `of_cpu`.
 ///
 /// # Errors
 ///
 /// When it is none of these or is damaged, or a thin archive, whose members are files of their own.
-pub fn images<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<LibraryImage>, Error> {
+pub fn images<'d, R: ReadRef<'d>>(data: R, of_cpu: bool) -> Result<Vec<LibraryImage>, Error> {
     let size = data.len().unwrap_or(0);
     let mut found = Vec::new();
     match Magic::at(data, 0..size) {
@@ -61,10 +63,20 @@ pub fn images<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<LibraryImage>, Error> {
                 let Some(content) = member.content else {
                     continue;
                 };
-                part(data, content, &name, &mut found).map_err(|problem| Error {
+                let before = found.len();
+                let object = of_cpu && Magic::at(data, content.clone()) == Magic::Elf;
+                part(data, content.clone(), &name, &mut found).map_err(|problem| Error {
                     member: name.clone(),
                     problem,
                 })?;
+                if object && found.len() == before {
+                    found.push(LibraryImage {
+                        member: name,
+                        target: None,
+                        range: content,
+                        unpacked: None,
+                    });
+                }
             }
         }
         Magic::Bitcode | Magic::Bundle | Magic::CompressedBundle | Magic::OffloadBinary => {
@@ -203,18 +215,33 @@ impl std::error::Error for Error {}
 mod tests {
     use super::*;
     use crate::container::archive::{NewMember, write};
+    use crate::container::elf::{Machine, embed};
     use crate::format::bundle::{BundleImage, to_bytes};
     use std::num::NonZeroU64;
 
     /// Member, target, bytes.
     fn all(data: &[u8]) -> Result<Vec<(String, String, Vec<u8>)>, Error> {
-        let images = images(data)?;
+        let images = images(data, false)?;
         let rows = images.iter().map(|image| {
             let target = image.target.as_ref().map(ToString::to_string);
             let content = image.content(data).unwrap().to_vec();
             (image.member.clone(), target.unwrap_or_default(), content)
         });
         Ok(rows.collect())
+    }
+
+    #[test]
+    fn takes_objects_of_a_library_for_a_cpu() {
+        let object = embed(Machine::X86_64, &[]).unwrap();
+        let archive = write(&[NewMember {
+            name: "a.o",
+            bytes: &object,
+            symbols: &[],
+        }]);
+        assert_eq!(images(archive.as_slice(), false).unwrap(), []);
+        let found = images(archive.as_slice(), true).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].content(archive.as_slice()).unwrap(), object);
     }
 
     #[test]

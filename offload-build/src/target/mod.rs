@@ -3,6 +3,7 @@
 pub mod entry_id;
 pub mod image_target;
 pub mod kind;
+pub mod library_name;
 pub mod llvm;
 pub mod processor;
 pub mod target_id;

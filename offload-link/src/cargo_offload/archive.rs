@@ -16,6 +16,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use offload_build::target::library_name::{self, LibraryName};
 use offload_build::target::{EntryId, EntryKind};
 
 use super::Error;
@@ -160,10 +161,11 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
     let contents = bundler::read_archive(file, &mut sources).map_err(Error::new)?;
     let ids = targets(&contents, &line.targets, file)?;
     let folder = line.out.clone().unwrap_or_default();
-    let name = library_name(file);
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let name = LibraryName::parse(&stem).name;
     let paths: Vec<PathBuf> = ids
         .iter()
-        .map(|id| folder.join(file_name(&name, id)))
+        .map(|id| folder.join(file_name(name, id)))
         .collect();
     let texts: Vec<String> = ids.iter().map(|id| id.to_string()).collect();
     let warn = |text: String| eprintln!("cargo offload archive: warning: {text}");
@@ -224,22 +226,10 @@ fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<En
     found.collect()
 }
 
-/// `foo` of `libfoo.a`.
-fn library_name(path: &Path) -> String {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    stem.strip_prefix("lib").unwrap_or(&stem).to_owned()
-}
-
-/// As linkers look for it: `libbc-foo-amdgcn-gfx90a.a`.
+/// As linkers look for it.
 fn file_name(library: &str, id: &EntryId) -> String {
-    let arch = id.triple().arch();
-    let safe = |text: &str| text.replace([':', '/', '\\'], "-");
-    match id.target_id() {
-        _ if id.kind() == EntryKind::Host => format!("lib{library}-host.a"),
-        "" => format!(
-            "libbc-{library}-{}.a",
-            safe(id.triple().as_str().trim_end_matches('-'))
-        ),
-        target_id => format!("libbc-{library}-{arch}-{}.a", safe(target_id)),
+    match id.kind() {
+        EntryKind::Host => format!("lib{library}-host.a"),
+        _ => library_name::file_name(library, id.triple(), id.target_id()),
     }
 }

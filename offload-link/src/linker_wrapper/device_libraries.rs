@@ -1,24 +1,13 @@
 //! Libraries for devices that `-l` names beside the host's: prebuilt ones, found by their names.
 //!
-//! | name                        | content                    |
-//! |-----------------------------|----------------------------|
-//! | `libbc-<name>-amdgcn-<gpu>.a` | bitcode                    |
-//! | `libbc-<name>-amdgcn.a`       |                            |
-//! | `libbc-<name>.a`              |                            |
-//! | `lib<name>-amdgcn-<gpu>.bc`   |                            |
-//! | `lib<name>-amdgcn.bc`         |                            |
-//! | `lib<name>.bc`                |                            |
-//! | `lib<name>-amdgcn-<gpu>.a`    | code objects               |
-//! | `lib<name>-amdgcn.a`          |                            |
-//!
-//! The first of them that is there is linked whole for a target. It is looked for in the folder
-//! `libdevice` of each folder, then in the folder itself. A library that has images in its own
+//! The first of the names of [`library_name`] that is there is linked whole for a target. It is looked
+//! for in the folder `libdevice` of each folder, then in the folder itself. A library that has images in its own
 //! archive is not looked for. Specification: linker-wrapper §7.4.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use offload_build::target::Triple;
+use offload_build::target::{Triple, library_name};
 
 use super::Error;
 use super::arguments::{Arguments, Item};
@@ -35,7 +24,7 @@ const SKIPPED: [&str; 8] = [
 ];
 
 impl Images {
-    /// Adds the libraries that the links for GPUs find.
+    /// Adds the libraries that the device links find.
     pub(super) fn add_device_libraries(
         &mut self,
         inputs: &Inputs,
@@ -84,27 +73,7 @@ fn names<'a>(inputs: &Inputs, arguments: &'a Arguments) -> Vec<&'a str> {
 
 fn find(dirs: &[PathBuf], name: &str, group: &Group) -> Option<PathBuf> {
     let triple = Triple::parse(&group.triple).ok()?;
-    if triple.is_cpu() {
-        return None;
-    }
-    let arch = match triple.is_amdgpu() {
-        true => "amdgcn",
-        false => triple.arch(),
-    };
-    // With its features, then without.
-    let target_id = group.processor.replace(':', "-");
-    let processor = group.processor.split(':').next().unwrap_or_default();
-    let of_gpu = |before: &str, after: &str| {
-        [&*target_id, processor].map(|gpu| format!("{before}-{arch}-{gpu}{after}"))
-    };
-    let (bitcode, plain) = (format!("libbc-{name}"), format!("lib{name}"));
-    let mut names = Vec::new();
-    names.extend(of_gpu(&bitcode, ".a"));
-    names.extend([format!("{bitcode}-{arch}.a"), format!("{bitcode}.a")]);
-    names.extend(of_gpu(&plain, ".bc"));
-    names.extend([format!("{plain}-{arch}.bc"), format!("{plain}.bc")]);
-    names.extend(of_gpu(&plain, ".a"));
-    names.push(format!("{plain}-{arch}.a"));
+    let names = library_name::candidates(name, &triple, &group.processor);
     let folders = dirs
         .iter()
         .flat_map(|dir| [dir.join("libdevice"), dir.clone()]);
