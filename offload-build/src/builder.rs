@@ -133,6 +133,13 @@ impl Build {
         self.list("link", link)
     }
 
+    /// Libraries that the module comes out as: `hda`, an archive of bundles, and `device-archive`, an
+    /// archive for each target.
+    #[must_use]
+    pub fn artifact<S: Into<String>>(self, artifact: impl IntoIterator<Item = S>) -> Self {
+        self.list("artifact", artifact)
+    }
+
     /// The device compiler, by path or name.
     #[must_use]
     pub fn compiler(self, compiler: &str) -> Self {

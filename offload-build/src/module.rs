@@ -1,5 +1,6 @@
 //! One module of device code: settings checked and made into values.
 
+use crate::artifacts;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::settings::{Settings, nearest};
@@ -26,6 +27,9 @@ pub(crate) struct Module {
     pub(crate) link: Vec<String>,
     /// Where the latter are looked for.
     pub(crate) library_dirs: Vec<PathBuf>,
+    /// Libraries that it comes out as ([`crate::artifacts`]), and what they are called.
+    pub(crate) artifacts: Vec<String>,
+    pub(crate) library: String,
     pub(crate) std: Option<String>,
     /// Of the host objects.
     pub(crate) own: Flags,
@@ -114,13 +118,14 @@ impl Module {
                 .filter(|folder| !folder.as_os_str().is_empty())
                 .chain([root.clone()])
                 .collect();
+        let package = environment.cargo("CARGO_PKG_NAME");
+        let library = settings.text("name").map(str::to_owned).or(package);
         let register = match settings.text("register") {
             Some("complete") => Register::Complete,
             Some("deferred") => Register::Deferred,
             _ => Register::Auto,
         };
         Ok(Some(Self {
-            name,
             sources,
             watched,
             targets,
@@ -128,6 +133,9 @@ impl Module {
             archives,
             link: settings.list("link").to_vec(),
             library_dirs,
+            artifacts: artifacts(settings)?,
+            library: library.unwrap_or_else(|| name.clone()),
+            name,
             std: settings.text("std").map(str::to_owned),
             own,
             compiler: settings
@@ -268,6 +276,20 @@ fn archives(settings: &Settings, root: &Path) -> Result<Vec<PathBuf>, Error> {
         }
     });
     paths.collect()
+}
+
+fn artifacts(settings: &Settings) -> Result<Vec<String>, Error> {
+    let kinds = artifacts::KINDS;
+    let listed = settings.list("artifact");
+    match listed.iter().find(|text| !kinds.contains(&text.as_str())) {
+        None => Ok(listed.to_vec()),
+        Some(text) => {
+            let known = kinds.join("`, `");
+            let hint = nearest(text, kinds);
+            let problem = format!("`{text}` is not one of `{known}`{hint}");
+            Err(wrong(settings, "artifact", problem))
+        }
+    }
 }
 
 fn flags(settings: &Settings, opt_level: &str) -> Result<Flags, Error> {

@@ -5,6 +5,7 @@ mod steps;
 
 pub(crate) use steps::{Archive, PlannedImage, Registration};
 
+use crate::artifacts::{self, Unit};
 use crate::compiler::Compiler;
 use crate::container::elf::Machine;
 use crate::error::Error;
@@ -34,6 +35,8 @@ pub(crate) struct Context<'a> {
     /// The host's triple when it is not clang's own.
     pub(crate) cross: Option<&'a str>,
     pub(crate) host: Machine,
+    /// The host's triple, as Cargo has it.
+    pub(crate) triple: &'a str,
     pub(crate) debug: bool,
     /// Variables that the compiler reads, for the keys of tasks.
     pub(crate) variables: &'a str,
@@ -50,12 +53,10 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let mut links = Vec::new();
     let mut images = Vec::new();
     let mut built = Vec::new();
-    let mut hosts = Vec::new();
+    let mut units = Vec::new();
     for source in &module.sources {
-        let output = folder
-            .join("host")
-            .join(stem(context.root, source))
-            .with_extension("o");
+        let stem = stem(context.root, source);
+        let output = folder.join("host").join(&stem).with_extension("o");
         compiles.push(context.compile(
             module,
             source,
@@ -64,17 +65,24 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             &output,
             |clang, compile| clang.host_object(compile),
         ));
-        hosts.push(output);
+        units.push(Unit {
+            stem: stem.trim_end_matches('.').to_owned(),
+            host: output,
+            images: Vec::new(),
+        });
     }
     for target in &module.targets {
         let folder = folder.join(target.folder());
-        let (tasks, inputs) = context.device_compiles(module, target, &folder);
+        let (tasks, inputs) = context.device_compiles(module, target, &folder, &mut units);
         if inputs.is_empty() {
             return Err(Error::new(format_args!(
                 "module `{}`: `exclude` leaves `{}` without sources",
                 module.name, target.written
             )));
         }
+        // Those of a target without an image go into artifacts.
+        let start = compiles.len();
+        compiles.extend(tasks);
         let (extractions, libraries) = libraries::inputs(module, target, &folder)?;
         compiles.extend(extractions.into_iter().map(Step::Extract));
         let inputs = [inputs, libraries].concat();
@@ -100,12 +108,14 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
                         "module `{}`: no image for `{}`: {missing}",
                         module.name, target.written
                     ));
+                    if module.artifacts.is_empty() {
+                        compiles.truncate(start);
+                    }
                     continue;
                 }
             }
             images.push(PlannedImage::new(target, DeviceInput::Object(output)));
         }
-        compiles.extend(tasks);
         built.push(target.clone());
     }
     if built.is_empty() {
@@ -115,6 +125,8 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             module.name
         )));
     }
+    let artifacts = artifacts::plan(module, &units, context.triple, context.out)?;
+    let hosts: Vec<PathBuf> = units.into_iter().map(|unit| unit.host).collect();
     let registration = Registration {
         module: module.name.clone(),
         images,
@@ -145,7 +157,10 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         links,
         vec![Step::Register(registration)],
         vec![Step::Run(join)],
-        vec![Step::Archive(archive)],
+        [Step::Archive(archive)]
+            .into_iter()
+            .chain(artifacts.into_iter().map(Step::Artifact))
+            .collect(),
     ];
     Ok((Plan { stages, notes }, built))
 }
@@ -177,11 +192,12 @@ impl Context<'_> {
         module: &Module,
         target: &Target,
         folder: &Path,
+        units: &mut [Unit],
     ) -> (Vec<Step>, Vec<DeviceInput>) {
         let bitcode = !target.triple.is_cpu();
         let mut tasks = Vec::new();
         let mut inputs = Vec::new();
-        for source in &module.sources {
+        for (source, unit) in module.sources.iter().zip(units) {
             if excluded(&target.own.exclude, self.root, source) {
                 continue;
             }
@@ -199,6 +215,7 @@ impl Context<'_> {
                     clang.device_image(&target.triple, &target.id.to_string(), compile)
                 },
             ));
+            unit.images.push((target.clone(), output.clone()));
             inputs.push(if bitcode {
                 DeviceInput::Bitcode(output)
             } else {

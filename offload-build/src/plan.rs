@@ -1,5 +1,6 @@
 //! What a build will do, as a value: printed for a dry run, compared in tests, executed.
 
+use crate::artifacts::Artifact;
 use crate::error::Error;
 use crate::libraries::Extraction;
 use crate::openmp;
@@ -29,6 +30,8 @@ pub(crate) enum Step {
     Register(openmp::Registration),
     /// Put the object of a module into its static library.
     Archive(openmp::Archive),
+    /// Write a library for programs that are linked elsewhere.
+    Artifact(Artifact),
 }
 
 /// What an executed plan has to say.
@@ -41,6 +44,14 @@ pub(crate) struct Outcome {
 }
 
 impl Plan {
+    /// The libraries for programs that are linked elsewhere.
+    pub(crate) fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
+        self.stages.iter().flatten().filter_map(|step| match step {
+            Step::Artifact(artifact) => Some(artifact),
+            _ => None,
+        })
+    }
+
     /// Executes all steps, those of one stage in parallel.
     pub(crate) fn execute(&self, jobs: &Jobs) -> Result<Outcome, Error> {
         let digests = Digests::default();
@@ -100,6 +111,7 @@ impl Step {
             Self::Extract(extraction) => extraction.execute(),
             Self::Register(registration) => registration.execute(),
             Self::Archive(archive) => archive.execute(),
+            Self::Artifact(artifact) => artifact.execute(),
         }
     }
 
@@ -111,6 +123,7 @@ impl Step {
             }) => format!("images of `{}` for {target}", library.display()),
             Self::Register(registration) => format!("registration of `{}`", registration.module),
             Self::Archive(archive) => format!("library `{}`", archive.name),
+            Self::Artifact(artifact) => format!("library `{}`", artifact.library.display()),
         }
     }
 }
@@ -123,6 +136,7 @@ impl fmt::Display for Plan {
             .try_for_each(|note| writeln!(f, "# {}", note.replace('\n', "\n# ")))?;
         let tasks = self.stages.iter().flatten().filter_map(|step| match step {
             Step::Run(task) => task.output.parent(),
+            Step::Artifact(artifact) => artifact.library.parent(),
             Step::Extract(_) | Step::Register(_) | Step::Archive(_) => None,
         });
         let folders: BTreeSet<&Path> = tasks.collect();
@@ -150,6 +164,7 @@ impl fmt::Display for Step {
                 writeln!(f, "{rename}")
             }
             Self::Extract(extraction) => extraction.fmt(f),
+            Self::Artifact(artifact) => artifact.fmt(f),
             Self::Register(registration) => {
                 let output = Quoted(registration.output.as_os_str());
                 writeln!(f, "# {}, in this process: {output}", self.title())?;

@@ -1,5 +1,6 @@
 //! From settings to a finished build: modules checked, planned, executed, and Cargo told about it.
 
+use crate::artifacts;
 use crate::compiler::Compiler;
 use crate::container::elf::Machine;
 use crate::environment::Environment;
@@ -127,6 +128,10 @@ impl<'a> Run<'a> {
                 Err(error) => return Err(error),
             }
         }
+        let plans = finished.iter().map(|(_, built)| &built.plan);
+        let artifacts = plans.flat_map(Plan::artifacts);
+        let libraries = artifacts.map(|artifact| &*artifact.library).collect();
+        artifacts::clean(&self.out, &libraries)?;
         self.tell_what_to_link(&finished)
     }
 
@@ -246,6 +251,7 @@ impl<'a> Run<'a> {
             out: &self.out,
             cross,
             host,
+            triple: &target,
             debug: environment
                 .cargo("DEBUG")
                 .is_some_and(|value| !["false", "0", "none"].contains(&value.as_str())),

@@ -1,6 +1,7 @@
 //! `cargo offload …`: the commands for people.
 
 mod archive;
+mod build;
 mod inspect;
 
 use std::ffi::OsString;
@@ -9,9 +10,11 @@ use std::io::Write;
 
 const USAGE: &str = "usage: cargo offload inspect FILE...
        cargo offload archive list|check|split|merge ...
+       cargo offload build [--out DIR] [OPTIONS OF CARGO BUILD]
 
 inspect  the device images in objects, archives, programs and offload binaries
-archive  archives of bundles: listed, checked, split for their targets, made of such parts";
+archive  archives of bundles: listed, checked, split for their targets, made of such parts
+build    `cargo build`, and the libraries of device code that it makes";
 
 /// Runs the command that `args` name, and writes what it has to say to `out`.
 ///
@@ -31,6 +34,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>, out: &mut impl Write) ->
     match command.to_str() {
         Some("inspect") if !rest.is_empty() => inspect::run(&rest, out),
         Some("archive") => archive::run(&rest, out),
+        Some("build") => build::run(&rest, out),
         Some("inspect") => Err(Error::new(format_args!(
             "inspect: no file is named\n{USAGE}"
         ))),

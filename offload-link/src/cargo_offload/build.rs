@@ -1,0 +1,163 @@
+//! `cargo offload build`: a build by Cargo, and the libraries that its build scripts made.
+//!
+//! A module with the key `artifact` leaves them in its build folder; Cargo's messages say where those are,
+//! also of what was up to date.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use super::Error;
+
+const USAGE: &str = "usage: cargo offload build [--out DIR] [OPTIONS OF CARGO BUILD]
+
+Builds, and prints the libraries that modules with the key `artifact` came out as: `hda`, an archive of
+bundles, and `device-archive`, an archive for each target. With --out they are copied to DIR.";
+
+/// Where a build script leaves them, below its `OUT_DIR`.
+const FOLDER: &str = "offload/artifacts";
+
+/// What Cargo says of a build script; of anything else only the reason is there.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    package_id: Option<String>,
+    out_dir: Option<PathBuf>,
+}
+
+/// A library, and whose it is.
+struct Library {
+    path: PathBuf,
+    package: String,
+}
+
+pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
+    let (folder, rest) = read(args)?;
+    let libraries = build(&rest)?;
+    let Some(folder) = folder else {
+        return libraries
+            .values()
+            .try_for_each(|library| say(&library.path, out));
+    };
+    if libraries.is_empty() {
+        return Err(Error::new(
+            "build: no package has libraries to install\n\
+             hint: `artifact = [\"hda\", \"device-archive\"]` in [package.metadata.offload] asks for them",
+        ));
+    }
+    let failed = |path: &Path, problem| Error::new(format_args!("{}: {problem}", path.display()));
+    fs::create_dir_all(&folder).map_err(|problem| failed(&folder, problem))?;
+    for (name, library) in libraries {
+        let path = folder.join(name);
+        install(&library.path, &path).map_err(|problem| failed(&path, problem))?;
+        say(&path, out)?;
+    }
+    Ok(())
+}
+
+/// The value of `--out`, and what is Cargo's.
+fn read(args: &[OsString]) -> Result<(Option<PathBuf>, Vec<&OsStr>), Error> {
+    let (mut folder, mut rest) = (None, Vec::new());
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let text = arg.to_string_lossy();
+        if text == "--message-format" || text.starts_with("--message-format=") {
+            let problem = "build: `--message-format` is taken: Cargo's messages are read here";
+            return Err(Error::new(problem));
+        }
+        if text == "--out" {
+            let value = args.next();
+            let value = value.ok_or_else(|| {
+                Error::new(format_args!("build: `--out` wants a folder\n{USAGE}"))
+            })?;
+            folder = Some(PathBuf::from(value));
+        } else if let Some(value) = text.strip_prefix("--out=") {
+            folder = Some(PathBuf::from(value));
+        } else {
+            rest.push(arg.as_os_str());
+        }
+    }
+    Ok((folder, rest))
+}
+
+/// Runs Cargo; the libraries by name.
+fn build(args: &[&OsStr]) -> Result<BTreeMap<OsString, Library>, Error> {
+    // Cargo names itself to its subcommands.
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(&cargo);
+    command
+        .arg("build")
+        .arg("--message-format=json-render-diagnostics")
+        .args(args)
+        .stdout(Stdio::piped());
+    let started = |problem| Error::new(format_args!("{}: {problem}", cargo.display()));
+    let mut child = command.spawn().map_err(started)?;
+    let mut libraries = BTreeMap::new();
+    let messages = child.stdout.take().map(BufReader::new);
+    for line in messages.into_iter().flat_map(BufRead::lines) {
+        let line = line.map_err(started)?;
+        // What is no message was printed by some program that Cargo ran.
+        let Ok(message) = serde_json::from_str::<Message>(&line) else {
+            continue;
+        };
+        let (Some(package), Some(out_dir)) = (message.package_id, message.out_dir) else {
+            continue;
+        };
+        if message.reason == "build-script-executed" {
+            add(&out_dir, &package, &mut libraries)?;
+        }
+    }
+    let status = child.wait().map_err(started)?;
+    match status.success() {
+        true => Ok(libraries),
+        // Cargo has said why.
+        false => Err(Error::new("build: Cargo failed")),
+    }
+}
+
+fn add(
+    out_dir: &Path,
+    package: &str,
+    libraries: &mut BTreeMap<OsString, Library>,
+) -> Result<(), Error> {
+    let Ok(files) = fs::read_dir(out_dir.join(FOLDER)) else {
+        return Ok(());
+    };
+    for file in files {
+        let file =
+            file.map_err(|problem| Error::new(format_args!("{}: {problem}", out_dir.display())))?;
+        let library = Library {
+            path: file.path(),
+            package: package.to_owned(),
+        };
+        if let Some(other) = libraries.insert(file.file_name(), library) {
+            return Err(Error::new(format_args!(
+                "build: two packages have a library `{}`: {} and {package}\n\
+                 hint: the key `name` of a module names its libraries",
+                file.file_name().display(),
+                other.package
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Copies beside its place and renames.
+fn install(from: &Path, to: &Path) -> std::io::Result<()> {
+    let folder = to.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    std::io::copy(&mut fs::File::open(from)?, &mut file)?;
+    fs::set_permissions(file.path(), fs::metadata(from)?.permissions())?;
+    file.persist(to)?;
+    Ok(())
+}
+
+fn say(path: &Path, out: &mut impl Write) -> Result<(), Error> {
+    writeln!(out, "{}", path.display())
+        .map_err(|problem| Error::new(format_args!("cannot write: {problem}")))
+}
