@@ -1,4 +1,4 @@
-//! `cargo offload inspect`, on files made here.
+//! `cargo offload inspect` and `build`, on files and packages made here.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
@@ -130,5 +130,112 @@ fn follows_thin_archives_and_names_what_is_not_read() {
     assert!(
         error.contains("sub/thin.a: member `sub/gone`: No such file"),
         "{error}"
+    );
+}
+
+/// A workspace of packages whose build scripts leave these libraries, without offload-build.
+fn packages(libraries: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(
+        "Cargo.toml",
+        "[workspace]\nmembers = [\"p*\"]\nresolver = \"3\"\n",
+    );
+    for (package, library) in libraries {
+        let manifest =
+            format!("[package]\nname = \"{package}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
+        write(&format!("{package}/Cargo.toml"), &manifest);
+        write(&format!("{package}/src/lib.rs"), "");
+        let make = match *library {
+            "" => String::new(),
+            name => format!(
+                "let folder = std::env::var(\"OUT_DIR\").unwrap() + \"/offload/artifacts\";\n\
+                 std::fs::create_dir_all(&folder).unwrap();\n\
+                 std::fs::write(folder + \"/{name}\", \"{package}\").unwrap();\n"
+            ),
+        };
+        write(
+            &format!("{package}/build.rs"),
+            &format!("fn main() {{\n{make}}}\n"),
+        );
+    }
+    folder
+}
+
+fn build(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+    command
+        .args(["offload", "build"])
+        .args(arguments)
+        .env("CARGO", env!("CARGO"))
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env("CARGO_TERM_COLOR", "never")
+        .current_dir(folder);
+    command.output().unwrap()
+}
+
+#[test]
+fn installs_the_libraries_of_every_package() {
+    let folder = packages(&[("pa", "liba.a"), ("pb", "libb.a"), ("pc", "")]);
+    let output = build(folder.path(), &["--out", "made/here"]);
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(printed, "made/here/liba.a\nmade/here/libb.a\n");
+    let read =
+        |name: &str| std::fs::read_to_string(folder.path().join("made/here").join(name)).unwrap();
+    assert_eq!(
+        (read("liba.a"), read("libb.a")),
+        ("pa".to_owned(), "pb".to_owned())
+    );
+    // Cargo's options choose; nothing is installed without a folder.
+    let output = build(folder.path(), &["-p", "pb"]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines.len(), 1, "{printed}");
+    assert!(
+        lines[0].ends_with("/out/offload/artifacts/libb.a"),
+        "{printed}"
+    );
+    let files = std::fs::read_dir(folder.path().join("made/here")).unwrap();
+    assert_eq!(files.count(), 2);
+}
+
+#[test]
+fn says_why_no_library_is_installed() {
+    let fails = |folder: &Path, arguments: &[&str]| {
+        let output = build(folder, arguments);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(output.stdout, b"");
+        assert!(!folder.join("made").exists());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let none = packages(&[("pa", "")]);
+    let said = fails(none.path(), &["--out=made"]);
+    assert!(
+        said.contains("build: no package has libraries to install\nhint: `artifact = "),
+        "{said}"
+    );
+    let same = packages(&[("pa", "libx.a"), ("pb", "libx.a")]);
+    let said = fails(same.path(), &["--out=made"]);
+    assert!(
+        said.contains("build: two packages have a library `libx.a`: "),
+        "{said}"
+    );
+    for package in ["/pa#0.1.0", "/pb#0.1.0", "hint: the key `name`"] {
+        assert!(said.contains(package), "{said}");
+    }
+    let said = fails(same.path(), &["--message-format", "json"]);
+    assert!(said.contains("`--message-format` is taken"), "{said}");
+    let said = fails(same.path(), &["--out"]);
+    assert!(said.contains("`--out` wants a folder"), "{said}");
+    std::fs::write(same.path().join("pa/src/lib.rs"), "not rust").unwrap();
+    let said = fails(same.path(), &["-p", "pa", "--out=made"]);
+    assert!(
+        said.contains("could not compile `pa`") && said.contains("build: Cargo failed"),
+        "{said}"
     );
 }

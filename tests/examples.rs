@@ -239,6 +239,75 @@ fn finds_the_kernels_of_a_library_that_the_program_depends_on() {
     }
 }
 
+/// A C program without device code of its own, and a library of kernels that Cargo built.
+#[test]
+fn links_the_archive_of_a_package_into_a_c_program() {
+    if !ready() {
+        return;
+    }
+    let example = root().join("examples/device-archives");
+    let folder = target_dir("device-archives", Mode::Complete);
+    let (library, again) = (folder.join("lib"), folder.join("again"));
+    let build = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+        command
+            .args(["offload", "build"])
+            .args(arguments)
+            .env("CARGO", env!("CARGO"))
+            .env("CARGO_TARGET_DIR", &folder)
+            .current_dir(&example);
+        stdout(&succeed(&mut command))
+    };
+    let names = [
+        "libbc-vectors-amdgcn-gfx90a.a",
+        "libbc-vectors-nvptx64-sm_90.a",
+        "libbc-vectors-x86_64-pc-linux-gnu.a",
+        "libvectors.a",
+    ];
+    let said = |folder: &Path| -> String {
+        let lines = names.map(|name| format!("{}\n", folder.join(name).display()));
+        lines.concat()
+    };
+    let _ = std::fs::remove_dir_all(&library);
+    let printed = build(&["--release", "--out", library.to_str().unwrap()]);
+    assert_eq!(printed, said(&library));
+    // What was up to date is installed, too.
+    let _ = std::fs::remove_dir_all(&again);
+    let printed = build(&[&format!("--out={}", again.display()), "--release"]);
+    assert_eq!(printed, said(&again));
+    for name in names {
+        let [one, other] =
+            [&library, &again].map(|folder| std::fs::read(folder.join(name)).unwrap());
+        assert_eq!(one, other, "{name}");
+    }
+
+    for linker in [Linker::Bfd, Linker::Lld] {
+        let program = folder.join(format!("program-{linker:?}"));
+        let mut link = Command::new(env!("CARGO_BIN_EXE_offload-link"));
+        link.env("OFFLOAD_CC", "clang-19")
+            .args(linker.cc_flags())
+            .arg("-o")
+            .arg(&program)
+            .arg(object(&example, &folder))
+            .arg(format!("-L{}", library.display()))
+            .args(["-lvectors", "-lomptarget", "-lomp", "-Wl,--gc-sections"])
+            .arg(format!("-L{RUNTIME}"))
+            .arg(format!("-Wl,-rpath,{RUNTIME}"));
+        succeed(&mut link);
+        let run = succeed(Command::new(&program).env("OMP_TARGET_OFFLOAD", "MANDATORY"));
+        assert_eq!(stdout(&run), "dot product on a device: 19800, right: yes\n");
+    }
+}
+
+/// The C program of `example`.
+fn object(example: &Path, folder: &Path) -> PathBuf {
+    let object = folder.join("main.o");
+    let mut compile = Command::new("cc");
+    compile.arg("-c").arg(example.join("program/main.c"));
+    succeed(compile.arg("-o").arg(&object));
+    object
+}
+
 #[test]
 fn runs_the_kernels_of_two_crates_each_with_its_own_registration() {
     if !ready() {

@@ -11,6 +11,7 @@
 
 pub mod beside;
 pub mod folder;
+pub mod package;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

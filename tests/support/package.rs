@@ -1,0 +1,150 @@
+//! A package whose build script is run as Cargo runs it.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+pub const KERNEL: &str = "#include \"k.h\"\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += ONE;\n  return x;\n}\n";
+pub const MANIFEST: &str =
+    "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"openmp\"\n";
+pub const CPU: &str = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\"]\n";
+
+/// A package, its build folder, and a clang that counts how often it is started.
+pub struct Package {
+    pub folder: TempDir,
+}
+
+impl Package {
+    /// With the keys of `[package.metadata.offload]`; nothing where the tools are missing.
+    pub fn new(keys: &str) -> Option<Self> {
+        super::tool("llvm19", &["clang"])?;
+        super::tool("omptarget19", &["libomptarget.so.19.1"])?;
+        let package = Self {
+            folder: TempDir::new().unwrap(),
+        };
+        package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+        package.put("kernels/k.c", KERNEL);
+        package.put("kernels/k.h", "#define ONE 1\n");
+        let llvm = Path::new("/usr/lib/llvm-19");
+        for name in ["lib", "bin/llvm-link"] {
+            let link = package.at("llvm").join(name);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(llvm.join(name), link).unwrap();
+        }
+        let log = package.at("starts");
+        let shim = format!(
+            "#!/bin/sh\necho \"$@\" >> '{}'\nexec /usr/bin/clang-19 \"$@\"\n",
+            log.display()
+        );
+        package.put("llvm/bin/clang", &shim);
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(package.at("llvm/bin/clang"), executable).unwrap();
+        // Whatever was written less than a moment ago is not trusted by the cache.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        Some(package)
+    }
+
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn put(&self, name: &str, text: &str) {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+
+    /// The build script with what Cargo sets, and the counting clang.
+    pub fn script(&self) -> Command {
+        let tests = std::env::current_exe().unwrap();
+        let script = tests
+            .parent()
+            .and_then(Path::parent)
+            .unwrap()
+            .join("examples/build_script");
+        assert!(
+            script.is_file(),
+            "{}: `cargo build --examples` makes it, and so does a run of all tests",
+            script.display()
+        );
+        let mut command = Command::new(script);
+        command
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("CARGO", env!("CARGO"))
+            .env("CARGO_MANIFEST_DIR", self.folder.path())
+            .env("CARGO_PKG_NAME", "pack")
+            .env("CARGO_PKG_VERSION", "1.2.3")
+            .env("OUT_DIR", self.at("target/build/pack-0123/out"))
+            .env("TARGET", "x86_64-unknown-linux-gnu")
+            .env("HOST", "x86_64-unknown-linux-gnu")
+            .env("OPT_LEVEL", "1")
+            .env("PROFILE", "debug")
+            .env("NUM_JOBS", "2")
+            .env("OFFLOAD_COMPILER", self.at("llvm/bin/clang"))
+            .current_dir(self.folder.path());
+        command
+    }
+
+    pub fn builds(&self) -> String {
+        text(&self.script().output().unwrap())
+    }
+
+    /// What the build script tells Cargo when it fails, without the folder's name.
+    pub fn fails(&self, command: &mut Command) -> String {
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let short = "Error: device code was not built; Cargo shows the reason above\n";
+        assert!(stderr.ends_with(short), "{stderr}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let errors = stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix("cargo::error="));
+        let errors: Vec<&str> = errors.collect();
+        errors
+            .join("\n")
+            .replace(&format!("{}/", self.folder.path().display()), "")
+    }
+
+    pub fn starts(&self) -> usize {
+        fs::read_to_string(self.at("starts"))
+            .unwrap_or_default()
+            .lines()
+            .count()
+    }
+
+    /// Every file below the build folder.
+    pub fn files(&self) -> Vec<String> {
+        fn walk(folder: &Path, found: &mut Vec<String>) {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                match entry.file_type().unwrap().is_dir() {
+                    true => walk(&entry.path(), found),
+                    false => found.push(entry.path().display().to_string()),
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(&self.at("target"), &mut found);
+        found.sort();
+        found
+    }
+
+    pub fn has_library(&self) -> bool {
+        self.files().iter().any(|file| file.ends_with("_offload.a"))
+    }
+}
+
+#[track_caller]
+pub fn text(output: &Output) -> String {
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{stdout}\n{stderr}");
+    stdout.into_owned()
+}
