@@ -95,7 +95,7 @@ fn build(args: &[&OsStr]) -> Result<BTreeMap<OsString, Library>, Error> {
         .arg("--message-format=json-render-diagnostics")
         .args(args)
         .stdout(Stdio::piped());
-    let started = |problem| Error::new(format_args!("{}: {problem}", cargo.display()));
+    let started = |problem| Error::new(format_args!("{}: {problem}", Path::new(&cargo).display()));
     let mut child = command.spawn().map_err(started)?;
     let mut libraries = BTreeMap::new();
     let messages = child.stdout.take().map(BufReader::new);
@@ -139,7 +139,7 @@ fn add(
             return Err(Error::new(format_args!(
                 "build: two packages have a library `{}`: {} and {package}\n\
                  hint: the key `name` of a module names its libraries",
-                file.file_name().display(),
+                file.file_name().to_string_lossy(),
                 other.package
             )));
         }
