@@ -1,7 +1,7 @@
 //! Entries of bundles wherever they are: an object's sections, bundles one behind the other, plain or
-//! compressed.
+//! compressed, texts between comments.
 //!
-//! Specification: bundler §2, §4, §7; linker-wrapper §7.1.
+//! Specification: bundler §2, §3, §4, §7; linker-wrapper §7.1.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,6 +11,7 @@ use object::ReadRef;
 
 use super::object_bundle::{ObjectError, bundle_sections};
 use crate::format::bundle::{self, Bundle};
+use crate::format::bundle_text::{self, Comment};
 use crate::format::bundles::{self, AnyBundle};
 use crate::format::compressed_bundle;
 use crate::format::magic::Magic;
@@ -28,6 +29,8 @@ pub struct BundledEntry {
     pub range: Range<u64>,
     /// What had to be unpacked.
     pub unpacked: Option<Arc<[u8]>>,
+    /// Of a text bundle: what the comments around the entry start with (bundler §3).
+    pub comment: Option<Comment>,
 }
 
 /// Who an image is for, as offload binaries say it.
@@ -55,7 +58,11 @@ pub fn entries<'d, R: ReadRef<'d>>(
         id,
         range,
         unpacked: None,
+        comment: None,
     };
+    if let Some(texts) = texts(data, range.clone())? {
+        return Ok(texts);
+    }
     if let Magic::Elf | Magic::Coff = Magic::at(data, range.clone()) {
         let sections = bundle_sections(data, range).map_err(Problem::Object)?;
         let sections = sections.into_iter().filter(|section| !section.host);
@@ -76,17 +83,43 @@ pub fn entries<'d, R: ReadRef<'d>>(
             AnyBundle::Compressed(compressed) => {
                 let bytes = compressed.decompress(data, LIMIT);
                 let bytes: Arc<[u8]> = bytes.map_err(Problem::Compressed)?.into();
+                if let Some(texts) = texts(&*bytes, 0..bytes.len() as u64)? {
+                    entries.extend(texts.into_iter().map(|entry| BundledEntry {
+                        unpacked: Some(Arc::clone(&bytes)),
+                        ..entry
+                    }));
+                    continue;
+                }
                 let bundle = Bundle::parse(&*bytes, 0, bytes.len() as u64);
                 let all = bundle.map_err(Problem::Bundle)?.entries.into_iter();
                 entries.extend(all.map(|found| BundledEntry {
                     id: found.id,
                     range: found.image,
                     unpacked: Some(Arc::clone(&bytes)),
+                    comment: None,
                 }));
             }
         }
     }
     Ok(entries)
+}
+
+/// Those of a text bundle; nothing for anything else.
+fn texts<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Option<Vec<BundledEntry>>, Problem> {
+    let Some(comment) = Comment::at(data, range.clone()) else {
+        return Ok(None);
+    };
+    let found = bundle_text::parse(data, range, comment).map_err(Problem::Text)?;
+    let entries = found.into_iter().map(|entry| BundledEntry {
+        id: entry.id,
+        range: entry.text,
+        unpacked: None,
+        comment: Some(comment),
+    });
+    Ok(Some(entries.collect()))
 }
 
 impl BundledEntry {
@@ -165,6 +198,8 @@ pub enum Problem {
     Compressed(compressed_bundle::Error),
     /// With one that was compressed.
     Bundle(bundle::Error),
+    /// With one of texts.
+    Text(bundle_text::Error),
 }
 
 impl fmt::Display for Problem {
@@ -174,6 +209,7 @@ impl fmt::Display for Problem {
             Self::Bundles(problem) => problem.fmt(f),
             Self::Compressed(problem) => problem.fmt(f),
             Self::Bundle(problem) => problem.fmt(f),
+            Self::Text(problem) => problem.fmt(f),
         }
     }
 }
@@ -191,6 +227,7 @@ mod tests {
                 id: id.to_owned(),
                 range: 0..0,
                 unpacked: None,
+                comment: None,
             };
             let target = entry.target().unwrap();
             target.map(|target| (target.kind, target.triple, target.processor))
@@ -219,5 +256,40 @@ mod tests {
             assert_eq!(target(id), Some((kind, triple.into(), processor.into())));
         }
         assert_eq!(target("host-x86_64-unknown-linux-gnu-"), None);
+    }
+
+    #[test]
+    fn reads_text_bundles_compressed_or_not() {
+        // As `clang-offload-bundler -type=s` writes them, and with `-compress`.
+        let texts: [(&str, &[u8]); 2] = [
+            ("host-x86_64-", b"nop\n"),
+            ("hip-amdgcn-amd-amdhsa--gfx906", b"s_nop 0"),
+        ];
+        let plain = bundle_text::to_bytes(&texts, Comment::Hash).unwrap();
+        let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
+        for bytes in [plain, packed] {
+            let file = [b"ab", &bytes[..]].concat();
+            let entries = entries(&file[..], 2..file.len() as u64).unwrap();
+            let found: Vec<(&str, &[u8])> = entries
+                .iter()
+                .map(|entry| (entry.id.as_str(), entry.content(&file[..]).unwrap()))
+                .collect();
+            assert_eq!(found, texts);
+            assert!(
+                entries
+                    .iter()
+                    .all(|entry| entry.comment == Some(Comment::Hash))
+            );
+        }
+    }
+
+    #[test]
+    fn says_where_a_text_bundle_has_no_end() {
+        let text = b"  \n; __CLANG_OFFLOAD_BUNDLE____START__ hip-x\ndefine";
+        let problem = entries(&text[..], 2..text.len() as u64).unwrap_err();
+        assert_eq!(
+            problem.to_string(),
+            "text bundle: entry \"hip-x\" that starts at offset 0x3 has no end"
+        );
     }
 }

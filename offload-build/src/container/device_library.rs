@@ -3,7 +3,7 @@
 //! | member                                          | images                               |
 //! |-------------------------------------------------|--------------------------------------|
 //! | an object with sections of a bundle             | its entries, but the host's          |
-//! | a bundle, plain or compressed                   | the same                             |
+//! | a bundle, plain or compressed                   | the same; texts are an error         |
 //! | an object or a file of offload binaries         | their entries                        |
 //! | bitcode, a code object of AMD, a cubin          | itself; the library's name says for what |
 //! | an object without any of these                  | itself, in a library for a CPU       |
@@ -79,7 +79,11 @@ pub fn images<'d, R: ReadRef<'d>>(data: R, of_cpu: bool) -> Result<Vec<LibraryIm
                 }
             }
         }
-        Magic::Bitcode | Magic::Bundle | Magic::CompressedBundle | Magic::OffloadBinary => {
+        Magic::Bitcode
+        | Magic::Bundle
+        | Magic::CompressedBundle
+        | Magic::TextBundle
+        | Magic::OffloadBinary => {
             part(data, 0..size, "", &mut found).map_err(of_file(|problem| problem))?;
         }
         _ => return Err(of_file(|()| Problem::Unknown)(())),
@@ -115,12 +119,16 @@ fn part<'d, R: ReadRef<'d>>(
     match magic {
         Magic::Bitcode => add(None, range.clone(), None),
         Magic::Elf if is_for_device(data, range.clone()) => add(None, range.clone(), None),
-        Magic::Bundle | Magic::CompressedBundle | Magic::Elf | Magic::Coff => {
+        Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle | Magic::Elf | Magic::Coff => {
             for entry in bundled::entries(data, range.clone()).map_err(Problem::Bundle)? {
                 let target = entry.target().map_err(|problem| Problem::Entry {
                     id: entry.id.clone(),
                     problem,
                 })?;
+                if let (Some(target), Some(_)) = (&target, entry.comment) {
+                    let (id, target) = (entry.id, target.to_string());
+                    return Err(Problem::Text { id, target });
+                }
                 if let Some(target) = target {
                     add(Some(target), entry.range, entry.unpacked.as_ref());
                 }
@@ -192,6 +200,13 @@ pub enum Problem {
         /// What is wrong with it.
         problem: EntryIdError,
     },
+    /// Code for a device as text.
+    Text {
+        /// The entry ID, as written.
+        id: String,
+        /// Who it is for.
+        target: String,
+    },
 }
 
 impl fmt::Display for Error {
@@ -205,6 +220,11 @@ impl fmt::Display for Error {
             Problem::Bundle(problem) => problem.fmt(f),
             Problem::Images(problem) => problem.fmt(f),
             Problem::Entry { id, problem } => write!(f, "entry `{id}`: {problem}"),
+            Problem::Text { id, target } => write!(
+                f,
+                "entry `{id}`: the code for {target} is text, and only objects and bitcode are linked here\n\
+                 hint: compile it with -c and without -S, or link the library with `offload-link`"
+            ),
         }
     }
 }
@@ -217,6 +237,7 @@ mod tests {
     use crate::container::archive::{NewMember, write};
     use crate::container::elf::{Machine, embed};
     use crate::format::bundle::{BundleImage, to_bytes};
+    use crate::format::bundle_text::{self, Comment};
     use std::num::NonZeroU64;
 
     /// Member, target, bytes.
@@ -279,6 +300,18 @@ mod tests {
         let cut = write(&[member("a.bc", &bundle[..40])]);
         let problem = all(&cut).unwrap_err().to_string();
         assert!(problem.starts_with("member `a.bc`: "), "{problem}");
+        let texts: &[(&str, &[u8])] = &[("hip-amdgcn-amd-amdhsa--gfx906", b"s_nop 0\n")];
+        let texts = bundle_text::to_bytes(texts, Comment::Hash).unwrap();
+        for (data, place) in [
+            (write(&[member("a.s", &texts)]), "member `a.s`: "),
+            (texts.clone(), ""),
+        ] {
+            let problem = all(&data).unwrap_err().to_string();
+            let expected = format!(
+                "{place}entry `hip-amdgcn-amd-amdhsa--gfx906`: the code for amdgcn-amd-amdhsa gfx906 is text, "
+            );
+            assert!(problem.starts_with(&expected), "{problem}");
+        }
         let problem = all(b"text").unwrap_err().to_string();
         assert_eq!(problem, "neither an archive nor bitcode nor a bundle");
     }

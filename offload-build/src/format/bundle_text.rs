@@ -49,6 +49,16 @@ impl Comment {
         row.map_or("", |(_, text)| text)
     }
 
+    /// That of the entry which a range of `data` starts with, as bundlers write it: behind a line feed.
+    pub fn at<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Option<Self> {
+        let row = COMMENTS.iter().find(|(comment, _)| {
+            let marker = comment.marker(START);
+            let first = Cursor::new(data, range.clone()).read(marker.len() as u64, "comment");
+            first == Ok(&marker)
+        });
+        row.map(|(comment, _)| *comment)
+    }
+
     /// What comes before the entry ID, from the line feed on.
     fn marker(self, word: &str) -> Vec<u8> {
         format!("\n{} __CLANG_OFFLOAD_BUNDLE____{word}__ ", self.as_str()).into_bytes()
@@ -306,6 +316,10 @@ mod tests {
         for (comment, text) in COMMENTS {
             let bytes = to_bytes(&[(HOST, b"x")], comment).unwrap();
             assert_eq!(bytes[1..=text.len()], *text.as_bytes());
+            let (inside, end) = ([b"12345", &bytes[..]].concat(), 5 + bytes.len() as u64);
+            assert_eq!(Comment::at(&inside[..], 5..end), Some(comment));
+            assert_eq!(Comment::at(&inside[..], 6..end), None);
+            assert_eq!(Comment::at(&inside[..], 5..20), None);
             for (other, _) in COMMENTS {
                 let found = parse_with(&bytes, other).unwrap();
                 assert_eq!(found.len(), usize::from(comment == other));

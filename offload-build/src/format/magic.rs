@@ -18,6 +18,8 @@ pub enum Magic {
     Bundle,
     /// A compressed bundle.
     CompressedBundle,
+    /// A bundle between comments, with an entry at its start as bundlers write it.
+    TextBundle,
     /// An ar archive that holds its members.
     Archive,
     /// An ar archive that names the files of its members.
@@ -43,11 +45,15 @@ pub enum Magic {
     Unknown,
 }
 
-const MAGICS: [(&[u8], Magic); 26] = [
+const MAGICS: [(&[u8], Magic); 29] = [
     (b"\x7fELF", Magic::Elf),
     (b"\x10\xff\x10\xad", Magic::OffloadBinary),
     (b"__CLANG_OFFLOAD_BUNDLE__", Magic::Bundle),
     (b"CCOB", Magic::CompressedBundle),
+    // As much of it as is read.
+    (b"\n// __CLANG_OFFLOAD_BUND", Magic::TextBundle),
+    (b"\n# __CLANG_OFFLOAD_BUNDL", Magic::TextBundle),
+    (b"\n; __CLANG_OFFLOAD_BUNDL", Magic::TextBundle),
     (b"!<arch>\n", Magic::Archive),
     (b"!<thin>\n", Magic::ThinArchive),
     (b"<bigaf>\n", Magic::BigArchive),

@@ -10,6 +10,7 @@ pub mod bundles;
 pub mod bytes;
 mod codec;
 pub mod compressed_bundle;
+pub mod device_text;
 pub mod global_symbol;
 pub mod magic;
 pub mod offload_binary;

@@ -20,9 +20,11 @@ pub mod fatbin;
 pub mod fatbinary;
 mod nvptx;
 pub mod spirv;
+mod text;
 mod wrapper_line;
 
 pub use check::{CheckError, check, processor_of};
+pub use text::SourceText;
 
 use crate::target::{ImageKind, OffloadKind, Triple};
 use crate::toolchain::{Command, Llvm, NotFound, Search};
@@ -358,7 +360,7 @@ impl DeviceLinker<'_> {
             .arg("--no-default-config")
             .arg(format!("--target={}", job.triple));
         if !job.processor.is_empty() {
-            command = command.arg(processor_flag(job, &job.processor));
+            command = command.arg(processor_flag(&job.triple, &job.processor));
         }
         Ok(command)
     }
@@ -441,8 +443,8 @@ fn objects(job: &LinkJob) -> impl Iterator<Item = &Path> {
     })
 }
 
-fn processor_flag(job: &LinkJob, processor: &str) -> String {
-    let flag = match job.triple.is_amdgpu() {
+fn processor_flag(triple: &Triple, processor: &str) -> String {
+    let flag = match triple.is_amdgpu() {
         true => "-mcpu",
         false => "-march",
     };

@@ -70,7 +70,7 @@ impl DeviceLinker<'_> {
         };
         let mut command = command.arg(format!("--target={}", job.triple.as_str()));
         if !processor.is_empty() {
-            command = command.arg(processor_flag(job, processor));
+            command = command.arg(processor_flag(&job.triple, processor));
         }
         let (levels, rest): (Vec<OsString>, Vec<OsString>) =
             self.compiler_args.iter().cloned().partition(is_level);
@@ -121,7 +121,7 @@ impl DeviceLinker<'_> {
         }
         command = command.arg(format!("--target={}", triple.as_str()));
         if !job.processor.is_empty() {
-            command = command.arg(processor_flag(job, &job.processor));
+            command = command.arg(processor_flag(&job.triple, &job.processor));
         }
         if self.way == Way::Own && job.has_bitcode() && !self.compiler_args.iter().any(is_level) {
             command = command.arg(format!("-O{}", self.opt_level));

@@ -11,7 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_build::format::bitcode;
-use offload_build::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way, spirv};
+use offload_build::link::{
+    DeviceInput, DeviceLinker, LinkJob, LinkOptions, PlannedLink, SourceText, Way, spirv,
+};
 use offload_build::target::{ImageKind, LlvmRelease, OffloadKind, TargetId, TargetIdError, Triple};
 use offload_build::toolchain::command::without_rustc;
 use offload_build::toolchain::jobserver;
@@ -179,7 +181,7 @@ impl Planner<'_> {
         }
         let mut made_by = None;
         let mut runtime = RuntimeUse::default();
-        let (mut files, mut inputs) = (Vec::new(), Vec::new());
+        let (mut files, mut inputs, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         for index in &group.members {
             let image = &images.images[*index];
             let bytes = image.bytes()?;
@@ -194,6 +196,16 @@ impl Planner<'_> {
                         .flatten(),
                 );
                 runtime.add(bytes);
+            }
+            if let Content::Source(language) = content {
+                if language == SourceText::Ir {
+                    runtime.add_text(bytes);
+                }
+                let processor = match image.processor.as_str() {
+                    "" | "generic" => group.processor(),
+                    own => own,
+                };
+                texts.push((language, path.clone(), processor));
             }
             inputs.push(content.input(path.clone()));
             files.push((path, image));
@@ -225,7 +237,7 @@ impl Planner<'_> {
             && job.kinds.contains(&OffloadKind::OPENMP);
         let planned = self
             .clang(made_by)
-            .and_then(|llvm| self.linker(&job, &output, group, llvm.as_ref()));
+            .and_then(|llvm| self.linker(&job, &texts, &output, group, llvm.as_ref()));
         Ok(match planned {
             Ok(planned) => Ok(DeviceLink {
                 group,
@@ -246,10 +258,11 @@ impl Planner<'_> {
     fn linker(
         &self,
         job: &LinkJob,
+        texts: &[(SourceText, PathBuf, &str)],
         output: &Path,
         group: &Group,
         llvm: Option<&Llvm>,
-    ) -> Result<offload_build::link::PlannedLink, NotFound> {
+    ) -> Result<PlannedLink, NotFound> {
         let options = &self.arguments.options;
         let release = options
             .llvm
@@ -299,7 +312,16 @@ impl Planner<'_> {
                 dry_run: options.dry_run,
             },
         };
-        linker.plan(job, output)
+        let translations = texts.iter().map(|(language, path, processor)| {
+            linker.translate(*language, path, &job.triple, processor)
+        });
+        let mut commands = translations.collect::<Result<Vec<_>, _>>()?;
+        let planned = linker.plan(job, output)?;
+        commands.extend(planned.commands);
+        Ok(PlannedLink {
+            commands,
+            ..planned
+        })
     }
 
     /// The clang for bitcode that `made_by` wrote: of that release or newer. Without bitcode the release of the

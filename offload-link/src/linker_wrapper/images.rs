@@ -9,6 +9,7 @@ use offload_build::container::archive::Archive;
 use offload_build::container::elf::OFFLOADING_SECTION;
 use offload_build::container::{self, Standing, bundled};
 use offload_build::format::bitcode;
+use offload_build::format::bundle_text::Comment;
 use offload_build::format::bytes::Window;
 use offload_build::format::magic::Magic;
 use offload_build::target::{ImageTarget, OffloadKind};
@@ -149,6 +150,14 @@ impl Image {
         let entries = entries.map_err(|source| invalid(source.into()))?;
         for entry in entries.into_iter().filter(|entry| !entry.range.is_empty()) {
             let target = match entry.target() {
+                Ok(Some(target)) if entry.comment == Some(Comment::Slashes) => {
+                    let id = &entry.id;
+                    let problem = format!(
+                        "entry `{id}`: the code for {target} is source, which no linker compiles\n\
+                         hint: compile the file with -c"
+                    );
+                    return Err(invalid(problem.into()));
+                }
                 Ok(Some(target)) => target,
                 Ok(None) => continue,
                 Err(problem) => {

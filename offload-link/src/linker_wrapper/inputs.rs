@@ -421,7 +421,9 @@ impl Seen {
             }
             Magic::Archive | Magic::ThinArchive => return Ok(Self::Archive),
             Magic::OffloadBinary => return Ok(Self::OffloadBinary),
-            Magic::Bundle | Magic::CompressedBundle => return Ok(Self::Bundle),
+            Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle => {
+                return Ok(Self::Bundle);
+            }
             Magic::Bitcode => {
                 let bytes = data.read_bytes_at(range.start, range.end - range.start);
                 let bytes = bytes.map_err(|()| "it cannot be read")?;

@@ -7,6 +7,7 @@
 //! | a member that the host link leaves               | when its processor is one of `--should-extract`, or a linked image needs a symbol of it |
 //! | under LLVM's name, from 20: any archive member   | when an object has an image that it is linked with, or by `--should-extract` |
 //! | an archive member that is a bundle                | when a linked image has its target             |
+//! | any, of a target with an image that is LLVM IR or assembly | always: nobody reads what these need  |
 //! | under LLVM's name, to 19: any archive member     | when such an object's image needs a symbol of it, or it defines a visible one |
 //!
 //! Where LLVM would link nothing although the host link takes members with images, the first rules
@@ -16,6 +17,7 @@
 use std::collections::{HashMap, HashSet};
 
 use offload_build::container;
+use offload_build::format::device_text::DeviceText;
 use offload_build::target::{LlvmRelease, OffloadKind};
 
 use super::Error;
@@ -202,6 +204,17 @@ impl Selection<'_> {
             if indices.iter().all(is_chosen) {
                 continue;
             }
+            let mut unknown = false;
+            for image in indices.iter().filter(|index| is_chosen(index)) {
+                let image = self.images.get(*image);
+                unknown |= image.map_or(Ok(false), has_unknown_symbols)?;
+            }
+            if unknown {
+                for index in &indices {
+                    chosen[*index] = true;
+                }
+                continue;
+            }
             let mut symbols = Vec::new();
             for index in &indices {
                 symbols.push(self.images.get(*index).map_or_else(
@@ -326,8 +339,10 @@ impl Selection<'_> {
                 continue;
             };
             let mut known: HashMap<&[u8], Known> = HashMap::new();
+            let mut unknown = false;
             for index in &group.members {
                 if let Some(image) = self.images.get(*index) {
+                    unknown |= has_unknown_symbols(image)?;
                     note(&mut known, &Symbols::of(image.bytes()?));
                 }
             }
@@ -344,7 +359,7 @@ impl Selection<'_> {
                 let before = left.len();
                 left.retain(|(index, kind, symbols)| {
                     let bundled = self.images.get(*index).is_some_and(|image| image.bundled);
-                    let wanted = bundled || is_wanted(&known, *kind, symbols);
+                    let wanted = unknown || bundled || is_wanted(&known, *kind, symbols);
                     if wanted {
                         note(&mut known, symbols);
                         taken.push(*index);
@@ -361,6 +376,12 @@ impl Selection<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether it is LLVM IR or assembly: only what reads these knows what they need.
+fn has_unknown_symbols(image: &Image) -> Result<bool, Error> {
+    let text = DeviceText::of(image.bytes()?);
+    Ok(matches!(text, Some(DeviceText::Ir | DeviceText::Assembly)))
 }
 
 /// Why LLVM leaves a member out that is not in the host link's way.
