@@ -94,11 +94,24 @@ impl Search {
     ///
     /// The installations found that are older.
     pub fn clang_from(&self, release: u32) -> Result<Llvm, Vec<Llvm>> {
+        let first = self.clangs_from(release).into_iter().next();
+        first.ok_or_else(|| self.all_clangs())
+    }
+
+    /// Every clang that reads bitcode of `release`, in the order of [`Self::clang_from`].
+    #[must_use]
+    pub fn clangs_from(&self, release: u32) -> Vec<Llvm> {
+        let mut found = self.all_clangs();
+        found.retain(|llvm| llvm.release().is_none_or(|found| found >= release));
+        found
+    }
+
+    /// Debian's too, whatever `PATH` says: the newest first.
+    fn all_clangs(&self) -> Vec<Llvm> {
         let mut found = self.clangs();
         found.extend(RELEASES.rev().filter_map(debian));
         found.sort_by_key(|llvm| std::cmp::Reverse(llvm.release()));
-        let reads = |llvm: &&Llvm| llvm.release().is_none_or(|found| found >= release);
-        found.iter().find(reads).cloned().ok_or(found)
+        found
     }
 }
 

@@ -14,6 +14,7 @@ use super::options::{CC, Host, OWN, Options, Own};
 use crate::options::{Dashes, Found, find};
 use crate::response_file::{self, Quoting};
 
+mod put;
 mod walk;
 
 /// Whose arguments these are.
@@ -258,30 +259,6 @@ impl Arguments {
             .find(|token| *token > after)
             .or_else(|| inputs().next())
             .or(Some(end))
-    }
-
-    /// Takes an input off the host's command line, or puts another file in its place.
-    pub(super) fn replace_input(&mut self, token: usize, file: Option<PathBuf>) {
-        if let Some(token) = self.tokens.get_mut(token) {
-            token.edit = match file {
-                Some(file) => Edit::Replace(file.into()),
-                None => Edit::Drop,
-            };
-        }
-    }
-
-    /// Takes what names a library off the host's command line.
-    pub(super) fn drop_library(&mut self, token: usize) {
-        let text = |token: &Token| token.text.as_encoded_bytes().to_vec();
-        let named = self.tokens.get(token).map(text).unwrap_or_default();
-        // Inside `-Wl,` it stays, where a linker reads it or says that it cannot.
-        if !named.starts_with(b"-") {
-            // `-l` and the name are two arguments.
-            self.replace_input(token.saturating_sub(1), None);
-        } else if !named.starts_with(b"-l") && !named.starts_with(b"--library=") {
-            return;
-        }
-        self.replace_input(token, None);
     }
 
     /// What a driver is told about the machine: `-m32`, `-march=…`, `--target=…`.

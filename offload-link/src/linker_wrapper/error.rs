@@ -70,6 +70,11 @@ pub(super) enum Error {
         second: (String, u64),
     },
     Registration(registration::Error),
+    /// A compiler does not take what a bundle has for the host; `from` names file and member.
+    HostPart {
+        from: String,
+        source: CommandError,
+    },
     /// The host's compiler does not take what registers the images.
     RegistrationFromC(CommandError),
 }
@@ -150,6 +155,12 @@ impl fmt::Display for Error {
                  hint: compile both with the same release of LLVM",
                 first.1, first.0, second.1, second.0
             ),
+            Self::HostPart { from, source } => {
+                write!(
+                    f,
+                    "{from}: what it has for the host does not compile: {source}"
+                )
+            }
             Self::RegistrationFromC(source) => {
                 write!(f, "what registers the images does not compile: {source}")
             }

@@ -19,7 +19,7 @@ use super::Error;
 use super::arguments::Load;
 use super::blocks::Blocks;
 use super::host_objects;
-use super::inputs::{DeviceCode, FileKind, InputFile, Inputs, Unit, UnitKind, read_range};
+use super::inputs::{self, DeviceCode, FileKind, InputFile, Inputs, Unit, UnitKind, read_range};
 use super::report::{Fate, Line, Report};
 
 /// One image, as a compiler left it in a host object.
@@ -61,8 +61,8 @@ impl Image {
             if unit.device_code != DeviceCode::None {
                 Self::of_unit(file, unit, index, &mut images, report)?;
             }
-            if unit.bundle {
-                Self::of_bundle(file, unit, index, &mut images, report)?;
+            if let Some(place) = &unit.bundle {
+                Self::of_bundle(file, (unit, index), place, &mut images, report)?;
             }
         }
         Ok(images)
@@ -134,19 +134,21 @@ impl Image {
 
     fn of_bundle(
         file: &InputFile,
-        unit: &Unit,
-        index: usize,
+        (unit, index): (&Unit, usize),
+        bundle: &inputs::Place,
         images: &mut Vec<Self>,
         report: &mut Report,
     ) -> Result<(), Error> {
         let from = file.unit_name(unit);
-        let path = unit.path(&file.path);
+        let outside = bundle.outside.as_deref();
+        let path = outside.unwrap_or(&file.path);
         let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
             from: from.clone(),
             source,
         };
-        let blocks = file.blocks(unit).map_err(|source| invalid(source.into()))?;
-        let entries = bundled::entries(&*blocks, unit.data.clone());
+        let blocks = file.blocks_of(outside);
+        let blocks = blocks.map_err(|source| invalid(source.into()))?;
+        let entries = bundled::entries(&*blocks, bundle.range.clone());
         let entries = entries.map_err(|source| invalid(source.into()))?;
         for entry in entries.into_iter().filter(|entry| !entry.range.is_empty()) {
             let target = match entry.target() {

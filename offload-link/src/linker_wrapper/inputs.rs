@@ -15,18 +15,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use object::{ReadRef, elf};
+use object::ReadRef;
 use offload_build::container::archive::Archive;
-use offload_build::container::coff;
-use offload_build::container::elf::{
-    Elf, Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, Section, SymbolTable,
-};
-use offload_build::container::object_bundle::BUNDLE_SECTION;
-use offload_build::format::magic::Magic;
+use offload_build::container::elf::{Elf, Machine};
 
 use super::arguments::{Arguments, Item, Load};
 use super::blocks::Blocks;
-use super::host_objects::is_registration;
+use super::seen::Seen;
 
 /// Every file of the host link.
 #[derive(Debug, Default)]
@@ -47,7 +42,7 @@ pub(super) struct Unreadable {
     pub problem: Problem,
 }
 
-type Problem = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type Problem = Box<dyn std::error::Error + Send + Sync>;
 
 /// A file of the host link that was found and could be opened.
 #[derive(Debug)]
@@ -58,6 +53,8 @@ pub(super) struct InputFile {
     pub load: Load,
     pub kind: FileKind,
     pub units: Vec<Unit>,
+    /// What the host linker reads in its place: it has the host's parts of bundles.
+    pub in_place: Option<PathBuf>,
     /// What was read of it, when it may hold images or was asked for again.
     blocks: OnceCell<Rc<Blocks>>,
     /// Of an archive: where members start, and their names, once one was asked for.
@@ -81,14 +78,23 @@ pub(super) enum FileKind {
 pub(super) struct Unit {
     /// Of an archive member: where its header is.
     pub member: Option<u64>,
-    /// Of a thin archive's member: the file that it names.
+    /// Of a thin archive's member: the file that it names. Of a bundle's host part: the file that was made of it.
     pub outside: Option<PathBuf>,
     /// The object in the file.
     pub data: Range<u64>,
     pub kind: UnitKind,
     pub device_code: DeviceCode,
-    /// It is a bundle, or an object with the sections of one.
-    pub bundle: bool,
+    /// Where its bundle is: in the sections of the object, or a bundle of which the object is the host's part, if there
+    /// is one.
+    pub bundle: Option<Place>,
+}
+
+/// A part of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The file, when it is not the input.
+    pub outside: Option<PathBuf>,
+    pub range: Range<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +162,7 @@ impl Inputs {
                 load,
                 kind,
                 units,
+                in_place: None,
                 blocks: OnceCell::new(),
                 names: OnceCell::new(),
             };
@@ -180,7 +187,8 @@ impl Inputs {
             .flat_map(|file| file.units.iter().map(move |unit| (file, unit)))
     }
 
-    fn look(&mut self, path: &Path, data: &Blocks) -> Option<(FileKind, Vec<Unit>)> {
+    /// What a file is, and its units; nothing when it cannot be read, which is noted.
+    pub(super) fn look(&mut self, path: &Path, data: &Blocks) -> Option<(FileKind, Vec<Unit>)> {
         let size = data.len().ok()?;
         let seen = match Seen::of(data, 0..size) {
             Ok(seen) => seen,
@@ -189,13 +197,16 @@ impl Inputs {
                 return None;
             }
         };
-        let unit = |kind, device_code, bundle| Unit {
+        let unit = |kind, device_code, bundle: bool| Unit {
             member: None,
             outside: None,
             data: 0..size,
             kind,
             device_code,
-            bundle,
+            bundle: bundle.then_some(Place {
+                outside: None,
+                range: 0..size,
+            }),
         };
         Some(match seen {
             Seen::Archive => (FileKind::Archive, self.members(path, data)),
@@ -266,6 +277,10 @@ impl Inputs {
                     units.extend(seen.into_iter().map(|unit| Unit {
                         member: header,
                         outside: Some(outside.clone()),
+                        bundle: unit.bundle.map(|place| Place {
+                            outside: Some(outside.clone()),
+                            ..place
+                        }),
                         ..unit
                     }));
                 }
@@ -291,10 +306,13 @@ impl Inputs {
             units.push(Unit {
                 member: header,
                 outside: None,
-                data: range,
                 kind,
                 device_code,
-                bundle,
+                bundle: bundle.then(|| Place {
+                    outside: None,
+                    range: range.clone(),
+                }),
+                data: range,
             });
         }
         units
@@ -318,7 +336,16 @@ impl InputFile {
     ///
     /// When it cannot be read any more.
     pub(super) fn blocks(&self, unit: &Unit) -> io::Result<Rc<Blocks>> {
-        if let Some(outside) = &unit.outside {
+        self.blocks_of(unit.outside.as_deref())
+    }
+
+    /// The same for a file outside of the input, or else the input.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::blocks`].
+    pub(super) fn blocks_of(&self, outside: Option<&Path>) -> io::Result<Rc<Blocks>> {
+        if let Some(outside) = outside {
             let blocks = Blocks::open(outside)?;
             blocks.close();
             return Ok(Rc::new(blocks));
@@ -382,7 +409,7 @@ impl Unit {
     /// Whether it may hold images.
     #[must_use]
     pub(super) fn has_device_code(&self) -> bool {
-        self.device_code != DeviceCode::None || self.bundle
+        self.device_code != DeviceCode::None || self.bundle.is_some()
     }
 
     /// The file that holds the unit, given that of its input.
@@ -390,126 +417,13 @@ impl Unit {
     pub(super) fn path<'a>(&'a self, input: &'a Path) -> &'a Path {
         self.outside.as_deref().unwrap_or(input)
     }
-}
 
-/// What the first bytes and the section headers say.
-enum Seen {
-    Object {
-        kind: UnitKind,
-        device_code: DeviceCode,
-        bundle: bool,
-    },
-    SharedObject,
-    Archive,
-    OffloadBinary,
-    Bundle,
-    Other,
-}
-
-impl Seen {
-    fn of<'data, R: ReadRef<'data>>(data: R, range: Range<u64>) -> Result<Self, Problem> {
-        let (kind, device_code, bundle) = match Magic::at(data, range.clone()) {
-            Magic::Elf => {
-                let elf = Elf::parse(data, range)?;
-                match elf::FileType(elf.file_type) {
-                    elf::ET_DYN => return Ok(Self::SharedObject),
-                    elf::ET_EXEC | elf::ET_CORE => return Ok(Self::Other),
-                    // GNU's linker takes whatever is none of these for an object.
-                    _ => {}
-                }
-                (UnitKind::Elf, DeviceCode::of_elf(&elf), has_bundle(&elf)?)
-            }
-            Magic::Archive | Magic::ThinArchive => return Ok(Self::Archive),
-            Magic::OffloadBinary => return Ok(Self::OffloadBinary),
-            Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle => {
-                return Ok(Self::Bundle);
-            }
-            Magic::Bitcode => {
-                let bytes = data.read_bytes_at(range.start, range.end - range.start);
-                let bytes = bytes.map_err(|()| "it cannot be read")?;
-                let has_images = bytes.windows(METADATA.len()).any(|at| at == METADATA);
-                let device_code = match has_images {
-                    true => DeviceCode::Waiting,
-                    false => DeviceCode::None,
-                };
-                (UnitKind::Bitcode, device_code, false)
-            }
-            Magic::Coff => {
-                // Two bytes are a guess: who has another file does not want to hear of COFF.
-                let Ok(sections) = coff::sections(data, range) else {
-                    return Ok(Self::Other);
-                };
-                let offloading = |section: &coff::Section<'_>| {
-                    section.name.starts_with(OFFLOADING_SECTION.as_bytes())
-                };
-                let device_code = match sections.iter().any(offloading) {
-                    true => DeviceCode::Waiting,
-                    false => DeviceCode::None,
-                };
-                let bundle = |section: &coff::Section<'_>| {
-                    section.name.starts_with(BUNDLE_SECTION.as_bytes())
-                };
-                (UnitKind::Coff, device_code, sections.iter().any(bundle))
-            }
-            _ => return Ok(Self::Other),
-        };
-        Ok(Self::Object {
-            kind,
-            device_code,
-            bundle,
-        })
+    /// Whether it is a bundle of which nothing is there for a host linker, as far as is known.
+    #[must_use]
+    pub(super) fn is_bundle_file(&self) -> bool {
+        self.kind == UnitKind::Other && self.bundle.is_some()
     }
 }
-
-/// Whether an object has sections of a bundle. Linkers leave them out, so the names are read only
-/// when there are sections that are left out.
-///
-/// Of images the type is what counts. A section of their name and another type is from an assembler that was not told
-/// it; or GNU's linker made the object, of others whose images were linked and registered then.
-fn has_bundle<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
-    let left_out =
-        |section: &Section| section.excluded() && section.section_type != SHT_LLVM_OFFLOADING;
-    if !elf.sections().any(|section| left_out(&section)) {
-        return Ok(false);
-    }
-    let names = elf.names()?;
-    let mut found = false;
-    for section in elf.sections().filter(left_out) {
-        let name = names.of(&section)?;
-        if name == OFFLOADING_SECTION.as_bytes() && !registers(elf)? {
-            let (index, given) = (section.index, section.section_type);
-            let expected = SHT_LLVM_OFFLOADING;
-            return Err(format!(
-                "section {index} is `{OFFLOADING_SECTION}` and has type {given:#x}, not {expected:#x}"
-            )
-            .into());
-        }
-        found |= name.starts_with(BUNDLE_SECTION.as_bytes());
-    }
-    Ok(found)
-}
-
-fn registers<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
-    let symbols = elf.symbols(SymbolTable::All)?;
-    Ok(symbols.iter().any(|symbol| is_registration(symbol.name)))
-}
-
-impl DeviceCode {
-    /// By the types of the sections; their names cost another read.
-    fn of_elf<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Self {
-        let offloading = |section: &Section| section.section_type == SHT_LLVM_OFFLOADING;
-        let codes = elf.sections().filter(offloading).map(|section| {
-            match section.allocated() && !section.excluded() {
-                true => Self::Allocated,
-                false => Self::Waiting,
-            }
-        });
-        codes.max().unwrap_or_default()
-    }
-}
-
-/// What host bitcode says of the global that holds its offload binaries.
-const METADATA: &[u8] = b".llvm.offloading";
 
 /// The bytes of a range of a file.
 pub(super) fn read_range(path: &Path, range: Range<u64>) -> io::Result<Vec<u8>> {

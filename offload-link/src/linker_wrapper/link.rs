@@ -8,7 +8,7 @@ use offload_build::container::elf::Machine;
 use offload_build::target::{OffloadKind, Triple};
 use offload_build::toolchain::Command;
 
-use super::arguments::{Arguments, Item, Position};
+use super::arguments::{Arguments, Position};
 use super::containers::{Container, Content, Packing, Product};
 use super::device_link::{self, DeviceLink, Missing, Workplace};
 use super::from_c::{self, Source};
@@ -61,11 +61,12 @@ impl Link<'_> {
             let entries = HostEntries::read(&self.inputs, &all, &self.arguments)?;
             return self.finish(products, entries, rules, report, &files, &workplace);
         }
+        self.make_host_parts(&workplace, report)?;
         let mut images = Images::select(&self.inputs, &self.arguments, rules, report)?;
         let mut entries = HostEntries::read(&self.inputs, &images.linked_units, &self.arguments)?;
         images.settle_hip(&self.inputs, &mut entries.hip, report);
         images.add_device_libraries(&self.inputs, &self.arguments, report)?;
-        self.take_out_containers(&files)?;
+        self.take_out_containers()?;
 
         let links = self.plan(&images, entries.clang, &workplace, report)?;
         let made = self.make(&links, rules)?;
@@ -141,8 +142,9 @@ impl Link<'_> {
                         shown.print(&image.extraction(path));
                     }
                 }
-                link.commands
-                    .iter()
+                let translations = link.translations.iter().map(|(_, command)| command);
+                translations
+                    .chain(&link.commands)
                     .for_each(|command| shown.print(command));
             }
             return Ok(vec![Vec::new(); links.len()]);
@@ -216,27 +218,35 @@ impl Link<'_> {
         })
     }
 
-    /// No host linker reads offload binaries, bundles, and archives of nothing else. Of a bundle the
-    /// host's entry stays in its place, when there is something in it.
-    fn take_out_containers(&mut self, files: &Temporaries) -> Result<(), Error> {
+    fn make_host_parts(&mut self, workplace: &Workplace, report: &mut Report) -> Result<(), Error> {
+        let maker = host_part::Maker {
+            arguments: &self.arguments,
+            workplace,
+            shown: super::shown(self.tool),
+        };
+        self.inputs.make_host_parts(&maker, report)
+    }
+
+    /// No host linker reads offload binaries, bundles, and archives of nothing else. What was made of
+    /// the host's parts of bundles is put in the place of what has them.
+    fn take_out_containers(&mut self) -> Result<(), Error> {
         for file in &self.inputs.files {
-            match self.arguments.items.get(file.item) {
-                Some(Item::File { token, .. }) => {
-                    let token = *token;
-                    let part = match file.kind {
-                        FileKind::OffloadBinary => None,
-                        FileKind::Bundle => host_part::read(&file.path)?,
-                        _ if file.is_for_devices() => None,
-                        _ => continue,
-                    };
-                    let path = part.map(|bytes| files.host_part(&file.path, &bytes));
-                    self.arguments.replace_input(token, path.transpose()?);
-                }
-                Some(Item::Library { token, .. }) if file.is_for_devices() => {
-                    let token = *token;
-                    self.arguments.drop_library(token);
-                }
-                _ => {}
+            let for_devices = match file.kind {
+                FileKind::OffloadBinary | FileKind::Bundle => true,
+                _ => file.is_for_devices(),
+            };
+            if !for_devices && file.in_place.is_none() {
+                continue;
+            }
+            let done = self.arguments.put(file.item, file.in_place.as_deref());
+            // Else it stays, where a linker reads it or says that it cannot.
+            if let (false, Some(_)) = (done, &file.in_place) {
+                return Err(Error::Input {
+                    from: file.path.display().to_string(),
+                    source: "nothing can be put in its place where it is named\n\
+                             hint: name the file in an argument of its own"
+                        .into(),
+                });
             }
         }
         Ok(())

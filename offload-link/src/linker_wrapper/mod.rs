@@ -4,7 +4,8 @@
 //! |--------------------------------------------------------------|--------------------|
 //! | understand the command line                                  | `arguments.rs`, by the tables of `options.rs`; `family.rs` |
 //! | answer instead of linking                                    | `questions.rs`     |
-//! | look for device code; none: become the host linker, done     | `inputs.rs`, `blocks.rs`, `libraries.rs`, `host_linker.rs` |
+//! | look for device code; none: become the host linker, done     | `inputs.rs`, `seen.rs`, `blocks.rs`, `libraries.rs`, `host_linker.rs` |
+//! | make objects of what bundles have for the host               | `host_part.rs`, `host_archive.rs` |
 //! | find the images in them, in bundles too                      | `images.rs`        |
 //! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs` |
 //! | and which of them together                                   | `groups.rs`        |
@@ -24,6 +25,7 @@ mod error;
 mod family;
 mod from_c;
 mod groups;
+mod host_archive;
 mod host_linker;
 mod host_objects;
 mod host_part;
@@ -39,6 +41,7 @@ mod registration;
 mod relocatable;
 mod report;
 mod runtime;
+mod seen;
 mod select;
 mod shown;
 mod signals;

@@ -38,12 +38,6 @@ impl Temporaries {
         Ok(held.folder.path())
     }
 
-    /// Writes the host's part of a bundle under a name like its own.
-    pub(super) fn host_part(&self, bundle: &Path, bytes: &[u8]) -> Result<PathBuf, Error> {
-        let stem = bundle.file_stem().unwrap_or_default().to_string_lossy();
-        self.write_new(|count| format!("{stem}-{count}.host.o"), bytes)
-    }
-
     /// Writes a response file under a new name.
     pub(super) fn response_file(&self, content: &[u8]) -> Result<PathBuf, Error> {
         self.write_new(|count| format!("arguments-{count}.rsp"), content)

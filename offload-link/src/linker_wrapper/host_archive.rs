@@ -1,0 +1,148 @@
+//! An archive with bundles that have parts for the host, as the host's linker can read it.
+//!
+//! | member                            | in the archive that is linked in its place    |
+//! |-----------------------------------|-----------------------------------------------|
+//! | a bundle with a part for the host | the object made of that, under the same name  |
+//! | a bundle without, offload binaries | none: no host linker reads them, and with `--whole-archive` it stops there |
+//! | any other                         | itself                                        |
+//!
+//! With an index of all symbols, so that the members are taken when they are wanted, as those of the archive
+//! itself would be.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use offload_build::container::archive::{Archive, Index, MemberPlan, layout};
+use offload_build::container::definitions;
+use offload_build::format::magic::Magic;
+use offload_build::format::pieces::Piece;
+
+use super::Error;
+use super::host_part::Maker;
+use super::inputs::{InputFile, Problem};
+use super::shown::Shown;
+use crate::llvm_tool::{Output, Sources, Style, outputs};
+
+/// Writes the archive; its path.
+pub(super) fn write(file: &InputFile, maker: &Maker<'_>) -> Result<PathBuf, Error> {
+    let stem = file.path.file_stem().unwrap_or_default().to_string_lossy();
+    let path = maker
+        .workplace
+        .file(&format!("{stem}-{}.host.a", file.item));
+    if maker.arguments.options.dry_run {
+        if maker.shown == Shown::Plain {
+            eprintln!("# archive {} of the parts for the host", path.display());
+        }
+        return Ok(path);
+    }
+    let written = copy(file, &path);
+    written.map(|()| path).map_err(|source| Error::Input {
+        from: file.path.display().to_string(),
+        source,
+    })
+}
+
+fn copy(file: &InputFile, path: &Path) -> Result<(), Problem> {
+    let mut sources = Sources::default();
+    let places = places(file, &mut sources)?;
+    let mut members = Vec::new();
+    for (name, content) in &places {
+        let data = sources.file(content.number).data();
+        let symbols = definitions(data, content.range.clone());
+        // What cannot be read is in no index, as in that of `ar`.
+        members.push((name, [content.piece()], symbols.unwrap_or_default()));
+    }
+    let plans: Vec<MemberPlan<'_>> = members
+        .iter()
+        .map(|(name, content, symbols)| MemberPlan {
+            name,
+            content,
+            symbols,
+        })
+        .collect();
+    let output = Output {
+        path: path.to_owned(),
+        pieces: layout(&plans, Index::Always)?,
+        style: Style::Plain,
+    };
+    let written = outputs::write(&[output], &sources, false);
+    written.map_err(|problem| problem.to_string().into())
+}
+
+/// Where the content of a member comes from.
+struct Content {
+    /// Of the source.
+    number: usize,
+    range: Range<u64>,
+}
+
+impl Content {
+    fn open(path: &Path, sources: &mut Sources) -> Result<Self, Problem> {
+        let number = sources.open(path).map_err(|problem| problem.to_string())?;
+        let range = sources.file(number).whole();
+        Ok(Self { number, range })
+    }
+
+    fn piece(&self) -> Piece {
+        Piece::Copy {
+            input: self.number,
+            range: self.range.clone(),
+        }
+    }
+}
+
+/// What is for no host linker.
+const FOR_DEVICES: [Magic; 4] = [
+    Magic::Bundle,
+    Magic::CompressedBundle,
+    Magic::TextBundle,
+    Magic::OffloadBinary,
+];
+
+/// A member: name, header, and content when it is in the archive.
+type Found = (String, u64, Option<Range<u64>>);
+
+fn members(sources: &Sources, archive: &Content) -> Result<Vec<Found>, Problem> {
+    let data = sources.file(archive.number).data();
+    let parsed = Archive::parse(data, archive.range.clone())?;
+    let members = parsed.members.iter().map(|member| {
+        let name = String::from_utf8_lossy(member.name).into_owned();
+        (name, member.header_offset, member.content.clone())
+    });
+    Ok(members.collect())
+}
+
+/// What the archive shall have, by name.
+fn places(file: &InputFile, sources: &mut Sources) -> Result<Vec<(String, Content)>, Problem> {
+    let archive = Content::open(&file.path, sources)?;
+    let found = members(sources, &archive)?;
+    let folder = file.path.parent().unwrap_or(Path::new(""));
+    let made = file.units.iter().filter_map(|unit| {
+        let place = unit.bundle.as_ref()?;
+        let object = unit.outside.as_deref();
+        let object = object.filter(|_| place.outside.as_deref() != object);
+        Some((unit.member?, object?))
+    });
+    let mut made: HashMap<u64, &Path> = made.collect();
+    let mut members = Vec::new();
+    for (name, header, content) in found {
+        let content = match (made.remove(&header), content) {
+            (Some(object), _) => Content::open(object, sources)?,
+            (None, None) => Content::open(&folder.join(&name), sources)?,
+            (None, Some(range)) => Content {
+                number: archive.number,
+                range,
+            },
+        };
+        let data = sources.file(content.number).data();
+        if !FOR_DEVICES.contains(&Magic::at(data, content.range.clone())) {
+            let name = name.rsplit('/').next().unwrap_or(&name);
+            members.push((name.replace('\n', "_"), content));
+        }
+    }
+    match made.is_empty() {
+        true => Ok(members),
+        false => Err("it changed while it was linked".into()),
+    }
+}
