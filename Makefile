@@ -16,7 +16,7 @@ test:
 
 bench:
 	@.ci/setup test
-	cargo bench --quiet --locked -p offload-link --bench figures --bench linker --bench bundler -- --bench
+	cargo bench --quiet --locked -p offload-link --bench figures --bench linker --bench bundler --bench archives -- --bench
 
 SECONDS ?= 60
 fuzz:

@@ -12,6 +12,8 @@
 
 #[path = "measure.rs"]
 mod measure;
+#[path = "stand_ins.rs"]
+mod stand_ins;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,11 +23,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use measure::{Row, measure, print, print_memory};
+use stand_ins::{CLANG, LLVM, run};
 use tempfile::TempDir;
 
 const OURS: &str = env!("CARGO_BIN_EXE_offload-link");
-const LLVM: &str = "/usr/lib/llvm-22/bin/clang-linker-wrapper";
-const CLANG: &str = "/usr/bin/clang-22";
 const AR: &str = "/usr/bin/llvm-ar-22";
 
 fn main() {
@@ -41,7 +42,8 @@ fn main() {
         memory: memory.path(),
         stand_ins: folder.path().join("stand-ins"),
     };
-    bench.make_stand_ins();
+    stand_ins::make(&bench.stand_ins);
+    symlink(OURS, bench.folder.join("clang-linker-wrapper")).expect("a link");
     let plain = bench.objects(Code::Host, 400);
     // `-- --bench device` leaves these out.
     if !std::env::args().any(|argument| argument == "device") {
@@ -134,29 +136,6 @@ extern \"C\" unsigned __hipPushCallConfiguration(dim3, dim3, unsigned long = 0, 
 extern \"C\" unsigned __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, hipStream_t *);
 ";
 
-/// Copies a file to where its `-o` or `-output=` says.
-const STAND_IN: &str = r#"
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
-int main(int argc, char **argv) {
-  for (int i = 1; i < argc; i++) {
-    const char *to = !strcmp(argv[i], "-o") ? argv[i + 1]
-                     : !strncmp(argv[i], "-output=", 8) ? argv[i] + 8 : 0;
-    if (!to) continue;
-    int in = open(getenv("STAND_IN_IMAGE"), O_RDONLY);
-    int out = open(to, O_CREAT | O_TRUNC | O_WRONLY, 0777);
-    struct stat status;
-    if (in < 0 || out < 0 || fstat(in, &status)) return 1;
-    for (off_t at = 0; at < status.st_size;)
-      if (sendfile(out, in, &at, status.st_size - at) <= 0) return 1;
-  }
-  return 0;
-}
-"#;
-
 impl Bench<'_> {
     /// A link without device code: the wrapper becomes the linker.
     fn plain(&self, title: &str, inputs: &[PathBuf], rounds: usize) {
@@ -178,18 +157,13 @@ impl Bench<'_> {
         self.own_part(title, inputs, &flags, rounds);
     }
 
-    /// What a device linker makes: its machine is looked at.
+    /// What a device linker makes.
     fn image(&self, title: &str) -> PathBuf {
-        let image = self.folder.join("image");
-        let source = self.folder.join("empty.c");
-        fs::write(&source, "int empty;\n").expect("a source");
         let target = match title.contains(Code::Hip.title()) {
-            true => &["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib"][..],
+            true => stand_ins::GFX90A,
             false => &["-shared", "-fPIC"],
         };
-        let mut clang = Command::new(CLANG);
-        run(clang.args(target).arg(source).arg("-o").arg(&image));
-        image
+        stand_ins::image(self.folder, target)
     }
 
     fn own_part(&self, title: &str, inputs: &[PathBuf], flags: &[&str], rounds: usize) {
@@ -249,22 +223,6 @@ impl Bench<'_> {
         let line = text.lines().last().expect("a link line");
         let words = line.trim().trim_matches('"').split("\" \"");
         words.map(str::to_owned).collect()
-    }
-
-    /// LLVM's tool looks beside itself for the others, ours in `PATH`.
-    fn make_stand_ins(&self) {
-        fs::create_dir(&self.stand_ins).expect("a folder");
-        let source = self.folder.join("stand_in.c");
-        fs::write(&source, STAND_IN).expect("a source");
-        let program = self.stand_ins.join("clang");
-        let mut clang = Command::new(CLANG);
-        clang.args(["-O2", "-static", "-o"]).arg(&program);
-        run(clang.arg(&source));
-        for name in ["clang-22", "clang-offload-bundler", "ld", "ld.lld"] {
-            symlink("clang", self.stand_ins.join(name)).expect("a link");
-        }
-        fs::copy(LLVM, self.stand_ins.join("clang-linker-wrapper")).expect("LLVM's tool");
-        symlink(OURS, self.folder.join("clang-linker-wrapper")).expect("a link");
     }
 
     /// Objects of one function each, the first with `main`.
@@ -357,9 +315,4 @@ fn rlibs() -> Vec<PathBuf> {
         .collect();
     rlibs.sort();
     rlibs
-}
-
-fn run(command: &mut Command) {
-    let status = command.status().expect("the tool starts");
-    assert!(status.success(), "{command:?}");
 }
