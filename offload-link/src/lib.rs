@@ -14,6 +14,7 @@ mod options;
 mod packager;
 mod response_file;
 
+use std::io::{BufWriter, Write as _};
 use std::process::ExitCode;
 
 /// Runs the linker wrapper, or the offload wrapper, by the name that it was started under.
@@ -43,8 +44,11 @@ pub fn packager() -> ExitCode {
 
 /// Runs `cargo offload`.
 pub fn cargo_offload() -> ExitCode {
-    let mut out = std::io::stdout().lock();
-    match cargo_offload::run(std::env::args_os(), &mut out) {
+    // Standard output alone is written line by line.
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let done = cargo_offload::run(std::env::args_os(), &mut out);
+    let flushed = out.flush().map_err(cargo_offload::Error::unwritten);
+    match done.and(flushed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -126,13 +126,12 @@ fn list(path: &Path, out: &mut impl Write) -> Result<(), Error> {
             ]);
         }
     }
-    let write = |problem| Error::new(format_args!("cannot write: {problem}"));
     if rows.is_empty() {
-        return writeln!(out, "{}: no bundles", path.display()).map_err(write);
+        return writeln!(out, "{}: no bundles", path.display()).map_err(Error::unwritten);
     }
-    writeln!(out, "{}: {} entries", path.display(), rows.len()).map_err(write)?;
+    writeln!(out, "{}: {} entries", path.display(), rows.len()).map_err(Error::unwritten)?;
     let header = ["member", "kind", "target", "size", "form"].map(str::to_owned);
-    super::print_columns(&header, &rows, 3, out).map_err(write)
+    super::print_columns(&header, &rows, 3, out).map_err(Error::unwritten)
 }
 
 /// Triple and target ID, as people read them.
@@ -177,8 +176,7 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
     }
     outputs::write(&planned, &sources, false).map_err(Error::new)?;
     for path in paths {
-        writeln!(out, "{}", path.display())
-            .map_err(|problem| Error::new(format_args!("cannot write: {problem}")))?;
+        writeln!(out, "{}", path.display()).map_err(Error::unwritten)?;
     }
     Ok(())
 }

@@ -55,10 +55,15 @@ fn print_columns(
     out: &mut impl Write,
 ) -> std::io::Result<()> {
     let all = || std::iter::once(header).chain(rows);
+    let mut widths = [0; 5];
+    for row in all() {
+        for (width, text) in widths.iter_mut().zip(row) {
+            *width = text.len().max(*width);
+        }
+    }
     for row in all() {
         let mut line = String::new();
-        for (column, text) in row.iter().enumerate() {
-            let width = all().map(|row| row[column].len()).max().unwrap_or(0);
+        for ((column, text), width) in row.iter().enumerate().zip(widths) {
             line += &match column == right {
                 true => format!("  {text:>width$}"),
                 false => format!("  {text:<width$}"),
@@ -76,6 +81,11 @@ pub(crate) struct Error(String);
 impl Error {
     fn new(problem: impl fmt::Display) -> Self {
         Self(problem.to_string())
+    }
+
+    /// What was to be said, and could not be.
+    pub(crate) fn unwritten(problem: std::io::Error) -> Self {
+        Self::new(format_args!("cannot write: {problem}"))
     }
 }
 
