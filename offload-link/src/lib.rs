@@ -6,6 +6,7 @@ mod say;
 
 mod bundler;
 mod cargo_offload;
+mod copy;
 mod json;
 mod linker_wrapper;
 mod llvm_tool;

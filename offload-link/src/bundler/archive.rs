@@ -1,5 +1,6 @@
 //! Heterogeneous device archives into device-specific ones: `-type=a -unbundle`.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use offload_build::container::archive::{self, Index, MemberPlan};
@@ -29,11 +30,19 @@ pub(super) fn plan(
         check(contents)?;
     }
     let mut members = taken(contents, targets, manner)?;
-    for member in &members {
-        materialize(member.entry, sources, manner)?;
-    }
     for member in &mut members {
-        member.symbols = symbols(member, sources, warn);
+        let source = member.entry.object.0;
+        // Symbols can be read of files only.
+        let done = compression::materialize(sources, source, manner.verbose);
+        done.map_err(|problem| compression::failed(sources.name(source), &problem))?;
+        member.pieces = member.entry.pieces(sources, Some(member.from))?;
+    }
+    let symbols: Vec<Vec<Vec<u8>>> = members
+        .iter()
+        .map(|member| symbols(member, sources, warn))
+        .collect();
+    for (member, symbols) in members.iter_mut().zip(&symbols) {
+        member.symbols = symbols.iter().map(Vec::as_slice).collect();
     }
     let mut plans = Vec::new();
     for ((index, target), path) in targets.0.iter().enumerate().zip(outputs) {
@@ -43,7 +52,7 @@ pub(super) fn plan(
         let members: Vec<MemberPlan<'_>> = members
             .map(|member| MemberPlan {
                 name: &member.name,
-                content: &member.entry.pieces,
+                content: &member.pieces,
                 symbols: &member.symbols,
             })
             .collect();
@@ -63,36 +72,45 @@ pub(super) fn plan(
 /// A member of at least one of the archives.
 struct Member<'a> {
     name: String,
+    /// The member of the input.
+    from: &'a str,
     entry: &'a Entry,
+    pieces: Vec<Piece>,
     /// For the index.
     symbols: Vec<&'a [u8]>,
     /// Which of the targets.
     served: Vec<usize>,
 }
 
-/// The entries that serve a target; their symbols are not read yet.
+/// The entries that serve a target; nothing of them is read yet.
 fn taken<'a>(
     contents: &'a Contents,
     targets: &Targets,
     manner: &Manner,
 ) -> Result<Vec<Member<'a>>, Error> {
     let mut taken = Vec::new();
+    // The members of an archive are for the same few targets.
+    let mut known: HashMap<&str, Vec<usize>> = HashMap::new();
     for bundle in &contents.bundles {
         let member = bundle.member.as_deref().unwrap_or_default();
         for entry in &bundle.entries {
-            if !entry.is_shaped() {
+            if !known.contains_key(&*entry.id) && !entry.is_shaped() {
                 let hint = format!("the entry ID is {:?}, in member `{member}`", entry.id);
                 let error = Error::new("Invalid bundle id read from code object");
                 return Err(error.with_hint(Some(hint)));
             }
-            let served = entry.parsed().map(|id| served(&id, targets, manner));
-            let served = served.unwrap_or_default();
+            let served = known.entry(&entry.id).or_insert_with(|| {
+                let id = entry.parsed();
+                id.map_or_else(Vec::new, |id| served(&id, targets, manner))
+            });
             if !served.is_empty() {
                 taken.push(Member {
                     name: member_name(member, &entry.id),
+                    from: member,
                     entry,
+                    pieces: Vec::new(),
                     symbols: Vec::new(),
-                    served,
+                    served: served.clone(),
                 });
             }
         }
@@ -107,25 +125,16 @@ fn served(id: &EntryId, targets: &Targets, manner: &Manner) -> Vec<usize> {
     served.map(|(index, _)| index).collect()
 }
 
-/// Symbols can be read of files only.
-fn materialize(entry: &Entry, sources: &mut Sources, manner: &Manner) -> Result<(), Error> {
-    for piece in &entry.pieces {
-        if let Piece::Copy { input, .. } = piece {
-            let done = compression::materialize(sources, *input, manner.verbose);
-            done.map_err(|problem| compression::failed(sources.name(*input), &problem))?;
-        }
-    }
-    Ok(())
-}
-
-/// What the index lists for an image; nothing, with a warning, for one that cannot be read.
-fn symbols<'a>(member: &Member<'_>, sources: &'a Sources, warn: Warn<'_>) -> Vec<&'a [u8]> {
+/// What the index lists for an image; nothing, with a warning, for one that cannot be read. Of its tables
+/// only these names stay in memory.
+fn symbols(member: &Member<'_>, sources: &Sources, warn: Warn<'_>) -> Vec<Vec<u8>> {
     let (source, range) = &member.entry.object;
-    let found = definitions(sources.file(*source).data(), range.clone());
-    found.unwrap_or_else(|problem| {
+    let data = sources.file(*source).apart();
+    let found = definitions(&data, range.clone()).unwrap_or_else(|problem| {
         warn(llvm_tool::without_symbols(&member.name, &problem));
         Vec::new()
-    })
+    });
+    found.into_iter().map(<[u8]>::to_vec).collect()
 }
 
 /// `-check-input-archive`: the entries of each member among themselves.

@@ -1,7 +1,7 @@
 //! What is in the input: its bundles, and where their images are.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use offload_build::container::archive::{Archive, ArchiveError};
 use offload_build::container::bundles::{Problem, find};
@@ -60,9 +60,7 @@ pub(crate) struct Entry {
     pub id: String,
     /// In the file, or in the uncompressed bundle when it is compressed.
     pub range: Range<u64>,
-    /// What is unbundled: its bytes, or for the host of an object the object without the bundle.
-    pub pieces: Vec<Piece>,
-    /// The source and the range in it whose symbols it has.
+    /// The source and the range in it whose symbols it has: where its bytes are, or the host's object.
     pub object: (usize, Range<u64>),
     /// Whether it is the host's object without the bundle, for which LLVM runs a program.
     pub stripped: bool,
@@ -79,14 +77,29 @@ impl Entry {
     fn copy(id: String, source: usize, range: Range<u64>) -> Self {
         Self {
             id,
-            pieces: vec![Piece::Copy {
-                input: source,
-                range: range.clone(),
-            }],
             object: (source, range.clone()),
             range,
             stripped: false,
         }
+    }
+
+    /// What is unbundled: its bytes, or for the host of an object the object without the bundle. That
+    /// is as large as the object's headers, and not every entry is asked for it.
+    pub(super) fn pieces(
+        &self,
+        sources: &Sources,
+        member: Option<&str>,
+    ) -> Result<Vec<Piece>, Error> {
+        let (source, range) = &self.object;
+        if !self.stripped {
+            return Ok(vec![Piece::Copy {
+                input: *source,
+                range: range.clone(),
+            }]);
+        }
+        let pieces = host_part(&sources.file(*source).apart(), range.clone());
+        let pieces = pieces.map_err(|problem| wrong(sources.name(*source), member, &problem))?;
+        Ok(renumbered(pieces, *source))
     }
 
     /// The entry ID; none when it is of a kind that nobody asks for.
@@ -189,7 +202,8 @@ impl Reader<'_> {
 
     fn members(&self, source: usize) -> Result<Vec<ArchiveMember>, Error> {
         let file = self.sources.file(source);
-        let archive = Archive::parse(file.data(), file.whole()).map_err(|problem| {
+        let data = file.apart();
+        let archive = Archive::parse(&data, file.whole()).map_err(|problem| {
             let wrong = self.wrong(source, None, &problem);
             match problem {
                 // As LLVM says it of anything that is no archive.
@@ -214,7 +228,8 @@ impl Reader<'_> {
         member: Option<&str>,
         file_type: FileType,
     ) -> Result<u64, Error> {
-        let magic = Magic::at(self.sources.file(source).data(), range.clone());
+        let data = self.sources.file(source).apart();
+        let magic = Magic::at(&data, range.clone());
         let place = Place {
             member: member.map(str::to_owned),
             section: None,
@@ -237,7 +252,7 @@ impl Reader<'_> {
         if member.is_some() && !bundled {
             return Ok(0);
         }
-        let found = find(self.sources.file(source).data(), range);
+        let found = find(&data, range);
         let found = found.map_err(|problem| match &problem.problem {
             Problem::Bundles(bundles::Error {
                 problem: bundles::Problem::Compressed(_),
@@ -293,7 +308,7 @@ impl Reader<'_> {
         }
         let inner = self.sources.compressed(source, compressed.clone());
         if !matches!(file_type, FileType::Text(_)) && !self.manner.verbose {
-            let contents = compressed.contents(self.sources.file(source).data());
+            let contents = compressed.contents(&self.sources.file(source).apart());
             let contents =
                 contents.map_err(|problem| self.undecodable(source, member, &problem))?;
             if let Some(bundle) = contents {
@@ -303,12 +318,12 @@ impl Reader<'_> {
         }
         compression::materialize(self.sources, inner, self.manner.verbose)
             .map_err(|problem| self.undecodable(source, member, &problem))?;
-        let data = self.sources.file(inner).data();
+        let data = self.sources.file(inner).apart();
         let whole = self.sources.file(inner).whole();
-        match (file_type, Magic::at(data, whole.clone())) {
+        match (file_type, Magic::at(&data, whole.clone())) {
             (FileType::Text(comment), _) => self.text(inner, comment, place)?,
             (_, Magic::Bundle) => {
-                let bundle = Bundle::parse(data, 0, whole.end);
+                let bundle = Bundle::parse(&data, 0, whole.end);
                 let bundle = bundle.map_err(|problem| self.wrong(source, member, &problem))?;
                 self.binary(inner, bundle, place);
             }
@@ -334,7 +349,7 @@ impl Reader<'_> {
             Some(_) => file.whole(),
             None => place.range.clone(),
         };
-        let entries = bundle_text::parse(file.data(), range, comment)
+        let entries = bundle_text::parse(&file.apart(), range, comment)
             .map_err(|problem| self.wrong(source, place.member.as_deref(), &problem))?;
         let entries: Vec<Entry> = entries
             .into_iter()
@@ -354,7 +369,8 @@ impl Reader<'_> {
             None => place.range.clone(),
         };
         let wrong = |problem| self.wrong(source, place.member.as_deref(), &problem);
-        let sections = match bundle_sections(file.data(), range.clone()) {
+        let data = file.apart();
+        let sections = match bundle_sections(&data, range.clone()) {
             // Of the formats that cannot be taken apart none carries a bundle.
             Err(ObjectError::Unknown | ObjectError::Unsupported { .. }) => return Ok(false),
             sections => sections.map_err(wrong)?,
@@ -366,8 +382,6 @@ impl Reader<'_> {
         for section in sections {
             let mut entry = Entry::copy(section.id, source, section.content);
             if section.host {
-                let pieces = host_part(file.data(), range.clone()).map_err(wrong)?;
-                entry.pieces = renumbered(pieces, source);
                 entry.object = (source, range.clone());
                 entry.stripped = true;
             }
@@ -378,11 +392,7 @@ impl Reader<'_> {
     }
 
     fn wrong(&self, source: usize, member: Option<&str>, problem: &dyn std::fmt::Display) -> Error {
-        let name = self.sources.name(source);
-        match member {
-            Some(member) => Error::input(name, format_args!("member `{member}`: {problem}")),
-            None => Error::input(name, problem),
-        }
+        wrong(self.sources.name(source), member, problem)
     }
 
     /// As LLVM says that a compressed bundle cannot be read, and what is wrong with it.
@@ -397,6 +407,13 @@ impl Reader<'_> {
             "Failed to decompress {what}: {}",
             self.wrong(source, member, problem)
         ))
+    }
+}
+
+fn wrong(name: &Path, member: Option<&str>, problem: &dyn std::fmt::Display) -> Error {
+    match member {
+        Some(member) => Error::input(name, format_args!("member `{member}`: {problem}")),
+        None => Error::input(name, problem),
     }
 }
 

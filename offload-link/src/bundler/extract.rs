@@ -30,7 +30,7 @@ pub(super) fn plan(
             };
             outputs.push(Output {
                 path: folder.join(name),
-                pieces: entry.pieces.clone(),
+                pieces: entry.pieces(sources, bundle.member.as_deref())?,
                 style: Style::Plain,
             });
         }

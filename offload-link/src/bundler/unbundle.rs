@@ -37,7 +37,7 @@ pub(super) fn plan(
             warn,
         );
     }
-    let images = images(&contents, targets, manner)?;
+    let images = images(&contents, targets, sources, manner)?;
     let outputs = images.into_iter().zip(outputs);
     let outputs = outputs.map(|(pieces, path)| Output {
         path: path.clone(),
@@ -51,6 +51,7 @@ pub(super) fn plan(
 fn images(
     contents: &Contents,
     targets: &Targets,
+    sources: &Sources,
     manner: &Manner,
 ) -> Result<Vec<Vec<Piece>>, Error> {
     let entries: Vec<&Entry> = contents.entries().collect();
@@ -101,12 +102,12 @@ fn images(
         .map(|found| match found.map(|index| entries[index]) {
             Some(entry) if entry.stripped && manner.print => {
                 eprintln!("{}", objcopy::strip(&contents.name));
-                Vec::new()
+                Ok(Vec::new())
             }
-            Some(entry) => entry.pieces.clone(),
-            None => Vec::new(),
+            Some(entry) => entry.pieces(sources, None),
+            None => Ok(Vec::new()),
         });
-    Ok(pieces.collect())
+    pieces.collect()
 }
 
 /// The entry for a target: the first with the same ID, else the first that serves it.

@@ -1,8 +1,8 @@
 //! Outputs: written beside their place, and put there when everything is written.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use offload_build::format::compressed_bundle::Compression;
@@ -79,7 +79,7 @@ pub(crate) fn clashes(outputs: &[Output]) -> Vec<String> {
 }
 
 /// Everything but what is compressed; zeros are left out, as the file is as large as all.
-fn copy(output: &Output, sources: &Sources, file: &mut File) -> Result<(), Error> {
+fn copy(output: &Output, sources: &Sources, file: &File) -> Result<(), Error> {
     let written =
         |result: io::Result<()>| result.map_err(|error| Error::file(&output.path, &error));
     let mut offset = 0;
@@ -87,15 +87,11 @@ fn copy(output: &Output, sources: &Sources, file: &mut File) -> Result<(), Error
     for piece in &output.pieces {
         match piece {
             Piece::Zeros(_) => {}
-            Piece::Bytes(bytes) => {
-                let place = file.seek(SeekFrom::Start(offset)).map(drop);
-                written(place.and_then(|()| file.write_all(bytes)))?;
-            }
+            Piece::Bytes(bytes) => written(file.write_all_at(bytes, offset))?,
             Piece::Copy { input, range } if sources.as_compressed(*input).is_none() => {
-                written(file.seek(SeekFrom::Start(offset)).map(drop))?;
                 sources
                     .file(*input)
-                    .copy(range.clone(), file)
+                    .copy(range.clone(), file, offset)
                     .map_err(|error| Error::file(sources.name(*input), &error))?;
             }
             Piece::Copy { .. } => {}

@@ -6,18 +6,25 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use object::{ReadCache, ReadRef};
 use offload_build::format::compressed_bundle::{self, CompressedBundle};
 use offload_build::format::pieces::Piece;
 
 use super::error::Error;
+use super::reading::{Here, Reading};
+use crate::copy::{copy_range, shrunk};
 
 /// Every file that was opened, in order, and the compressed bundles in them.
 #[derive(Default)]
 pub(crate) struct Sources {
     list: Vec<Source>,
+    /// Where compressed bundles are decompressed to, one behind the other: an archive may have more
+    /// of them than a process may have files.
+    spool: Option<(Rc<Reading>, u64)>,
 }
 
 /// Where some pieces are.
@@ -33,12 +40,13 @@ enum Data {
     Compressed(usize, CompressedBundle),
 }
 
-/// A file, to be read here and there, and to be copied from. Both move its one position, so each
-/// says where it reads.
+/// A file, or a part of one, to be read here and there, and to be copied from.
 pub(crate) struct SourceFile {
-    cache: ReadCache<File>,
-    file: File,
+    file: Rc<Reading>,
+    /// Where in that it starts.
+    start: u64,
     pub size: u64,
+    cache: ReadCache<Here>,
 }
 
 impl Sources {
@@ -65,10 +73,11 @@ impl Sources {
     }
 
     fn add(&mut self, name: PathBuf, file: File) -> Result<usize, Error> {
-        let file = SourceFile::new(file).map_err(|error| Error::file(&name, &error))?;
+        let size = (&file).seek(SeekFrom::End(0));
+        let size = size.map_err(|error| Error::file(&name, &error))?;
         self.list.push(Source {
             name,
-            data: Data::File(file),
+            data: Data::File(SourceFile::new(Reading::new(file), 0, size)),
         });
         Ok(self.list.len() - 1)
     }
@@ -89,10 +98,18 @@ impl Sources {
             return Ok(());
         };
         let failed = |error: io::Error| compressed_bundle::Error::Output { kind: error.kind() };
-        let mut uncompressed = tempfile::tempfile().map_err(failed)?;
         let compressed = file.stream(bundle.data.clone()).map_err(failed)?;
-        bundle.decompress_from(compressed, &mut uncompressed)?;
-        self.list[source].data = Data::File(SourceFile::new(uncompressed).map_err(failed)?);
+        let (spool, start) = match &self.spool {
+            Some((spool, end)) => (Rc::clone(spool), *end),
+            None => (Reading::new(tempfile::tempfile().map_err(failed)?), 0),
+        };
+        let mut end = &spool.file;
+        end.seek(SeekFrom::Start(start)).map_err(failed)?;
+        bundle.decompress_from(compressed, &mut end)?;
+        spool.forget();
+        let size = bundle.uncompressed_size;
+        self.spool = Some((Rc::clone(&spool), start.saturating_add(size)));
+        self.list[source].data = Data::File(SourceFile::new(spool, start, size));
         Ok(())
     }
 
@@ -139,15 +156,25 @@ impl Sources {
 }
 
 impl SourceFile {
-    fn new(file: File) -> io::Result<Self> {
-        let size = (&file).seek(SeekFrom::End(0))?;
-        let cache = ReadCache::new(file.try_clone()?);
-        Ok(Self { cache, file, size })
+    fn new(file: Rc<Reading>, start: u64, size: u64) -> Self {
+        let cache = ReadCache::new(file.part(start..start.saturating_add(size)));
+        Self {
+            file,
+            start,
+            size,
+            cache,
+        }
     }
 
-    /// For reading headers.
+    /// For reading headers; what was read stays in memory.
     pub(crate) fn data(&self) -> impl ReadRef<'_> + '_ {
         &self.cache
+    }
+
+    /// For reading what is understood at once: nothing of it stays.
+    pub(crate) fn apart(&self) -> ReadCache<Here> {
+        let end = self.start.saturating_add(self.size);
+        ReadCache::new(self.file.part(self.start..end))
     }
 
     /// All of it.
@@ -157,29 +184,28 @@ impl SourceFile {
 
     /// A range, for those who read it once.
     pub(crate) fn stream(&self, range: Range<u64>) -> io::Result<impl BufRead + '_> {
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(range.start))?;
+        let mut file = &self.file.file;
+        file.seek(SeekFrom::Start(self.start.saturating_add(range.start)))?;
         let size = range.end.saturating_sub(range.start);
         Ok(BufReader::with_capacity(1 << 17, file.take(size)))
     }
 
-    /// Copies a range to where `out` is; from file to file the system does it.
-    pub(crate) fn copy(&self, range: Range<u64>, out: &mut File) -> io::Result<()> {
-        let size = range.end.saturating_sub(range.start);
-        (&self.file).seek(SeekFrom::Start(range.start))?;
-        let copied = io::copy(&mut (&self.file).take(size), out)?;
-        if copied < size {
-            return Err(shrunk());
-        }
-        Ok(())
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let offset = self.start.saturating_add(offset);
+        self.file.file.read_at(buffer, offset)
     }
-}
 
-fn shrunk() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::UnexpectedEof,
-        "became shorter while it was read",
-    )
+    /// Copies a range to an offset of `out`.
+    pub(crate) fn copy(&self, range: Range<u64>, out: &File, offset: u64) -> io::Result<()> {
+        let start = self.start.saturating_add(range.start);
+        let size = range.end.saturating_sub(range.start);
+        copy_range(
+            &self.file.file,
+            start..start.saturating_add(size),
+            out,
+            offset,
+        )
+    }
 }
 
 /// All bytes in a file without a name.
@@ -223,9 +249,8 @@ impl Read for PiecesReader<'_> {
                     len
                 }
                 Piece::Copy { input, range } => {
-                    let mut file = &self.sources.file(*input).file;
-                    file.seek(SeekFrom::Start(range.start + done))?;
-                    match file.read(room)? {
+                    let file = self.sources.file(*input);
+                    match file.read_at(room, range.start + done)? {
                         0 if len > 0 => return Err(shrunk()),
                         count => count,
                     }
@@ -253,7 +278,6 @@ impl<'a> Parts<'a> {
 
 impl Write for Parts<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        use std::os::unix::fs::FileExt;
         let here = self.position..self.position + bytes.len() as u64;
         for (range, file, offset) in &self.parts {
             let (start, end) = (range.start.max(here.start), range.end.min(here.end));

@@ -1,0 +1,83 @@
+//! Bytes from file to file, which the system copies: none of them comes into memory of ours.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::copy_file_range;
+
+/// Copies a range of a file to an offset of another; the positions of both stay where they are.
+pub(crate) fn copy_range(
+    from: &File,
+    range: Range<u64>,
+    to: &File,
+    mut offset: u64,
+) -> io::Result<()> {
+    let mut start = range.start;
+    while let Some(size) = range.end.checked_sub(start).filter(|size| *size > 0) {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        match copy_file_range(from, Some(&mut start), to, Some(&mut offset), size) {
+            Ok(1..) => {}
+            Err(rustix::io::Errno::INTR) => {}
+            // Not between these files, by this system, or nothing is left: reading says which.
+            Ok(0) | Err(_) => return copy_through(from, start..range.end, to, offset),
+        }
+    }
+    Ok(())
+}
+
+/// The same by reading and writing.
+fn copy_through(from: &File, range: Range<u64>, to: &File, mut offset: u64) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 17];
+    let mut start = range.start;
+    while let Some(size) = range.end.checked_sub(start).filter(|size| *size > 0) {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let count = match from.read_at(&mut buffer[..size.min(1 << 17)], start) {
+            Ok(0) => return Err(shrunk()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        to.write_all_at(&buffer[..count], offset)?;
+        start += count as u64;
+        offset += count as u64;
+    }
+    Ok(())
+}
+
+/// Of a file that has less than was found in it.
+pub(crate) fn shrunk() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "became shorter while it was read",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_a_range_to_an_offset_in_either_way() {
+        let bytes: Vec<u8> = (0..300_000).map(|at| (at * 31 / 7) as u8).collect();
+        let from = tempfile::tempfile().unwrap();
+        from.write_all_at(&bytes, 0).unwrap();
+        for way in [copy_range, copy_through] {
+            for range in [5..5, 5..6, 0..300_000, 131_072..270_001] {
+                let to = tempfile::tempfile().unwrap();
+                way(&from, range.clone(), &to, 7).unwrap();
+                let (start, end) = (range.start as usize, range.end as usize);
+                let expected = &bytes[start..end];
+                let mut found = vec![0; expected.len()];
+                to.read_exact_at(&mut found, 7).unwrap();
+                assert!(found == expected, "{range:?}");
+                let size = to.metadata().unwrap().len();
+                assert!(range.is_empty() || size == 7 + expected.len() as u64);
+            }
+            let to = tempfile::tempfile().unwrap();
+            let problem = way(&from, 299_999..300_001, &to, 0).unwrap_err();
+            assert_eq!(problem.kind(), io::ErrorKind::UnexpectedEof);
+        }
+    }
+}

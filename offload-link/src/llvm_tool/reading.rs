@@ -1,0 +1,192 @@
+//! A file that is read here and there: through the blocks that were read last, and kept by nobody.
+//!
+//! The formats ask for a few bytes at a time. Of an archive of a gigabyte that is hundreds of thousands of times; what
+//! they ask for next is mostly beside what they asked for before.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+
+use object::ReadCacheOps;
+
+/// In bytes; most headers, and most tables of symbols, are in one.
+const BLOCK: usize = 8 << 10;
+
+/// How many stay: the start, the end and the names of an object, and those of an image in it.
+const RECENT: usize = 8;
+
+/// A file, and the blocks of it that were read last.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub file: File,
+    recent: RefCell<Recent>,
+}
+
+#[derive(Debug, Default)]
+struct Recent {
+    /// Each with its number.
+    blocks: Vec<(u64, Vec<u8>)>,
+    /// The oldest, which is the next to go.
+    oldest: usize,
+}
+
+impl Reading {
+    pub(super) fn new(file: File) -> Rc<Self> {
+        let recent = RefCell::default();
+        Rc::new(Self { file, recent })
+    }
+
+    /// The file was written to.
+    pub(super) fn forget(&self) {
+        self.recent.take();
+    }
+
+    /// A part of it, as a file of its own.
+    pub(super) fn part(self: &Rc<Self>, range: Range<u64>) -> Here {
+        Here {
+            file: Rc::clone(self),
+            range,
+            position: 0,
+        }
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        if buffer.len() >= BLOCK {
+            return self.file.read_exact_at(buffer, offset);
+        }
+        let mut done = 0;
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let at = offset.saturating_add(done as u64);
+            let count = self.read_block(rest, at)?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// As much as is in the block that has the offset.
+    fn read_block(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let recent = &mut *self.recent.borrow_mut();
+        let number = offset / BLOCK as u64;
+        let index = match recent.blocks.iter().position(|block| block.0 == number) {
+            Some(index) => index,
+            None => recent.read(&self.file, number)?,
+        };
+        let block = recent.blocks.get(index).map_or(&[][..], |block| &block.1);
+        // Less than a block.
+        let start = (offset % BLOCK as u64) as usize;
+        let found = block.get(start..).unwrap_or_default();
+        let count = found.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&found[..count]);
+        Ok(count)
+    }
+}
+
+impl Recent {
+    /// The index of a block that was not there, in the place of the oldest.
+    fn read(&mut self, file: &File, number: u64) -> io::Result<usize> {
+        let mut bytes = match self.blocks.len() {
+            RECENT => std::mem::take(&mut self.blocks[self.oldest].1),
+            _ => {
+                self.blocks.push((0, Vec::new()));
+                self.oldest = self.blocks.len() - 1;
+                Vec::new()
+            }
+        };
+        let index = self.oldest;
+        self.oldest = (index + 1) % RECENT;
+        // Until it is read, it is no block.
+        self.blocks[index].0 = u64::MAX;
+        bytes.resize(BLOCK, 0);
+        let mut count = 0;
+        while count < BLOCK {
+            let offset = number * BLOCK as u64 + count as u64;
+            match file.read_at(&mut bytes[count..], offset) {
+                Ok(0) => break,
+                Ok(more) => count += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(count);
+        self.blocks[index] = (number, bytes);
+        Ok(index)
+    }
+}
+
+/// A part of such a file, for a cache: that keeps what was read, until it is dropped.
+#[derive(Clone, Debug)]
+pub(crate) struct Here {
+    file: Rc<Reading>,
+    range: Range<u64>,
+    position: u64,
+}
+
+impl Here {
+    fn size(&self) -> u64 {
+        self.range.end.saturating_sub(self.range.start)
+    }
+}
+
+impl ReadCacheOps for Here {
+    fn len(&mut self) -> Result<u64, ()> {
+        Ok(self.size())
+    }
+
+    fn seek(&mut self, position: u64) -> Result<u64, ()> {
+        self.position = position;
+        Ok(position)
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ()> {
+        let rest = self.size().saturating_sub(self.position);
+        let rest = usize::try_from(rest).unwrap_or(usize::MAX);
+        let count = rest.min(buffer.len());
+        self.read_exact(&mut buffer[..count])?;
+        Ok(count)
+    }
+
+    fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
+        let end = self.position.checked_add(buffer.len() as u64).ok_or(())?;
+        if end > self.size() {
+            return Err(());
+        }
+        let offset = self.range.start.checked_add(self.position).ok_or(())?;
+        self.file.read_exact_at(buffer, offset).map_err(|_| ())?;
+        self.position = end;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use object::{ReadCache, ReadRef};
+
+    use super::*;
+
+    #[test]
+    fn reads_what_is_there_in_any_order() {
+        let bytes: Vec<u8> = (0..20 * BLOCK + 77).map(|at| (at * 31 / 7) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        let reading = Reading::new(file);
+        let (start, bytes) = (5, &bytes[5..]);
+        let cache = ReadCache::new(reading.part(start..start + bytes.len() as u64));
+        let mut at = 1;
+        for step in 0..2000_usize {
+            at = at * 7919 % (bytes.len() + 10);
+            let size = step * step % 37 * (1 + step % 400);
+            let expected = bytes.get(at..at + size).ok_or(());
+            let read = (&cache).read_bytes_at(at as u64, size as u64);
+            assert_eq!(read, expected, "{size} at {at}");
+        }
+        assert!(reading.recent.borrow().blocks.len() == RECENT);
+    }
+}
