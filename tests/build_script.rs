@@ -403,7 +403,7 @@ fn prints_the_plan_instead_of_building() {
     assert_eq!(output.status.code(), Some(1));
     let plan = String::from_utf8(output.stderr).unwrap();
     let plan = plan.replace(&format!("{}/", package.folder.path().display()), "");
-    let head = "\n# kernels/k.c for the host\nllvm/bin/clang --no-default-config -fopenmp -fopenmp-targets=x86_64-pc-linux-gnu ";
+    let head = "\n# kernels/k.c for the host\nllvm/bin/clang --no-default-config -fopenmp -fopenmp-targets=x86_64-unknown-linux-gnu ";
     assert!(
         plan.starts_with("mkdir -p target/build/pack-0123/out/offload/kernels ")
             && plan.contains(head),

@@ -88,7 +88,9 @@ impl Case {
     }
 
     fn link(&self, args: &[&str]) -> Output {
-        let runtime = Llvm::of(self.clang.clone()).offload_runtime().unwrap();
+        let runtime = Llvm::of(self.clang.clone())
+            .offload_runtime(Machine::X86_64)
+            .unwrap();
         Command::new(&self.clang)
             .current_dir(self.dir.path())
             .args(["-o", "a", "-Wl,--gc-sections"])
@@ -101,7 +103,9 @@ impl Case {
     }
 
     fn run(&self) -> Output {
-        let runtime = Llvm::of(self.clang.clone()).offload_runtime().unwrap();
+        let runtime = Llvm::of(self.clang.clone())
+            .offload_runtime(Machine::X86_64)
+            .unwrap();
         Command::new(self.dir.path().join("a"))
             .env("OMP_TARGET_OFFLOAD", "MANDATORY")
             .env("LD_LIBRARY_PATH", runtime)

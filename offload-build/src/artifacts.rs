@@ -83,7 +83,11 @@ pub(crate) fn plan(
             members: members.collect(),
         });
     }
-    let targets = module.targets.iter().filter(|_| wants(DEVICE_ARCHIVE));
+    // A target for which nothing is compiled has none.
+    let targets = module.targets.iter().filter(|target| {
+        let has = |unit: &Unit| unit.images.iter().any(|(of, _)| of == *target);
+        wants(DEVICE_ARCHIVE) && units.iter().any(has)
+    });
     for target in targets {
         let name = library_name::file_name(&module.library, &target.triple, &target.id.to_string());
         let members = units.iter().filter_map(|unit| {

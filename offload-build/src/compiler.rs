@@ -1,8 +1,11 @@
 //! The clang that compiles a module, and the OpenMP runtime of its release.
 
+use crate::container::elf::Machine;
 use crate::error::{self, Error};
+use crate::host::Host;
 use crate::module::Module;
-use crate::toolchain::{Command, Llvm, Search, task};
+use crate::toolchain::{Command, Llvm, NotFound, Search, task};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,66 +13,66 @@ const HINT: &str = "hint: install clang with OpenMP's offload runtime of the sam
     (Debian: `apt install clang-19 lld-19 llvm-19 libomp-19-dev`), set `compiler` in \
     [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: OFFLOAD_MISSING=stub";
 
+/// The machine of programs that run here.
+const HERE: Machine = if cfg!(target_arch = "aarch64") {
+    Machine::AARCH64
+} else {
+    Machine::X86_64
+};
+
 /// A compiler with its runtime: objects of one release crash another's.
 #[derive(Debug)]
 pub(crate) struct Compiler {
     pub(crate) llvm: Llvm,
-    /// The folder of `libomptarget.so`.
-    pub(crate) runtime: PathBuf,
+    /// The folder of the host's `libomptarget.so`. A cross build may go without: where it is missing is said then.
+    pub(crate) runtime: Result<PathBuf, NotFound>,
+    /// The root of the host's files, where `flags` say so.
+    pub(crate) sysroot: Option<PathBuf>,
     /// The first line of `--version`.
     pub(crate) version: String,
 }
 
 impl Compiler {
     /// The compiler that `module` declares, else the newest that has a runtime of its own release.
-    pub(crate) fn find(module: &Module, search: &Search, out: &Path) -> Result<Self, Error> {
-        let (llvm, runtime) = match &module.compiler {
-            Some(declared) => Self::declared(declared, search)?,
-            None => Self::newest(module, &search.clangs())?,
+    pub(crate) fn find(
+        module: &Module,
+        host: &Host,
+        search: &Search,
+        out: &Path,
+    ) -> Result<Self, Error> {
+        let found = match &module.compiler {
+            Some(declared) => search.programs(declared).map(Llvm::of).collect(),
+            None => search.clangs(),
+        };
+        let sysroot = sysroot(&module.own.flags);
+        let runtime = |llvm: &Llvm| host.runtime(llvm, sysroot.as_deref());
+        let with_runtime = |llvm: &Llvm| Some((llvm.clone(), Ok(runtime(llvm).ok()?)));
+        // In a cross build a release that has its runtime here has the parts of it that are the same everywhere.
+        let has_it_here = |llvm: &&Llvm| llvm.offload_runtime(HERE).is_some();
+        let both = found.iter().find_map(with_runtime).or_else(|| {
+            let first = found.iter().find(has_it_here).or(found.first());
+            let llvm = first.filter(|_| host.is_cross)?;
+            Some((llvm.clone(), Err(missing(host, runtime(llvm).err()?))))
+        });
+        let Some((llvm, runtime)) = both else {
+            return Err(not_found(module, &found));
         };
         let version = version(&llvm, out)?;
         Ok(Self {
             llvm,
             runtime,
+            sysroot,
             version,
         })
     }
 
-    fn declared(declared: &str, search: &Search) -> Result<(Llvm, PathBuf), Error> {
-        let found: Vec<Llvm> = search.programs(declared).map(Llvm::of).collect();
-        let Some(first) = found.first() else {
-            let problem = format!("`compiler`: `{declared}` is not an executable file\n{HINT}");
-            return Err(Error::missing(problem));
-        };
-        let Some(both) = found.iter().find_map(with_runtime) else {
-            let folder = first.prefix.display();
-            let problem =
-                format!("`compiler`: `{declared}` has no libomptarget.so in {folder}/lib\n{HINT}");
-            return Err(Error::missing(problem));
-        };
-        Ok(both)
-    }
-
-    fn newest(module: &Module, found: &[Llvm]) -> Result<(Llvm, PathBuf), Error> {
-        if let Some(both) = found.iter().find_map(with_runtime) {
-            return Ok(both);
-        }
-        let without = |llvm: &Llvm| {
-            let (clang, folder) = (llvm.clang.display(), llvm.prefix.display());
-            format!("{clang} (no libomptarget.so in {folder}/lib)")
-        };
-        let saw = match found {
-            [] => "none is in PATH".to_owned(),
-            _ => format!(
-                "found {}",
-                found.iter().map(without).collect::<Vec<_>>().join(", ")
-            ),
-        };
-        let searched = "searched PATH for clang-24 to clang-16 and clang";
-        let name = &module.name;
-        let problem =
-            format!("module `{name}`: no compiler for `openmp`: {searched}, {saw}\n{HINT}");
-        Err(Error::missing(problem))
+    /// The libraries that code of `module` for the host's processor may call.
+    pub(crate) fn host_libraries(&self, module: &Module) -> Result<Vec<OsString>, NotFound> {
+        let mut folder = OsString::from("-L");
+        folder.push(self.runtime.as_ref().map_err(NotFound::clone)?);
+        let cpp = module.may_have_cpp().then(|| "-lstdc++".into());
+        let start = [OsString::from("-Wl,--as-needed"), folder, "-lomp".into()];
+        Ok(start.into_iter().chain(cpp).chain(["-lm".into()]).collect())
     }
 
     /// Makes a folder with links to the runtime's libraries, and to them alone.
@@ -77,10 +80,10 @@ impl Compiler {
     /// It is searched in the place of the runtime's own folder, which holds a `libgomp.so` that is not GCC's;
     /// and because it lies in the target folder, `cargo run` and `cargo test` put it into the loader's path,
     /// for programs that only depend on this package as well.
-    pub(crate) fn link_runtime(&self, links: &Path) -> Result<(), Error> {
+    pub(crate) fn link_runtime(runtime: &Path, links: &Path) -> Result<(), Error> {
         fs::create_dir_all(links).map_err(error::io(links))?;
-        for file in fs::read_dir(&self.runtime).map_err(error::io(&self.runtime))? {
-            let file = file.map_err(error::io(&self.runtime))?;
+        for file in fs::read_dir(runtime).map_err(error::io(runtime))? {
+            let file = file.map_err(error::io(runtime))?;
             let name = file.file_name().to_string_lossy().into_owned();
             let link = links.join(&name);
             let ours = ["libomp.so", "libomptarget.so"]
@@ -95,8 +98,52 @@ impl Compiler {
     }
 }
 
-fn with_runtime(llvm: &Llvm) -> Option<(Llvm, PathBuf)> {
-    Some((llvm.clone(), llvm.offload_runtime()?))
+/// Why none of `found`, which were searched for the compiler of `module`, will do.
+fn not_found(module: &Module, found: &[Llvm]) -> Error {
+    let folder = |llvm: &Llvm| format!("no libomptarget.so in {}/lib", llvm.prefix.display());
+    let (declared, name) = (module.compiler.as_deref(), &module.name);
+    let problem = match (declared, found) {
+        (Some(declared), []) => format!("`compiler`: `{declared}` is not an executable file"),
+        (Some(declared), [first, ..]) => {
+            format!("`compiler`: `{declared}` has {}", folder(first))
+        }
+        (None, _) => {
+            let without = |llvm: &Llvm| format!("{} ({})", llvm.clang.display(), folder(llvm));
+            let saw: Vec<String> = found.iter().map(without).collect();
+            let saw = match saw.as_slice() {
+                [] => "none is in PATH".to_owned(),
+                saw => format!("found {}", saw.join(", ")),
+            };
+            let searched = "searched PATH for clang-24 to clang-16 and clang";
+            format!("module `{name}`: no compiler for `openmp`: {searched}, {saw}")
+        }
+    };
+    Error::missing(format!("{problem}\n{HINT}"))
+}
+
+/// That a cross build has no runtime to link.
+fn missing(host: &Host, searched: Vec<PathBuf>) -> NotFound {
+    let searched = searched.iter().map(|folder| folder.display().to_string());
+    let hint = format!(
+        "programs for {} need that of their host and of the compiler's release; its folder may be named by \
+         LIBRARY_PATH, by `-L` in Cargo's `rustflags`, or be below `--sysroot=` in `flags`",
+        host.triple
+    );
+    NotFound::new("libomptarget.so", searched.collect(), hint)
+}
+
+/// The last `--sysroot` of `flags`.
+fn sysroot(flags: &[String]) -> Option<PathBuf> {
+    let mut flags = flags.iter();
+    let mut found = None;
+    while let Some(flag) = flags.next() {
+        match flag.strip_prefix("--sysroot") {
+            Some("") => found = flags.next().map(PathBuf::from),
+            Some(rest) => found = rest.strip_prefix('=').map(PathBuf::from).or(found),
+            None => {}
+        }
+    }
+    found
 }
 
 #[cfg(unix)]
@@ -130,4 +177,23 @@ fn version(llvm: &Llvm, out: &Path) -> Result<String, Error> {
         .to_owned();
     task::write(&path, format!("{identity}\n{version}\n").as_bytes()).map_err(error::io(&path))?;
     Ok(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_root_of_the_hosts_files() {
+        let root = |flags: &[&str]| {
+            let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
+            sysroot(&flags)
+        };
+        assert_eq!(root(&["-O2", "--sysrooted", "--sysroot"]), None);
+        assert_eq!(root(&["--sysroot=/a", "-O2"]), Some("/a".into()));
+        assert_eq!(
+            root(&["--sysroot=/a", "--sysroot", "/b", "-g"]),
+            Some("/b".into())
+        );
+    }
 }

@@ -25,6 +25,7 @@ mod builder;
 mod compiler;
 mod environment;
 mod error;
+mod host;
 mod host_file;
 mod libraries;
 mod manifest;

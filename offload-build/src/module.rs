@@ -6,10 +6,11 @@ use crate::error::Error;
 use crate::settings::{Settings, nearest};
 use crate::target::{TargetId, Triple};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// What makes a source C++, whose objects need its library.
-pub(crate) const CPP_EXTENSIONS: [&str; 6] = ["C", "cc", "cp", "cpp", "cxx", "c++"];
+/// What makes a source C++.
+const CPP_EXTENSIONS: [&str; 6] = ["C", "cc", "cp", "cpp", "cxx", "c++"];
 
 /// What the manifest, the variables and the build script together say about one module.
 #[derive(Clone, Debug)]
@@ -71,6 +72,18 @@ pub(crate) enum Register {
 }
 
 impl Module {
+    /// Whether a source is C++, whose objects need its library.
+    pub(crate) fn has_cpp(&self) -> bool {
+        self.sources.iter().any(|path| is_cpp(path))
+    }
+
+    /// Whether C++ may be among what is linked: libraries and flags do not say.
+    pub(crate) fn may_have_cpp(&self) -> bool {
+        let flags = &self.own.flags;
+        let has_others = !self.archives.is_empty() || !self.link.is_empty();
+        has_others || self.has_cpp() || flags.iter().any(|flag| flag.starts_with("-x"))
+    }
+
     /// Checks `settings`; nothing when the module belongs to a cargo feature that is off.
     pub(crate) fn new(
         settings: &Settings,
@@ -389,8 +402,12 @@ fn watch(folder: &Path, out: &Path, deep: bool) -> Vec<PathBuf> {
 }
 
 fn is_c_or_cpp(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new("c")) || is_cpp(path)
+}
+
+fn is_cpp(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
-    extension == "c" || CPP_EXTENSIONS.iter().any(|known| extension == *known)
+    CPP_EXTENSIONS.iter().any(|known| extension == *known)
 }
 
 /// Whether `path` is one of those that `exclude` names, relative to the package.

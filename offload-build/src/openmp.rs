@@ -7,8 +7,8 @@ pub(crate) use steps::{Archive, PlannedImage, Registration};
 
 use crate::artifacts::{self, Unit};
 use crate::compiler::Compiler;
-use crate::container::elf::Machine;
 use crate::error::Error;
+use crate::host::Host;
 use crate::libraries;
 use crate::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::module::{Flags, Module, Target, excluded};
@@ -18,6 +18,7 @@ use crate::toolchain::clang::{self, Clang, Compile};
 use crate::toolchain::task::{self, Task};
 use crate::toolchain::{Command, NotFound, Search};
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 const CRATES_HINT: &str = "device functions of other crates are found when offload-link is Cargo's linker: \
@@ -32,11 +33,7 @@ pub(crate) struct Context<'a> {
     /// The package's folder.
     pub(crate) root: &'a Path,
     pub(crate) out: &'a Path,
-    /// The host's triple when it is not clang's own.
-    pub(crate) cross: Option<&'a str>,
-    pub(crate) host: Machine,
-    /// The host's triple, as Cargo has it.
-    pub(crate) triple: &'a str,
+    pub(crate) host: &'a Host,
     pub(crate) debug: bool,
     /// Variables that the compiler reads, for the keys of tasks.
     pub(crate) variables: &'a str,
@@ -72,6 +69,10 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         });
     }
     for target in &module.targets {
+        if let Some(reason) = foreign(target, context.host) {
+            notes.push(no_image(module, target, &reason));
+            continue;
+        }
         let folder = folder.join(target.folder());
         let (tasks, inputs) = context.device_compiles(module, target, &folder, &mut units);
         if inputs.is_empty() {
@@ -94,20 +95,13 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             );
         } else {
             let output = folder.join("image");
-            match context.device_link(target, inputs, &output) {
+            match context.device_link(module, target, inputs, &output) {
                 Ok(task) => links.push(Step::Run(task)),
                 Err(unknown) if unknown.is_unsupported() => {
-                    let written = &target.written;
-                    return Err(Error::because(
-                        format_args!("module `{}`: no image for `{written}`", module.name),
-                        unknown,
-                    ));
+                    return Err(Error::new(no_image(module, target, &unknown)));
                 }
                 Err(missing) => {
-                    notes.push(format!(
-                        "module `{}`: no image for `{}`: {missing}",
-                        module.name, target.written
-                    ));
+                    notes.push(no_image(module, target, &missing));
                     if module.artifacts.is_empty() {
                         compiles.truncate(start);
                     }
@@ -125,14 +119,14 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             module.name
         )));
     }
-    let artifacts = artifacts::plan(module, &units, context.triple, context.out)?;
+    let artifacts = artifacts::plan(module, &units, &context.host.triple, context.out)?;
     let hosts: Vec<PathBuf> = units.into_iter().map(|unit| unit.host).collect();
     let registration = Registration {
         module: module.name.clone(),
         images,
         hosts: hosts.clone(),
         deferred: context.deferred,
-        host: context.host,
+        host: context.host.machine,
         unique: context.unique.to_owned(),
         version: context.compiler.version.clone(),
         output: folder.join("registration.o"),
@@ -165,12 +159,33 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     Ok((Plan { stages, notes }, built))
 }
 
+fn no_image(module: &Module, target: &Target, reason: &dyn fmt::Display) -> String {
+    let (name, written) = (&module.name, &target.written);
+    format!("module `{name}`: no image for `{written}`: {reason}")
+}
+
+/// Why programs for `host` take no image for `target`: OpenMP's CPU device is the processor that runs them.
+fn foreign(target: &Target, host: &Host) -> Option<String> {
+    let is_foreign = target.triple.is_cpu() && target.triple.arch() != host.arch();
+    is_foreign.then(|| {
+        let (triple, variable) = (&host.triple, host.triple.replace('-', "_"));
+        format!(
+            "programs for `{triple}` load none of another processor\n\
+             hint: OFFLOAD_TARGETS_{variable} lists the targets of builds for this host"
+        )
+    })
+}
+
 impl Context<'_> {
     /// One relocatable object of what registers the images, which comes first, and the host objects.
     fn join(&self, module: &str, inputs: Vec<PathBuf>, object: &Path) -> Task {
         let mut link = Command::new(&self.compiler.llvm.clang).arg("--no-default-config");
-        if let Some(host) = self.cross {
-            link = link.arg(format!("--target={host}"));
+        if self.host.is_cross {
+            link = link.arg(format!("--target={}", self.host.triple));
+            // Without it clang takes the linker for that host when there is one, otherwise this machine's.
+            if self.compiler.llvm.sibling("ld.lld").is_ok() {
+                link = link.arg("-fuse-ld=lld");
+            }
         }
         let link = link
             .args(["-r", "-nostdlib", "-o"])
@@ -236,7 +251,8 @@ impl Context<'_> {
     ) -> Step {
         let clang = Clang {
             clang: &self.compiler.llvm.clang,
-            host: self.cross,
+            host: &self.host.triple,
+            is_cross: self.host.is_cross,
             std: module.std.as_deref(),
             include: &module.include,
             debug: self.debug,
@@ -262,6 +278,7 @@ impl Context<'_> {
 
     fn device_link(
         &self,
+        module: &Module,
         target: &Target,
         inputs: Vec<DeviceInput>,
         output: &Path,
@@ -275,22 +292,22 @@ impl Context<'_> {
             uses_openmp_runtime: true,
             inputs,
         };
-        let mut folder = OsString::from("-L");
-        folder.push(&self.compiler.runtime);
-        let host_libraries = [
-            "-Wl,--as-needed".into(),
-            folder,
-            "-lomp".into(),
-            "-lstdc++".into(),
-            "-lm".into(),
-        ];
+        let (host_libraries, sysroot) = match target.triple.is_cpu() {
+            true => (
+                self.compiler.host_libraries(module)?,
+                self.compiler.sysroot.as_ref(),
+            ),
+            false => (Vec::new(), None),
+        };
+        let sysroot = sysroot.map(|root| format!("--sysroot={}", root.display()).into());
+        let sysroot: Vec<OsString> = sysroot.into_iter().collect();
         let linker = DeviceLinker {
             llvm: Some(&self.compiler.llvm),
             search: self.search,
             cc: Path::new("cc"),
             opt_level: &target.own.opt_level,
             host_libraries: &host_libraries,
-            compiler_args: &[],
+            compiler_args: &sysroot,
             linker_args: &[],
             way: Way::Own,
             options: LinkOptions::default(),

@@ -2,12 +2,12 @@
 
 use crate::artifacts;
 use crate::compiler::Compiler;
-use crate::container::elf::Machine;
 use crate::environment::Environment;
 use crate::error::{self, Error};
+use crate::host::Host;
 use crate::host_file::{Content, HostFile};
 use crate::manifest::{self, Source};
-use crate::module::{CPP_EXTENSIONS, Module, Register, Target};
+use crate::module::{Module, Register, Target};
 use crate::openmp::{self, Context};
 use crate::plan::{Outcome, Plan};
 use crate::settings::{KEYS, Settings};
@@ -36,6 +36,7 @@ struct Built {
     plan: Plan,
     targets: Vec<Target>,
     compiler: Compiler,
+    host: Host,
     unique: String,
 }
 
@@ -177,33 +178,45 @@ impl<'a> Run<'a> {
             let library = format!("static:+whole-archive={}_offload", built.unique);
             environment.tell("rustc-link-lib", library);
         }
-        let Some((_, Built { compiler, .. })) = finished.first() else {
+        let Some((_, Built { compiler, host, .. })) = finished.first() else {
             return Ok(());
         };
-        let links = self.out.join("offload/runtime");
-        compiler.link_runtime(&links)?;
-        for folder in [&self.out, &links] {
-            environment.tell(
-                "rustc-link-search",
-                format_args!("native={}", folder.display()),
-            );
+        let search = |folder: &Path| {
+            let folder = format!("native={}", folder.display());
+            environment.tell("rustc-link-search", folder);
+        };
+        search(&self.out);
+        match &compiler.runtime {
+            Ok(runtime) => {
+                let links = self.out.join("offload/runtime");
+                Compiler::link_runtime(runtime, &links)?;
+                search(&links);
+            }
+            Err(missing) => {
+                let text = missing.to_string();
+                let mut notes = finished.iter().flat_map(|(_, built)| &built.plan.notes);
+                if !notes.any(|note| note.ends_with(&text)) {
+                    environment.report("warning", &text);
+                    self.look_again();
+                }
+            }
         }
         environment.tell("rustc-link-lib", "dylib=omptarget");
         environment.tell("rustc-link-lib", "dylib=omp");
-        let sources = finished.iter().flat_map(|(module, _)| &module.sources);
-        let mut extensions = sources.filter_map(|path| path.extension()?.to_str());
-        if extensions.any(|extension| CPP_EXTENSIONS.contains(&extension)) {
+        if finished.iter().any(|(module, _)| module.has_cpp()) {
             environment.tell("rustc-link-lib", "dylib=stdc++");
         }
-        // For this package's own programs; no build script can do it for those that depend on it.
-        let runtime = &compiler.runtime;
-        if !LOADER_FOLDERS
-            .iter()
-            .any(|known| runtime == Path::new(known))
-        {
+        // For this package's own programs; no build script can do it for those that depend on it. What is built for
+        // another host finds nothing there.
+        let runtime = compiler.runtime.as_ref().ok();
+        let here = runtime.filter(|runtime| {
+            let is_known = |known: &&str| *runtime == Path::new(known);
+            !host.is_cross && !LOADER_FOLDERS.iter().any(is_known)
+        });
+        if let Some(folder) = here {
             environment.tell(
                 "rustc-link-arg",
-                format_args!("-Wl,-rpath,{}", runtime.display()),
+                format_args!("-Wl,-rpath,{}", folder.display()),
             );
         }
         Ok(())
@@ -234,24 +247,20 @@ impl<'a> Run<'a> {
     fn prepare(&self, module: &Module) -> Result<Built, Error> {
         let environment = self.environment;
         let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
-        let target = environment.required("TARGET")?;
-        let host = host(&target)?;
+        let host = Host::of(environment)?;
         let search = environment.search();
-        let compiler = Compiler::find(module, &search, &self.out)?;
+        let compiler = Compiler::find(module, &host, &search, &self.out)?;
         let variables: Vec<String> = clang::VARIABLES
             .iter()
             .map(|name| format!("{name}={}", environment.variable(name).unwrap_or_default()))
             .collect();
-        let cross = (target != environment.required("HOST")?).then_some(target.as_str());
         let unique = unique(environment, module);
         let context = Context {
             compiler: &compiler,
             search: &search,
             root: &root,
             out: &self.out,
-            cross,
-            host,
-            triple: &target,
+            host: &host,
             debug: environment
                 .cargo("DEBUG")
                 .is_some_and(|value| !["false", "0", "none"].contains(&value.as_str())),
@@ -267,6 +276,7 @@ impl<'a> Run<'a> {
             plan,
             targets,
             compiler,
+            host,
             unique,
         })
     }
@@ -366,17 +376,6 @@ fn workspace(environment: &Environment, own: &Path) -> Result<Option<(PathBuf, S
     let path = PathBuf::from(found.stdout.trim_end());
     let text = std::fs::read_to_string(&path).map_err(error::io(&path))?;
     Ok(Some((path, text)))
-}
-
-fn host(target: &str) -> Result<Machine, Error> {
-    let linux = target.contains("-linux-");
-    match target.split('-').next() {
-        Some("x86_64") if linux => Ok(Machine::X86_64),
-        Some("aarch64") if linux => Ok(Machine::AARCH64),
-        _ => Err(Error::new(format_args!(
-            "`{target}` is not supported as a host yet (x86_64 and aarch64 Linux are)"
-        ))),
-    }
 }
 
 /// A name that no other module in any program has: two versions of a package, and two modules of one,

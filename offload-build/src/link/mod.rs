@@ -313,21 +313,18 @@ impl DeviceLinker<'_> {
             return Vec::new();
         }
         let mut args = Vec::new();
-        if self
-            .search
-            .program(&[&format!("{name}-linux-gnu-ld")])
-            .is_none()
-        {
-            args.push("-fuse-ld=lld");
+        // In a root of its own clang does not look for this system's linkers.
+        let says_where = |arg: &OsString| arg.to_string_lossy().starts_with("--sysroot");
+        let has_root = self.compiler_args.iter().any(says_where);
+        let linker = self.search.program(&[&format!("{name}-linux-gnu-ld")]);
+        if has_root || linker.is_none() {
+            args.push(wrapper_line::LLD);
         }
         let folders = [
             format!("/usr/{name}-linux-gnu/lib/crti.o"),
             format!("/usr/lib/{name}-linux-gnu/crti.o"),
         ];
-        let says_where = |arg: &OsString| arg.to_string_lossy().starts_with("--sysroot");
-        if !folders.iter().any(|file| Path::new(file).exists())
-            && !self.compiler_args.iter().any(says_where)
-        {
+        if !has_root && !folders.iter().any(|file| Path::new(file).exists()) {
             args.push("-nostdlib");
         }
         args

@@ -16,7 +16,7 @@ const LEAVES_BITCODE: u32 = 20;
 /// The first release whose clang links AMD images by LTO unasked.
 const LTO_BY_DEFAULT: u32 = 23;
 
-const LLD: &str = "-fuse-ld=lld";
+pub(super) const LLD: &str = "-fuse-ld=lld";
 
 impl DeviceLinker<'_> {
     pub(super) fn wrapper_line(&self, job: &LinkJob, output: &Path) -> Result<Command, NotFound> {

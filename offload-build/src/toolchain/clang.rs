@@ -21,8 +21,10 @@ pub const VARIABLES: &[&str] = &[
 pub struct Clang<'a> {
     /// The compiler.
     pub clang: &'a Path,
-    /// The host's triple when it is not clang's own.
-    pub host: Option<&'a str>,
+    /// The host's triple.
+    pub host: &'a str,
+    /// Whether it is another one than clang's own.
+    pub is_cross: bool,
     /// `-std=`.
     pub std: Option<&'a str>,
     /// `-I`, in order.
@@ -60,7 +62,7 @@ impl Clang<'_> {
     /// It is the same for all device targets, so the one that is named is always the host itself.
     #[must_use]
     pub fn host_object(&self, compile: &Compile<'_>) -> Command {
-        let mut command = self.start(self.host.unwrap_or("x86_64-pc-linux-gnu"));
+        let mut command = self.start(self.host);
         if self.debug {
             command = command.arg("-g");
         }
@@ -91,8 +93,8 @@ impl Clang<'_> {
 
     fn start(&self, device: &str) -> Command {
         let mut command = Command::new(self.clang).arg("--no-default-config");
-        if let Some(host) = self.host {
-            command = command.arg(format!("--target={host}"));
+        if self.is_cross {
+            command = command.arg(format!("--target={}", self.host));
         }
         command.args(["-fopenmp".to_owned(), format!("-fopenmp-targets={device}")])
     }
@@ -131,7 +133,8 @@ mod tests {
         let include = [PathBuf::from("my include")];
         let clang = Clang {
             clang: Path::new("clang-19"),
-            host: None,
+            host: "x86_64-unknown-linux-gnu",
+            is_cross: false,
             std: Some("c11"),
             include: &include,
             debug: true,
@@ -152,7 +155,7 @@ mod tests {
         assert_eq!(
             clang.host_object(&compile).to_string(),
             format!(
-                "clang-19 --no-default-config -fopenmp -fopenmp-targets=x86_64-pc-linux-gnu -g \
+                "clang-19 --no-default-config -fopenmp -fopenmp-targets=x86_64-unknown-linux-gnu -g \
                  --offload-host-only -fPIC {tail}"
             )
         );

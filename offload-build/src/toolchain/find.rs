@@ -1,12 +1,18 @@
 //! Where the programs are: what was searched is kept, so that a report can say it.
 
+use crate::container::elf::Machine;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The newest LLVM release whose versioned program names (`clang-23`) are looked for, and the oldest.
 const RELEASES: std::ops::RangeInclusive<u32> = 16..=24;
+
+/// The processor of this machine, as triples name it.
+const HERE: &str = std::env::consts::ARCH;
 
 /// Folders in which programs are looked for, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -184,11 +190,16 @@ impl Llvm {
         })
     }
 
-    /// The folder with `libomptarget.so`, when this release has OpenMP's offload runtime installed.
+    /// The folder with the `libomptarget.so` for that machine, when this release has OpenMP's offload runtime for it
+    /// installed.
     #[must_use]
-    pub fn offload_runtime(&self) -> Option<PathBuf> {
-        self.libraries()
-            .find(|dir| dir.join("libomptarget.so").exists())
+    pub fn offload_runtime(&self, machine: Machine) -> Option<PathBuf> {
+        let arch = match machine {
+            Machine::AARCH64 => "aarch64",
+            _ => "x86_64",
+        };
+        self.libraries(arch)
+            .find(|dir| machine_of(&dir.join("libomptarget.so")) == Some(machine.number))
     }
 
     /// OpenMP's device runtime, as bitcode to be linked into every image for `processor`.
@@ -207,12 +218,12 @@ impl Llvm {
         let name = format!("{prefix}-{processor}.bc");
         let names = [name.clone(), format!("{prefix}.bc")];
         let found = self
-            .libraries()
+            .libraries(HERE)
             .flat_map(|dir| names.clone().map(|name| dir.join(name)))
             .find(|path| path.is_file());
         found.ok_or_else(|| NotFound {
             program: name,
-            searched: self.libraries().map(|dir| dir.display().to_string()).collect(),
+            searched: self.libraries(HERE).map(|dir| dir.display().to_string()).collect(),
             instead: self.processors(&format!("{prefix}-")),
             hint: "install the OpenMP runtime of the same release as clang (Debian: `libomp-<release>-dev`)".into(),
         })
@@ -221,7 +232,7 @@ impl Llvm {
     /// The processors for which there are device runtimes whose names start so, sorted.
     fn processors(&self, prefix: &str) -> Vec<String> {
         let files = self
-            .libraries()
+            .libraries(HERE)
             .filter_map(|dir| dir.read_dir().ok())
             .flatten()
             .flatten();
@@ -234,15 +245,26 @@ impl Llvm {
         processors
     }
 
-    fn libraries(&self) -> impl Iterator<Item = PathBuf> {
-        [
-            "lib",
-            "lib64",
-            "lib/x86_64-unknown-linux-gnu",
-            "lib/x86_64-linux-gnu",
-        ]
-        .into_iter()
-        .map(|dir| self.prefix.join(dir))
+    /// The folders of its libraries for hosts of that processor, as triples name it.
+    pub(crate) fn libraries(&self, arch: &str) -> impl Iterator<Item = PathBuf> {
+        let folders = [
+            "lib".to_owned(),
+            "lib64".to_owned(),
+            format!("lib/{arch}-unknown-linux-gnu"),
+            format!("lib/{arch}-linux-gnu"),
+        ];
+        folders.into_iter().map(|dir| self.prefix.join(dir))
+    }
+}
+
+/// The number of the machine that an ELF file is for; nothing when it is no such file.
+pub(crate) fn machine_of(path: &Path) -> Option<u16> {
+    let mut head = [0; 20];
+    File::open(path).ok()?.read_exact(&mut head).ok()?;
+    match head {
+        [0x7f, b'E', b'L', b'F', _, 1, .., low, high] => Some(u16::from_le_bytes([low, high])),
+        [0x7f, b'E', b'L', b'F', _, 2, .., high, low] => Some(u16::from_be_bytes([high, low])),
+        _ => None,
     }
 }
 

@@ -9,4 +9,5 @@ pub mod ptxas;
 pub mod task;
 
 pub use command::{Command, CommandError, Quoted};
+pub(crate) use find::machine_of;
 pub use find::{Llvm, NotFound, Search};

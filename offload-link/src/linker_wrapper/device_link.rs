@@ -12,17 +12,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_build::link::{Way, spirv};
-use offload_build::target::ImageKind;
+use offload_build::target::{ImageKind, OffloadKind};
 use offload_build::toolchain::command::without_rustc;
 use offload_build::toolchain::jobserver;
 use offload_build::toolchain::{Command, Llvm, Search};
 
 use super::arguments::Arguments;
 use super::groups::Group;
+use super::host_linker;
 use super::images::Image;
 use super::inputs::Inputs;
 use super::linked_image;
 use super::options::{Jobs, Options};
+use super::runtime::{Places, runtime_libraries};
 use super::select::Images;
 use super::shown::Shown;
 use super::trace::Trace;
@@ -124,6 +126,13 @@ pub(super) fn plan<'a>(
         false => Way::Own,
     };
     let search = search(arguments);
+    let mut libraries = host_libraries(arguments, inputs, way);
+    if way == Way::Own {
+        // What the program will be linked with.
+        let machine = host_linker::machine(arguments, inputs.host);
+        let places = Places::find(arguments, release, machine);
+        libraries.extend(runtime_libraries(&[OffloadKind::OPENMP], arguments, &places).0);
+    }
     let planner = Planner {
         arguments,
         way,
@@ -131,7 +140,7 @@ pub(super) fn plan<'a>(
         search: &search,
         beside: clang_beside(tool, options),
         host_release: release,
-        libraries: host_libraries(arguments, inputs, way),
+        libraries,
         executable: arguments.output_path(),
         workplace,
     };

@@ -186,7 +186,8 @@ impl Link<'_> {
         }
         let kinds: Vec<OffloadKind> = containers.iter().map(|container| container.kind).collect();
         entries.complete(&kinds, &self.arguments);
-        let places = Places::find(&self.arguments, entries.clang);
+        let machine = host_linker::machine(&self.arguments, self.inputs.host);
+        let places = Places::find(&self.arguments, entries.clang, machine);
         let (runtime, folders) = runtime_libraries(&kinds, &self.arguments, &places);
         report.warnings.extend(folders.iter().map(|folder| {
             let folder = folder.display();

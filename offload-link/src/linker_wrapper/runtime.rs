@@ -7,6 +7,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use offload_build::container::elf::Machine;
 use offload_build::target::OffloadKind;
 use offload_build::toolchain::{Llvm, Search};
 
@@ -23,7 +24,7 @@ pub(super) struct Places {
 impl Places {
     /// As the environment says; OpenMP's runtime is that of the release of LLVM which made the
     /// device code.
-    pub(super) fn find(arguments: &Arguments, release: Option<u32>) -> Self {
+    pub(super) fn find(arguments: &Arguments, release: Option<u32>, machine: Machine) -> Self {
         let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         let roots = |names: &[&str], usual: &str| -> Vec<PathBuf> {
             let named = names.iter().filter_map(|name| variable(name));
@@ -36,7 +37,7 @@ impl Places {
             cuda: Vec::new(),
         };
         let clang = release.and_then(|release| search.program(&[&format!("clang-{release}")]));
-        let openmp = clang.and_then(|clang| Llvm::of(clang).offload_runtime());
+        let openmp = clang.and_then(|clang| Llvm::of(clang).offload_runtime(machine));
         Self {
             openmp: openmp.into_iter().collect(),
             cuda: folders(&cuda, &["lib64", "lib", "targets/x86_64-linux/lib"]),
@@ -227,7 +228,7 @@ mod tests {
         std::fs::write(lib.join("libcudart.so"), "").unwrap();
         let cuda = format!("--cuda-path={}", dir.path().display());
         let arguments = arguments(&["a.o", &cuda]);
-        let places = Places::find(&arguments, None);
+        let places = Places::find(&arguments, None, Machine::X86_64);
         let (line, folders) = runtime_libraries(&[OffloadKind::CUDA], &arguments, &places);
         let mut option = OsString::from("-L");
         option.push(&lib);
