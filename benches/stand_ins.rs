@@ -11,24 +11,50 @@ pub(crate) const CLANG: &str = "/usr/bin/clang-22";
 /// LLVM's linker wrapper.
 pub(crate) const LLVM: &str = "/usr/lib/llvm-22/bin/clang-linker-wrapper";
 
-/// Copies a file to where its `-o` or `-output=` says.
+/// Copies a file to where its `-o` or `-output=` says, which may be in a response file.
 const STAND_IN: &str = r#"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <unistd.h>
+static int copy(const char *to) {
+  int in = open(getenv("STAND_IN_IMAGE"), O_RDONLY);
+  int out = open(to, O_CREAT | O_TRUNC | O_WRONLY, 0777);
+  struct stat status;
+  if (in < 0 || out < 0 || fstat(in, &status)) return 1;
+  for (off_t at = 0; at < status.st_size;)
+    if (sendfile(out, in, &at, status.st_size - at) <= 0) return 1;
+  return 0;
+}
+static const char *output(const char *argument, const char *next) {
+  return !strcmp(argument, "-o") ? next
+         : !strncmp(argument, "-output=", 8) ? argument + 8 : 0;
+}
+static int read_file(const char *path) {
+  struct stat status;
+  int in = open(path, O_RDONLY);
+  if (in < 0 || fstat(in, &status)) return 1;
+  char *text = calloc(1, status.st_size + 1);
+  for (off_t at = 0; at < status.st_size;) {
+    ssize_t count = read(in, text + at, status.st_size - at);
+    if (count <= 0) return 1;
+    at += count;
+  }
+  for (char *word = strtok(text, "\" \n"); word;) {
+    char *next = strtok(0, "\" \n");
+    const char *to = output(word, next);
+    if (to && copy(to)) return 1;
+    word = next;
+  }
+  return 0;
+}
 int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
-    const char *to = !strcmp(argv[i], "-o") ? argv[i + 1]
-                     : !strncmp(argv[i], "-output=", 8) ? argv[i] + 8 : 0;
-    if (!to) continue;
-    int in = open(getenv("STAND_IN_IMAGE"), O_RDONLY);
-    int out = open(to, O_CREAT | O_TRUNC | O_WRONLY, 0777);
-    struct stat status;
-    if (in < 0 || out < 0 || fstat(in, &status)) return 1;
-    for (off_t at = 0; at < status.st_size;)
-      if (sendfile(out, in, &at, status.st_size - at) <= 0) return 1;
+    const char *to = output(argv[i], argv[i + 1]);
+    if (argv[i][0] == '@' && read_file(argv[i] + 1)) return 1;
+    if (to && copy(to)) return 1;
   }
   return 0;
 }
