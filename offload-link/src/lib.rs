@@ -13,6 +13,7 @@ mod llvm_tool;
 mod offload_wrapper;
 mod options;
 mod packager;
+mod reading;
 mod response_file;
 
 use std::io::{BufWriter, Write as _};

@@ -1,4 +1,7 @@
 //! A file of which parts are read: in blocks that stay in memory, so that no phase reads them again.
+//!
+//! Of a large file, such as an archive of gigabytes, no block stays: its members are read apart, and what was read of
+//! one is dropped before the next.
 
 use std::cell::{OnceCell, RefCell};
 use std::fs::File;
@@ -8,24 +11,29 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use object::{ReadCache, ReadCacheOps, ReadRef};
+use object::{ReadCache, ReadRef};
+
+use super::stamp::Stamp;
+use crate::reading::{Here, ReadAt, Reading};
 
 /// A file, as far as it was read.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    file: Rc<Reopened>,
+    file: Rc<Reading<Reopened>>,
     len: u64,
-    /// Those at the multiples of [`BLOCK`].
+    /// Of a file that is more than one block.
+    stamp: Option<Stamp>,
+    /// Those at the multiples of [`BLOCK`], up to [`KEPT`].
     blocks: Vec<OnceCell<Box<[u8]>>>,
-    /// What is in no block as a whole.
-    others: ReadCache<Others>,
+    /// What is in none of them as a whole.
+    others: ReadCache<Here<Reopened>>,
 }
 
 /// Most objects have their section headers in the last one.
 const BLOCK: usize = 8 << 10;
 
-/// As far as blocks go: a file may say that it is of any size.
-const END: u64 = 4 << 30;
+/// Of larger files no block stays. Libraries of the host are mostly smaller.
+const KEPT: u64 = 16 << 20;
 
 impl Blocks {
     /// # Errors
@@ -44,34 +52,57 @@ impl Blocks {
         let mut first = vec![0; BLOCK];
         let count = file.read_at(&mut first, 0)?;
         first.truncate(count);
-        let len = match count {
-            BLOCK => file.metadata()?.len().max(BLOCK as u64),
-            _ => count as u64,
+        let (len, stamp) = match count {
+            BLOCK => {
+                let metadata = file.metadata()?;
+                let len = metadata.len().max(BLOCK as u64);
+                (len, Some(Stamp::of(&metadata)))
+            }
+            _ => (count as u64, None),
         };
         let mut blocks = vec![OnceCell::from(first.into_boxed_slice())];
-        let count = len.min(END).div_ceil(BLOCK as u64).max(1);
-        blocks.resize_with(usize::try_from(count).unwrap_or(1), OnceCell::new);
-        let file = Rc::new(Reopened {
+        if len <= KEPT {
+            let count = len.div_ceil(BLOCK as u64).max(1);
+            blocks.resize_with(usize::try_from(count).unwrap_or(1), OnceCell::new);
+        }
+        let file = Reading::new(Reopened {
             path: path.to_owned(),
             file: RefCell::new(Some(file)),
         });
-        let others = ReadCache::new(Others {
-            file: Rc::clone(&file),
-            len,
-            position: 0,
-        });
+        let others = ReadCache::new(file.part(0..len));
         Ok(Self {
             file,
             len,
+            stamp,
             blocks,
             others,
         })
     }
 
     /// Gives the descriptor back; what is read after that opens the file again. A link may have
-    /// more inputs than a process may have files.
+    /// more inputs than a process may have files; large ones are few, and read often.
     pub(super) fn close(&self) {
-        self.file.file.replace(None);
+        if self.is_kept() {
+            self.file.file.file.replace(None);
+        }
+    }
+
+    /// Whether what was read stays in memory: the file is small.
+    pub(super) fn is_kept(&self) -> bool {
+        self.len <= KEPT
+    }
+
+    /// By which it is known whether the file was changed since; none when all of it is in memory.
+    pub(super) fn stamp(&self) -> Option<&Stamp> {
+        self.stamp.as_ref()
+    }
+
+    /// For reading what is understood at once: of a large file nothing of it stays.
+    pub(super) fn apart(&self) -> Part<'_> {
+        match self.is_kept() {
+            true => Part::Kept(self),
+            false => Part::Apart(ReadCache::new(self.file.part(0..self.len))),
+        }
     }
 
     /// Bytes of the file, when all of them have been read.
@@ -90,7 +121,8 @@ impl Blocks {
         let start = (index as u64).saturating_mul(BLOCK as u64);
         let rest = self.len.saturating_sub(start).min(BLOCK as u64);
         let mut bytes = vec![0; usize::try_from(rest).map_err(|_| ())?];
-        self.file.read_exact_at(&mut bytes, start)?;
+        let read = |file: &File| file.read_exact_at(&mut bytes, start);
+        self.file.file.with(read).map_err(|_| ())?;
         Ok(block.get_or_init(|| bytes.into_boxed_slice()))
     }
 }
@@ -112,8 +144,9 @@ impl<'d> ReadRef<'d> for &'d Blocks {
         if size == 0 {
             return Ok(&[]);
         }
-        if offset / BLOCK as u64 == (end - 1) / BLOCK as u64 && end <= END {
-            let (index, at) = block_of(offset).ok_or(())?;
+        let (index, at) = block_of(offset).ok_or(())?;
+        let in_one = offset / BLOCK as u64 == (end - 1) / BLOCK as u64;
+        if in_one && index < self.blocks.len() {
             let size = usize::try_from(size).map_err(|_| ())?;
             return self.block(index)?.get(at..at + size).ok_or(());
         }
@@ -125,53 +158,56 @@ impl<'d> ReadRef<'d> for &'d Blocks {
     }
 }
 
+/// A file for one who reads it once.
+pub(super) enum Part<'a> {
+    /// What is read stays with the others' blocks.
+    Kept(&'a Blocks),
+    /// What is read is dropped with it.
+    Apart(ReadCache<Here<Reopened>>),
+}
+
+impl<'d> ReadRef<'d> for &'d Part<'_> {
+    fn len(self) -> Result<u64, ()> {
+        match self {
+            Part::Kept(blocks) => blocks.len(),
+            Part::Apart(cache) => cache.len(),
+        }
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+        match self {
+            Part::Kept(blocks) => blocks.read_bytes_at(offset, size),
+            Part::Apart(cache) => cache.read_bytes_at(offset, size),
+        }
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
+        match self {
+            Part::Kept(blocks) => blocks.read_bytes_at_until(range, delimiter),
+            Part::Apart(cache) => cache.read_bytes_at_until(range, delimiter),
+        }
+    }
+}
+
 /// A file that is opened again for each read when it is not open.
 #[derive(Debug)]
-struct Reopened {
+pub(super) struct Reopened {
     path: PathBuf,
     file: RefCell<Option<File>>,
 }
 
 impl Reopened {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), ()> {
-        let read = match &*self.file.borrow() {
-            Some(file) => file.read_exact_at(buffer, offset),
-            None => File::open(&self.path).and_then(|file| file.read_exact_at(buffer, offset)),
-        };
-        read.map_err(|_| ())
+    fn with<T>(&self, read: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        match &*self.file.borrow() {
+            Some(file) => read(file),
+            None => read(&File::open(&self.path)?),
+        }
     }
 }
 
-#[derive(Debug)]
-struct Others {
-    file: Rc<Reopened>,
-    len: u64,
-    position: u64,
-}
-
-impl ReadCacheOps for Others {
-    fn len(&mut self) -> Result<u64, ()> {
-        Ok(self.len)
-    }
-
-    fn seek(&mut self, position: u64) -> Result<u64, ()> {
-        self.position = position;
-        Ok(position)
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ()> {
-        let rest = self.len.saturating_sub(self.position);
-        let count = usize::try_from(rest)
-            .unwrap_or(usize::MAX)
-            .min(buffer.len());
-        self.read_exact(buffer.get_mut(..count).ok_or(())?)?;
-        Ok(count)
-    }
-
-    fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
-        self.file.read_exact_at(buffer, self.position)?;
-        self.position += buffer.len() as u64;
-        Ok(())
+impl ReadAt for Reopened {
+    fn read_some(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.with(|file| file.read_at(buffer, offset))
     }
 }
 

@@ -200,9 +200,7 @@ pub(super) fn run(
 impl DeviceLink<'_> {
     fn run(&self, verbose: Option<Shown>, trace: &Trace) -> Result<Vec<u8>, Error> {
         for (path, image) in &self.inputs {
-            fs::write(path, image.bytes()?).map_err(|source| {
-                Error::io(format!("cannot write `{}`", path.display()), source)
-            })?;
+            image.copy_to(path)?;
         }
         let libraries: Vec<_> = env::var_os("LD_LIBRARY_PATH")
             .map(|path| ("LD_LIBRARY_PATH", without_rustc(&path)))

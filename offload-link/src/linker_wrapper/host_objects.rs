@@ -13,20 +13,22 @@ use offload_build::target::OffloadKind;
 
 use super::blocks::Blocks;
 use super::inputs::{Unit, UnitKind};
-use super::symbols::Symbols;
+use super::symbols::Names;
 
 /// The symbols of a unit that matter to others; nothing when they cannot be read.
-pub(super) fn symbols<'d>(blocks: &'d Blocks, unit: &Unit) -> Option<Symbols<'d>> {
+pub(super) fn symbols(blocks: &Blocks, unit: &Unit) -> Option<Names> {
     if unit.kind == UnitKind::Other {
         return None;
     }
-    let symbols = container::symbols(blocks, unit.data.clone()).ok()?;
-    Some(Symbols::from_global(&symbols))
+    let data = blocks.apart();
+    let symbols = container::symbols(&data, unit.data.clone()).ok()?;
+    Some(Names::of(&symbols))
 }
 
 /// Whether a unit calls a runtime's registration: its images are linked already.
 pub(super) fn registers(blocks: &Blocks, unit: &Unit) -> bool {
     let symbols = symbols(blocks, unit).unwrap_or_default();
+    let symbols = symbols.symbols();
     let mut names = symbols.undefined.iter().chain(&symbols.defined);
     names.any(|name| is_registration(name))
 }
@@ -78,6 +80,8 @@ const NAMES_SINCE_20: &str = ".llvm.rodata.offloading";
 /// Reads the host's side of a unit; nothing when it cannot be read.
 pub(super) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
     let range = unit.data.clone();
+    let data = blocks.apart();
+    let blocks = &data;
     match unit.kind {
         UnitKind::Elf => of_elf(blocks, range).ok(),
         UnitKind::Coff => {

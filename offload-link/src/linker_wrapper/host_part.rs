@@ -138,8 +138,9 @@ impl Inputs {
 /// The host's part of a bundle, unless it is empty.
 fn read(file: &InputFile, unit: &Unit) -> Result<Option<Part>, Problem> {
     let blocks = file.blocks(unit)?;
+    let data = blocks.apart();
     let mut found = None;
-    for entry in bundled::entries(&*blocks, unit.data.clone())? {
+    for entry in bundled::entries(&data, unit.data.clone())? {
         // What is no entry ID is told with the images.
         if !matches!(entry.target(), Ok(None)) || entry.range.is_empty() {
             continue;
@@ -147,7 +148,7 @@ fn read(file: &InputFile, unit: &Unit) -> Result<Option<Part>, Problem> {
         let id = &entry.id;
         let said = |problem: &str| format!("entry `{id}`: {problem}");
         let bytes = entry
-            .content(&*blocks)
+            .content(&data)
             .ok_or_else(|| said("it cannot be read"))?;
         let form = form(bytes, entry.comment).map_err(|problem| said(&problem))?;
         if found.is_some() {

@@ -1,8 +1,10 @@
-//! The images of the inputs, and where their bytes are.
+//! The images of the inputs.
 
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::path::Path;
 
 use object::ReadRef;
 use offload_build::container::archive::Archive;
@@ -11,6 +13,7 @@ use offload_build::container::{self, Standing, bundled};
 use offload_build::format::bitcode;
 use offload_build::format::bundle_text::Comment;
 use offload_build::format::bytes::Window;
+use offload_build::format::device_text::DeviceText;
 use offload_build::format::magic::Magic;
 use offload_build::target::{ImageTarget, OffloadKind};
 use offload_build::toolchain::Command;
@@ -19,8 +22,10 @@ use super::Error;
 use super::arguments::Load;
 use super::blocks::Blocks;
 use super::host_objects;
-use super::inputs::{self, DeviceCode, FileKind, InputFile, Inputs, Unit, UnitKind, read_range};
-use super::report::{Fate, Line, Report};
+use super::image_bytes::{Data, ImageBytes};
+use super::inputs::{self, DeviceCode, FileKind, InputFile, Inputs, Unit, UnitKind};
+use super::report::{Fate, Line, Report, target};
+use super::symbols::Names;
 
 /// One image, as a compiler left it in a host object.
 #[derive(Debug)]
@@ -38,19 +43,7 @@ pub(super) struct Image {
     pub offload_kind: OffloadKind,
     pub triple: String,
     pub processor: String,
-    /// The file that holds it: an image that is not linked is never read.
-    file: PathBuf,
-    place: Place,
-    bytes: OnceLock<Vec<u8>>,
-}
-
-/// Where the bytes of an image are.
-#[derive(Debug)]
-enum Place {
-    /// In the file.
-    File(Range<u64>),
-    /// In what had to be unpacked.
-    Unpacked(Arc<[u8]>, Range<u64>),
+    bytes: ImageBytes,
 }
 
 impl Image {
@@ -82,10 +75,11 @@ impl Image {
             source,
         };
         let blocks = file.blocks(unit).map_err(|source| invalid(source.into()))?;
-        let found = container::link_inputs(Window::new(&*blocks, unit.data.clone()));
+        let data = blocks.apart();
+        let found = container::link_inputs(Window::new(&data, unit.data.clone()));
         let found = found.map_err(|source| invalid(source.into()))?;
         if found.is_empty() && unit.kind == UnitKind::Bitcode {
-            let names = bitcode::section_names(&*blocks, unit.data.clone());
+            let names = bitcode::section_names(&data, unit.data.clone());
             let is_lost = |name: &Vec<u8>| name == OFFLOADING_SECTION.as_bytes();
             if names.is_ok_and(|names| names.iter().any(is_lost)) {
                 let problem =
@@ -118,14 +112,12 @@ impl Image {
                 offload_kind: found.entry.offload_kind,
                 triple: found.entry.triple().to_owned(),
                 processor: found.entry.arch().to_owned(),
-                file: path.to_owned(),
-                bytes: match &found.bytes {
-                    Some(_) => OnceLock::new(),
-                    None => known(&blocks, start + range.start..start + range.end),
-                },
-                place: match found.bytes {
-                    Some(bytes) => Place::Unpacked(bytes, range),
-                    None => Place::File(start + range.start..start + range.end),
+                bytes: match found.bytes {
+                    Some(bytes) => ImageBytes::unpacked(path, &blocks, bytes, range),
+                    None => {
+                        let range = start + range.start..start + range.end;
+                        ImageBytes::in_file(path, &blocks, range)
+                    }
                 },
             });
         }
@@ -148,9 +140,13 @@ impl Image {
         };
         let blocks = file.blocks_of(outside);
         let blocks = blocks.map_err(|source| invalid(source.into()))?;
-        let entries = bundled::entries(&*blocks, bundle.range.clone());
+        let data = blocks.apart();
+        let entries = bundled::entries(&data, bundle.range.clone());
         let entries = entries.map_err(|source| invalid(source.into()))?;
-        for entry in entries.into_iter().filter(|entry| !entry.range.is_empty()) {
+        for (number, entry) in entries.into_iter().enumerate() {
+            if entry.range.is_empty() {
+                continue;
+            }
             let target = match entry.target() {
                 Ok(Some(target)) if entry.comment == Some(Comment::Slashes) => {
                     let id = &entry.id;
@@ -179,12 +175,13 @@ impl Image {
                 offload_kind: target.kind,
                 triple: target.triple,
                 processor: target.processor,
-                file: path.to_owned(),
-                place: match entry.unpacked {
-                    Some(bytes) => Place::Unpacked(bytes, entry.range),
-                    None => Place::File(entry.range),
+                bytes: match entry.unpacked {
+                    Some(bytes) => {
+                        let place = (bundle.range.clone(), number);
+                        ImageBytes::packed(path, &blocks, (bytes, entry.range), place)
+                    }
+                    None => ImageBytes::in_file(path, &blocks, entry.range),
                 },
-                bytes: OnceLock::new(),
             });
         }
         Ok(())
@@ -202,7 +199,7 @@ impl Image {
             source,
         };
         let blocks = Blocks::open(path).map_err(|source| invalid(source.into()))?;
-        let data = &blocks;
+        let data = &blocks.apart();
         let size = data
             .len()
             .map_err(|()| invalid("its size cannot be read".into()))?;
@@ -215,9 +212,7 @@ impl Image {
             offload_kind: OffloadKind::NONE,
             triple: triple.to_owned(),
             processor: processor.to_owned(),
-            file: path.to_owned(),
-            place: Place::File(range),
-            bytes: OnceLock::new(),
+            bytes: ImageBytes::in_file(path, &blocks, range),
         };
         if Magic::at(data, 0..size) == Magic::Bitcode {
             return Ok(vec![image(from.clone(), 0..size)]);
@@ -244,8 +239,7 @@ impl Image {
     /// In bytes.
     #[must_use]
     pub(super) fn size(&self) -> u64 {
-        let (Place::File(range) | Place::Unpacked(_, range)) = &self.place;
-        range.end - range.start
+        self.bytes.size()
     }
 
     /// Its line of the report.
@@ -267,34 +261,95 @@ impl Image {
             image += &format!(",arch={}", self.processor);
         }
         image += &format!(",kind={}", self.offload_kind);
-        Command::new("offload-packager").arg(&self.file).arg(image)
+        Command::new("offload-packager")
+            .arg(self.bytes.path())
+            .arg(image)
     }
 
-    /// The image itself, read when first asked for.
-    pub(super) fn bytes(&self) -> Result<&[u8], Error> {
-        let range = match &self.place {
-            Place::Unpacked(bytes, range) => {
-                let range = usize::try_from(range.start)
-                    .ok()
-                    .zip(usize::try_from(range.end).ok());
-                let inside = range.and_then(|(start, end)| bytes.get(start..end));
-                return Ok(inside.unwrap_or_default());
-            }
-            Place::File(range) => range,
-        };
-        if let Some(bytes) = self.bytes.get() {
-            return Ok(bytes);
-        }
-        let read = read_range(&self.file, range.clone());
-        let bytes = read.map_err(|source| Error::Input {
+    /// The image itself.
+    pub(super) fn bytes(&self) -> Result<Cow<'_, [u8]>, Error> {
+        self.bytes.all().map_err(|problem| self.lost(&problem))
+    }
+
+    /// Reads of it what `read` asks for; it starts at 0.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Data<'_>) -> T) -> Result<T, Error> {
+        let read = self.bytes.read(read);
+        read.map_err(|problem| self.lost(&problem))
+    }
+
+    /// Writes it to a new file.
+    pub(super) fn copy_to(&self, path: &Path) -> Result<(), Error> {
+        let copied = self.bytes.copy_to(path);
+        copied.map_err(|problem| Error::Input {
             from: self.from.clone(),
-            source: source.into(),
-        })?;
-        Ok(self.bytes.get_or_init(|| bytes))
+            source: format!("{} in `{}`: {problem}", self.entry(), path.display()).into(),
+        })
+    }
+
+    fn lost(&self, problem: &io::Error) -> Error {
+        Error::Input {
+            from: self.from.clone(),
+            source: format!("{}: {problem}", self.entry()).into(),
+        }
+    }
+
+    /// For messages: which of those that are there.
+    fn entry(&self) -> String {
+        let target = target(&self.triple, &self.processor);
+        format!("the {} image for {target}", self.offload_kind)
+    }
+
+    /// Its symbols; PTX and the like have none.
+    pub(super) fn names(&self) -> Result<Names, Error> {
+        self.read(|data| {
+            let symbols = container::symbols(data, 0..self.size()).unwrap_or_default();
+            Names::of(&symbols)
+        })
+    }
+
+    /// The language that it is written in, when it is text.
+    pub(super) fn text(&self) -> Result<Option<DeviceText>, Error> {
+        match self.read(|data| Magic::at(data, 0..self.size()))? {
+            Magic::Elf | Magic::Bitcode => Ok(None),
+            _ => Ok(DeviceText::of(&self.bytes()?)),
+        }
+    }
+
+    /// A number that equal images share, and others rarely, by little of them.
+    pub(super) fn sample(&self) -> Result<u64, Error> {
+        const PART: u64 = 4 << 10;
+        let size = self.size();
+        let last = size.saturating_sub(PART);
+        self.read(|data| {
+            let mut hasher = DefaultHasher::new();
+            for start in [0, last / 2, last] {
+                let part = data.read_bytes_at(start, size.min(PART));
+                part.unwrap_or_default().hash(&mut hasher);
+            }
+            hasher.finish()
+        })
+    }
+
+    /// The same by all of it.
+    pub(super) fn digest(&self) -> Result<u64, Error> {
+        let mut hasher = DefaultHasher::new();
+        self.bytes()?.hash(&mut hasher);
+        Ok(hasher.finish())
+    }
+
+    /// Whether they are equal, which need not be read where they are one.
+    pub(super) fn is_same(&self, other: &Self) -> Result<bool, Error> {
+        Ok(self.is_same_place(other) || self.bytes()? == other.bytes()?)
+    }
+
+    pub(super) fn is_same_place(&self, other: &Self) -> bool {
+        self.bytes.is_same_place(&other.bytes)
     }
 
     #[cfg(test)]
     pub(super) fn for_test(triple: &str, processor: &str, in_archive: bool) -> Self {
+        let bytes = tempfile::NamedTempFile::new().unwrap();
+        let blocks = Blocks::open(bytes.path()).unwrap();
         Self {
             from: String::new(),
             unit: 0,
@@ -304,9 +359,7 @@ impl Image {
             offload_kind: OffloadKind::OPENMP,
             triple: triple.to_owned(),
             processor: processor.to_owned(),
-            file: PathBuf::new(),
-            place: Place::File(0..0),
-            bytes: OnceLock::new(),
+            bytes: ImageBytes::in_file(bytes.path(), &blocks, 0..0),
         }
     }
 }
@@ -318,15 +371,6 @@ fn is_in_archive(file: &InputFile) -> bool {
         Load::Usual => file.kind == FileKind::Archive,
         Load::Wanted => true,
     }
-}
-
-/// The bytes of a small image, which were read with what is around it.
-fn known(blocks: &Blocks, range: Range<u64>) -> OnceLock<Vec<u8>> {
-    let bytes = OnceLock::new();
-    if let Some(known) = blocks.known(range) {
-        bytes.get_or_init(|| known.to_vec());
-    }
-    bytes
 }
 
 #[cfg(test)]

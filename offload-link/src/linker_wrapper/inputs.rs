@@ -11,7 +11,6 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -286,7 +285,8 @@ impl Inputs {
                 }
                 continue;
             };
-            let seen = Seen::of(data, range.clone()).unwrap_or_else(|problem| {
+            let member_data = data.apart();
+            let seen = Seen::of(&member_data, range.clone()).unwrap_or_else(|problem| {
                 self.note_unreadable(member_name(path, member.name), problem);
                 Seen::Other
             });
@@ -296,7 +296,7 @@ impl Inputs {
                     device_code,
                     bundle,
                 } => {
-                    self.note_host(kind, data, range.clone());
+                    self.note_host(kind, &member_data, range.clone());
                     (kind, device_code, bundle)
                 }
                 Seen::OffloadBinary => (UnitKind::Other, DeviceCode::Waiting, false),
@@ -380,7 +380,8 @@ impl InputFile {
             return Vec::new();
         };
         let size = (&*blocks).len().unwrap_or_default();
-        let archive = Archive::parse(&*blocks, 0..size);
+        let data = blocks.apart();
+        let archive = Archive::parse(&data, 0..size);
         let members = archive.map(|archive| archive.members).unwrap_or_default();
         let names = members.iter().map(|member| {
             let name = String::from_utf8_lossy(member.name).into_owned();
@@ -423,18 +424,4 @@ impl Unit {
     pub(super) fn is_bundle_file(&self) -> bool {
         self.kind == UnitKind::Other && self.bundle.is_some()
     }
-}
-
-/// The bytes of a range of a file.
-pub(super) fn read_range(path: &Path, range: Range<u64>) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let end = file.metadata()?.len();
-    let size = range
-        .end
-        .checked_sub(range.start)
-        .filter(|_| range.end <= end);
-    let size = size.and_then(|size| usize::try_from(size).ok());
-    let mut bytes = vec![0; size.ok_or(io::ErrorKind::UnexpectedEof)?];
-    file.read_exact_at(&mut bytes, range.start)?;
-    Ok(bytes)
 }

@@ -6,8 +6,8 @@
 //! | answer instead of linking                                    | `questions.rs`     |
 //! | look for device code; none: become the host linker, done     | `inputs.rs`, `seen.rs`, `blocks.rs`, `libraries.rs`, `host_linker.rs` |
 //! | make objects of what bundles have for the host               | `host_part.rs`, `host_archive.rs` |
-//! | find the images in them, in bundles too                      | `images.rs`        |
-//! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs` |
+//! | find the images in them, in bundles too                      | `images.rs`, `image_bytes.rs`, `stamp.rs` |
+//! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs`, `distinct.rs` |
 //! | and which of them together                                   | `groups.rs`        |
 //! | what libraries for devices there are                         | `device_libraries.rs` |
 //! | link them, in parallel                                       | `device_link.rs`, `linked_image.rs` |
@@ -21,6 +21,7 @@ mod blocks;
 mod containers;
 mod device_libraries;
 mod device_link;
+mod distinct;
 mod error;
 mod family;
 mod from_c;
@@ -29,6 +30,7 @@ mod host_archive;
 mod host_linker;
 mod host_objects;
 mod host_part;
+mod image_bytes;
 mod images;
 mod inputs;
 mod libraries;
@@ -45,6 +47,7 @@ mod seen;
 mod select;
 mod shown;
 mod signals;
+mod stamp;
 mod symbols;
 mod temporaries;
 mod trace;

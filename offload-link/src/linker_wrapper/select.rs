@@ -16,19 +16,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use offload_build::container;
 use offload_build::format::device_text::DeviceText;
 use offload_build::target::{LlvmRelease, OffloadKind};
 
 use super::Error;
 use super::arguments::{Arguments, Item, Load};
+use super::distinct::Distinct;
 use super::groups::{Group, Groups, Joining, Own};
 use super::host_objects;
 use super::images::Image;
 use super::inputs::{FileKind, InputFile, Inputs, UnitKind};
 use super::registration::HipNames;
 use super::report::{Fate, NOT_TAKEN, Report};
-use super::symbols::{Candidate, Symbols, linked};
+use super::symbols::{Candidate, Names, Symbols, linked};
 
 /// The images found, and the links to be made of them.
 #[derive(Debug, Default)]
@@ -151,20 +151,20 @@ impl Selection<'_> {
             .iter()
             .map(|image| taken(image) || self.named(image))
             .collect();
-        self.choose_needed(&mut chosen)?;
         self.choose_bundled(&mut chosen);
+        self.choose_needed(&mut chosen)?;
         let mut fates = Vec::new();
-        let mut seen = HashMap::new();
+        let mut seen = Distinct::default();
         for (image, chosen) in self.images.iter().zip(&mut chosen) {
             fates.push(if *chosen {
-                let key = (&image.triple, &image.processor, image.bytes()?);
-                let first: &Image = seen.entry(key).or_insert(image);
-                *chosen = std::ptr::eq(first, image);
-                match *chosen {
-                    true => Fate::Linked(Vec::new()),
-                    false => Fate::Duplicate {
-                        of: first.from.clone(),
-                    },
+                match seen.add(image)? {
+                    None => Fate::Linked(Vec::new()),
+                    Some(first) => {
+                        *chosen = false;
+                        Fate::Duplicate {
+                            of: first.from.clone(),
+                        }
+                    }
                 }
             } else {
                 Fate::NotTaken { reason: NOT_TAKEN }
@@ -215,13 +215,12 @@ impl Selection<'_> {
                 }
                 continue;
             }
-            let mut symbols = Vec::new();
+            let mut names = Vec::new();
             for index in &indices {
-                symbols.push(self.images.get(*index).map_or_else(
-                    || Ok(Symbols::default()),
-                    |image| image.bytes().map(Symbols::of),
-                )?);
+                let image = self.images.get(*index);
+                names.push(image.map_or_else(|| Ok(Names::default()), Image::names)?);
             }
+            let symbols: Vec<Symbols<'_>> = names.iter().map(Names::symbols).collect();
             let candidates: Vec<Candidate<'_>> = indices
                 .iter()
                 .zip(&symbols)
@@ -315,7 +314,7 @@ impl Selection<'_> {
                 let others = seen.entry(key).or_default();
                 let mut same = None;
                 for other in others.iter() {
-                    if other.bytes()? == image.bytes()? {
+                    if other.is_same(image)? {
                         same = Some(other.from.clone());
                     }
                 }
@@ -338,22 +337,29 @@ impl Selection<'_> {
             let Some(group) = groups.list.get(at) else {
                 continue;
             };
-            let mut known: HashMap<&[u8], Known> = HashMap::new();
             let mut unknown = false;
+            let (mut own, mut others) = (Vec::new(), Vec::new());
             for index in &group.members {
                 if let Some(image) = self.images.get(*index) {
                     unknown |= has_unknown_symbols(image)?;
-                    note(&mut known, &Symbols::of(image.bytes()?));
+                    own.push(image.names()?);
                 }
             }
-            let mut left = Vec::new();
             for index in &members {
                 if let Some(image) = self.images.get(*index) {
                     if groups.takes(group, image) {
-                        left.push((*index, image.offload_kind, Symbols::of(image.bytes()?)));
+                        others.push((*index, image.offload_kind, image.names()?));
                     }
                 }
             }
+            let mut known: HashMap<&[u8], Known> = HashMap::new();
+            for names in &own {
+                note(&mut known, &names.symbols());
+            }
+            let others = others.iter();
+            let mut left: Vec<_> = others
+                .map(|(index, kind, names)| (*index, *kind, names.symbols()))
+                .collect();
             let mut taken = Vec::new();
             loop {
                 let before = left.len();
@@ -380,7 +386,7 @@ impl Selection<'_> {
 
 /// Whether it is LLVM IR or assembly: only what reads these knows what they need.
 fn has_unknown_symbols(image: &Image) -> Result<bool, Error> {
-    let text = DeviceText::of(image.bytes()?);
+    let text = image.text()?;
     Ok(matches!(text, Some(DeviceText::Ir | DeviceText::Assembly)))
 }
 
@@ -445,28 +451,24 @@ fn linked_units(
     };
     let source = inputs.files.iter().find(source);
     let mut unread = source.map(|file| file.path.display().to_string());
-    let blocks: Vec<_> = inputs
+    let names: Vec<Names> = inputs
         .units()
-        .map(|(file, unit)| file.blocks(unit).ok())
-        .collect();
-    let symbols: Vec<Symbols<'_>> = inputs
-        .units()
-        .zip(&blocks)
-        .map(|((file, unit), blocks)| {
-            let blocks = blocks.as_deref();
-            let symbols = blocks.and_then(|blocks| host_objects::symbols(blocks, unit));
-            if symbols.is_none() && unit.kind != UnitKind::Other {
+        .map(|(file, unit)| {
+            let blocks = file.blocks(unit).ok();
+            let names = blocks.and_then(|blocks| host_objects::symbols(&blocks, unit));
+            if names.is_none() && unit.kind != UnitKind::Other {
                 unread.get_or_insert_with(|| file.unit_name(unit));
             }
-            symbols.unwrap_or_default()
+            names.unwrap_or_default()
         })
         .collect();
     if let Some(name) = unread {
         report.warnings.push(format!(
             "the symbols of {name} cannot be read: images of all archive members are linked"
         ));
-        return vec![true; symbols.len()];
+        return vec![true; names.len()];
     }
+    let symbols: Vec<Symbols<'_>> = names.iter().map(Names::symbols).collect();
     let candidates: Vec<Candidate<'_>> = inputs
         .units()
         .zip(&symbols)
@@ -478,12 +480,4 @@ fn linked_units(
     let roots = arguments.roots.iter().map(|root| root.as_encoded_bytes());
     let entry = [&b"main"[..], b"_start"];
     linked(&candidates, roots.chain(entry))
-}
-
-impl<'d> Symbols<'d> {
-    /// Those of an image; PTX and the like have none.
-    fn of(image: &'d [u8]) -> Self {
-        let symbols = container::symbols(image, 0..image.len() as u64);
-        Self::from_global(&symbols.unwrap_or_default())
-    }
 }

@@ -19,17 +19,54 @@ pub(super) struct Symbols<'d> {
     pub undefined: Vec<&'d [u8]>,
 }
 
-impl<'d> Symbols<'d> {
-    pub(super) fn from_global(symbols: &[GlobalSymbol<'d>]) -> Self {
-        let names = |wanted: &dyn Fn(&GlobalSymbol<'_>) -> bool| {
-            let symbols = symbols.iter().filter(|symbol| wanted(symbol));
-            symbols.map(|symbol| symbol.name).collect()
-        };
-        Self {
-            defined: names(&|symbol| symbol.defined),
-            visible: names(&|symbol| symbol.defined && !symbol.hidden),
-            undefined: names(&|symbol| !symbol.defined && !symbol.weak),
+/// The names of these symbols, when nothing else of the object stays in memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Names {
+    /// One behind the other.
+    bytes: Vec<u8>,
+    /// Where each ends, and what it is.
+    ends: Vec<(usize, Standing)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Visible,
+    Hidden,
+    Undefined,
+}
+
+impl Names {
+    pub(super) fn of(symbols: &[GlobalSymbol<'_>]) -> Self {
+        let mut names = Self::default();
+        for symbol in symbols {
+            let standing = match symbol {
+                symbol if symbol.defined && symbol.hidden => Standing::Hidden,
+                symbol if symbol.defined => Standing::Visible,
+                symbol if symbol.weak => continue,
+                _ => Standing::Undefined,
+            };
+            names.bytes.extend_from_slice(symbol.name);
+            names.ends.push((names.bytes.len(), standing));
         }
+        names
+    }
+
+    pub(super) fn symbols(&self) -> Symbols<'_> {
+        let mut symbols = Symbols::default();
+        let mut start = 0;
+        for (end, standing) in &self.ends {
+            let name = self.bytes.get(start..*end).unwrap_or_default();
+            start = *end;
+            if *standing == Standing::Undefined {
+                symbols.undefined.push(name);
+                continue;
+            }
+            symbols.defined.push(name);
+            if *standing == Standing::Visible {
+                symbols.visible.push(name);
+            }
+        }
+        symbols
     }
 }
 

@@ -6,7 +6,6 @@ pub(crate) mod error;
 pub(crate) mod installation;
 pub(crate) mod options;
 pub(crate) mod outputs;
-mod reading;
 pub(crate) mod sources;
 
 use std::ffi::{OsStr, OsString};

@@ -15,8 +15,8 @@ use offload_build::format::compressed_bundle::{self, CompressedBundle};
 use offload_build::format::pieces::Piece;
 
 use super::error::Error;
-use super::reading::{Here, Reading};
 use crate::copy::{copy_range, shrunk};
+use crate::reading::{Here, Reading};
 
 /// Every file that was opened, in order, and the compressed bundles in them.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Sources {
     list: Vec<Source>,
     /// Where compressed bundles are decompressed to, one behind the other: an archive may have more
     /// of them than a process may have files.
-    spool: Option<(Rc<Reading>, u64)>,
+    spool: Option<(Rc<Reading<File>>, u64)>,
 }
 
 /// Where some pieces are.
@@ -42,11 +42,11 @@ enum Data {
 
 /// A file, or a part of one, to be read here and there, and to be copied from.
 pub(crate) struct SourceFile {
-    file: Rc<Reading>,
+    file: Rc<Reading<File>>,
     /// Where in that it starts.
     start: u64,
     pub size: u64,
-    cache: ReadCache<Here>,
+    cache: ReadCache<Here<File>>,
 }
 
 impl Sources {
@@ -156,7 +156,7 @@ impl Sources {
 }
 
 impl SourceFile {
-    fn new(file: Rc<Reading>, start: u64, size: u64) -> Self {
+    fn new(file: Rc<Reading<File>>, start: u64, size: u64) -> Self {
         let cache = ReadCache::new(file.part(start..start.saturating_add(size)));
         Self {
             file,
@@ -172,7 +172,7 @@ impl SourceFile {
     }
 
     /// For reading what is understood at once: nothing of it stays.
-    pub(crate) fn apart(&self) -> ReadCache<Here> {
+    pub(crate) fn apart(&self) -> ReadCache<Here<File>> {
         let end = self.start.saturating_add(self.size);
         ReadCache::new(self.file.part(self.start..end))
     }

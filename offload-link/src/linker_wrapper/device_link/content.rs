@@ -1,9 +1,10 @@
 //! What the images of a device link are, by their bytes.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::PathBuf;
 
-use object::elf;
+use object::{ReadRef, elf};
 use offload_build::container::elf::Elf;
 use offload_build::format::bitcode;
 use offload_build::format::device_text::DeviceText;
@@ -25,10 +26,12 @@ pub(super) enum Content {
 }
 
 impl Content {
-    pub(super) fn of(bytes: &[u8], way: Way) -> Self {
-        match Magic::of(bytes) {
+    /// Of text all is read, of anything else the headers.
+    pub(super) fn of<'d, R: ReadRef<'d>>(data: R, way: Way) -> Self {
+        let size = data.len().unwrap_or_default();
+        match Magic::at(data, 0..size) {
             Magic::Bitcode => Self::Bitcode,
-            Magic::Elf => match Elf::parse(bytes, 0..bytes.len() as u64) {
+            Magic::Elf => match Elf::parse(data, 0..size) {
                 Ok(file) if file.machine == elf::EM_CUDA.0 && way == Way::Own => {
                     match elf::FileType(file.file_type) == elf::ET_EXEC {
                         true => Self::Complete,
@@ -37,7 +40,7 @@ impl Content {
                 }
                 _ => Self::Other,
             },
-            _ => match DeviceText::of(bytes) {
+            _ => match DeviceText::of(data.read_bytes_at(0, size).unwrap_or_default()) {
                 Some(DeviceText::Ptx) => Self::Ptx,
                 Some(DeviceText::Ir) => Self::Source(SourceText::Ir),
                 Some(DeviceText::Assembly) => Self::Source(SourceText::Assembly),
@@ -71,25 +74,25 @@ impl Content {
 
 /// Functions of OpenMP's device runtime in the bitcode of one link.
 #[derive(Debug, Default)]
-pub(super) struct RuntimeUse<'a> {
-    called: BTreeSet<&'a [u8]>,
+pub(super) struct RuntimeUse {
+    called: BTreeSet<Vec<u8>>,
     /// By those that have the runtime in them already, or are the runtime.
-    defined: BTreeSet<&'a [u8]>,
+    defined: BTreeSet<Vec<u8>>,
     unreadable: bool,
 }
 
 /// What the names of these functions start with.
 const BEGINNINGS: [&[u8]; 4] = [b"__kmpc_", b"omp_", b"__omp_", b"ompx_"];
 
-impl<'a> RuntimeUse<'a> {
+impl RuntimeUse {
     /// Of LLVM IR as text: whether one is named is all that is looked for.
     pub(super) fn add_text(&mut self, text: &[u8]) {
         let mut names = text.split(|byte| *byte == b'@');
         self.unreadable |= names.any(|rest| BEGINNINGS.iter().any(|name| rest.starts_with(name)));
     }
 
-    pub(super) fn add(&mut self, bytes: &'a [u8]) {
-        let Ok(symbols) = bitcode::symbols(bytes, 0..bytes.len() as u64) else {
+    pub(super) fn add<'d, R: ReadRef<'d>>(&mut self, data: R, range: Range<u64>) {
+        let Ok(symbols) = bitcode::symbols(data, range) else {
             self.unreadable = true;
             return;
         };
@@ -102,7 +105,7 @@ impl<'a> RuntimeUse<'a> {
                     true => &mut self.defined,
                     false => &mut self.called,
                 };
-                names.insert(symbol.name);
+                names.insert(symbol.name.to_vec());
             }
         }
     }

@@ -73,22 +73,20 @@ impl Planner<'_> {
         let (mut files, mut inputs, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         for index in &group.members {
             let image = &images.images[*index];
-            let bytes = image.bytes()?;
-            let content = Content::of(bytes, self.way);
+            let content = image.read(|data| Content::of(data, self.way))?;
             let path = self
                 .workplace
                 .file(&file_name(image, group, content.extension(), names));
             if content == Content::Bitcode {
-                made_by = made_by.max(
-                    bitcode::release(bytes, 0..bytes.len() as u64)
-                        .ok()
-                        .flatten(),
-                );
-                runtime.add(bytes);
+                let release = image.read(|data| {
+                    runtime.add(data, 0..image.size());
+                    bitcode::release(data, 0..image.size()).ok().flatten()
+                })?;
+                made_by = made_by.max(release);
             }
             if let Content::Source(language) = content {
                 if language == SourceText::Ir {
-                    runtime.add_text(bytes);
+                    runtime.add_text(&image.bytes()?);
                 }
                 let processor = match image.processor.as_str() {
                     "" | "generic" => group.processor(),

@@ -18,10 +18,22 @@ const BLOCK: usize = 8 << 10;
 /// How many stay: the start, the end and the names of an object, and those of an image in it.
 const RECENT: usize = 8;
 
+/// What can be read at any offset.
+pub(crate) trait ReadAt {
+    /// As [`FileExt::read_at`].
+    fn read_some(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+}
+
+impl ReadAt for File {
+    fn read_some(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read_at(buffer, offset)
+    }
+}
+
 /// A file, and the blocks of it that were read last.
 #[derive(Debug)]
-pub(crate) struct Reading {
-    pub file: File,
+pub(crate) struct Reading<F> {
+    pub file: F,
     recent: RefCell<Recent>,
 }
 
@@ -33,19 +45,19 @@ struct Recent {
     oldest: usize,
 }
 
-impl Reading {
-    pub(super) fn new(file: File) -> Rc<Self> {
+impl<F: ReadAt> Reading<F> {
+    pub(crate) fn new(file: F) -> Rc<Self> {
         let recent = RefCell::default();
         Rc::new(Self { file, recent })
     }
 
     /// The file was written to.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.recent.take();
     }
 
     /// A part of it, as a file of its own.
-    pub(super) fn part(self: &Rc<Self>, range: Range<u64>) -> Here {
+    pub(crate) fn part(self: &Rc<Self>, range: Range<u64>) -> Here<F> {
         Here {
             file: Rc::clone(self),
             range,
@@ -53,9 +65,15 @@ impl Reading {
         }
     }
 
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    /// # Errors
+    ///
+    /// When it cannot be read, or has not as much.
+    pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         if buffer.len() >= BLOCK {
-            return self.file.read_exact_at(buffer, offset);
+            return match fill(&self.file, buffer, offset)? {
+                count if count < buffer.len() => Err(io::ErrorKind::UnexpectedEof.into()),
+                _ => Ok(()),
+            };
         }
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -87,9 +105,23 @@ impl Reading {
     }
 }
 
+/// Reads as much as there is; how much.
+fn fill(file: &impl ReadAt, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut count = 0;
+    while count < buffer.len() {
+        match file.read_some(&mut buffer[count..], offset.saturating_add(count as u64)) {
+            Ok(0) => break,
+            Ok(more) => count += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(count)
+}
+
 impl Recent {
     /// The index of a block that was not there, in the place of the oldest.
-    fn read(&mut self, file: &File, number: u64) -> io::Result<usize> {
+    fn read(&mut self, file: &impl ReadAt, number: u64) -> io::Result<usize> {
         let mut bytes = match self.blocks.len() {
             RECENT => std::mem::take(&mut self.blocks[self.oldest].1),
             _ => {
@@ -103,16 +135,7 @@ impl Recent {
         // Until it is read, it is no block.
         self.blocks[index].0 = u64::MAX;
         bytes.resize(BLOCK, 0);
-        let mut count = 0;
-        while count < BLOCK {
-            let offset = number * BLOCK as u64 + count as u64;
-            match file.read_at(&mut bytes[count..], offset) {
-                Ok(0) => break,
-                Ok(more) => count += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let count = fill(file, &mut bytes, number.saturating_mul(BLOCK as u64))?;
         bytes.truncate(count);
         self.blocks[index] = (number, bytes);
         Ok(index)
@@ -120,20 +143,20 @@ impl Recent {
 }
 
 /// A part of such a file, for a cache: that keeps what was read, until it is dropped.
-#[derive(Clone, Debug)]
-pub(crate) struct Here {
-    file: Rc<Reading>,
+#[derive(Debug)]
+pub(crate) struct Here<F> {
+    file: Rc<Reading<F>>,
     range: Range<u64>,
     position: u64,
 }
 
-impl Here {
+impl<F> Here<F> {
     fn size(&self) -> u64 {
         self.range.end.saturating_sub(self.range.start)
     }
 }
 
-impl ReadCacheOps for Here {
+impl<F: ReadAt> ReadCacheOps for Here<F> {
     fn len(&mut self) -> Result<u64, ()> {
         Ok(self.size())
     }

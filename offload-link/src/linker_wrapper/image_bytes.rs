@@ -1,0 +1,245 @@
+//! The bytes of an image, where they are: an image that is not linked is never read.
+//!
+//! | bytes                                       | are read                                            |
+//! |---------------------------------------------|-----------------------------------------------------|
+//! | of a small file                             | once, and stay in memory                            |
+//! | of a large one                              | as far as they are asked for, and copied by the system |
+//! | of a compressed bundle in a large one       | whenever they are asked for: it is unpacked again   |
+//! | of anything else that had to be unpacked    | they are in memory                                  |
+//!
+//! So the memory of a link does not grow with its archives. Whatever is read again must be of the file that was
+//! looked at.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+use object::{ReadCache, ReadRef};
+use offload_build::container::bundled;
+
+use super::blocks::Blocks;
+use super::stamp::Stamp;
+use crate::copy::copy_range;
+use crate::reading::{Here, Reading};
+
+/// The bytes of an image.
+#[derive(Debug)]
+pub(super) struct ImageBytes {
+    /// The file that holds it.
+    path: PathBuf,
+    /// Of the file when it was looked at.
+    stamp: Option<Stamp>,
+    place: Place,
+    /// In bytes.
+    size: u64,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Place {
+    /// In a small file, or read from it.
+    Small(Range<u64>, OnceLock<Vec<u8>>),
+    /// In a large file.
+    Large(Range<u64>),
+    /// In a large file the entry of that number of a compressed bundle.
+    Packed(Range<u64>, usize),
+    /// In what had to be unpacked.
+    Unpacked(Arc<[u8]>, Range<u64>),
+}
+
+impl ImageBytes {
+    /// In a range of a file.
+    pub(super) fn in_file(path: &Path, blocks: &Blocks, range: Range<u64>) -> Self {
+        let size = range.end.saturating_sub(range.start);
+        let place = match blocks.is_kept() {
+            true => {
+                let known = blocks.known(range.clone()).map(<[u8]>::to_vec);
+                Place::Small(range, known.map_or_else(OnceLock::new, OnceLock::from))
+            }
+            false => Place::Large(range),
+        };
+        Self::new(path, blocks, place, size)
+    }
+
+    /// In what was unpacked of a file.
+    pub(super) fn unpacked(
+        path: &Path,
+        blocks: &Blocks,
+        bytes: Arc<[u8]>,
+        range: Range<u64>,
+    ) -> Self {
+        let size = range.end.saturating_sub(range.start);
+        Self::new(path, blocks, Place::Unpacked(bytes, range), size)
+    }
+
+    /// In what was unpacked of the bundles in a range of a file, as the entry of that number.
+    pub(super) fn packed(
+        path: &Path,
+        blocks: &Blocks,
+        (bytes, range): (Arc<[u8]>, Range<u64>),
+        (bundles, number): (Range<u64>, usize),
+    ) -> Self {
+        if blocks.is_kept() {
+            return Self::unpacked(path, blocks, bytes, range);
+        }
+        let size = range.end.saturating_sub(range.start);
+        Self::new(path, blocks, Place::Packed(bundles, number), size)
+    }
+
+    fn new(path: &Path, blocks: &Blocks, place: Place, size: u64) -> Self {
+        Self {
+            path: path.to_owned(),
+            stamp: blocks.stamp().cloned(),
+            place,
+            size,
+        }
+    }
+
+    /// The file that holds it.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// In bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether they are the same bytes of the same file.
+    pub(super) fn is_same_place(&self, other: &Self) -> bool {
+        let same = match (&self.place, &other.place) {
+            (Place::Small(one, _), Place::Small(two, _)) => one == two,
+            (Place::Large(one), Place::Large(two)) => one == two,
+            (Place::Packed(one, index), Place::Packed(two, other)) => (one, index) == (two, other),
+            _ => false,
+        };
+        same && self.stamp == other.stamp && self.path == other.path
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is not the one that was looked at.
+    pub(super) fn all(&self) -> io::Result<Cow<'_, [u8]>> {
+        Ok(match &self.place {
+            Place::Small(range, known) => Cow::Borrowed(match known.get() {
+                Some(known) => known,
+                None => {
+                    let read = self.with_file(|file| range_of(&file.file, range))?;
+                    known.get_or_init(|| read)
+                }
+            }),
+            Place::Large(range) => Cow::Owned(self.with_file(|file| range_of(&file.file, range))?),
+            Place::Packed(bundles, number) => {
+                Cow::Owned(self.with_file(|file| unpack(file, bundles, *number))?)
+            }
+            Place::Unpacked(bytes, range) => {
+                let part = (&**bytes).read_bytes_at(range.start, self.size);
+                Cow::Borrowed(part.unwrap_or_default())
+            }
+        })
+    }
+
+    /// Reads of them what `read` asks for; they start at 0.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::all`].
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Data<'_>) -> T) -> io::Result<T> {
+        match &self.place {
+            Place::Large(range) => self.with_file(|file| {
+                let data = Data::File(ReadCache::new(file.part(range.clone())));
+                Ok(read(&data))
+            }),
+            _ => Ok(read(&Data::Known(self.all()?))),
+        }
+    }
+
+    /// Writes them to a new file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::all`], and when the file cannot be written.
+    pub(super) fn copy_to(&self, path: &Path) -> io::Result<()> {
+        match &self.place {
+            Place::Large(range) => {
+                let out = File::create(path)?;
+                self.with_file(|file| copy_range(&file.file, range.clone(), &out, 0))
+            }
+            _ => fs::write(path, self.all()?),
+        }
+    }
+
+    /// Opens the file for `read`. What that found counts when the file did not change meanwhile.
+    fn with_file<T>(
+        &self,
+        read: impl FnOnce(&Rc<Reading<File>>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let file = Reading::new(File::open(&self.path)?);
+        let found = read(&file);
+        let now = Stamp::of(&file.file.metadata()?);
+        match &self.stamp {
+            Some(stamp) if *stamp != now => {
+                Err(io::Error::other("the file changed while it was linked"))
+            }
+            _ => found,
+        }
+    }
+}
+
+/// The bytes of an image, as far as they are asked for.
+pub(super) enum Data<'a> {
+    /// All of them.
+    Known(Cow<'a, [u8]>),
+    /// Those that were read.
+    File(ReadCache<Here<File>>),
+}
+
+impl<'d> ReadRef<'d> for &'d Data<'_> {
+    fn len(self) -> Result<u64, ()> {
+        match self {
+            Data::Known(bytes) => Ok(bytes.len() as u64),
+            Data::File(cache) => cache.len(),
+        }
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+        match self {
+            Data::Known(bytes) => (&**bytes).read_bytes_at(offset, size),
+            Data::File(cache) => cache.read_bytes_at(offset, size),
+        }
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
+        match self {
+            Data::Known(bytes) => (&**bytes).read_bytes_at_until(range, delimiter),
+            Data::File(cache) => cache.read_bytes_at_until(range, delimiter),
+        }
+    }
+}
+
+/// The bytes of a range of a file. Nothing is allocated before it is known that the file is that long.
+fn range_of(file: &File, range: &Range<u64>) -> io::Result<Vec<u8>> {
+    let end = file.metadata()?.len();
+    let size = range.end.checked_sub(range.start);
+    let size = size.filter(|_| range.end <= end);
+    let size = size.and_then(|size| usize::try_from(size).ok());
+    let mut bytes = vec![0; size.ok_or(io::ErrorKind::UnexpectedEof)?];
+    file.read_exact_at(&mut bytes, range.start)?;
+    Ok(bytes)
+}
+
+/// The bytes of an entry of compressed bundles.
+fn unpack(file: &Rc<Reading<File>>, bundles: &Range<u64>, number: usize) -> io::Result<Vec<u8>> {
+    let data = ReadCache::new(file.part(0..bundles.end));
+    let entries = bundled::entries(&data, bundles.clone()).map_err(io::Error::other)?;
+    let entry = entries.get(number);
+    let bytes = entry.and_then(|entry| entry.content(&data));
+    Ok(bytes.ok_or(io::ErrorKind::UnexpectedEof)?.to_vec())
+}
