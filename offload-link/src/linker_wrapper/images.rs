@@ -268,35 +268,30 @@ impl Image {
 
     /// The image itself.
     pub(super) fn bytes(&self) -> Result<Cow<'_, [u8]>, Error> {
-        self.bytes.all().map_err(|problem| self.lost(&problem))
+        let all = self.bytes.all();
+        all.map_err(|problem| self.lost("read", &problem))
     }
 
     /// Reads of it what `read` asks for; it starts at 0.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Data<'_>) -> T) -> Result<T, Error> {
         let read = self.bytes.read(read);
-        read.map_err(|problem| self.lost(&problem))
+        read.map_err(|problem| self.lost("read", &problem))
     }
 
     /// Writes it to a new file.
     pub(super) fn copy_to(&self, path: &Path) -> Result<(), Error> {
+        let to = format!("copied to `{}`", path.display());
         let copied = self.bytes.copy_to(path);
-        copied.map_err(|problem| Error::Input {
-            from: self.from.clone(),
-            source: format!("{} in `{}`: {problem}", self.entry(), path.display()).into(),
-        })
+        copied.map_err(|problem| self.lost(&to, &problem))
     }
 
-    fn lost(&self, problem: &io::Error) -> Error {
+    /// For what cannot be done with it.
+    fn lost(&self, done: &str, problem: &io::Error) -> Error {
+        let (kind, target) = (self.offload_kind, target(&self.triple, &self.processor));
         Error::Input {
             from: self.from.clone(),
-            source: format!("{}: {problem}", self.entry()).into(),
+            source: format!("the {kind} image for {target} cannot be {done}: {problem}").into(),
         }
-    }
-
-    /// For messages: which of those that are there.
-    fn entry(&self) -> String {
-        let target = target(&self.triple, &self.processor);
-        format!("the {} image for {target}", self.offload_kind)
     }
 
     /// Its symbols; PTX and the like have none.
