@@ -1,7 +1,6 @@
 //! The images of the inputs.
 
 use std::borrow::Cow;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -310,33 +309,12 @@ impl Image {
         }
     }
 
-    /// A number that equal images share, and others rarely, by little of them.
-    pub(super) fn sample(&self) -> Result<u64, Error> {
-        const PART: u64 = 4 << 10;
-        let size = self.size();
-        let last = size.saturating_sub(PART);
-        self.read(|data| {
-            let mut hasher = DefaultHasher::new();
-            for start in [0, last / 2, last] {
-                let part = data.read_bytes_at(start, size.min(PART));
-                part.unwrap_or_default().hash(&mut hasher);
-            }
-            hasher.finish()
-        })
-    }
-
-    /// The same by all of it.
-    pub(super) fn digest(&self) -> Result<u64, Error> {
-        let mut hasher = DefaultHasher::new();
-        self.bytes()?.hash(&mut hasher);
-        Ok(hasher.finish())
-    }
-
     /// Whether they are equal, which need not be read where they are one.
     pub(super) fn is_same(&self, other: &Self) -> Result<bool, Error> {
         Ok(self.is_same_place(other) || self.bytes()? == other.bytes()?)
     }
 
+    /// Whether they are the same bytes of the same file.
     pub(super) fn is_same_place(&self, other: &Self) -> bool {
         self.bytes.is_same_place(&other.bytes)
     }
