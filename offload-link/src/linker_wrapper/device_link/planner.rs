@@ -73,17 +73,19 @@ impl Planner<'_> {
         let (mut files, mut inputs, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         for index in &group.members {
             let image = &images.images[*index];
-            let content = image.read(|data| Content::of(data, self.way))?;
+            let (content, release) = image.read(|data| {
+                let content = Content::of(data, self.way);
+                if content != Content::Bitcode {
+                    return (content, None);
+                }
+                runtime.add(data, 0..image.size());
+                let release = bitcode::release(data, 0..image.size());
+                (content, release.ok().flatten())
+            })?;
+            made_by = made_by.max(release);
             let path = self
                 .workplace
                 .file(&file_name(image, group, content.extension(), names));
-            if content == Content::Bitcode {
-                let release = image.read(|data| {
-                    runtime.add(data, 0..image.size());
-                    bitcode::release(data, 0..image.size()).ok().flatten()
-                })?;
-                made_by = made_by.max(release);
-            }
             if let Content::Source(language) = content {
                 if language == SourceText::Ir {
                     runtime.add_text(&image.bytes()?);
