@@ -61,6 +61,9 @@ pub struct Place {
 impl Place {
     pub fn new(release: &'static str) -> Option<Self> {
         let clang = tool(release, &["clang++"])?;
+        if release == "llvm16" {
+            tool("llvm22", &["llvm-objcopy"])?;
+        }
         let dir = tempfile::tempdir().unwrap();
         let place = Self {
             dir,
@@ -88,6 +91,17 @@ impl Place {
         command
     }
 
+    /// The same, for a program of LLVM that starts others: of release 16 only clang's package is here.
+    pub fn llvm(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = self.command(program);
+        let objcopy = self.tool("llvm-objcopy");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&path).map(PathBuf::from);
+        let folders = folders.chain(objcopy.parent().map(PathBuf::from));
+        command.env("PATH", std::env::join_paths(folders).unwrap());
+        command
+    }
+
     pub fn cc(&self, args: &[&str]) {
         run(self.command("cc").args(args));
     }
@@ -111,7 +125,7 @@ impl Place {
     pub fn compile(&self, name: &str, source: &str, args: &[&str]) {
         self.write(&format!("{name}.hip"), source);
         let hip = ["-x", "hip", "-nogpulib", "-nogpuinc", "-fgpu-rdc"];
-        let mut command = self.command(&self.clang);
+        let mut command = self.llvm(&self.clang);
         command.args(hip).args(["--offload-arch=gfx906,gfx90a"]);
         command.args(args).arg(format!("{name}.hip"));
         command.arg("-o").arg(format!("{name}.o"));
@@ -175,7 +189,7 @@ impl Place {
     /// A bundle of files by LLVM's own tool: each an entry ID and the file.
     pub fn bundle(&self, kind: &str, entries: &[(&str, &str)], output: &str, more: &[&str]) {
         let ids: Vec<&str> = entries.iter().map(|(id, _)| *id).collect();
-        let mut bundle = self.command(self.tool("clang-offload-bundler"));
+        let mut bundle = self.llvm(self.tool("clang-offload-bundler"));
         bundle
             .arg(format!("-type={kind}"))
             .arg(format!("-targets={}", ids.join(",")));
@@ -183,8 +197,13 @@ impl Place {
         run(bundle.arg(format!("-output={output}")).args(more));
     }
 
+    /// A program of the release; of 16 what is not clang's is 22's.
     pub fn tool(&self, name: &str) -> PathBuf {
-        tool(self.release, &[name]).unwrap()
+        let release = match name.starts_with("clang") {
+            false if self.release == "llvm16" => "llvm22",
+            _ => self.release,
+        };
+        tool(release, &[name]).unwrap_or_else(|| panic!("no {name} of {release}"))
     }
 }
 

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What `OFFLOAD_REQUIRE` may list, and where Debian has it besides `PATH`.
-const WORDS: [(&str, &[&str]); 10] = [
+const WORDS: [(&str, &[&str]); 11] = [
+    ("llvm16", &["/usr/lib/llvm-16/bin"]),
     ("llvm19", &["/usr/lib/llvm-19/bin"]),
     ("llvm22", &["/usr/lib/llvm-22/bin"]),
     ("omptarget19", &["/usr/lib/llvm-19/lib"]),
@@ -157,7 +158,7 @@ fn missing(word: &str, names: &[&str], required: bool) {
 }
 
 #[test]
-#[should_panic(expected = "OFFLOAD_REQUIRE: `llvm18` is not one of [\"llvm19\"")]
+#[should_panic(expected = "OFFLOAD_REQUIRE: `llvm18` is not one of [\"llvm16\"")]
 fn rejects_unknown_words() {
     required("llvm19,llvm18");
 }
