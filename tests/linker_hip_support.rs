@@ -108,13 +108,18 @@ impl Place {
 
     /// A kernel `name` that calls `helper`, and a variable.
     pub fn kernel(&self, name: &str, driver: &str) {
+        self.kernel_with(name, &[driver, "-c"]);
+    }
+
+    /// The same, compiled with these arguments.
+    pub fn kernel_with(&self, name: &str, args: &[&str]) {
         let source = format!(
             "{DECLARED}
             extern __device__ int helper(int);
             __device__ int {name}_data = 3;
             __global__ void {name}(int *p) {{ *p = helper({name}_data); }}"
         );
-        self.compile(name, &source, &[driver, "-c"]);
+        self.compile(name, &source, args);
     }
 
     pub fn helper(&self, name: &str, args: &[&str]) {
