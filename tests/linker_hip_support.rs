@@ -96,7 +96,7 @@ impl Place {
         let mut command = self.command(program);
         let objcopy = self.tool("llvm-objcopy");
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = std::env::split_paths(&path).map(PathBuf::from);
+        let folders = std::env::split_paths(&path);
         let folders = folders.chain(objcopy.parent().map(PathBuf::from));
         command.env("PATH", std::env::join_paths(folders).unwrap());
         command

@@ -10,7 +10,7 @@ use crate::format::magic::Magic;
 use crate::link::DeviceInput;
 use crate::module::{Module, Target};
 use crate::target::library_name::{self, LibraryName};
-use crate::target::{ImageTarget, Triple};
+use crate::target::{ImageTarget, Triple, nearest};
 use crate::toolchain::task::{self, Done};
 use object::ReadCache;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,10 +72,7 @@ pub(crate) fn inputs(
         let seen = Seen::of(&path)?;
         let name = name_of(&path).name.to_owned();
         let mut files = Vec::new();
-        for (index, image) in seen.images.iter().enumerate() {
-            if !seen.is_for(image, target) {
-                continue;
-            }
+        for (index, image) in seen.of_target(target)? {
             let stem = Path::new(&image.member).file_stem().unwrap_or_default();
             let stem = stem
                 .to_string_lossy()
@@ -138,6 +135,43 @@ impl Seen {
             bitcode: images.iter().enumerate().filter_map(is_bitcode).collect(),
             images,
         })
+    }
+
+    /// The images that a target's device link takes.
+    fn of_target(&self, target: &Target) -> Result<Vec<(usize, &LibraryImage)>, Error> {
+        let images = self.images.iter().enumerate();
+        let served: Vec<_> = images
+            .filter(|(_, image)| self.is_for(image, target))
+            .collect();
+        let id = target.id.to_string();
+        let wanted = ImageTarget {
+            triple: target.triple.as_str(),
+            arch: &id,
+        };
+        // What is in no bundle is apart from all others.
+        let rows = served.iter().map(|(index, image)| {
+            let bundle = image.bundle.ok_or(*index);
+            let target = image.target.as_ref().map(DeviceTarget::image_target);
+            (bundle, target.unwrap_or(wanted))
+        });
+        let excludes = |(one, two): (usize, usize)| {
+            let found = [one, two].map(|index| served.get(index).map(|(_, image)| *image));
+            let [one, two] = found.map(|image| {
+                let target = image.and_then(|image| image.target.as_ref());
+                target.map(ToString::to_string).unwrap_or_default()
+            });
+            let member = found[0].map_or("", |image| &image.member);
+            Error::new(format_args!(
+                "{}: member `{member}`: its entries for {one} and {two} exclude each other, and a link for `{}` takes both",
+                self.path.display(),
+                target.written
+            ))
+        };
+        let linked = nearest(&wanted, rows).map_err(excludes)?;
+        let linked = served.into_iter().zip(linked);
+        Ok(linked
+            .filter_map(|(image, linked)| linked.then_some(image))
+            .collect())
     }
 
     fn is_for(&self, image: &LibraryImage, target: &Target) -> bool {

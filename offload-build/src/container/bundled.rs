@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use object::ReadRef;
 
-use super::object_bundle::{ObjectError, bundle_sections};
+use super::object_bundle::{ObjectError, whole_bundle_sections};
 use crate::format::bundle::{self, Bundle};
 use crate::format::bundle_text::{self, Comment};
 use crate::format::bundles::{self, AnyBundle};
@@ -25,6 +25,8 @@ const LIMIT: u64 = 1 << 34;
 pub struct BundledEntry {
     /// As written.
     pub id: String,
+    /// Where its bundle starts in the file, which tells bundles apart.
+    pub bundle: u64,
     /// Where its bytes are: in `unpacked`, or else in the file.
     pub range: Range<u64>,
     /// What had to be unpacked.
@@ -54,8 +56,9 @@ pub fn entries<'d, R: ReadRef<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<BundledEntry>, Problem> {
-    let entry = |id, range| BundledEntry {
+    let entry = |id, range, bundle| BundledEntry {
         id,
+        bundle,
         range,
         unpacked: None,
         comment: None,
@@ -64,10 +67,11 @@ pub fn entries<'d, R: ReadRef<'d>>(
         return Ok(texts);
     }
     if let Magic::Elf | Magic::Coff = Magic::at(data, range.clone()) {
-        let sections = bundle_sections(data, range).map_err(Problem::Object)?;
+        let start = range.start;
+        let sections = whole_bundle_sections(data, range).map_err(Problem::Object)?;
         let sections = sections.into_iter().filter(|section| !section.host);
         return Ok(sections
-            .map(|section| entry(section.id, section.content))
+            .map(|section| entry(section.id, section.content, start))
             .collect());
     }
     let mut entries = Vec::new();
@@ -75,10 +79,11 @@ pub fn entries<'d, R: ReadRef<'d>>(
         .map_err(Problem::Bundles)?
         .bundles
     {
+        let start = bundle.range().start;
         match bundle {
             AnyBundle::Plain(bundle) => {
                 let all = bundle.entries.into_iter();
-                entries.extend(all.map(|found| entry(found.id, found.image)));
+                entries.extend(all.map(|found| entry(found.id, found.image, start)));
             }
             AnyBundle::Compressed(compressed) => {
                 let bytes = compressed.decompress(data, LIMIT);
@@ -86,6 +91,7 @@ pub fn entries<'d, R: ReadRef<'d>>(
                 if let Some(texts) = texts(&*bytes, 0..bytes.len() as u64)? {
                     entries.extend(texts.into_iter().map(|entry| BundledEntry {
                         unpacked: Some(Arc::clone(&bytes)),
+                        bundle: start,
                         ..entry
                     }));
                     continue;
@@ -94,6 +100,7 @@ pub fn entries<'d, R: ReadRef<'d>>(
                 let all = bundle.map_err(Problem::Bundle)?.entries.into_iter();
                 entries.extend(all.map(|found| BundledEntry {
                     id: found.id,
+                    bundle: start,
                     range: found.image,
                     unpacked: Some(Arc::clone(&bytes)),
                     comment: None,
@@ -112,9 +119,11 @@ fn texts<'d, R: ReadRef<'d>>(
     let Some(comment) = Comment::at(data, range.clone()) else {
         return Ok(None);
     };
+    let start = range.start;
     let found = bundle_text::parse(data, range, comment).map_err(Problem::Text)?;
     let entries = found.into_iter().map(|entry| BundledEntry {
         id: entry.id,
+        bundle: start,
         range: entry.text,
         unpacked: None,
         comment: Some(comment),
@@ -225,6 +234,7 @@ mod tests {
         let target = |id: &str| {
             let entry = BundledEntry {
                 id: id.to_owned(),
+                bundle: 0,
                 range: 0..0,
                 unpacked: None,
                 comment: None,

@@ -28,6 +28,8 @@ use crate::target::EntryIdError;
 pub struct LibraryImage {
     /// The archive member that it is in; empty for a library that is one file of bitcode.
     pub member: String,
+    /// Of an entry of a bundle: where the bundle starts in the file, which tells bundles apart.
+    pub bundle: Option<u64>,
     /// Who it is for; nothing when only the name of the library says so.
     pub target: Option<DeviceTarget>,
     /// Where it is: in `unpacked`, or else in the file.
@@ -72,6 +74,7 @@ pub fn images<'d, R: ReadRef<'d>>(data: R, of_cpu: bool) -> Result<Vec<LibraryIm
                 if object && found.len() == before {
                     found.push(LibraryImage {
                         member: name,
+                        bundle: None,
                         target: None,
                         range: content,
                         unpacked: None,
@@ -86,6 +89,7 @@ pub fn images<'d, R: ReadRef<'d>>(data: R, of_cpu: bool) -> Result<Vec<LibraryIm
         | Magic::OffloadBinary => {
             part(data, 0..size, "", &mut found).map_err(of_file(|problem| problem))?;
         }
+        Magic::ThinArchive => return Err(of_file(|()| Problem::Thin)(())),
         _ => return Err(of_file(|()| Problem::Unknown)(())),
     }
     Ok(found)
@@ -105,10 +109,11 @@ fn part<'d, R: ReadRef<'d>>(
     member: &str,
     found: &mut Vec<LibraryImage>,
 ) -> Result<(), Problem> {
-    let mut add = |target, range: Range<u64>, unpacked: Option<&Arc<[u8]>>| {
+    let mut add = |target, bundle, range: Range<u64>, unpacked: Option<&Arc<[u8]>>| {
         if !range.is_empty() {
             found.push(LibraryImage {
                 member: member.to_owned(),
+                bundle,
                 target,
                 range,
                 unpacked: unpacked.cloned(),
@@ -117,8 +122,8 @@ fn part<'d, R: ReadRef<'d>>(
     };
     let magic = Magic::at(data, range.clone());
     match magic {
-        Magic::Bitcode => add(None, range.clone(), None),
-        Magic::Elf if is_for_device(data, range.clone()) => add(None, range.clone(), None),
+        Magic::Bitcode => add(None, None, range.clone(), None),
+        Magic::Elf if is_for_device(data, range.clone()) => add(None, None, range.clone(), None),
         Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle | Magic::Elf | Magic::Coff => {
             for entry in bundled::entries(data, range.clone()).map_err(Problem::Bundle)? {
                 let target = entry.target().map_err(|problem| Problem::Entry {
@@ -130,7 +135,8 @@ fn part<'d, R: ReadRef<'d>>(
                     return Err(Problem::Text { id, target });
                 }
                 if let Some(target) = target {
-                    add(Some(target), entry.range, entry.unpacked.as_ref());
+                    let bundle = Some(entry.bundle);
+                    add(Some(target), bundle, entry.range, entry.unpacked.as_ref());
                 }
             }
         }
@@ -145,7 +151,7 @@ fn part<'d, R: ReadRef<'d>>(
 fn offload_binaries<'d, R: ReadRef<'d>>(
     data: R,
     range: Range<u64>,
-    add: &mut impl FnMut(Option<DeviceTarget>, Range<u64>, Option<&Arc<[u8]>>),
+    add: &mut impl FnMut(Option<DeviceTarget>, Option<u64>, Range<u64>, Option<&Arc<[u8]>>),
 ) -> Result<(), Problem> {
     let start = range.start;
     let images = super::link_inputs(Window::new(data, range));
@@ -157,10 +163,11 @@ fn offload_binaries<'d, R: ReadRef<'d>>(
         };
         let place = image.entry.image.clone();
         match &image.bytes {
-            Some(bytes) => add(Some(target), place, Some(bytes)),
+            Some(bytes) => add(Some(target), None, place, Some(bytes)),
             None => {
                 let moved = |at: u64| at.saturating_add(start);
-                add(Some(target), moved(place.start)..moved(place.end), None);
+                let place = moved(place.start)..moved(place.end);
+                add(Some(target), None, place, None);
             }
         }
     }
@@ -187,6 +194,8 @@ pub struct Error {
 pub enum Problem {
     /// It is no archive, bitcode or bundle.
     Unknown,
+    /// It is a thin archive.
+    Thin,
     /// With the archive.
     Archive(ArchiveError),
     /// With a bundle.
@@ -216,6 +225,9 @@ impl fmt::Display for Error {
         }
         match &self.problem {
             Problem::Unknown => f.write_str("neither an archive nor bitcode nor a bundle"),
+            Problem::Thin => f.write_str(
+                "a thin archive, whose members are files of their own\nhint: make it without `--thin` (`T`)",
+            ),
             Problem::Archive(problem) => problem.fmt(f),
             Problem::Bundle(problem) => problem.fmt(f),
             Problem::Images(problem) => problem.fmt(f),
@@ -314,5 +326,7 @@ mod tests {
         }
         let problem = all(b"text").unwrap_err().to_string();
         assert_eq!(problem, "neither an archive nor bitcode nor a bundle");
+        let problem = all(b"!<thin>\n").unwrap_err().to_string();
+        assert!(problem.starts_with("a thin archive, "), "{problem}");
     }
 }

@@ -146,6 +146,25 @@ pub fn bundle_sections<'d, R: ReadRef<'d>>(
     Ok(found)
 }
 
+/// The same of what starts like an object, which [`bundle_sections`] takes for none when it is cut short.
+///
+/// # Errors
+///
+/// As [`bundle_sections`]; of an ELF file that is cut short, where.
+pub fn whole_bundle_sections<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<BundleSection>, ObjectError> {
+    let found = bundle_sections(data, range.clone());
+    match found {
+        Err(ObjectError::Unknown) if Magic::at(data, range.clone()) == Magic::Elf => {
+            Elf::parse(data, range)?;
+            found
+        }
+        found => found,
+    }
+}
+
 /// An entry to put into an object file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewEntry<'a> {

@@ -5,6 +5,7 @@ pub mod image_target;
 pub mod kind;
 pub mod library_name;
 pub mod llvm;
+pub mod nearest;
 pub mod processor;
 pub mod target_id;
 pub mod triple;
@@ -13,6 +14,7 @@ pub use entry_id::{ConflictScope, EntryId, EntryIdError, EntryKind, KindRule, co
 pub use image_target::ImageTarget;
 pub use kind::{ImageKind, OffloadKind};
 pub use llvm::LlvmRelease;
+pub use nearest::nearest;
 pub use processor::Processor;
 pub use target_id::{TargetId, TargetIdError};
 pub use triple::{Triple, TripleError};

@@ -37,6 +37,8 @@ pub(super) struct Image {
     pub in_archive: bool,
     /// An entry of a bundle.
     pub bundled: bool,
+    /// Of such an entry: where the bundle starts, which tells bundles of a unit apart.
+    pub bundle: u64,
     /// Others use it, and no runtime is told of it.
     pub library: bool,
     pub offload_kind: OffloadKind,
@@ -107,6 +109,7 @@ impl Image {
                 unit: index,
                 in_archive,
                 bundled: false,
+                bundle: 0,
                 library: false,
                 offload_kind: found.entry.offload_kind,
                 triple: found.entry.triple().to_owned(),
@@ -170,6 +173,7 @@ impl Image {
                 unit: index,
                 in_archive: is_in_archive(file),
                 bundled: true,
+                bundle: entry.bundle,
                 library: false,
                 offload_kind: target.kind,
                 triple: target.triple,
@@ -207,6 +211,7 @@ impl Image {
             unit: usize::MAX, // in no input
             in_archive: true,
             bundled: false,
+            bundle: 0,
             library: true,
             offload_kind: OffloadKind::NONE,
             triple: triple.to_owned(),
@@ -328,6 +333,7 @@ impl Image {
             unit: 0,
             in_archive,
             bundled: false,
+            bundle: 0,
             library: false,
             offload_kind: OffloadKind::OPENMP,
             triple: triple.to_owned(),

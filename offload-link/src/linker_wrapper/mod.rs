@@ -8,7 +8,7 @@
 //! | make objects of what bundles have for the host               | `host_part.rs`, `host_archive.rs` |
 //! | find the images in them, in bundles too                      | `images.rs`, `image_bytes.rs`, `stamp.rs` |
 //! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs`, `distinct.rs` |
-//! | and which of them together                                   | `groups.rs`        |
+//! | and which of them together                                   | `groups.rs`, `bundle_choice.rs` |
 //! | what libraries for devices there are                         | `device_libraries.rs` |
 //! | link them, in parallel                                       | `device_link.rs`, `linked_image.rs` |
 //! | pack what was linked as runtimes load it                     | `containers.rs`    |
@@ -18,6 +18,7 @@
 
 mod arguments;
 mod blocks;
+mod bundle_choice;
 mod containers;
 mod device_libraries;
 mod device_link;

@@ -21,6 +21,7 @@ use offload_build::target::{LlvmRelease, OffloadKind};
 
 use super::Error;
 use super::arguments::{Arguments, Item, Load};
+use super::bundle_choice;
 use super::distinct::Distinct;
 use super::groups::{Group, Groups, Joining, Own};
 use super::host_objects;
@@ -70,10 +71,11 @@ impl Images {
             linked_units: &linked_units,
             should_extract: &arguments.options.should_extract,
         };
-        let (groups, fates) = match rules {
+        let (mut groups, mut fates) = match rules {
             Rules::Ours => selection.by_host_link()?,
             Rules::Llvm(release) => selection.as_llvm(release)?,
         };
+        bundle_choice::settle(&images, &mut groups, &mut fates)?;
         for image in &mut images {
             let taken = linked_units.get(image.unit) == Some(&true);
             image.library = image.bundled && image.in_archive && !taken;
