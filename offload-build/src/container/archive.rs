@@ -33,7 +33,7 @@ use object::read::archive::ArchiveFile;
 use crate::format::bytes::{Alignment, Cursor, OutOfBounds, Window, record};
 use crate::format::magic::Magic;
 
-pub use write::{Index, MemberPlan, NewMember, WriteError, layout, write};
+pub use write::{Index, MemberPlan, NewMember, WriteError, layout, plain_name, write};
 
 record! {
     struct Header, "member header", 60 bytes {

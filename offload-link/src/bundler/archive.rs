@@ -95,7 +95,11 @@ fn taken<'a>(
         let member = bundle.member.as_deref().unwrap_or_default();
         for entry in &bundle.entries {
             if !known.contains_key(&*entry.id) && !entry.is_shaped() {
-                let hint = format!("the entry ID is {:?}, in member `{member}`", entry.id);
+                let archive = contents.name.display();
+                let hint = format!(
+                    "the entry ID is {:?}, in member `{member}` of {archive}",
+                    entry.id
+                );
                 let error = Error::new("Invalid bundle id read from code object");
                 return Err(error.with_hint(Some(hint)));
             }

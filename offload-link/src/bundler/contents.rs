@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use offload_build::container::archive::{Archive, ArchiveError};
 use offload_build::container::bundles::{Problem, find};
-use offload_build::container::object_bundle::{ObjectError, bundle_sections, host_part};
+use offload_build::container::object_bundle::{
+    ObjectError, bundle_sections, host_part, whole_bundle_sections,
+};
 use offload_build::format::bundle::Bundle;
 use offload_build::format::bundle_text::{self, Comment};
 use offload_build::format::bundles::{self, AnyBundle};
@@ -15,7 +17,7 @@ use offload_build::format::pieces::Piece;
 use offload_build::target::{EntryId, TargetId};
 
 use super::file_type::FileType;
-use super::request::{From, Manner};
+use super::request::{From, Manner, Members};
 use crate::llvm_tool::{Error, Sources, compression};
 
 /// Everything in an input.
@@ -247,6 +249,12 @@ impl Reader<'_> {
                 _ => {}
             }
         }
+        if let (Some(_), Members::All) = (member, self.manner.members) {
+            if let Some(comment) = Comment::at(&data, range.clone()) {
+                self.text(source, comment, place)?;
+                return Ok(0);
+            }
+        }
         // Members of archives are objects for a device link, not programs to be searched.
         let bundled = matches!(magic, Magic::Bundle | Magic::CompressedBundle);
         if member.is_some() && !bundled {
@@ -327,8 +335,15 @@ impl Reader<'_> {
                 let bundle = bundle.map_err(|problem| self.wrong(source, member, &problem))?;
                 self.binary(inner, bundle, place);
             }
-            (FileType::Object | FileType::Archive, _) => {
-                self.object(inner, place)?;
+            (FileType::Object | FileType::Archive, magic) => {
+                let comment = Comment::at(&data, whole)
+                    .filter(|_| magic == Magic::TextBundle && self.manner.members == Members::All);
+                match comment {
+                    Some(comment) => self.text(inner, comment, place)?,
+                    None => {
+                        self.object(inner, place)?;
+                    }
+                }
             }
             // Compressed something: no bundle, as LLVM sees it.
             _ => {}
@@ -370,7 +385,11 @@ impl Reader<'_> {
         };
         let wrong = |problem| self.wrong(source, place.member.as_deref(), &problem);
         let data = file.apart();
-        let sections = match bundle_sections(&data, range.clone()) {
+        let sections = match self.manner.members {
+            Members::AsLlvm => bundle_sections(&data, range.clone()),
+            Members::All => whole_bundle_sections(&data, range.clone()),
+        };
+        let sections = match sections {
             // Of the formats that cannot be taken apart none carries a bundle.
             Err(ObjectError::Unknown | ObjectError::Unsupported { .. }) => return Ok(false),
             sections => sections.map_err(wrong)?,

@@ -22,13 +22,13 @@ mod targets;
 mod unbundle;
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use offload_build::target::LlvmRelease;
 
 use file_type::FileType;
 use options::{Options, TABLE};
-use request::{From, Manner, Request};
+use request::{From, Manner, Members, Request};
 use targets::Targets;
 
 use crate::llvm_tool::options::{Answer, Started};
@@ -117,19 +117,19 @@ pub(crate) fn read_archive(path: &Path, sources: &mut Sources) -> Result<Content
     contents::read(&from, sources, &archive_manner())
 }
 
-/// The archive of each target, with every image that serves it.
+/// The archive of a target, with every image that serves it.
 pub(crate) fn split_archive(
     contents: &Contents,
-    targets: &[String],
-    outputs: &[PathBuf],
+    target: &str,
+    output: &Path,
     sources: &mut Sources,
     warn: &dyn Fn(String),
 ) -> Result<Vec<Output>, Error> {
-    let targets = Targets::parse(targets, LlvmRelease::default())?;
+    let targets = Targets::parse(&[target.to_owned()], LlvmRelease::default())?;
     archive::plan(
         contents,
         &targets,
-        outputs,
+        &[output.to_owned()],
         false,
         sources,
         &archive_manner(),
@@ -148,6 +148,7 @@ fn archive_manner() -> Manner {
         file_type: "a".into(),
         allow_missing: false,
         hip_openmp: true,
+        members: Members::All,
         align: 1,
         compression: None,
         limit: u64::MAX,

@@ -51,6 +51,8 @@ pub(super) struct Manner {
     pub file_type: String,
     pub allow_missing: bool,
     pub hip_openmp: bool,
+    /// Which members of archives are looked at.
+    pub members: Members,
     pub align: u32,
     pub compression: Option<Compression>,
     /// Of what a compressed bundle may claim, in bytes.
@@ -58,6 +60,15 @@ pub(super) struct Manner {
     pub verbose: bool,
     /// Print external commands instead of running them.
     pub print: bool,
+}
+
+/// Which members of archives are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Members {
+    /// As LLVM: texts and objects that are cut short have no bundle.
+    AsLlvm,
+    /// All that linkers take: texts, too; an object that is cut short is an error.
+    All,
 }
 
 impl Manner {
@@ -82,6 +93,7 @@ impl Options {
             file_type: self.file_type.clone(),
             allow_missing: self.allow_missing,
             hip_openmp: self.hip_openmp,
+            members: Members::AsLlvm,
             align: self.align.unwrap_or(1),
             compression: self.compress.then(|| Compression {
                 version: self.version(),

@@ -3,15 +3,16 @@
 //! | command | from                            | to                                      |
 //! |---------|---------------------------------|-----------------------------------------|
 //! | `list`  | any archive                     | a line for each member and target       |
-//! | `check` | archives of bundles             | an error, or nothing                    |
+//! | `check` | archives of bundles             | an error, or nothing; `check.rs`        |
 //! | `split` | an archive of bundles           | an archive for each target              |
 //! | `merge` | an archive for each target, and perhaps the host's | an archive of bundles |
 //!
 //! Specification: bundler §5, linker-wrapper §7.4 for the names of what is split.
 
+mod check;
 mod merge;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ const USAGE: &str = "usage: cargo offload archive list FILE...
        cargo offload archive merge --out FILE [--host FILE] TARGET=FILE...
 
 list   the images in an archive of bundles, by member and target
-check  whether the entries of each member may be together
+check  what is wrong with entries, with the entries of each member together, and with the index
 split  an archive for each target (or those named: gfx90a, hip-amdgcn-amd-amdhsa--gfx90a, host)
 merge  archives of single targets (hip-amdgcn-amd-amdhsa--gfx90a=FILE) into one of bundles";
 
@@ -42,7 +43,7 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
     let line = Line::read(args)?;
     match &*command {
         "list" => line.files()?.iter().try_for_each(|path| list(path, out)),
-        "check" => line.files()?.iter().try_for_each(|path| check(path)),
+        "check" => line.files()?.iter().try_for_each(|path| check::check(path)),
         "split" => split(&line, out),
         "merge" => merge::run(&line),
         other => Err(Error::new(format_args!(
@@ -118,9 +119,9 @@ fn list(path: &Path, out: &mut impl Write) -> Result<(), Error> {
                 (Form::Binary, None) => "bundle",
             };
             rows.push([
-                bundle.member.clone().unwrap_or_default(),
+                printable(bundle.member.as_deref().unwrap_or_default()),
                 kind.to_owned(),
-                target,
+                printable(&target),
                 (entry.range.end - entry.range.start).to_string(),
                 form.to_owned(),
             ]);
@@ -134,6 +135,14 @@ fn list(path: &Path, out: &mut impl Write) -> Result<(), Error> {
     super::print_columns(&header, &rows, 3, out).map_err(Error::unwritten)
 }
 
+/// Names in archives may have anything in them.
+fn printable(name: &str) -> String {
+    match name.contains(char::is_control) {
+        true => name.escape_debug().to_string(),
+        false => name.to_owned(),
+    }
+}
+
 /// Triple and target ID, as people read them.
 fn target_text(id: &EntryId) -> String {
     let triple = id.triple().as_str().trim_end_matches('-').to_owned();
@@ -141,12 +150,6 @@ fn target_text(id: &EntryId) -> String {
         "" => triple,
         target_id => format!("{triple} {target_id}"),
     }
-}
-
-fn check(path: &Path) -> Result<(), Error> {
-    let mut sources = Sources::default();
-    let contents = bundler::read_archive(path, &mut sources).map_err(Error::new)?;
-    bundler::check_archive(&contents).map_err(Error::new)
 }
 
 fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
@@ -158,6 +161,8 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
     };
     let mut sources = Sources::default();
     let contents = bundler::read_archive(file, &mut sources).map_err(Error::new)?;
+    bundler::check_archive(&contents).map_err(Error::new)?;
+    refuse_texts(&contents)?;
     let ids = targets(&contents, &line.targets, file)?;
     let folder = line.out.clone().unwrap_or_default();
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -166,10 +171,35 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
         .iter()
         .map(|id| folder.join(file_name(name, id)))
         .collect();
-    let texts: Vec<String> = ids.iter().map(|id| id.to_string()).collect();
+    let mut taken = BTreeSet::new();
+    if let Some(path) = paths.iter().find(|path| !taken.insert(*path)) {
+        return Err(Error::new(format_args!(
+            "{}: two targets have one file name, {}",
+            file.display(),
+            path.display()
+        )));
+    }
     let warn = |text: String| eprintln!("cargo offload archive: warning: {text}");
-    let planned = bundler::split_archive(&contents, &texts, &paths, &mut sources, &warn);
-    let planned = planned.map_err(Error::new)?;
+    let mut planned = Vec::new();
+    // One by one: targets that no bundle may have both may be in different members.
+    for (id, path) in ids.iter().zip(&paths) {
+        let outputs = bundler::split_archive(&contents, &id.to_string(), path, &mut sources, &warn);
+        planned.extend(outputs.map_err(Error::new)?);
+    }
+    for bundle in &contents.bundles {
+        for entry in bundle
+            .entries
+            .iter()
+            .filter(|entry| entry.parsed().is_none())
+        {
+            warn(format!(
+                "{}: member `{}`: entry {:?} is of no known kind, and in no archive",
+                file.display(),
+                bundle.member.as_deref().unwrap_or_default(),
+                entry.id
+            ));
+        }
+    }
     if let Some(folder) = &line.out {
         let failed = |problem| Error::new(format_args!("{}: {problem}", folder.display()));
         std::fs::create_dir_all(folder).map_err(failed)?;
@@ -179,6 +209,20 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
         writeln!(out, "{}", path.display()).map_err(Error::unwritten)?;
     }
     Ok(())
+}
+
+/// Text is for compilers, and no linker finds it in an archive.
+fn refuse_texts(contents: &Contents) -> Result<(), Error> {
+    let mut bundles = contents.bundles.iter();
+    let Some(text) = bundles.find(|bundle| bundle.form == Form::Text) else {
+        return Ok(());
+    };
+    Err(Error::new(format_args!(
+        "{}: member `{}`: entry `{}` is text, which no linker finds in an archive\nhint: compile it with -c and without -S",
+        contents.name.display(),
+        text.member.as_deref().unwrap_or_default(),
+        text.entries.first().map_or("", |entry| &entry.id)
+    )))
 }
 
 /// Those of the archive that are asked for, each once; all when nothing is.

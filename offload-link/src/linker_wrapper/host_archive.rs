@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::archive::{Archive, Index, MemberPlan, layout};
+use offload_build::container::archive::{Archive, Index, MemberPlan, layout, plain_name};
 use offload_build::container::definitions;
 use offload_build::format::magic::Magic;
 use offload_build::format::pieces::Piece;
@@ -137,8 +137,7 @@ fn places(file: &InputFile, sources: &mut Sources) -> Result<Vec<(String, Conten
         };
         let data = sources.file(content.number).data();
         if !FOR_DEVICES.contains(&Magic::at(data, content.range.clone())) {
-            let name = name.rsplit('/').next().unwrap_or(&name);
-            members.push((name.replace('\n', "_"), content));
+            members.push((plain_name(&name), content));
         }
     }
     match made.is_empty() {

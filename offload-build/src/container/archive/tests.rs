@@ -404,3 +404,18 @@ fn survives_every_single_byte_change() {
         }
     }
 }
+
+#[test]
+fn names_members_without_folders() {
+    for (name, expected) in [
+        ("a.o", "a.o"),
+        ("../../a.o", "a.o"),
+        ("/etc/a b", "a b"),
+        ("..", "_"),
+        ("a/", "_"),
+        ("", "_"),
+        ("c:\\a\n.o", "c:_a_.o"),
+    ] {
+        assert_eq!(plain_name(name), expected);
+    }
+}

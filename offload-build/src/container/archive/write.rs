@@ -18,6 +18,17 @@ pub struct MemberPlan<'a> {
     pub symbols: &'a [&'a [u8]],
 }
 
+/// What a member may be called after a file, or after a member of an archive by whomever: the last
+/// part of the name. Control characters and separators of Windows become underscores.
+#[must_use]
+pub fn plain_name(name: &str) -> String {
+    let file = name.rsplit('/').next().unwrap_or_default();
+    match file {
+        "" | "." | ".." => "_".to_owned(),
+        file => file.replace(|char: char| char == '\\' || char.is_control(), "_"),
+    }
+}
+
 /// When an archive has an index of symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {

@@ -2,19 +2,21 @@
 //!
 //! Members belong together by the names that splitting gives them, or by their stems. With the
 //! host's archive the images go into its objects, as clang's older driver puts them; a member that
-//! the host has not is a bundle without a host part.
+//! the host has not is a bundle without a host part. Two members that would be one, and what is a
+//! bundle already, are errors.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use object::elf;
-use offload_build::container::archive::{Archive, Index, MemberPlan, layout};
+use offload_build::container::archive::{Archive, Index, MemberPlan, layout, plain_name};
 use offload_build::container::definitions;
 use offload_build::container::elf::Elf;
-use offload_build::container::object_bundle::{NewEntry, embed_bundle};
+use offload_build::container::object_bundle::{NewEntry, embed_bundle, whole_bundle_sections};
 use offload_build::format::bundle::Layout;
+use offload_build::format::magic::Magic;
 use offload_build::format::pieces::Piece;
-use offload_build::target::EntryId;
+use offload_build::target::{ConflictScope, EntryId, conflict};
 
 use super::{Error, Line, USAGE};
 use crate::llvm_tool::{Output, Sources, Style, outputs};
@@ -41,7 +43,7 @@ pub(super) fn run(line: &Line) -> Result<(), Error> {
     let mut merged = Merged::default();
     if let Some(host) = &line.host {
         for member in members(host, &mut sources)? {
-            merged.add_host(member);
+            merged.add_host(member)?;
         }
     }
     for other in &line.others {
@@ -80,8 +82,41 @@ pub(super) fn run(line: &Line) -> Result<(), Error> {
 
 /// A member of one of the archives.
 struct Member {
+    /// Of the archive.
+    path: PathBuf,
     name: String,
     content: Piece,
+}
+
+impl Member {
+    fn wrong(&self, problem: impl std::fmt::Display) -> Error {
+        let (path, name) = (self.path.display(), &self.name);
+        Error::new(format_args!("{path}: member `{name}`: {problem}"))
+    }
+
+    /// # Errors
+    ///
+    /// When it is a bundle or has one, or is cut short.
+    fn check(&self, sources: &Sources) -> Result<(), Error> {
+        let Piece::Copy { input, range } = &self.content else {
+            return Ok(());
+        };
+        let data = sources.file(*input).apart();
+        let has_bundle = match Magic::at(&data, range.clone()) {
+            Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle => true,
+            Magic::Elf => {
+                let sections = whole_bundle_sections(&data, range.clone());
+                !sections.map_err(|problem| self.wrong(problem))?.is_empty()
+            }
+            _ => false,
+        };
+        match has_bundle {
+            true => Err(self.wrong(
+                "it is a bundle already\nhint: `cargo offload archive split` takes archives of bundles apart",
+            )),
+            false => Ok(()),
+        }
+    }
 }
 
 fn members(path: &Path, sources: &mut Sources) -> Result<Vec<Member>, Error> {
@@ -111,7 +146,14 @@ fn members(path: &Path, sources: &mut Sources) -> Result<Vec<Member>, Error> {
                 sources.all(outside)
             }
         };
-        members.push(Member { name, content });
+        let path = path.to_owned();
+        let member = Member {
+            path,
+            name,
+            content,
+        };
+        member.check(sources)?;
+        members.push(member);
     }
     Ok(members)
 }
@@ -127,7 +169,7 @@ struct Merged {
 struct Group {
     stem: String,
     host: Option<Member>,
-    images: Vec<(EntryId, Piece)>,
+    images: Vec<(EntryId, Member)>,
 }
 
 impl Merged {
@@ -144,27 +186,38 @@ impl Merged {
         &mut self.groups[at]
     }
 
-    fn add_host(&mut self, mut member: Member) {
+    fn add_host(&mut self, member: Member) -> Result<(), Error> {
         let original = original_stem(&member.name, "-host-", "");
-        if original != stem(&member.name) {
-            member.name = format!("{original}.o");
+        let group = self.group(original);
+        if group.host.is_some() {
+            return Err(member.wrong(format_args!("a second one for `{}`", group.stem)));
         }
-        self.group(original).host = Some(member);
+        group.host = Some(member);
+        Ok(())
     }
 
     fn add(&mut self, id: &EntryId, member: Member) -> Result<(), Error> {
-        let name = member.name.clone();
         // Kinds and spellings of the triple do not matter.
         let target_id = id.target_id().replace(':', "_");
-        let group = self.group(original_stem(&name, "-", &target_id));
+        let group = self.group(original_stem(&member.name, "-", &target_id));
         if group.images.iter().any(|(known, _)| known == id) {
-            return Err(Error::new(format_args!(
-                "`{name}`: a second image of `{}` for {}",
+            return Err(member.wrong(format_args!(
+                "a second image of `{}` for {}",
                 group.stem,
                 id.as_str()
             )));
         }
-        group.images.push((id.clone(), member.content));
+        for (known, _) in &group.images {
+            if conflict(&[known.clone(), id.clone()], ConflictScope::All).is_some() {
+                return Err(member.wrong(format_args!(
+                    "{} and {} cannot be in one bundle, that of `{}`: one of them leaves open what the other says",
+                    known.as_str(),
+                    id.as_str(),
+                    group.stem
+                )));
+            }
+        }
+        group.images.push((id.clone(), member));
         Ok(())
     }
 }
@@ -200,19 +253,15 @@ struct Plan<'a> {
 impl Group {
     fn plan<'a>(&self, sources: &'a Sources) -> Result<Plan<'a>, Error> {
         let ids: Vec<String> = self.images.iter().map(|(id, _)| id.to_string()).collect();
-        let images = || self.images.iter().map(|(_, piece)| piece.clone());
+        let images = || self.images.iter().map(|(_, image)| image.content.clone());
         let Some(host) = &self.host else {
             return self.bundle(&ids);
         };
         let Piece::Copy { input, range } = &host.content else {
             return self.bundle(&ids);
         };
-        let wrong = |problem: &dyn std::fmt::Display| {
-            let archive = sources.name(*input).display();
-            Error::new(format_args!("{archive}: member `{}`: {problem}", host.name))
-        };
         let data = sources.file(*input).data();
-        let symbols = definitions(data, range.clone()).map_err(|problem| wrong(&problem))?;
+        let symbols = definitions(data, range.clone()).map_err(|problem| host.wrong(problem))?;
         let pieces = if ids.is_empty() {
             vec![host.content.clone()]
         } else {
@@ -232,7 +281,7 @@ impl Group {
                 size: None,
             });
             let planned = embed_bundle(data, range.clone(), &entries);
-            let planned = planned.map_err(|problem| wrong(&problem))?;
+            let planned = planned.map_err(|problem| host.wrong(problem))?;
             planned
                 .into_iter()
                 .map(|piece| match piece {
@@ -248,7 +297,10 @@ impl Group {
                 .collect()
         };
         Ok(Plan {
-            name: host.name.clone(),
+            name: match stem(&host.name) == self.stem {
+                true => plain_name(&host.name),
+                false => plain_name(&format!("{}.o", self.stem)),
+            },
             pieces,
             symbols,
         })
@@ -258,13 +310,13 @@ impl Group {
     fn bundle<'a>(&self, ids: &[String]) -> Result<Plan<'a>, Error> {
         let host = std::iter::once((NO_HOST, 0));
         let images = self.images.iter().zip(ids);
-        let images = images.map(|((_, piece), id)| (id.as_str(), piece.size()));
+        let images = images.map(|((_, image), id)| (id.as_str(), image.content.size()));
         let layout = Layout::new(host.chain(images), std::num::NonZeroU64::MIN)
             .map_err(|problem| Error::new(format_args!("`{}`: {problem}", self.stem)))?;
         let mut pieces = vec![Piece::Bytes(layout.head)];
-        pieces.extend(self.images.iter().map(|(_, piece)| piece.clone()));
+        pieces.extend(self.images.iter().map(|(_, image)| image.content.clone()));
         Ok(Plan {
-            name: format!("{}.bc", self.stem),
+            name: plain_name(&format!("{}.bc", self.stem)),
             pieces,
             symbols: Vec::new(),
         })

@@ -1,0 +1,103 @@
+//! What is wrong with an archive of bundles, though every tool reads it.
+//!
+//! | what                                              | what tools do with it                       |
+//! |---------------------------------------------------|---------------------------------------------|
+//! | an entry ID that is none, or of an unknown kind   | nobody asks for the entry                   |
+//! | an entry ID twice in a bundle                     | both are linked                             |
+//! | entries that exclude each other                   | both are linked for one of their targets    |
+//! | an index that names a symbol where it is not      | host linkers take the wrong member, or none |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+
+use offload_build::container::archive::{Archive, Member};
+use offload_build::container::definitions;
+use offload_build::format::magic::Magic;
+use offload_build::target::EntryId;
+
+use super::Error;
+use crate::bundler::{self, Contents};
+use crate::llvm_tool::Sources;
+
+pub(super) fn check(path: &Path) -> Result<(), Error> {
+    let mut sources = Sources::default();
+    let contents = bundler::read_archive(path, &mut sources).map_err(Error::new)?;
+    entries(&contents)?;
+    bundler::check_archive(&contents).map_err(Error::new)?;
+    let source = sources.open(path).map_err(Error::new)?;
+    let file = sources.file(source);
+    let data = file.apart();
+    let wrong = |problem: &dyn fmt::Display| {
+        let text = format_args!("{}: {problem}", path.display());
+        Error::new(text)
+    };
+    let archive = Archive::parse(&data, file.whole()).map_err(|problem| wrong(&problem))?;
+    let symbols = archive.symbols().map_err(|problem| wrong(&problem))?;
+    let members = archive.members.iter();
+    let members: BTreeMap<u64, &Member<'_>> = members
+        .map(|member| (member.header_offset, member))
+        .collect();
+    let mut places: BTreeMap<u64, Vec<&[u8]>> = BTreeMap::new();
+    for symbol in symbols {
+        places
+            .entry(symbol.header_offset)
+            .or_default()
+            .push(symbol.name);
+    }
+    for (offset, names) in places {
+        let Some(member) = members.get(&offset) else {
+            return Err(wrong(&format_args!(
+                "index of symbols: `{}` is said to be in a member at offset {offset:#x}, where none starts",
+                names.first().copied().unwrap_or_default().escape_ascii()
+            )));
+        };
+        // A thin archive's members are other files, which may be new since it was made.
+        let Some(content) = member.content.clone() else {
+            continue;
+        };
+        let defined = match Magic::at(&data, content.clone()) {
+            Magic::Elf | Magic::Coff => definitions(&data, content).ok(),
+            Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle => Some(Vec::new()),
+            _ => None,
+        };
+        let Some(defined) = defined else { continue };
+        let defined: BTreeSet<&[u8]> = defined.into_iter().collect();
+        // What GCC leaves for its linker plugin is in the index only.
+        if defined.contains(&b"__gnu_lto_slim"[..]) {
+            continue;
+        }
+        if let Some(name) = names.iter().find(|name| !defined.contains(*name)) {
+            return Err(wrong(&format_args!(
+                "index of symbols: `{}` is not in member `{}` at offset {offset:#x}",
+                name.escape_ascii(),
+                String::from_utf8_lossy(member.name)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Those of each bundle, one by one.
+fn entries(contents: &Contents) -> Result<(), Error> {
+    for bundle in &contents.bundles {
+        let mut seen = BTreeSet::new();
+        for entry in &bundle.entries {
+            let wrong = |problem: &dyn fmt::Display| {
+                let member = bundle.member.as_deref().unwrap_or_default();
+                Error::new(format_args!(
+                    "{}: member `{member}`: entry {:?}: {problem}",
+                    contents.name.display(),
+                    entry.id
+                ))
+            };
+            if let Err(problem) = EntryId::parse(&entry.id) {
+                return Err(wrong(&problem));
+            }
+            if !seen.insert(entry.id.as_str()) {
+                return Err(wrong(&"it is there twice"));
+            }
+        }
+    }
+    Ok(())
+}
