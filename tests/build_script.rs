@@ -609,7 +609,7 @@ fn names_a_source_that_is_neither_c_nor_cpp() {
     script.env("OFFLOAD_SOURCES", "kernels/*");
     assert_eq!(
         package.fails(&mut script),
-        "OFFLOAD_SOURCES: `kernels/k.h` is neither C nor C++ (`.c`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)"
+        "OFFLOAD_SOURCES: `kernels/k.h` is no source of `openmp` (`.c`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)"
     );
     package.put("kernels/k.inc", KERNEL);
     let mut script = package.script();

@@ -611,7 +611,7 @@ fn writes_the_fat_binaries_that_nvidias_tool_writes() {
         let program = cuda.join("bin/fatbinary");
         let command = cuda_fatbinary(&program, &files, &output, LlvmRelease::V22, 64);
         command.run().unwrap();
-        let ours = cuda_fatbin(&images[range]).unwrap();
+        let ours = cuda_fatbin(&images[range]).unwrap().bytes;
         assert!(ours == fs::read(&output).unwrap(), "{files:?}");
         fs::write(project.path("ours.fatbin"), ours).unwrap();
     }

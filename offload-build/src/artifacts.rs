@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 /// The values of `artifact`.
 pub(crate) const KINDS: [&str; 2] = [HDA, DEVICE_ARCHIVE];
-const HDA: &str = "hda";
+pub(crate) const HDA: &str = "hda";
 const DEVICE_ARCHIVE: &str = "device-archive";
 
 /// Where they are, below `OUT_DIR`: `cargo offload build` looks there.

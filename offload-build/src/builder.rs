@@ -47,7 +47,7 @@ impl Build {
         })
     }
 
-    /// The language of the sources: `openmp`.
+    /// The language of the sources: `openmp`, `hip` or `cuda`.
     ///
     /// # Errors
     ///
@@ -140,13 +140,22 @@ impl Build {
         self.list("artifact", artifact)
     }
 
+    /// What all images are packed in: `bundle` (HIP), `fatbin` (CUDA), `offload-binary`, or `raw`, nothing.
+    ///
+    /// # Errors
+    ///
+    /// When it is none of these.
+    pub fn container(self, container: &str) -> Result<Self, Error> {
+        self.choice("container", container)
+    }
+
     /// The device compiler, by path or name.
     #[must_use]
     pub fn compiler(self, compiler: &str) -> Self {
         self.text("compiler", compiler)
     }
 
-    /// Who registers the images: `complete`, `deferred`, or `auto`.
+    /// Who registers the images: `complete`, `deferred`, `none`, or `auto`.
     ///
     /// # Errors
     ///

@@ -1,9 +1,12 @@
 //! The clang that compiles a module, and the OpenMP runtime of its release.
 
 use crate::container::elf::Machine;
+use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::host::Host;
+use crate::language::Language;
 use crate::module::Module;
+use crate::sdk;
 use crate::toolchain::{Command, Llvm, NotFound, Search, task};
 use std::ffi::OsString;
 use std::fs;
@@ -11,6 +14,9 @@ use std::path::{Path, PathBuf};
 
 const HINT: &str = "hint: install clang with OpenMP's offload runtime of the same release \
     (Debian: `apt install clang-19 lld-19 llvm-19 libomp-19-dev`), set `compiler` in \
+    [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: OFFLOAD_MISSING=stub";
+
+const CLANG_HINT: &str = "hint: install clang (Debian: `apt install clang-19 lld-19 llvm-19`), set `compiler` in \
     [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: OFFLOAD_MISSING=stub";
 
 /// The machine of programs that run here.
@@ -24,8 +30,11 @@ const HERE: Machine = if cfg!(target_arch = "aarch64") {
 #[derive(Debug)]
 pub(crate) struct Compiler {
     pub(crate) llvm: Llvm,
-    /// The folder of the host's `libomptarget.so`. A cross build may go without: where it is missing is said then.
-    pub(crate) runtime: Result<PathBuf, NotFound>,
+    /// The folder of the host's `libomptarget.so`, for OpenMP. A cross build may go without: where it is missing is
+    /// said then.
+    pub(crate) runtime: Option<Result<PathBuf, NotFound>>,
+    /// The root of the vendor's headers and device libraries, where the sources need them.
+    pub(crate) sdk: Option<PathBuf>,
     /// The root of the host's files, where `flags` say so.
     pub(crate) sysroot: Option<PathBuf>,
     /// The first line of `--version`.
@@ -33,10 +42,12 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// The compiler that `module` declares, else the newest that has a runtime of its own release.
+    /// The compiler that `module` declares, else the newest that has what the language needs: OpenMP's runtime of
+    /// its own release; lld.
     pub(crate) fn find(
         module: &Module,
         host: &Host,
+        environment: &Environment,
         search: &Search,
         out: &Path,
     ) -> Result<Self, Error> {
@@ -44,32 +55,41 @@ impl Compiler {
             Some(declared) => search.programs(declared).map(Llvm::of).collect(),
             None => search.clangs(),
         };
+        let no_compiler = || not_found(module, &found);
         let sysroot = sysroot(&module.own.flags);
-        let runtime = |llvm: &Llvm| host.runtime(llvm, sysroot.as_deref());
-        let with_runtime = |llvm: &Llvm| Some((llvm.clone(), Ok(runtime(llvm).ok()?)));
-        // In a cross build a release that has its runtime here has the parts of it that are the same everywhere.
-        let has_it_here = |llvm: &&Llvm| llvm.offload_runtime(HERE).is_some();
-        let both = found.iter().find_map(with_runtime).or_else(|| {
-            let first = found.iter().find(has_it_here).or(found.first());
-            let llvm = first.filter(|_| host.is_cross)?;
-            Some((llvm.clone(), Err(missing(host, runtime(llvm).err()?))))
-        });
-        let Some((llvm, runtime)) = both else {
-            return Err(not_found(module, &found));
+        let (llvm, runtime) = match module.language {
+            Language::OpenMp => {
+                let both = with_runtime(&found, host, sysroot.as_deref());
+                let (llvm, runtime) = both.ok_or_else(no_compiler)?;
+                (llvm, Some(runtime))
+            }
+            Language::Hip | Language::Cuda => {
+                let has_lld = |llvm: &&Llvm| llvm.sibling("ld.lld").is_ok();
+                let with_lld = found.iter().find(has_lld);
+                (
+                    with_lld
+                        .or(found.first())
+                        .cloned()
+                        .ok_or_else(no_compiler)?,
+                    None,
+                )
+            }
         };
-        let version = version(&llvm, out)?;
         Ok(Self {
+            version: version(&llvm, out)?,
+            sdk: sdk::root(module, environment)?,
             llvm,
             runtime,
             sysroot,
-            version,
         })
     }
 
     /// The libraries that code of `module` for the host's processor may call.
     pub(crate) fn host_libraries(&self, module: &Module) -> Result<Vec<OsString>, NotFound> {
         let mut folder = OsString::from("-L");
-        folder.push(self.runtime.as_ref().map_err(NotFound::clone)?);
+        if let Some(runtime) = &self.runtime {
+            folder.push(runtime.as_ref().map_err(NotFound::clone)?);
+        }
         let cpp = module.may_have_cpp().then(|| "-lstdc++".into());
         let start = [OsString::from("-Wl,--as-needed"), folder, "-lomp".into()];
         Ok(start.into_iter().chain(cpp).chain(["-lm".into()]).collect())
@@ -98,6 +118,23 @@ impl Compiler {
     }
 }
 
+/// The first of `found` that has OpenMP's runtime for the host. In a cross build that of the host may be missing.
+fn with_runtime(
+    found: &[Llvm],
+    host: &Host,
+    sysroot: Option<&Path>,
+) -> Option<(Llvm, Result<PathBuf, NotFound>)> {
+    let runtime = |llvm: &Llvm| host.runtime(llvm, sysroot);
+    let both = |llvm: &Llvm| Some((llvm.clone(), Ok(runtime(llvm).ok()?)));
+    // A release that has its runtime here has the parts of it that are the same everywhere.
+    let has_it_here = |llvm: &&Llvm| llvm.offload_runtime(HERE).is_some();
+    found.iter().find_map(both).or_else(|| {
+        let first = found.iter().find(has_it_here).or(found.first());
+        let llvm = first.filter(|_| host.is_cross)?;
+        Some((llvm.clone(), Err(missing(host, runtime(llvm).err()?))))
+    })
+}
+
 /// Why none of `found`, which were searched for the compiler of `module`, will do.
 fn not_found(module: &Module, found: &[Llvm]) -> Error {
     let folder = |llvm: &Llvm| format!("no libomptarget.so in {}/lib", llvm.prefix.display());
@@ -115,10 +152,15 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
                 saw => format!("found {}", saw.join(", ")),
             };
             let searched = "searched PATH for clang-24 to clang-16 and clang";
-            format!("module `{name}`: no compiler for `openmp`: {searched}, {saw}")
+            let language = module.language.name();
+            format!("module `{name}`: no compiler for `{language}`: {searched}, {saw}")
         }
     };
-    Error::missing(format!("{problem}\n{HINT}"))
+    let hint = match module.language {
+        Language::OpenMp => HINT,
+        Language::Hip | Language::Cuda => CLANG_HINT,
+    };
+    Error::missing(format!("{problem}\n{hint}"))
 }
 
 /// That a cross build has no runtime to link.

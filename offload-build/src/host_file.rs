@@ -1,6 +1,7 @@
 //! The Rust file that a crate includes: its images, its kernels, and whether they were built.
 
 use std::fmt::{self, Write as _};
+use std::ops::Range;
 
 /// What `$OUT_DIR/<module>.rs` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,16 @@ pub(crate) enum Content {
     },
     /// In the hands of `offload-link`, which has yet to link them.
     Deferred { anchor: String, images: Vec<Image> },
+    /// In a file, which Rust includes.
+    Included {
+        /// Below `OUT_DIR`.
+        file: String,
+        /// In bytes.
+        size: u64,
+        /// Whether the file is something that a runtime loads, or just images.
+        is_container: bool,
+        images: Vec<Image>,
+    },
     /// Nowhere, for this reason.
     NotBuilt(String),
 }
@@ -33,9 +44,18 @@ pub(crate) struct Image {
     pub(crate) target: String,
     pub(crate) kind: &'static str,
     pub(crate) compiler: String,
-    /// Of the image's own bytes; empty while it is not linked.
-    pub(crate) symbol: String,
-    pub(crate) size: u64,
+    pub(crate) place: Place,
+}
+
+/// Where the bytes of an image are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Behind a symbol of the library, so many.
+    Symbol(String, u64),
+    /// In the included file.
+    Part(Range<u64>),
+    /// Not linked yet.
+    Later,
 }
 
 const TYPES: &str = r#"
@@ -71,7 +91,7 @@ impl ::core::error::Error for NotBuilt {}
 "#;
 
 const ACCESSORS: &str = r"
-/// All images of this module in their container, an LLVM offload binary for each.
+/// All images of this module in their container, as the manifest's `container` says.
 ///
 /// # Errors
 ///
@@ -99,7 +119,7 @@ impl fmt::Display for HostFile {
         f.write_str(TYPES)?;
         writeln!(
             f,
-            "\n/// Kernels and globals that the host registers, as the runtime knows them."
+            "\n/// Kernels, and globals that the host registers, as the runtime knows them."
         )?;
         writeln!(
             f,
@@ -130,11 +150,9 @@ impl Content {
             } => {
                 let mut statics = format!("    static {symbol}: [u8; {size}];\n");
                 for image in images {
-                    writeln!(
-                        statics,
-                        "    static {}: [u8; {}];",
-                        image.symbol, image.size
-                    )?;
+                    if let Place::Symbol(symbol, size) = &image.place {
+                        writeln!(statics, "    static {symbol}: [u8; {size}];")?;
+                    }
                 }
                 // The call is what pulls the object out of a static library.
                 let image =
@@ -156,6 +174,28 @@ impl Content {
                     images,
                 )
             }
+            Self::Included {
+                file,
+                size,
+                is_container,
+                images,
+            } => {
+                let declarations = format!(
+                    "/// Where runtimes map images in place, pages begin.\n\
+                     #[repr(C, align(4096))]\nstruct Aligned([u8; {size}]);\n\
+                     static FILE: Aligned = Aligned(*include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{file}\")));\n\n\
+                     const fn part(start: usize, end: usize) -> &'static [u8] {{\n    \
+                     FILE.0.split_at(end).0.split_at(start).1\n}}\n"
+                );
+                let image = match (is_container, images.as_slice()) {
+                    (true, _) => "Ok(&FILE.0)",
+                    (false, [_]) => "Ok(IMAGES[0].bytes)",
+                    (false, _) => {
+                        "Err(super::NotBuilt { reason: \"the images are in no container: `images` has each\" })"
+                    }
+                };
+                (declarations, image.to_owned(), images)
+            }
             Self::NotBuilt(reason) => (
                 String::new(),
                 format!("Err(super::NotBuilt {{ reason: {reason:?} }})"),
@@ -172,13 +212,13 @@ impl Content {
             target,
             kind,
             compiler,
-            symbol,
-            ..
+            place,
         } in images
         {
-            let bytes = match symbol.as_str() {
-                "" => "&[]".to_owned(),
-                symbol => format!("unsafe {{ &{symbol} }}"),
+            let bytes = match place {
+                Place::Later => "&[]".to_owned(),
+                Place::Symbol(symbol, _) => format!("unsafe {{ &{symbol} }}"),
+                Place::Part(range) => format!("part({}, {})", range.start, range.end),
             };
             let fields = format!(
                 "target: {target:?}, kind: {kind:?}, bytes: {bytes}, compiler: {compiler:?}"
@@ -190,7 +230,7 @@ impl Content {
             Self::Linked { anchor, .. } | Self::Deferred { anchor, .. } => {
                 format!("    unsafe {{ {anchor}() }}\n")
             }
-            Self::NotBuilt(_) => String::new(),
+            Self::Included { .. } | Self::NotBuilt(_) => String::new(),
         };
         writeln!(
             out,
@@ -209,8 +249,10 @@ mod tests {
             target: "gfx90a:xnack-".into(),
             kind: "object",
             compiler: "clang \"19\"".into(),
-            symbol: symbol.into(),
-            size: 3,
+            place: match symbol {
+                "" => Place::Later,
+                symbol => Place::Symbol(symbol.into(), 3),
+            },
         }
     }
 
@@ -227,6 +269,7 @@ mod tests {
             content,
         };
         std::fs::write(folder.join("kernels.rs"), file.to_string()).unwrap();
+        std::fs::write(folder.join("images"), [9, 1, 2]).unwrap();
         let program = format!(
             "mod kernels {{ include!(\"kernels.rs\"); }}\n{extra}\nfn main() {{ {main} }}\n"
         );
@@ -242,6 +285,7 @@ mod tests {
                 "-o",
                 "main",
             ])
+            .env("OUT_DIR", &folder)
             .current_dir(&folder)
             .output()
             .unwrap();
@@ -287,6 +331,35 @@ mod tests {
                 printed,
                 format!("anchor\nOk([9, 1, 2, 3])\nanchor\n{image}\n")
             );
+        }
+    }
+
+    #[test]
+    fn gives_the_parts_of_an_included_file() {
+        let part = |target: &str, range| Image {
+            target: target.into(),
+            kind: "object",
+            compiler: "clang".into(),
+            place: Place::Part(range),
+        };
+        let main = "match kernels::image() { Ok(image) => println!(\"{image:?} {}\", image.as_ptr() as usize % 4096), \
+                    Err(error) => println!(\"{error}\") } \
+                    for i in kernels::images() { println!(\"{} {:?}\", i.target, i.bytes); }";
+        for (is_container, first, expected) in [
+            (true, 1..2, "[9, 1, 2] 0\na [1]\nb [2]\n"),
+            (
+                false,
+                1..3,
+                "device code was not built: the images are in no container: `images` has each\na [1, 2]\nb [2]\n",
+            ),
+        ] {
+            let content = Content::Included {
+                file: "images".into(),
+                size: 3,
+                is_container,
+                images: vec![part("a", first), part("b", 2..3)],
+            };
+            assert_eq!(run("included", "2021", content, "", main), expected);
         }
     }
 

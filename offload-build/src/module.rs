@@ -3,19 +3,17 @@
 use crate::artifacts;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::language::{Container, Language, is_cpp};
 use crate::settings::{Settings, nearest};
 use crate::target::{TargetId, Triple};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-
-/// What makes a source C++.
-const CPP_EXTENSIONS: [&str; 6] = ["C", "cc", "cp", "cpp", "cxx", "c++"];
 
 /// What the manifest, the variables and the build script together say about one module.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
     pub(crate) name: String,
+    pub(crate) language: Language,
     /// Absolute, sorted, each once.
     pub(crate) sources: Vec<PathBuf>,
     /// Folders in which patterns look for sources: a new file in one of them is a new source.
@@ -31,6 +29,7 @@ pub(crate) struct Module {
     /// Libraries that it comes out as ([`crate::artifacts`]), and what they are called.
     pub(crate) artifacts: Vec<String>,
     pub(crate) library: String,
+    pub(crate) container: Container,
     pub(crate) std: Option<String>,
     /// Of the host objects.
     pub(crate) own: Flags,
@@ -48,6 +47,8 @@ pub(crate) struct Target {
     /// Empty where the triple says all.
     pub(crate) id: TargetId,
     pub(crate) own: Flags,
+    /// Whether it does without sources that other targets have.
+    pub(crate) leaves_out: bool,
 }
 
 /// What may differ from target to target.
@@ -69,6 +70,8 @@ pub(crate) enum Register {
     Complete,
     /// The object that `offload-link` adds to the last link.
     Deferred,
+    /// Nobody: the program loads them.
+    None,
 }
 
 impl Module {
@@ -104,22 +107,22 @@ impl Module {
             }
         }
         let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
-        if settings.text("language").is_none() {
+        let Some(language) = settings.text("language").and_then(Language::named) else {
             return Err(Error::new(format_args!(
                 "module `{name}` has no `language`"
             )));
-        }
+        };
         let default = environment
             .cargo("OPT_LEVEL")
             .unwrap_or_else(|| "2".to_owned());
         let own = flags(settings, &default)?;
         let out = PathBuf::from(environment.required("OUT_DIR")?);
         let mut watched = Vec::new();
-        let sources = sources(settings, &root, &out, &own, &mut watched)?;
+        let sources = sources(settings, language, &root, &out, &own, &mut watched)?;
         if sources.is_empty() {
             return Err(Error::new(format_args!("module `{name}` has no `sources`")));
         }
-        let targets = targets(settings, &name, &own)?;
+        let targets = targets(settings, &name, language, &own)?;
         let include = settings
             .list("include")
             .iter()
@@ -133,11 +136,8 @@ impl Module {
                 .collect();
         let package = environment.cargo("CARGO_PKG_NAME");
         let library = settings.text("name").map(str::to_owned).or(package);
-        let register = match settings.text("register") {
-            Some("complete") => Register::Complete,
-            Some("deferred") => Register::Deferred,
-            _ => Register::Auto,
-        };
+        let register = register(settings, language)?;
+        let container = container(settings, language)?;
         Ok(Some(Self {
             sources,
             watched,
@@ -146,9 +146,11 @@ impl Module {
             archives,
             link: settings.list("link").to_vec(),
             library_dirs,
-            artifacts: artifacts(settings)?,
+            artifacts: artifacts(settings, language)?,
             library: library.unwrap_or_else(|| name.clone()),
+            container,
             name,
+            language,
             std: settings.text("std").map(str::to_owned),
             own,
             compiler: settings
@@ -180,6 +182,7 @@ impl Target {
                 triple,
                 id,
                 own,
+                leaves_out: false,
             })
         };
         let digits = |rest: &str| rest.starts_with(|char: char| char.is_ascii_digit());
@@ -235,7 +238,12 @@ impl Target {
     }
 }
 
-fn targets(settings: &Settings, name: &str, own: &Flags) -> Result<Vec<Target>, Error> {
+fn targets(
+    settings: &Settings,
+    name: &str,
+    language: Language,
+    own: &Flags,
+) -> Result<Vec<Target>, Error> {
     let written = settings.list("targets");
     if written.is_empty() {
         return Err(Error::new(format_args!("module `{name}` has no `targets`")));
@@ -244,6 +252,10 @@ fn targets(settings: &Settings, name: &str, own: &Flags) -> Result<Vec<Target>, 
     for text in written {
         let mut target =
             Target::parse(text).map_err(|problem| wrong(settings, "targets", problem))?;
+        if !language.takes(&target) {
+            let problem = format!("`{text}` is no target of `{}`", language.name());
+            return Err(wrong(settings, "targets", problem));
+        }
         if let Some(same) = targets
             .iter()
             .find(|other| other.triple == target.triple && other.id == target.id)
@@ -261,6 +273,7 @@ fn targets(settings: &Settings, name: &str, own: &Flags) -> Result<Vec<Target>, 
             }
             let over = flags(over, &own.opt_level)?;
             target.own.flags.extend(over.flags);
+            target.leaves_out = !over.exclude.is_empty();
             target.own.exclude.extend(over.exclude);
         }
         targets.push(target);
@@ -291,9 +304,61 @@ fn archives(settings: &Settings, root: &Path) -> Result<Vec<PathBuf>, Error> {
     paths.collect()
 }
 
-fn artifacts(settings: &Settings) -> Result<Vec<String>, Error> {
+/// Without host code there is nothing to register images with.
+fn register(settings: &Settings, language: Language) -> Result<Register, Error> {
+    let register = match settings.text("register") {
+        Some("complete") => Register::Complete,
+        Some("deferred") => Register::Deferred,
+        Some("none") => Register::None,
+        _ => Register::Auto,
+    };
+    let has_host_code = language == Language::OpenMp;
+    let name = language.name();
+    let problem = match register {
+        Register::Auto if !has_host_code => return Ok(Register::None),
+        Register::None if has_host_code => {
+            format!(
+                "`{name}` calls kernels that are registered: `none` is for modules without host code"
+            )
+        }
+        Register::Complete | Register::Deferred if !has_host_code => {
+            format!("modules of `{name}` have no host code yet: the program loads their images")
+        }
+        _ => return Ok(register),
+    };
+    Err(wrong(settings, "register", problem))
+}
+
+fn container(settings: &Settings, language: Language) -> Result<Container, Error> {
+    let known = Container::of(language);
+    let named = settings.text("container");
+    let is_named = |container: &&Container| named.is_none_or(|name| name == container.name());
+    known
+        .iter()
+        .copied()
+        .find(|container| is_named(&container))
+        .ok_or_else(|| {
+            let names: Vec<String> = known
+                .iter()
+                .map(|one| format!("`{}`", one.name()))
+                .collect();
+            let (name, language) = (named.unwrap_or_default(), language.name());
+            let problem = format!(
+                "`{name}` is no container of `{language}` ({} are)",
+                names.join(", ")
+            );
+            wrong(settings, "container", problem)
+        })
+}
+
+fn artifacts(settings: &Settings, language: Language) -> Result<Vec<String>, Error> {
     let kinds = artifacts::KINDS;
     let listed = settings.list("artifact");
+    if language != Language::OpenMp && listed.iter().any(|kind| kind == artifacts::HDA) {
+        let name = language.name();
+        let problem = format!("`hda` holds host code, which modules of `{name}` do not have yet");
+        return Err(wrong(settings, "artifact", problem));
+    }
     match listed.iter().find(|text| !kinds.contains(&text.as_str())) {
         None => Ok(listed.to_vec()),
         Some(text) => {
@@ -328,6 +393,7 @@ fn flags(settings: &Settings, opt_level: &str) -> Result<Flags, Error> {
 
 fn sources(
     settings: &Settings,
+    language: Language,
     root: &Path,
     out: &Path,
     own: &Flags,
@@ -366,10 +432,15 @@ fn sources(
     found.sort();
     found.dedup();
     if !own.flags.iter().any(|flag| flag.starts_with("-x")) {
-        if let Some(path) = found.iter().find(|path| !is_c_or_cpp(path)) {
+        let known = language.extensions();
+        let is_known = |path: &&PathBuf| {
+            let extension = path.extension().unwrap_or_default();
+            known.iter().any(|known| extension == *known)
+        };
+        if let Some(path) = found.iter().find(|path| !is_known(path)) {
             let shown = path.strip_prefix(root).unwrap_or(path).display();
-            let extensions = CPP_EXTENSIONS.join("`, `.");
-            let problem = format!("`{shown}` is neither C nor C++ (`.c`, `.{extensions}` are)");
+            let (name, known) = (language.name(), known.join("`, `."));
+            let problem = format!("`{shown}` is no source of `{name}` (`.{known}` are)");
             return Err(wrong(settings, "sources", problem));
         }
     }
@@ -399,15 +470,6 @@ fn watch(folder: &Path, out: &Path, deep: bool) -> Vec<PathBuf> {
     let mut beside: Vec<PathBuf> = beside.collect();
     beside.sort();
     beside
-}
-
-fn is_c_or_cpp(path: &Path) -> bool {
-    path.extension() == Some(OsStr::new("c")) || is_cpp(path)
-}
-
-fn is_cpp(path: &Path) -> bool {
-    let extension = path.extension().unwrap_or_default();
-    CPP_EXTENSIONS.iter().any(|known| extension == *known)
 }
 
 /// Whether `path` is one of those that `exclude` names, relative to the package.

@@ -1,6 +1,7 @@
 //! What a build will do, as a value: printed for a dry run, compared in tests, executed.
 
 use crate::artifacts::Artifact;
+use crate::device_only::Packing;
 use crate::error::Error;
 use crate::libraries::Extraction;
 use crate::openmp;
@@ -28,6 +29,8 @@ pub(crate) enum Step {
     Extract(Extraction),
     /// Check the linked images, write the object that registers them, and the file that Rust includes.
     Register(openmp::Registration),
+    /// Check the linked images of a module without host code, and write their container and the file that Rust includes.
+    Pack(Packing),
     /// Put the object of a module into its static library.
     Archive(openmp::Archive),
     /// Write a library for programs that are linked elsewhere.
@@ -110,6 +113,7 @@ impl Step {
             Self::Run(task) => task.run(digests).map_err(Error::new),
             Self::Extract(extraction) => extraction.execute(),
             Self::Register(registration) => registration.execute(),
+            Self::Pack(packing) => packing.execute(),
             Self::Archive(archive) => archive.execute(),
             Self::Artifact(artifact) => artifact.execute(),
         }
@@ -122,6 +126,7 @@ impl Step {
                 library, target, ..
             }) => format!("images of `{}` for {target}", library.display()),
             Self::Register(registration) => format!("registration of `{}`", registration.module),
+            Self::Pack(packing) => format!("images of `{}`", packing.module),
             Self::Archive(archive) => format!("library `{}`", archive.name),
             Self::Artifact(artifact) => format!("library `{}`", artifact.library.display()),
         }
@@ -137,7 +142,7 @@ impl fmt::Display for Plan {
         let tasks = self.stages.iter().flatten().filter_map(|step| match step {
             Step::Run(task) => task.output.parent(),
             Step::Artifact(artifact) => artifact.library.parent(),
-            Step::Extract(_) | Step::Register(_) | Step::Archive(_) => None,
+            Step::Extract(_) | Step::Register(_) | Step::Pack(_) | Step::Archive(_) => None,
         });
         let folders: BTreeSet<&Path> = tasks.collect();
         if !folders.is_empty() {
@@ -165,6 +170,7 @@ impl fmt::Display for Step {
             }
             Self::Extract(extraction) => extraction.fmt(f),
             Self::Artifact(artifact) => artifact.fmt(f),
+            Self::Pack(packing) => packing.fmt(f),
             Self::Register(registration) => {
                 let output = Quoted(registration.output.as_os_str());
                 writeln!(f, "# {}, in this process: {output}", self.title())?;

@@ -2,13 +2,16 @@
 
 use crate::artifacts;
 use crate::compiler::Compiler;
+use crate::context::Context;
+use crate::device_only;
 use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::host::Host;
 use crate::host_file::{Content, HostFile};
+use crate::language::Language;
 use crate::manifest::{self, Source};
 use crate::module::{Module, Register, Target};
-use crate::openmp::{self, Context};
+use crate::openmp;
 use crate::plan::{Outcome, Plan};
 use crate::settings::{KEYS, Settings};
 use crate::toolchain::jobserver::Jobs;
@@ -171,14 +174,20 @@ impl<'a> Run<'a> {
     /// The libraries of the modules, then, once, what they need.
     fn tell_what_to_link(&self, finished: &[(&Module, Built)]) -> Result<(), Error> {
         let environment = self.environment;
-        for (_, built) in finished {
+        for (module, built) in finished {
             for target in &built.targets {
                 environment.tell("rustc-cfg", target.cfg_name());
             }
-            let library = format!("static:+whole-archive={}_offload", built.unique);
-            environment.tell("rustc-link-lib", library);
+            if module.register != Register::None {
+                let library = format!("static:+whole-archive={}_offload", built.unique);
+                environment.tell("rustc-link-lib", library);
+            }
         }
-        let Some((_, Built { compiler, host, .. })) = finished.first() else {
+        let runtimes = finished.iter().filter_map(|(_, built)| {
+            let runtime = built.compiler.runtime.as_ref()?;
+            Some((runtime, &built.host))
+        });
+        let Some((runtime, host)) = runtimes.into_iter().next() else {
             return Ok(());
         };
         let search = |folder: &Path| {
@@ -186,7 +195,7 @@ impl<'a> Run<'a> {
             environment.tell("rustc-link-search", folder);
         };
         search(&self.out);
-        match &compiler.runtime {
+        match runtime {
             Ok(runtime) => {
                 let links = self.out.join("offload/runtime");
                 Compiler::link_runtime(runtime, &links)?;
@@ -208,8 +217,7 @@ impl<'a> Run<'a> {
         }
         // For this package's own programs; no build script can do it for those that depend on it. What is built for
         // another host finds nothing there.
-        let runtime = compiler.runtime.as_ref().ok();
-        let here = runtime.filter(|runtime| {
+        let here = runtime.as_ref().ok().filter(|runtime| {
             let is_known = |known: &&str| *runtime == Path::new(known);
             !host.is_cross && !LOADER_FOLDERS.iter().any(is_known)
         });
@@ -249,7 +257,7 @@ impl<'a> Run<'a> {
         let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         let host = Host::of(environment)?;
         let search = environment.search();
-        let compiler = Compiler::find(module, &host, &search, &self.out)?;
+        let compiler = Compiler::find(module, &host, environment, &search, &self.out)?;
         let variables: Vec<String> = clang::VARIABLES
             .iter()
             .map(|name| format!("{name}={}", environment.variable(name).unwrap_or_default()))
@@ -271,7 +279,10 @@ impl<'a> Run<'a> {
                 register => register == Register::Deferred,
             },
         };
-        let (plan, targets) = openmp::plan(module, &context)?;
+        let (plan, targets) = match module.language {
+            Language::OpenMp => openmp::plan(module, &context)?,
+            Language::Hip | Language::Cuda => device_only::plan(module, &context)?,
+        };
         Ok(Built {
             plan,
             targets,

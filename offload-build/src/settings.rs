@@ -1,6 +1,7 @@
 //! The keys of `[package.metadata.offload]`: one table, from which the manifest's reader, the
 //! `OFFLOAD_*` variables and the methods of `Build` follow.
 
+use crate::language::{Container, Language};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -27,27 +28,31 @@ pub(crate) enum Form {
 }
 
 pub(crate) const KEYS: &[Key] = &[
-    key("language", Form::Choice(&["openmp"])),
+    key("language", Form::Choice(&Language::NAMES)),
     key("sources", Form::List),
     key("targets", Form::List),
     key("include", Form::List),
     key("archives", Form::List),
     key("link", Form::List),
     key("artifact", Form::List),
+    key("container", Form::Choice(&Container::NAMES)),
     target_key("define", Form::Map),
     target_key("flags", Form::List),
     key("opt-level", Form::Choice(&["0", "1", "2", "3", "s", "z"])),
     key("std", Form::Text),
     target_key("exclude", Form::List),
     key("compiler", Form::Text),
-    key("register", Form::Choice(&["auto", "complete", "deferred"])),
+    key(
+        "register",
+        Form::Choice(&["auto", "complete", "deferred", "none"]),
+    ),
     key("missing", Form::Choice(&["error", "stub"])),
     key("feature", Form::Text),
     key("name", Form::Text),
 ];
 
 /// Keys and values that the design has and this version has not: named, so that nobody searches for a typo.
-pub(crate) const NOT_YET: &[&str] = &["compress", "container", "crate", "host", "launcher", "rdc"];
+pub(crate) const NOT_YET: &[&str] = &["compress", "crate", "host", "launcher", "rdc"];
 
 const fn key(name: &'static str, form: Form) -> Key {
     let per_target = false;
@@ -256,7 +261,7 @@ mod tests {
         let error = find("register").unwrap().form.parse("complet").unwrap_err();
         assert_eq!(
             error,
-            "`complet` is not one of `auto`, `complete`, `deferred`; did you mean `complete`?"
+            "`complet` is not one of `auto`, `complete`, `deferred`, `none`; did you mean `complete`?"
         );
     }
 

@@ -13,6 +13,7 @@ pub mod edit;
 pub mod elf;
 pub mod embed;
 mod find;
+pub mod kernels;
 mod macho;
 pub mod object_bundle;
 mod symbols;

@@ -13,6 +13,7 @@
 use crate::container::elf::{Elf, ElfError};
 use crate::format::bytes::{Field, record};
 use std::fmt;
+use std::ops::Range;
 
 record! {
     struct Header, "header", 16 bytes {
@@ -67,17 +68,29 @@ pub struct FatbinImage<'a> {
     pub cubin: &'a [u8],
 }
 
+/// A fat binary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fatbin {
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// Where the cubins are, in the order given.
+    pub images: Vec<Range<u64>>,
+}
+
 /// The fat binary of `images`, in their order, for a Linux host of 64 bits: what CUDA's runtime registers.
 ///
 /// # Errors
 ///
 /// When an image is no cubin of its processor.
-pub fn cuda_fatbin(images: &[FatbinImage<'_>]) -> Result<Vec<u8>, FatbinError> {
+pub fn cuda_fatbin(images: &[FatbinImage<'_>]) -> Result<Fatbin, FatbinError> {
     let mut body = Vec::new();
+    let mut places = Vec::new();
     for (index, image) in images.iter().enumerate() {
-        image
+        let start = image
             .add_to(&mut body)
             .map_err(|problem| FatbinError { index, problem })?;
+        let start = Header::LEN + start as u64;
+        places.push(start..start + image.cubin.len() as u64);
     }
     let header = Header {
         magic: MAGIC,
@@ -85,14 +98,18 @@ pub fn cuda_fatbin(images: &[FatbinImage<'_>]) -> Result<Vec<u8>, FatbinError> {
         header_size: Header::LEN as u16,
         size: body.len() as u64,
     };
-    let mut fatbin = Vec::new();
-    header.write(&mut fatbin);
-    fatbin.extend(body);
-    Ok(fatbin)
+    let mut bytes = Vec::new();
+    header.write(&mut bytes);
+    bytes.extend(body);
+    Ok(Fatbin {
+        bytes,
+        images: places,
+    })
 }
 
 impl FatbinImage<'_> {
-    fn add_to(&self, body: &mut Vec<u8>) -> Result<(), FatbinProblem> {
+    /// Where in `body` the cubin begins.
+    fn add_to(&self, body: &mut Vec<u8>) -> Result<usize, FatbinProblem> {
         let (number, mut flags) = self.processor().ok_or(FatbinProblem::Processor)?;
         let cubin =
             Elf::parse(self.cubin, 0..self.cubin.len() as u64).map_err(FatbinProblem::Elf)?;
@@ -145,10 +162,11 @@ impl FatbinImage<'_> {
         };
         header.write(body);
         body.extend(compat);
+        let start = body.len();
         body.extend_from_slice(self.cubin);
         // What precedes the body is a multiple of 8.
         pad(body);
-        Ok(())
+        Ok(start)
     }
 
     /// The number of the processor, and what its letter says.
@@ -227,7 +245,12 @@ mod tests {
 
     #[test]
     fn writes_the_bytes_nvidia_writes() {
-        assert_eq!(cuda_fatbin(&images()).unwrap(), GOLDEN);
+        let fatbin = cuda_fatbin(&images()).unwrap();
+        assert_eq!(fatbin.bytes, GOLDEN);
+        for (place, image) in fatbin.images.iter().zip(images()) {
+            let place = place.start as usize..place.end as usize;
+            assert_eq!(&GOLDEN[place], image.cubin);
+        }
     }
 
     #[test]

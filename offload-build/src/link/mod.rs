@@ -18,6 +18,7 @@
 mod check;
 pub mod fatbin;
 pub mod fatbinary;
+pub mod hip_bundle;
 mod nvptx;
 pub mod spirv;
 mod text;
@@ -125,6 +126,8 @@ pub struct LinkOptions<'a> {
     pub executable: &'a OsStr,
     /// Whether the host linker is lld, by the end of its name.
     pub host_is_lld: bool,
+    /// Device libraries have joined where the bitcode was compiled: the link needs none.
+    pub has_device_libraries: bool,
     /// The commands are only printed: what they run in turn need not be there.
     pub dry_run: bool,
 }
@@ -231,7 +234,9 @@ impl DeviceLinker<'_> {
             Way::Own if job.is_spirv() => true,
             Way::Own if job.triple.is_cpu() || job.needs_openmp_runtime() => false,
             Way::Own if self.options.embed_bitcode => job.inputs.iter().all(is_object),
-            Way::Own if job.triple.is_nvptx() => self.has_nvlink_wrapper(job),
+            Way::Own if job.triple.is_nvptx() => {
+                !self.options.has_device_libraries && self.has_nvlink_wrapper(job)
+            }
             Way::Own => true,
         }
     }

@@ -355,6 +355,7 @@ fn plans_an_assembly_for_nvidia() {
 /// Every option, as the wrapper hands them on.
 fn all_options<'a>(words: &'a [OsString], files: &'a [PathBuf]) -> LinkOptions<'a> {
     LinkOptions {
+        has_device_libraries: false,
         plugin_options: words,
         mllvm: words.get(..1).unwrap(),
         save_temps: true,

@@ -211,7 +211,8 @@ impl DeviceLinker<'_> {
             return args.filter(|arg| !has_lld || *arg != LLD).collect();
         }
         let alone = self.options.no_lto && job.has_bitcode() && release < LTO_BY_DEFAULT;
-        alone.then_some("-nogpulib").into_iter().collect()
+        let without = alone || self.options.has_device_libraries;
+        without.then_some("-nogpulib").into_iter().collect()
     }
 
     fn cpu_part(&self, job: &LinkJob, command: Command) -> Command {

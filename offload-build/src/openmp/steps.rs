@@ -4,14 +4,13 @@ use crate::container::archive::{self, NewMember};
 use crate::container::elf;
 use crate::container::elf::Machine;
 use crate::error::{self, Error};
-use crate::format::offload_binary::{BinaryImage, OffloadBinary};
-use crate::host_file::{self, Content, HostFile};
-use crate::link::{self, DeviceInput};
-use crate::module::Target;
+use crate::host_file::{self, Content, HostFile, Place};
+use crate::link;
+use crate::planned_image::PlannedImage;
 use crate::registration::Global;
 use crate::registration::deferred::Deferred;
 use crate::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
-use crate::target::{ImageKind, LlvmRelease, OffloadKind};
+use crate::target::OffloadKind;
 use crate::toolchain::task::{self, Done};
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
 use std::collections::BTreeSet;
@@ -23,67 +22,6 @@ use std::path::PathBuf;
 const ENTRY_SECTIONS: [&str; 2] = ["omp_offloading_entries", "llvm_offload_entries"];
 /// The symbol of an offload entry is this and the name of the kernel or global.
 const ENTRY_SYMBOL: &str = ".offloading.entry.";
-
-/// An image that the plan makes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PlannedImage {
-    target: Target,
-    input: DeviceInput,
-}
-
-impl PlannedImage {
-    pub(super) fn new(target: &Target, input: DeviceInput) -> Self {
-        let target = target.clone();
-        Self { target, input }
-    }
-
-    fn kind(&self) -> ImageKind {
-        match self.input {
-            DeviceInput::Object(_) => ImageKind::OBJECT,
-            DeviceInput::Bitcode(_) => ImageKind::BITCODE,
-            DeviceInput::Ptx(_) => ImageKind::PTX,
-            DeviceInput::Linked(_) => ImageKind::CUBIN,
-        }
-    }
-
-    fn read(&self) -> Result<Vec<u8>, Error> {
-        let path = self.input.path();
-        fs::read(path).map_err(error::io(path))
-    }
-
-    /// The offload binary around `image`, and where the image is in it.
-    fn pack(&self, image: &[u8]) -> Result<(Vec<u8>, std::ops::Range<u64>), Error> {
-        let processor = self.target.id.to_string();
-        let strings = [
-            ("triple", self.target.triple.as_str()),
-            ("arch", &processor),
-        ];
-        let binary = BinaryImage {
-            image_kind: self.kind(),
-            offload_kind: OffloadKind::OPENMP,
-            flags: 0,
-            strings: &strings,
-            image,
-        };
-        let bytes = binary.to_bytes(LlvmRelease::default());
-        let bytes = bytes.map_err(|error| Error::because(self, error))?;
-        let parsed = OffloadBinary::parse(bytes.as_slice(), 0, bytes.len() as u64);
-        let parsed = parsed.map_err(|error| Error::because(self, error))?;
-        let range = parsed.entries.first().map(|entry| entry.image.clone());
-        Ok((bytes, range.unwrap_or_default()))
-    }
-}
-
-impl fmt::Display for PlannedImage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: {}",
-            self.target.written,
-            self.input.path().display()
-        )
-    }
-}
 
 /// Writes the registration object of a module, and the file that Rust includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,7 +74,7 @@ impl Registration {
                 &entries.names,
             )
             .map_err(|error| Error::because(image, error))?;
-            packed.push(image.pack(&bytes)?);
+            packed.push(image.pack(&bytes, OffloadKind::OPENMP)?);
         }
         let blobs: Vec<Blob<'_>> = packed
             .iter()
@@ -159,7 +97,7 @@ impl Registration {
                 offset: base + blob.image.start,
                 size,
             });
-            shown.push(self.shown(planned, symbol.clone(), size));
+            shown.push(self.shown(planned, Place::Symbol(symbol.clone(), size)));
             // An offload binary's size is a multiple of 8, so the next one follows at once.
             base += blob.bytes.len() as u64;
         }
@@ -195,12 +133,12 @@ impl Registration {
         let mut binaries = Vec::new();
         let mut shown: Vec<host_file::Image> = Vec::new();
         for image in &self.images {
-            binaries.extend(image.pack(&image.read()?)?.0);
+            binaries.extend(image.pack(&image.read()?, OffloadKind::OPENMP)?.0);
             if shown
                 .iter()
                 .all(|other| other.target != image.target.written)
             {
-                shown.push(self.shown(image, String::new(), 0));
+                shown.push(self.shown(image, Place::Later));
             }
         }
         let deferred = Deferred {
@@ -218,13 +156,12 @@ impl Registration {
         ))
     }
 
-    fn shown(&self, image: &PlannedImage, symbol: String, size: u64) -> host_file::Image {
+    fn shown(&self, image: &PlannedImage, place: Place) -> host_file::Image {
         host_file::Image {
             target: image.target.written.clone(),
             kind: image.kind().name(),
             compiler: self.version.clone(),
-            symbol,
-            size,
+            place,
         }
     }
 }

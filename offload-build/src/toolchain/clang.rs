@@ -62,7 +62,7 @@ impl Clang<'_> {
     /// It is the same for all device targets, so the one that is named is always the host itself.
     #[must_use]
     pub fn host_object(&self, compile: &Compile<'_>) -> Command {
-        let mut command = self.start(self.host);
+        let mut command = self.openmp(self.host);
         if self.debug {
             command = command.arg("-g");
         }
@@ -72,7 +72,7 @@ impl Clang<'_> {
     /// The image of one source for one target: an object for a CPU, bitcode for a GPU.
     #[must_use]
     pub fn device_image(&self, triple: &Triple, processor: &str, compile: &Compile<'_>) -> Command {
-        let mut command = self.start(triple.as_str()).arg("--offload-device-only");
+        let mut command = self.openmp(triple.as_str()).arg("--offload-device-only");
         if !processor.is_empty() {
             command = command
                 .arg(format!("-Xopenmp-target={triple}"))
@@ -91,15 +91,20 @@ impl Clang<'_> {
         self.finish(command, compile)
     }
 
-    fn start(&self, device: &str) -> Command {
+    fn openmp(&self, device: &str) -> Command {
+        let openmp = ["-fopenmp".to_owned(), format!("-fopenmp-targets={device}")];
+        self.start().args(openmp)
+    }
+
+    pub(super) fn start(&self) -> Command {
         let mut command = Command::new(self.clang).arg("--no-default-config");
         if self.is_cross {
             command = command.arg(format!("--target={}", self.host));
         }
-        command.args(["-fopenmp".to_owned(), format!("-fopenmp-targets={device}")])
+        command
     }
 
-    fn finish(&self, command: Command, compile: &Compile<'_>) -> Command {
+    pub(super) fn finish(&self, command: Command, compile: &Compile<'_>) -> Command {
         let mut command = command.arg(format!("-O{}", compile.opt_level));
         if let Some(std) = self.std {
             command = command.arg(format!("-std={std}"));

@@ -3,6 +3,7 @@
 pub mod clang;
 pub mod command;
 pub mod depfile;
+pub mod device_only;
 pub mod find;
 pub mod jobserver;
 pub mod ptxas;

@@ -9,16 +9,16 @@
 //!
 //! Spec: linker-wrapper §4; `hip-runtime.md` for what HIP's runtime wants.
 
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::Path;
 
-use offload_build::format::bundle::{self, BundleImage};
 use offload_build::format::compressed_bundle::{self, Compression};
 use offload_build::format::magic::Magic;
 use offload_build::format::offload_binary::BinaryImage;
 use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
 use offload_build::link::fatbinary::cuda_fatbinary;
+use offload_build::link::hip_bundle::{self, ALIGNMENT, hip_bundle};
 use offload_build::registration::fat_binary::Runtime;
 use offload_build::target::{EntryId, ImageKind, LlvmRelease, OffloadKind};
 use offload_build::toolchain::{Command, Search};
@@ -142,7 +142,7 @@ impl Packing<'_> {
                 .collect();
             match (cuda_fatbin(&cubins), &tool) {
                 _ if self.dry => {}
-                (Ok(bytes), _) => return Ok(bytes),
+                (Ok(fatbin), _) => return Ok(fatbin.bytes),
                 (Err(_), Ok(_)) => {}
                 (Err(problem), Err(missing)) => {
                     return Err(failed(format!("{problem}\n{missing}")));
@@ -178,7 +178,7 @@ impl Packing<'_> {
             kind: OffloadKind::HIP,
             problem,
         };
-        let mut ids = vec![self.host_id().to_owned()];
+        let mut ids = Vec::new();
         for image in images {
             let id = EntryId::parse_target(&self.device_id(image));
             ids.push(
@@ -189,27 +189,15 @@ impl Packing<'_> {
         if self.dry || self.verbose {
             self.shown.print(&self.bundler(images));
         }
-        let empty: &[u8] = &[];
-        let contents = std::iter::once(empty).chain(images.iter().map(|image| &*image.bytes));
-        let entries: Vec<BundleImage<'_>> = ids
-            .iter()
-            .zip(contents)
-            .map(|(id, image)| BundleImage { id, image })
+        let images: Vec<(String, &[u8])> = ids
+            .into_iter()
+            .zip(images)
+            .map(|(id, image)| (id, &*image.bytes))
             .collect();
-        let align = NonZeroU64::new(ALIGNMENT).unwrap_or(NonZeroU64::MIN);
-        let table: usize = 32
-            + entries
-                .iter()
-                .map(|entry| 24 + entry.id.len())
-                .sum::<usize>();
-        if table as u64 > ALIGNMENT {
-            report.warnings.push(format!(
-                "the table of the HIP bundle takes {table} bytes; HIP's runtime finds only entries in the \
-                 first {ALIGNMENT} bytes of a bundle that is not compressed"
-            ));
-        }
-        let bytes =
-            bundle::to_bytes(&entries, align).map_err(|problem| failed(problem.to_string()))?;
+        let bundle = hip_bundle(self.host_id(), &images);
+        let bundle = bundle.map_err(|problem| failed(problem.to_string()))?;
+        report.warnings.extend(bundle.warning());
+        let bytes = bundle.bytes;
         let Some(level) = self.compress else {
             return Ok(bytes);
         };
@@ -262,7 +250,7 @@ impl Packing<'_> {
     fn host_id(&self) -> &'static str {
         match self.rules {
             Rules::Llvm(LlvmRelease::V19) => "host-x86_64-unknown-linux--",
-            _ => "host-x86_64-unknown-linux-gnu-",
+            _ => hip_bundle::HOST_ID,
         }
     }
 
@@ -273,11 +261,7 @@ impl Packing<'_> {
             Rules::Ours => "hipv4",
             Rules::Llvm(_) => "hip",
         };
-        let triple = match image.processor.as_str() {
-            "amdgcnspirv" => "spirv64-amd-amdhsa-",
-            _ => "amdgcn-amd-amdhsa-",
-        };
-        format!("{kind}-{triple}-{}", image.processor)
+        hip_bundle::entry_id(kind, &image.processor)
     }
 
     fn sycl(&self, images: &[&Product], products: &[Product]) -> Result<Vec<u8>, Error> {
@@ -305,9 +289,6 @@ impl Packing<'_> {
         Ok(bytes)
     }
 }
-
-/// Of images in a HIP bundle: the runtime maps them where they are.
-const ALIGNMENT: u64 = 4096;
 
 impl Packed {
     /// Puts an image into an offload binary as LLVM 22 does.

@@ -208,6 +208,7 @@ impl Planner<'_> {
             compiler_args: &compiler_args,
             linker_args: &linker_args,
             options: LinkOptions {
+                has_device_libraries: false,
                 plugin_options: &plugin_options,
                 // Our own way says each option once.
                 mllvm: match self.way {

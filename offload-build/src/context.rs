@@ -1,0 +1,281 @@
+//! What the plan of every module is made from: compiles of sources, and an image for each target.
+
+use crate::artifacts::Unit;
+use crate::compiler::Compiler;
+use crate::error::Error;
+use crate::host::Host;
+use crate::language::Language;
+use crate::libraries;
+use crate::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
+use crate::module::{Flags, Module, Target, excluded};
+use crate::plan::Step;
+use crate::planned_image::PlannedImage;
+use crate::toolchain::clang::{self, Clang, Compile};
+use crate::toolchain::device_only;
+use crate::toolchain::task::{self, Task};
+use crate::toolchain::{Command, NotFound, Search};
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+const CRATES_HINT: &str = "device functions of other crates are found when offload-link is Cargo's linker: \
+    it links the device code of all crates together";
+const GPU_HINT: &str = "images for GPUs have no math library (`sin`) and no C library (`printf`) yet; \
+    device functions of other crates are found when offload-link is Cargo's linker";
+
+/// What the plan of a module is made from, besides the module.
+pub(crate) struct Context<'a> {
+    pub(crate) compiler: &'a Compiler,
+    pub(crate) search: &'a Search,
+    /// The package's folder.
+    pub(crate) root: &'a Path,
+    pub(crate) out: &'a Path,
+    pub(crate) host: &'a Host,
+    pub(crate) debug: bool,
+    /// Variables that the compiler reads, for the keys of tasks.
+    pub(crate) variables: &'a str,
+    /// Unique in the whole program: prefix of symbols and name of the library.
+    pub(crate) unique: &'a str,
+    pub(crate) deferred: bool,
+}
+
+/// How a plan makes the images of a module.
+#[derive(Debug, Default)]
+pub(crate) struct DeviceCode {
+    pub(crate) compiles: Vec<Step>,
+    /// After all of these.
+    pub(crate) links: Vec<Step>,
+    pub(crate) images: Vec<PlannedImage>,
+    /// The targets that have one.
+    pub(crate) built: Vec<Target>,
+    /// Why others have none.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Context<'_> {
+    /// The folder of a module's intermediate files.
+    pub(crate) fn folder(&self, module: &Module) -> PathBuf {
+        self.out.join("offload").join(&module.name)
+    }
+
+    /// Plans an image for each target, or, where the device is linked with the program, what it is linked from.
+    pub(crate) fn device_code(
+        &self,
+        module: &Module,
+        units: &mut [Unit],
+    ) -> Result<DeviceCode, Error> {
+        let mut code = DeviceCode::default();
+        for target in &module.targets {
+            if let Some(reason) = foreign(target, self.host) {
+                code.notes.push(no_image(module, target, &reason));
+                continue;
+            }
+            let folder = self.folder(module).join(target.folder());
+            let (tasks, inputs) = self.device_compiles(module, target, &folder, units);
+            if inputs.is_empty() {
+                return Err(Error::new(format_args!(
+                    "module `{}`: `exclude` leaves `{}` without sources",
+                    module.name, target.written
+                )));
+            }
+            // Those of a target without an image go into artifacts.
+            let start = code.compiles.len();
+            code.compiles.extend(tasks);
+            let (extractions, libraries) = libraries::inputs(module, target, &folder)?;
+            let extractions = extractions.into_iter().map(Step::Extract);
+            code.compiles.extend(extractions);
+            let inputs = [inputs, libraries].concat();
+            if self.deferred {
+                let images = inputs.into_iter();
+                code.images
+                    .extend(images.map(|input| PlannedImage::new(target, input)));
+            } else {
+                let output = folder.join("image");
+                match self.device_link(module, target, inputs, &output) {
+                    Ok(task) => code.links.push(Step::Run(task)),
+                    Err(unknown) if unknown.is_unsupported() => {
+                        return Err(Error::new(no_image(module, target, &unknown)));
+                    }
+                    Err(missing) => {
+                        code.notes.push(no_image(module, target, &missing));
+                        if module.artifacts.is_empty() {
+                            code.compiles.truncate(start);
+                        }
+                        continue;
+                    }
+                }
+                let image = PlannedImage::new(target, DeviceInput::Object(output));
+                code.images.push(image);
+            }
+            code.built.push(target.clone());
+        }
+        if code.built.is_empty() {
+            return Err(Error::missing(format_args!(
+                "{}\nmodule `{}`: no image can be built",
+                code.notes.join("\n"),
+                module.name
+            )));
+        }
+        Ok(code)
+    }
+
+    fn device_compiles(
+        &self,
+        module: &Module,
+        target: &Target,
+        folder: &Path,
+        units: &mut [Unit],
+    ) -> (Vec<Step>, Vec<DeviceInput>) {
+        let bitcode = !target.triple.is_cpu();
+        let mut tasks = Vec::new();
+        let mut inputs = Vec::new();
+        for (source, unit) in module.sources.iter().zip(units) {
+            if excluded(&target.own.exclude, self.root, source) {
+                continue;
+            }
+            let extension = if bitcode { "bc" } else { "o" };
+            let output = folder
+                .join(stem(self.root, source))
+                .with_extension(extension);
+            tasks.push(self.compile(
+                module,
+                source,
+                &target.own,
+                &target.written,
+                &output,
+                |clang, compile| {
+                    let processor = target.id.to_string();
+                    let sdk = self.compiler.sdk.as_deref();
+                    match module.language {
+                        Language::OpenMp => clang.device_image(&target.triple, &processor, compile),
+                        Language::Hip => device_only::hip(clang, &processor, sdk, compile),
+                        Language::Cuda => device_only::cuda(clang, &processor, sdk, compile),
+                    }
+                },
+            ));
+            unit.images.push((target.clone(), output.clone()));
+            inputs.push(if bitcode {
+                DeviceInput::Bitcode(output)
+            } else {
+                DeviceInput::Object(output)
+            });
+        }
+        (tasks, inputs)
+    }
+
+    pub(crate) fn compile(
+        &self,
+        module: &Module,
+        source: &Path,
+        own: &Flags,
+        what_for: &str,
+        output: &Path,
+        command: impl Fn(&Clang<'_>, &Compile<'_>) -> Command,
+    ) -> Step {
+        let clang = Clang {
+            clang: &self.compiler.llvm.clang,
+            host: &self.host.triple,
+            is_cross: self.host.is_cross,
+            std: module.std.as_deref(),
+            include: &module.include,
+            debug: self.debug,
+        };
+        let compile = Compile {
+            source,
+            output,
+            opt_level: &own.opt_level,
+            define: &own.define,
+            flags: &own.flags,
+        };
+        let shown = source.strip_prefix(self.root).unwrap_or(source);
+        Step::Run(Task {
+            title: format!("{} for {what_for}", shown.display()),
+            commands: vec![command(&clang, &compile)],
+            inputs: Vec::new(),
+            depfile: Some(clang::depfile(output)),
+            output: output.to_owned(),
+            environment: self.variables.to_owned(),
+            undefined_hint: "",
+        })
+    }
+
+    fn device_link(
+        &self,
+        module: &Module,
+        target: &Target,
+        inputs: Vec<DeviceInput>,
+        output: &Path,
+    ) -> Result<Task, NotFound> {
+        let files = inputs.iter().map(|input| input.path().to_owned()).collect();
+        let job = LinkJob {
+            triple: target.triple.clone(),
+            processor: target.id.to_string(),
+            kinds: vec![module.language.offload_kind()],
+            // The bitcode is not there yet when this is planned.
+            uses_openmp_runtime: module.language == Language::OpenMp,
+            inputs,
+        };
+        let is_cpu = target.triple.is_cpu();
+        let host_libraries = match is_cpu {
+            true => self.compiler.host_libraries(module)?,
+            false => Vec::new(),
+        };
+        let sysroot = self.compiler.sysroot.as_ref().filter(|_| is_cpu);
+        let sysroot = sysroot.map(|root| format!("--sysroot={}", root.display()).into());
+        let sysroot: Vec<OsString> = sysroot.into_iter().collect();
+        let linker = DeviceLinker {
+            llvm: Some(&self.compiler.llvm),
+            search: self.search,
+            cc: Path::new("cc"),
+            opt_level: &target.own.opt_level,
+            host_libraries: &host_libraries,
+            compiler_args: &sysroot,
+            linker_args: &[],
+            way: Way::Own,
+            options: LinkOptions {
+                has_device_libraries: module.language != Language::OpenMp,
+                ..LinkOptions::default()
+            },
+        };
+        Ok(Task {
+            title: format!("device link for {}", target.written),
+            commands: linker.plan(&job, &task::part(output))?.commands,
+            inputs: files,
+            depfile: None,
+            output: output.to_owned(),
+            environment: self.variables.to_owned(),
+            undefined_hint: if target.triple.is_cpu() {
+                CRATES_HINT
+            } else {
+                GPU_HINT
+            },
+        })
+    }
+}
+
+fn no_image(module: &Module, target: &Target, reason: &dyn fmt::Display) -> String {
+    let (name, written) = (&module.name, &target.written);
+    format!("module `{name}`: no image for `{written}`: {reason}")
+}
+
+/// Why programs for `host` take no image for `target`: OpenMP's CPU device is the processor that runs them.
+fn foreign(target: &Target, host: &Host) -> Option<String> {
+    let is_foreign = target.triple.is_cpu() && target.triple.arch() != host.arch();
+    is_foreign.then(|| {
+        let (triple, variable) = (&host.triple, host.triple.replace('-', "_"));
+        format!(
+            "programs for `{triple}` load none of another processor\n\
+             hint: OFFLOAD_TARGETS_{variable} lists the targets of builds for this host"
+        )
+    })
+}
+
+/// A name for the files made from `source`: its path in the package, in one word.
+pub(crate) fn stem(root: &Path, source: &Path) -> String {
+    let relative = source
+        .strip_prefix(root)
+        .unwrap_or(source)
+        .to_string_lossy();
+    // The dot goes as well: what is behind the last one is replaced by each file's own extension.
+    relative.replace('-', "--").replace(['/', '\\'], "-") + "."
+}

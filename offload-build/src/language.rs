@@ -1,0 +1,106 @@
+//! What device code is written in, and what follows from it.
+
+use crate::module::Target;
+use crate::target::OffloadKind;
+use std::path::Path;
+
+/// A value of the key `language`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    /// C and C++ with target regions.
+    OpenMp,
+    /// The device's side of HIP sources.
+    Hip,
+    /// The device's side of CUDA sources.
+    Cuda,
+}
+
+/// Extensions of C++.
+const CPP: [&str; 6] = ["C", "cc", "cp", "cpp", "cxx", "c++"];
+
+impl Language {
+    pub(crate) const NAMES: [&str; 3] = ["openmp", "hip", "cuda"];
+
+    /// The language of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let all = [Self::OpenMp, Self::Hip, Self::Cuda];
+        all.into_iter().find(|language| language.name() == name)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::OpenMp => "openmp",
+            Self::Hip => "hip",
+            Self::Cuda => "cuda",
+        }
+    }
+
+    /// Who manages its images.
+    pub(crate) fn offload_kind(self) -> OffloadKind {
+        match self {
+            Self::OpenMp => OffloadKind::OPENMP,
+            Self::Hip => OffloadKind::HIP,
+            Self::Cuda => OffloadKind::CUDA,
+        }
+    }
+
+    /// Extensions of its sources, C++'s at the end; without a `-x` in `flags` there are no others.
+    pub(crate) fn extensions(self) -> Vec<&'static str> {
+        let own: &[&str] = match self {
+            Self::OpenMp => &["c"],
+            Self::Hip => &["hip", "cu"],
+            Self::Cuda => &["cu"],
+        };
+        [own, &CPP].concat()
+    }
+
+    /// Whether there are images of it for `target`.
+    pub(crate) fn takes(self, target: &Target) -> bool {
+        match self {
+            Self::OpenMp => true,
+            Self::Hip => target.triple.is_amdgpu(),
+            Self::Cuda => target.triple.is_nvptx(),
+        }
+    }
+}
+
+/// Whether a source is C++, whose objects need its library.
+pub(crate) fn is_cpp(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    CPP.iter().any(|known| extension == *known)
+}
+
+/// A value of the key `container`: what all images of a module are packed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Container {
+    /// An LLVM offload binary for each.
+    OffloadBinary,
+    /// A bundle as HIP's runtime loads it.
+    Bundle,
+    /// A fat binary as CUDA's runtime and driver load it.
+    Fatbin,
+    /// None: each image by itself.
+    Raw,
+}
+
+impl Container {
+    pub(crate) const NAMES: [&str; 4] = ["offload-binary", "bundle", "fatbin", "raw"];
+
+    /// The containers for images of `language`, the usual one first.
+    pub(crate) fn of(language: Language) -> &'static [Self] {
+        match language {
+            Language::OpenMp => &[Self::OffloadBinary],
+            Language::Hip => &[Self::Bundle, Self::OffloadBinary, Self::Raw],
+            Language::Cuda => &[Self::Fatbin, Self::OffloadBinary, Self::Raw],
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::OffloadBinary => "offload-binary",
+            Self::Bundle => "bundle",
+            Self::Fatbin => "fatbin",
+            Self::Raw => "raw",
+        }
+    }
+}

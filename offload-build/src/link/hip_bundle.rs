@@ -1,0 +1,75 @@
+//! The container of HIP's images: a bundle as AMD's runtime reads it.
+//!
+//! The runtime maps images where they are, so each is at a multiple of 4096, and looks for entries in the first 4096
+//! bytes alone. It believes `hipv4`; of other kinds it looks into the image. Spec: `hip-runtime.md`.
+
+use crate::format::bundle::{Layout, WriteError};
+use std::num::NonZeroU64;
+use std::ops::Range;
+
+/// Of images, in bytes.
+pub const ALIGNMENT: u64 = 4096;
+
+/// The first entry, which is empty: what LLVM 20 and later write, whatever the host is.
+pub const HOST_ID: &str = "host-x86_64-unknown-linux-gnu-";
+
+/// The entry ID of an image for `processor`, a target ID (`gfx90a:xnack-`) or `amdgcnspirv`. Its triple has four
+/// fields, as the runtime finds no others.
+#[must_use]
+pub fn entry_id(kind: &str, processor: &str) -> String {
+    let triple = match processor {
+        "amdgcnspirv" => "spirv64-amd-amdhsa-",
+        _ => "amdgcn-amd-amdhsa-",
+    };
+    format!("{kind}-{triple}-{processor}")
+}
+
+/// A bundle of images.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HipBundle {
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// Where the images are, in the order given.
+    pub images: Vec<Range<u64>>,
+    /// The size of the header and the entry headers, in bytes.
+    table: u64,
+}
+
+/// Bundles images, each with its entry ID, behind the host's entry.
+///
+/// # Errors
+///
+/// When two IDs are equal.
+pub fn hip_bundle(host: &str, images: &[(String, &[u8])]) -> Result<HipBundle, WriteError> {
+    let align = NonZeroU64::new(ALIGNMENT).unwrap_or(NonZeroU64::MIN);
+    let entries = images
+        .iter()
+        .map(|(id, image)| (id.as_str(), image.len() as u64));
+    let layout = Layout::new([(host, 0)].into_iter().chain(entries), align)?;
+    let mut bundle = HipBundle {
+        table: layout.head.len() as u64,
+        bytes: layout.head,
+        images: layout.images.into_iter().skip(1).collect(),
+    };
+    for (place, (_, image)) in bundle.images.iter().zip(images) {
+        bundle
+            .bytes
+            .resize(usize::try_from(place.start).unwrap_or(usize::MAX), 0);
+        bundle.bytes.extend_from_slice(image);
+    }
+    Ok(bundle)
+}
+
+impl HipBundle {
+    /// What is wrong with so many images, or so long names.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let table = self.table;
+        (table > ALIGNMENT).then(|| {
+            format!(
+                "the table of the HIP bundle takes {table} bytes; HIP's runtime finds only entries in the \
+                 first {ALIGNMENT} bytes of a bundle that is not compressed"
+            )
+        })
+    }
+}

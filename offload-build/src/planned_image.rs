@@ -1,0 +1,75 @@
+//! An image of a module for one target, which the plan makes or hands on.
+
+use crate::error::{self, Error};
+use crate::format::offload_binary::{BinaryImage, OffloadBinary};
+use crate::link::DeviceInput;
+use crate::module::Target;
+use crate::target::{ImageKind, LlvmRelease, OffloadKind};
+use std::fmt;
+use std::fs;
+use std::ops::Range;
+
+/// An image that the plan makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PlannedImage {
+    pub(crate) target: Target,
+    input: DeviceInput,
+}
+
+impl PlannedImage {
+    pub(crate) fn new(target: &Target, input: DeviceInput) -> Self {
+        let target = target.clone();
+        Self { target, input }
+    }
+
+    pub(crate) fn kind(&self) -> ImageKind {
+        match self.input {
+            DeviceInput::Object(_) => ImageKind::OBJECT,
+            DeviceInput::Bitcode(_) => ImageKind::BITCODE,
+            DeviceInput::Ptx(_) => ImageKind::PTX,
+            DeviceInput::Linked(_) => ImageKind::CUBIN,
+        }
+    }
+
+    pub(crate) fn read(&self) -> Result<Vec<u8>, Error> {
+        let path = self.input.path();
+        fs::read(path).map_err(error::io(path))
+    }
+
+    /// The offload binary around `image`, and where the image is in it.
+    pub(crate) fn pack(
+        &self,
+        image: &[u8],
+        offload_kind: OffloadKind,
+    ) -> Result<(Vec<u8>, Range<u64>), Error> {
+        let processor = self.target.id.to_string();
+        let strings = [
+            ("triple", self.target.triple.as_str()),
+            ("arch", &processor),
+        ];
+        let binary = BinaryImage {
+            image_kind: self.kind(),
+            offload_kind,
+            flags: 0,
+            strings: &strings,
+            image,
+        };
+        let bytes = binary.to_bytes(LlvmRelease::default());
+        let bytes = bytes.map_err(|error| Error::because(self, error))?;
+        let parsed = OffloadBinary::parse(bytes.as_slice(), 0, bytes.len() as u64);
+        let parsed = parsed.map_err(|error| Error::because(self, error))?;
+        let range = parsed.entries.first().map(|entry| entry.image.clone());
+        Ok((bytes, range.unwrap_or_default()))
+    }
+}
+
+impl fmt::Display for PlannedImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {}",
+            self.target.written,
+            self.input.path().display()
+        )
+    }
+}

@@ -1,0 +1,51 @@
+//! clang's command lines for HIP and CUDA: the device's side of one source for one processor, as bitcode that the
+//! device link joins with that of other sources.
+
+use crate::toolchain::clang::{Clang, Compile};
+use crate::toolchain::{Command, ptxas};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// HIP for an AMD GPU (`gfx90a:xnack-`); `rocm` is the root of ROCm's headers and device libraries, unless the
+/// source does without.
+#[must_use]
+pub fn hip(
+    clang: &Clang<'_>,
+    processor: &str,
+    rocm: Option<&Path>,
+    compile: &Compile<'_>,
+) -> Command {
+    // For one processor too clang would write a bundle.
+    let command = start(clang, "hip", processor).arg("--no-gpu-bundle-output");
+    clang.finish(root(command, "--rocm-path=", rocm), compile)
+}
+
+/// CUDA for an NVIDIA GPU (`sm_90a`); `cuda` is the root of the toolkit, unless the source does without.
+#[must_use]
+pub fn cuda(
+    clang: &Clang<'_>,
+    processor: &str,
+    cuda: Option<&Path>,
+    compile: &Compile<'_>,
+) -> Command {
+    let feature = ptxas::ptx_version(processor);
+    let command = start(clang, "cuda", processor).arg(format!("--cuda-feature=+{feature}"));
+    // Toolkits are newer than the newest that a release of clang knows.
+    let command = command.arg("-Wno-unknown-cuda-version");
+    clang.finish(root(command, "--cuda-path=", cuda), compile)
+}
+
+fn start(clang: &Clang<'_>, language: &str, processor: &str) -> Command {
+    clang
+        .start()
+        .args(["-x", language, "--offload-device-only"])
+        .arg(format!("--offload-arch={processor}"))
+        .args(["-fgpu-rdc", "-emit-llvm"])
+}
+
+fn root(command: Command, option: &str, root: Option<&Path>) -> Command {
+    let Some(root) = root else { return command };
+    let mut arg = OsString::from(option);
+    arg.push(root);
+    command.arg(arg)
+}

@@ -1,0 +1,347 @@
+//! Modules of HIP and CUDA without host code: their images, in containers that the vendors' tools make and read.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::package::{Package, text};
+
+const OUT: &str = "target/build/pack-0123/out";
+const HIP: &str =
+    "language = \"hip\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+const CUDA: &str =
+    "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+const AMD: &str = "targets = [\"gfx90a:xnack-\", \"gfx1100\", \"gfx942\"]\n";
+const NVIDIA: &str = "targets = [\"sm_90\", \"sm_80\"]\n";
+const HEADER: &str = "#define __global__ __attribute__((global))\n#define __device__ __attribute__((device))\n\
+    __device__ int twice(int x);\n";
+const KERNEL: &str =
+    "#include \"k.h\"\nextern \"C\" __global__ void scale(int *x) { *x = twice(*x); }\n";
+/// A function of the device that another file calls.
+const HELPER: &str = "#include \"k.h\"\n__device__ int twice(int x) { return 2 * x; }\n";
+
+/// A package with sources of that extension, in the place of OpenMP's.
+fn package(extension: &str, keys: &str) -> Option<Package> {
+    let package = Package::new("")?;
+    let lld = Path::new("/usr/lib/llvm-19/bin/ld.lld");
+    std::os::unix::fs::symlink(lld, package.at("llvm/bin/ld.lld")).unwrap();
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put("kernels/k.h", HEADER);
+    package.put(&format!("kernels/k.{extension}"), KERNEL);
+    package.put(&format!("kernels/helper.{extension}"), HELPER);
+    declare(&package, keys);
+    Some(package)
+}
+
+fn declare(package: &Package, keys: &str) {
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    package.put("Cargo.toml", &format!("{manifest}{keys}"));
+}
+
+/// The root of NVIDIA's compilers.
+fn cuda() -> Option<PathBuf> {
+    let ptxas = support::tool("cuda", &["ptxas"])?;
+    Some(ptxas.ancestors().nth(2).unwrap().to_owned())
+}
+
+fn images(package: &Package) -> Vec<u8> {
+    fs::read(package.at(OUT).join("offload/kernels/images")).unwrap()
+}
+
+fn image(package: &Package, target: &str) -> Vec<u8> {
+    fs::read(
+        package
+            .at(OUT)
+            .join("offload/kernels")
+            .join(target)
+            .join("image"),
+    )
+    .unwrap()
+}
+
+/// What a program prints that includes the generated file.
+fn program(package: &Package, main: &str) -> String {
+    let source = format!(
+        "mod kernels {{ include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\")); }}\nfn main() {{ {main} }}\n"
+    );
+    package.put("main.rs", &source);
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut command = Command::new(rustc);
+    command
+        .args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"])
+        .env("OUT_DIR", package.at(OUT))
+        .current_dir(package.folder.path());
+    support::run(&mut command);
+    support::run(&mut Command::new(package.at("main")))
+}
+
+#[test]
+fn bundles_images_as_amds_runtime_reads_them() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    let Some(bundler) = support::tool("llvm22", &["clang-offload-bundler"]) else {
+        return;
+    };
+    let told = package.builds();
+    assert!(
+        told.contains("cargo::rustc-cfg=offload_target_gfx90a_xnack_off\n"),
+        "{told}"
+    );
+    // Rust includes the images: nothing is linked.
+    assert!(!told.contains("rustc-link"), "{told}");
+    let folders = ["gfx90a-xnack-", "gfx1100", "gfx942"];
+    let mut command = Command::new(bundler);
+    command.args(["-type=o", "-bundle-align=4096", "-input=/dev/null"]);
+    for folder in folders {
+        let image = package
+            .at(OUT)
+            .join("offload/kernels")
+            .join(folder)
+            .join("image");
+        command.arg(format!("-input={}", image.display()));
+    }
+    command.arg(
+        "-targets=host-x86_64-unknown-linux-gnu-,hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-,\
+         hipv4-amdgcn-amd-amdhsa--gfx1100,hipv4-amdgcn-amd-amdhsa--gfx942",
+    );
+    let theirs = package.at("theirs");
+    support::run(command.arg(format!("-output={}", theirs.display())));
+    assert!(images(&package) == fs::read(&theirs).unwrap());
+
+    let main = "let image = kernels::image().unwrap(); println!(\"{} {}\", image.len(), image.as_ptr() as usize % 4096);\
+                for i in kernels::images() { println!(\"{} {} {}\", i.target, i.kind, i.bytes.len()); }\
+                println!(\"{:?}\", kernels::KERNELS);";
+    let [one, two, three] = folders.map(|folder| image(&package, folder).len());
+    let expected = format!(
+        "{} 0\ngfx90a:xnack- object {one}\ngfx1100 object {two}\ngfx942 object {three}\n[\"scale\"]\n",
+        images(&package).len()
+    );
+    assert_eq!(program(&package, main), expected);
+}
+
+#[test]
+fn packs_cubins_as_nvidias_tools_do() {
+    let (Some(cuda), Some(package)) = (cuda(), package("cu", &format!("{CUDA}{NVIDIA}"))) else {
+        return;
+    };
+    // With a clang that has a helper for nvlink of its own, and with one that has none.
+    let mut script = package.script();
+    script.env("CUDA_PATH", &cuda);
+    if let Some(clang) = support::tool("llvm22", &["clang"]) {
+        text(&script.env("OFFLOAD_COMPILER", clang).output().unwrap());
+        assert!(images(&package).starts_with(b"\x50\xed\x55\xba"));
+    }
+    script.env("OFFLOAD_COMPILER", package.at("llvm/bin/clang"));
+    text(&script.output().unwrap());
+    let mut command = Command::new(cuda.join("bin/fatbinary"));
+    command.arg("-64").arg("--create").arg(package.at("theirs"));
+    for number in ["90", "80"] {
+        let image = package
+            .at(OUT)
+            .join(format!("offload/kernels/sm_{number}/image"));
+        command.arg(format!(
+            "--image3=kind=elf,sm={number},file={}",
+            image.display()
+        ));
+    }
+    support::run(&mut command);
+    assert!(images(&package) == fs::read(package.at("theirs")).unwrap());
+    let main = "for i in kernels::images() { println!(\"{} {}\", i.target, i.bytes.starts_with(b\"\\x7fELF\")); }\
+                println!(\"{:?}\", kernels::KERNELS);";
+    assert_eq!(
+        program(&package, main),
+        "sm_90 true\nsm_80 true\n[\"scale\"]\n"
+    );
+
+    // PTX of the toolkit's own compiler calls device functions of other files as well.
+    let resources = support::run(
+        Command::new(cuda.join("bin/cuobjdump"))
+            .arg("--dump-resource-usage")
+            .arg(package.at(OUT).join("offload/kernels/images")),
+    );
+    assert_eq!(
+        resources.matches("Function scale:").count(),
+        2,
+        "{resources}"
+    );
+}
+
+#[test]
+fn packs_images_as_the_manifest_says() {
+    let Some(package) = package("hip", &format!("{HIP}targets = [\"gfx90a\", \"gfx942\"]\n"))
+    else {
+        return;
+    };
+    let build = |container: &str, targets: &str| {
+        let mut script = package.script();
+        script
+            .env("OFFLOAD_CONTAINER", container)
+            .env("OFFLOAD_TARGETS", targets);
+        text(&script.output().unwrap());
+    };
+    let main = "match kernels::image() { Ok(image) => println!(\"{}\", image.len()), Err(error) => println!(\"{error}\") }\
+                for i in kernels::images() { println!(\"{}\", i.bytes.len()); }";
+    let both = ["gfx90a", "gfx942"];
+    build("offload-binary", "gfx90a;gfx942");
+    let sizes = both.map(|folder| image(&package, folder).len());
+    let [one, two] = sizes;
+    let all = images(&package).len();
+    assert_eq!(program(&package, main), format!("{all}\n{one}\n{two}\n"));
+    if let Some(packager) = support::tool("llvm22", &["llvm-offload-binary"]) {
+        for folder in both {
+            let mut command = Command::new(&packager);
+            command.arg(package.at(OUT).join("offload/kernels/images"));
+            command.arg(format!(
+                "--image=file={},arch={folder},kind=hip",
+                package.at("out").display()
+            ));
+            support::run(&mut command);
+            assert!(
+                fs::read(package.at("out")).unwrap() == image(&package, folder),
+                "{folder}"
+            );
+        }
+    }
+    build("raw", "gfx90a;gfx942");
+    let none = "device code was not built: the images are in no container: `images` has each";
+    assert_eq!(program(&package, main), format!("{none}\n{one}\n{two}\n"));
+    // A single image needs none.
+    build("raw", "gfx942");
+    assert!(images(&package) == image(&package, "gfx942"));
+    assert_eq!(program(&package, main), format!("{two}\n{two}\n"));
+}
+
+#[test]
+fn reports_kernels_that_not_every_image_has() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    package.put(
+        "kernels/more.hip",
+        "#include \"k.h\"\n#ifndef __gfx942__\nextern \"C\" __global__ void more(int *x) { ++*x; }\n#endif\n",
+    );
+    // What no target has is no excuse.
+    package.put("kernels/none.hip", "");
+    declare(
+        &package,
+        &format!("{HIP}{AMD}exclude = [\"kernels/none.hip\"]\n"),
+    );
+    let error = package.fails(&mut package.script());
+    assert_eq!(
+        error,
+        "images of `kernels`: gfx942: target/build/pack-0123/out/offload/kernels/gfx942/image: no kernel `more`, which other \
+         targets have\nhint: `exclude` leaves sources out for one target"
+    );
+    // Who leaves a source out means it.
+    let exclude = "[package.metadata.offload.target.gfx942]\nexclude = [\"kernels/more.hip\"]\n";
+    declare(&package, &format!("{HIP}{AMD}{exclude}"));
+    package.builds();
+    let file = fs::read_to_string(package.at(OUT).join("kernels.rs")).unwrap();
+    assert!(
+        file.contains("KERNELS: &[&str] = &[\"more\", \"scale\"];"),
+        "{file}"
+    );
+
+    package.put("kernels/k.hip", "\n");
+    package.put("kernels/more.hip", "\n");
+    let error = package.fails(&mut package.script());
+    assert!(
+        error.starts_with("images of `kernels`: no kernel in any source\nhint: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn compiles_again_only_what_changed() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    package.builds();
+    // The version, two sources and a device link for each target.
+    assert_eq!(package.starts(), 1 + 3 * 3);
+    package.builds();
+    assert_eq!(package.starts(), 10);
+    package.put("kernels/helper.hip", &HELPER.replace('2', "3"));
+    package.builds();
+    assert_eq!(package.starts(), 10 + 3 * 2);
+    package.put("kernels/k.h", &format!("{HEADER}\n#define OTHER\n"));
+    package.builds();
+    // The bitcode is the same: no device link.
+    assert_eq!(package.starts(), 16 + 3 * 2);
+}
+
+#[test]
+fn says_what_a_language_does_not_take() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    let fails = |keys: &str| {
+        declare(&package, keys);
+        package.fails(&mut package.script())
+    };
+    for (keys, problem) in [
+        (
+            format!("{HIP}targets = [\"gfx90a\", \"sm_80\"]\n"),
+            "8:1: `sm_80` is no target of `hip`",
+        ),
+        (
+            format!("{HIP}{AMD}container = \"fatbin\"\n"),
+            "9:1: `fatbin` is no container of `hip` (`bundle`, `offload-binary`, `raw` are)",
+        ),
+        (
+            format!("{HIP}{AMD}register = \"complete\"\n"),
+            "9:1: modules of `hip` have no host code yet: the program loads their images",
+        ),
+        (
+            format!("{HIP}{AMD}artifact = [\"hda\"]\n"),
+            "9:1: `hda` holds host code, which modules of `hip` do not have yet",
+        ),
+        (
+            format!("{HIP}{AMD}").replace("*.hip", "k.h"),
+            "6:1: `kernels/k.h` is no source of `hip` (`.hip`, `.cu`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)",
+        ),
+        (
+            "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\nregister = \"none\"\n\
+             targets = [\"gfx90a\"]\n"
+                .to_owned(),
+            "8:1: `openmp` calls kernels that are registered: `none` is for modules without host code",
+        ),
+    ] {
+        assert_eq!(fails(&keys), format!("Cargo.toml:{problem}"));
+    }
+    // The toolkit is asked for unless the sources need none of it.
+    let flags = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+    let keys = format!("{CUDA}{NVIDIA}")
+        .replace(flags, "")
+        .replace("*.cu", "k.hip");
+    declare(&package, &format!("{keys}flags = [\"-xcuda\"]\n"));
+    let mut script = package.script();
+    let error = package.fails(script.env("CUDA_HOME", package.at("nowhere")));
+    let expected = "module `kernels`: no CUDA for `cuda`: `include/cuda_runtime.h` not found (searched: nowhere, ";
+    assert!(error.starts_with(expected), "{error}");
+    assert!(
+        error.ends_with("`flags = [\"-nogpuinc\", \"-nogpulib\"]`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn makes_archives_of_each_target() {
+    let Some(package) = package(
+        "hip",
+        &format!("{HIP}{AMD}artifact = [\"device-archive\"]\n"),
+    ) else {
+        return;
+    };
+    package.builds();
+    let archive = package
+        .at(OUT)
+        .join("offload/artifacts/libbc-pack-amdgcn-gfx942.a");
+    let members = support::run(Command::new("ar").arg("t").arg(&archive));
+    assert_eq!(members, "kernels-helper.hip.bc\nkernels-k.hip.bc\n");
+    assert!(Path::new(&archive).is_file());
+}
