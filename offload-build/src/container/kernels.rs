@@ -5,14 +5,97 @@
 //! | AMD's code object | what has a kernel descriptor: an object `<name>.kd` (LLVM's AMDGPUUsage, "Symbols") |
 //! | NVIDIA's cubin | a function with `STO_CUDA_ENTRY` in `st_other` (as `cuobjdump -elf` shows it) |
 
+mod amd;
+mod nvidia;
+
 use object::read::elf::{ElfFile64, FileHeader as _};
 use object::{Object as _, ObjectSymbol as _, SymbolFlags};
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// Behind the name of a kernel, that of its descriptor.
 const DESCRIPTOR: &str = ".kd";
 /// In `st_other` of a function that the host starts.
 const STO_CUDA_ENTRY: u8 = 0x10;
+
+/// A kernel of a linked image, as its runtime starts it. Sizes are in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kernel {
+    /// As the runtime looks it up.
+    pub name: String,
+    /// What the host gives, in order; not what AMD's runtime adds (`hidden_*`).
+    pub arguments: Vec<Argument>,
+    /// Of the buffer of arguments, with what the runtime adds.
+    pub arguments_size: u32,
+    /// Threads of a workgroup (block) at most, where the image says.
+    pub max_threads: Option<u32>,
+    /// The one size of a workgroup (block) that it may be started with, where the source says.
+    pub required_threads: Option<[u32; 3]>,
+    /// Of a workgroup's memory (LDS, shared memory) that is laid out when it is compiled.
+    pub shared_size: u32,
+    /// Of each thread's own memory (scratch, local memory).
+    pub private_size: u32,
+    /// Registers of a thread: AMD's vector registers, with those for accumulation where they are one file.
+    pub registers: Option<u32>,
+    /// AMD's scalar registers of a wavefront.
+    pub scalar_registers: Option<u32>,
+    /// Threads of a wavefront (warp).
+    pub wavefront: Option<u32>,
+}
+
+/// An argument of a kernel, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// In the buffer of arguments.
+    pub offset: u32,
+    /// Its own.
+    pub size: u32,
+}
+
+/// The kernels of an image, by name. None in an image for a CPU.
+///
+/// # Errors
+///
+/// When the image is no ELF file of 64 bits, or what it says of its kernels is cut or makes no sense.
+pub fn kernels(image: &[u8]) -> Result<Vec<Kernel>, KernelError> {
+    let wrong = |error: object::Error| KernelError::new(error.to_string());
+    let file = ElfFile64::<object::Endianness>::parse(image).map_err(wrong)?;
+    let names = names(image).map_err(wrong)?;
+    let known = match file.elf_header().e_machine(file.endian()) {
+        object::elf::EM_AMDGPU => amd::kernels(&file)?,
+        object::elf::EM_CUDA => nvidia::kernels(&file, &names)?,
+        _ => Vec::new(),
+    };
+    let described = |name: String| {
+        let kernel = known.iter().find(|kernel| kernel.name == name);
+        kernel.cloned().unwrap_or(Kernel {
+            name,
+            ..Kernel::default()
+        })
+    };
+    Ok(names.into_iter().map(described).collect())
+}
+
+/// Why the kernels of an image cannot be described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelError {
+    problem: String,
+}
+
+impl KernelError {
+    fn new(problem: impl Into<String>) -> Self {
+        let problem = problem.into();
+        Self { problem }
+    }
+}
+
+impl fmt::Display for KernelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for KernelError {}
 
 /// The names of the kernels in an image, as its runtime looks them up. None in an image for a CPU.
 ///
