@@ -13,6 +13,7 @@ pub mod compressed_bundle;
 pub mod device_text;
 pub mod global_symbol;
 pub mod magic;
+pub mod msgpack;
 pub mod offload_binary;
 pub mod offload_entry;
 pub mod offload_yaml;
