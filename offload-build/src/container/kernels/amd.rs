@@ -1,10 +1,386 @@
-//! What AMD's code objects say of their kernels: the note `NT_AMDGPU_METADATA`, in MessagePack
-//! (LLVM's AMDGPUUsage, "Code Object V3 Metadata" and later).
+//! What AMD's code objects say of their kernels: the notes `NT_AMDGPU_METADATA`, in MessagePack.
+//!
+//! | map      | key                                      | in [`Kernel`] or [`Argument`]                        |
+//! |----------|------------------------------------------|------------------------------------------------------|
+//! | of all   | `amdhsa.version`                         | the first of its numbers is [`VERSION`]              |
+//! |          | `amdhsa.kernels`                         | an array, a map for each                             |
+//! | kernel   | `.symbol`, required                      | `name`, without `.kd`                                |
+//! |          | `.args`                                  | `arguments`: an array, a map for each                |
+//! |          | `.kernarg_segment_size`, required        | `arguments_size`                                     |
+//! |          | `.group_segment_fixed_size`, required    | `shared_size`                                        |
+//! |          | `.private_segment_fixed_size`, required  | `private_size`                                       |
+//! |          | `.max_flat_workgroup_size`               | `max_threads`                                        |
+//! |          | `.reqd_workgroup_size`                   | `required_threads`, if it is not 0, 0, 0             |
+//! |          | `.vgpr_count`                            | `registers`                                          |
+//! |          | `.sgpr_count`                            | `scalar_registers`                                   |
+//! |          | `.wavefront_size`                        | `wavefront`                                          |
+//! | argument | `.offset`, `.size`, required             | `offset`, `size`                                     |
+//! |          | `.value_kind`, required                  | `hidden_…`: the runtime adds it, and it is left out  |
+//!
+//! Other keys are passed. The registers for accumulation, `.agpr_count`, are in the same file as the others
+//! from gfx90a on, and `.vgpr_count` has them already: with `v40` and `a19` in use it is 64 on gfx90a and
+//! gfx942 (the second start at a multiple of 4: 44 + 20), and 41 on gfx908, where they are a file of their
+//! own (clang 19 and 22; the specification does not say).
+//!
+//! Code objects of version 2 (clang 16 still makes them, clang 19 does not; a note of type 10 and owner `AMD`,
+//! in YAML) are not described. They have no kernel descriptors `<name>.kd`, so not even their names are known.
+//!
+//! Specification: <https://llvm.org/docs/AMDGPUUsage.html#code-object-v3-metadata>, and as far as V6.
 
-use super::{Kernel, KernelError};
+use std::fmt;
+
 use object::Endianness;
-use object::read::elf::ElfFile64;
+use object::elf::{FileHeader64, NoteType};
+use object::read::elf::{ElfFile64, NoteIterator, ProgramHeader as _, SectionHeader as _};
 
-pub(super) fn kernels(_file: &ElfFile64<'_, Endianness>) -> Result<Vec<Kernel>, KernelError> {
-    Ok(Vec::new())
+use super::{Argument, DESCRIPTOR, Kernel, KernelError};
+use crate::format::msgpack::{self, Reader};
+
+/// Who gave the type of a note its meaning.
+const OWNER: &[u8] = b"AMDGPU";
+const NT_AMDGPU_METADATA: NoteType = NoteType(32);
+/// Of the metadata: that of code objects of version 3 to 6.
+const VERSION: u32 = 1;
+/// How the kinds of those arguments start that the runtime adds.
+const HIDDEN: &str = "hidden_";
+
+pub(super) fn kernels(file: &ElfFile64<'_, Endianness>) -> Result<Vec<Kernel>, KernelError> {
+    let contents = contents(file).map_err(|error| KernelError::new(error.to_string()))?;
+    let mut kernels = Vec::new();
+    // One for each object that the linker was given; compilers give it one.
+    for content in contents {
+        let wrong = |problem| KernelError::new(format!("note NT_AMDGPU_METADATA: {problem}"));
+        metadata(content, &mut kernels).map_err(wrong)?;
+    }
+    Ok(kernels)
+}
+
+/// The contents of the notes: those in segments, which loaders see, or else in sections.
+fn contents<'d>(file: &ElfFile64<'d, Endianness>) -> object::Result<Vec<&'d [u8]>> {
+    let (endian, data) = (file.endian(), file.data());
+    let mut found = Vec::new();
+    for segment in file.elf_program_headers() {
+        if let Some(notes) = segment.notes(endian, data)? {
+            collect(notes, endian, &mut found)?;
+        }
+    }
+    if found.is_empty() {
+        for section in file.elf_section_table().iter() {
+            if let Some(notes) = section.notes(endian, data)? {
+                collect(notes, endian, &mut found)?;
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn collect<'d>(
+    notes: NoteIterator<'d, FileHeader64<Endianness>>,
+    endian: Endianness,
+    found: &mut Vec<&'d [u8]>,
+) -> object::Result<()> {
+    for note in notes {
+        let note = note?;
+        if note.name() == OWNER && note.n_type(endian) == NT_AMDGPU_METADATA {
+            found.push(note.desc());
+        }
+    }
+    Ok(())
+}
+
+/// Why the content of a note makes no sense. Offsets are from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Problem {
+    MessagePack(msgpack::Error),
+    Missing {
+        key: &'static str,
+        offset: u64,
+    },
+    NoDescriptor {
+        offset: u64,
+    },
+    Count {
+        key: &'static str,
+        offset: u64,
+        found: usize,
+        expected: usize,
+    },
+    Version {
+        offset: u64,
+        found: u32,
+    },
+}
+
+impl From<msgpack::Error> for Problem {
+    fn from(error: msgpack::Error) -> Self {
+        Self::MessagePack(error)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MessagePack(error) => error.fmt(f),
+            Self::Missing { key, offset } => write!(f, "map at offset {offset:#x} has no `{key}`"),
+            Self::NoDescriptor { offset } => write!(
+                f,
+                "`.symbol` at offset {offset:#x} does not end in `{DESCRIPTOR}`"
+            ),
+            Self::Count {
+                key,
+                offset,
+                found,
+                expected,
+            } => write!(
+                f,
+                "`{key}` at offset {offset:#x} has {found} numbers, expected {expected}"
+            ),
+            Self::Version { offset, found } => write!(
+                f,
+                "`amdhsa.version` at offset {offset:#x}: {found} is not supported ({VERSION} is)"
+            ),
+        }
+    }
+}
+
+/// Appends the kernels of a note. What follows its map is left alone, as LLVM's reader does.
+fn metadata(content: &[u8], kernels: &mut Vec<Kernel>) -> Result<(), Problem> {
+    Reader::new(content).map(|key, reader| match key {
+        b"amdhsa.version" => version(reader),
+        b"amdhsa.kernels" => reader.array(|reader| {
+            kernels.push(kernel(reader)?);
+            Ok(())
+        }),
+        _ => Ok(reader.skip()?),
+    })
+}
+
+fn version(reader: &mut Reader<'_>) -> Result<(), Problem> {
+    let offset = reader.offset();
+    // The second number says what was added.
+    let [found, _] = numbers(reader, "amdhsa.version")?;
+    if found == VERSION {
+        Ok(())
+    } else {
+        Err(Problem::Version { offset, found })
+    }
+}
+
+fn kernel(reader: &mut Reader<'_>) -> Result<Kernel, Problem> {
+    let offset = reader.offset();
+    let mut kernel = Kernel::default();
+    let mut name = None;
+    let [mut arguments_size, mut shared_size, mut private_size] = [None; 3];
+    reader.map(|key, reader| {
+        match key {
+            b".symbol" => name = Some(symbol(reader)?),
+            b".args" => kernel.arguments = arguments(reader)?,
+            b".kernarg_segment_size" => arguments_size = Some(reader.number()?),
+            b".group_segment_fixed_size" => shared_size = Some(reader.number()?),
+            b".private_segment_fixed_size" => private_size = Some(reader.number()?),
+            b".max_flat_workgroup_size" => kernel.max_threads = Some(reader.number()?),
+            b".reqd_workgroup_size" => {
+                let size = numbers(reader, ".reqd_workgroup_size")?;
+                kernel.required_threads = (size != [0; 3]).then_some(size);
+            }
+            b".vgpr_count" => kernel.registers = Some(reader.number()?),
+            b".sgpr_count" => kernel.scalar_registers = Some(reader.number()?),
+            b".wavefront_size" => kernel.wavefront = Some(reader.number()?),
+            _ => reader.skip()?,
+        }
+        Ok::<(), Problem>(())
+    })?;
+    let missing = |key| Problem::Missing { key, offset };
+    kernel.name = name.ok_or(missing(".symbol"))?;
+    kernel.arguments_size = arguments_size.ok_or(missing(".kernarg_segment_size"))?;
+    kernel.shared_size = shared_size.ok_or(missing(".group_segment_fixed_size"))?;
+    kernel.private_size = private_size.ok_or(missing(".private_segment_fixed_size"))?;
+    Ok(kernel)
+}
+
+/// The name of a kernel, from that of its descriptor.
+fn symbol(reader: &mut Reader<'_>) -> Result<String, Problem> {
+    let offset = reader.offset();
+    let name = reader.text()?.strip_suffix(DESCRIPTOR);
+    name.map(str::to_owned)
+        .ok_or(Problem::NoDescriptor { offset })
+}
+
+fn arguments(reader: &mut Reader<'_>) -> Result<Vec<Argument>, Problem> {
+    let mut arguments = Vec::new();
+    reader.array(|reader| {
+        arguments.extend(argument(reader)?);
+        Ok::<(), Problem>(())
+    })?;
+    Ok(arguments)
+}
+
+/// An argument, when it is the host that gives it.
+fn argument(reader: &mut Reader<'_>) -> Result<Option<Argument>, Problem> {
+    let start = reader.offset();
+    let [mut offset, mut size] = [None; 2];
+    let mut hidden = None;
+    reader.map(|key, reader| {
+        match key {
+            b".offset" => offset = Some(reader.number()?),
+            b".size" => size = Some(reader.number()?),
+            b".value_kind" => hidden = Some(reader.text()?.starts_with(HIDDEN)),
+            _ => reader.skip()?,
+        }
+        Ok::<(), Problem>(())
+    })?;
+    let missing = |key| Problem::Missing { key, offset: start };
+    let hidden = hidden.ok_or(missing(".value_kind"))?;
+    let argument = Argument {
+        offset: offset.ok_or(missing(".offset"))?,
+        size: size.ok_or(missing(".size"))?,
+    };
+    Ok((!hidden).then_some(argument))
+}
+
+fn numbers<const N: usize>(
+    reader: &mut Reader<'_>,
+    key: &'static str,
+) -> Result<[u32; N], Problem> {
+    let offset = reader.offset();
+    let mut numbers = Vec::new();
+    reader.array(|reader| {
+        numbers.push(reader.number()?);
+        Ok::<(), Problem>(())
+    })?;
+    <[u32; N]>::try_from(numbers).map_err(|numbers| Problem::Count {
+        key,
+        offset,
+        found: numbers.len(),
+        expected: N,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A note of one kernel, with the sizes that are required and `count` keys of `kernel`.
+    fn note(kernel: &[u8], count: u8) -> Vec<u8> {
+        let required: [&[u8]; 3] = [
+            b"\xb5.kernarg_segment_size\x0c",
+            b"\xb9.group_segment_fixed_size\xcd\x01\x00",
+            b"\xbb.private_segment_fixed_size\x10",
+        ];
+        let head = [0x80 | (count + 3)];
+        let start: [&[u8]; 2] = [b"\x81\xaeamdhsa.kernels\x91", &head];
+        [&start.concat(), &required.concat(), kernel].concat()
+    }
+
+    fn read(content: &[u8]) -> Result<Vec<Kernel>, String> {
+        let mut kernels = Vec::new();
+        metadata(content, &mut kernels)
+            .map(|()| kernels)
+            .map_err(|problem| problem.to_string())
+    }
+
+    /// Every key, in no order, and keys and arguments that are passed.
+    fn sample() -> Vec<u8> {
+        let parts: [&[u8]; 9] = [
+            b"\xa7.symbol\xa4k.kd",
+            b"\xa5.args\x92",
+            b"\x84\xa5.name\xa1x\xa7.offset\x04\xa5.size\x08\xab.value_kind\xa8by_value",
+            b"\x83\xa7.offset\x10\xa5.size\x08\xab.value_kind\xabhidden_none",
+            b"\xb8.max_flat_workgroup_size\xcd\x04\x00",
+            b"\xb4.reqd_workgroup_size\x93\x08\x04\x02",
+            b"\xab.vgpr_count\x07",
+            b"\xab.sgpr_count\xd0\x09",
+            b"\xaf.wavefront_size\x40",
+        ];
+        note(&parts.concat(), 7)
+    }
+
+    #[test]
+    fn reads_what_a_note_says_of_a_kernel() {
+        let expected = Kernel {
+            name: "k".to_owned(),
+            arguments: vec![Argument { offset: 4, size: 8 }],
+            arguments_size: 12,
+            max_threads: Some(1024),
+            required_threads: Some([8, 4, 2]),
+            shared_size: 256,
+            private_size: 16,
+            registers: Some(7),
+            scalar_registers: Some(9),
+            wavefront: Some(64),
+        };
+        assert_eq!(read(&sample()), Ok(vec![expected]));
+        // 0, 0, 0 is what it is by default: any.
+        let any = note(b"\xa7.symbol\xa4k.kd\xb4.reqd_workgroup_size\x93\0\0\0", 2);
+        let expected = Kernel {
+            name: "k".to_owned(),
+            arguments_size: 12,
+            shared_size: 256,
+            private_size: 16,
+            ..Kernel::default()
+        };
+        assert_eq!(read(&any), Ok(vec![expected]));
+        assert_eq!(read(b"\x81\xaeamdhsa.kernels\x90"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn rejects_every_truncation_of_a_note_and_survives_every_change() {
+        let sample = sample();
+        for len in 0..sample.len() {
+            let error = read(&sample[..len]).unwrap_err();
+            assert!(error.contains(" runs past the end at "), "{error}");
+        }
+        for at in 0..sample.len() {
+            for byte in 0..=255 {
+                let mut changed = sample.clone();
+                changed[at] = byte;
+                let _ = read(&changed);
+            }
+        }
+    }
+
+    #[test]
+    fn says_what_makes_no_sense_and_where() {
+        let error = |content: &[u8]| read(content).unwrap_err();
+        assert_eq!(
+            error(b"\x81\xaeamdhsa.version\x92\x02\x00"),
+            "`amdhsa.version` at offset 0x10: 2 is not supported (1 is)"
+        );
+        assert_eq!(
+            error(b"\x81\xaeamdhsa.version\x91\x01"),
+            "`amdhsa.version` at offset 0x10 has 1 numbers, expected 2"
+        );
+        assert_eq!(error(b"\x90"), "array at offset 0x0, expected a map");
+        assert_eq!(
+            error(b"\x81\xaeamdhsa.kernels\x91\x80"),
+            "map at offset 0x11 has no `.symbol`"
+        );
+        assert_eq!(
+            error(b"\x81\xaeamdhsa.kernels\x91\x81\xa7.symbol\xa4k.kd"),
+            "map at offset 0x11 has no `.kernarg_segment_size`"
+        );
+        let error = |kernel: &[u8]| read(&note(kernel, 1)).unwrap_err();
+        assert_eq!(
+            error(b"\xa7.symbol\xa1k"),
+            "`.symbol` at offset 0x6b does not end in `.kd`"
+        );
+        assert_eq!(
+            error(b"\xb4.reqd_workgroup_size\x92\x08\x08"),
+            "`.reqd_workgroup_size` at offset 0x78 has 2 numbers, expected 3"
+        );
+        assert_eq!(
+            error(b"\xab.vgpr_count\xff"),
+            "negative integer at offset 0x6f, expected an integer from 0 to 0xffffffff"
+        );
+        for (argument, missing) in [
+            (&b"\x82\xa7.offset\0\xa5.size\x08"[..], ".value_kind"),
+            (b"\x82\xa5.size\x08\xab.value_kind\xa0", ".offset"),
+            (b"\x82\xa7.offset\0\xab.value_kind\xa0", ".size"),
+        ] {
+            assert_eq!(
+                error(&[b"\xa5.args\x91", argument].concat()),
+                format!("map at offset 0x6a has no `{missing}`")
+            );
+        }
+    }
 }
