@@ -5,7 +5,7 @@ use crate::artifacts::{self, Unit};
 use crate::container::kernels;
 use crate::context::{self, Context};
 use crate::error::{self, Error};
-use crate::host_file::{self, Content, HostFile};
+use crate::host_file::{self, Content, Described, HostFile};
 use crate::language::Container;
 use crate::link;
 use crate::link::fatbin::{FatbinImage, cuda_fatbin};
@@ -15,7 +15,7 @@ use crate::plan::{Plan, Step};
 use crate::planned_image::PlannedImage;
 use crate::target::OffloadKind;
 use crate::toolchain::task::{self, Done};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -99,7 +99,8 @@ impl Packing {
             });
         let file = HostFile {
             module: self.module.clone(),
-            kernels: kernels.into_iter().collect(),
+            kernels: kernels.iter().map(|kernel| kernel.name.clone()).collect(),
+            described: kernels,
             content: Content::Included {
                 file: format!("offload/{}/images", self.module),
                 size: bytes.len() as u64,
@@ -112,23 +113,41 @@ impl Packing {
         Ok(done)
     }
 
-    /// Those of all images. What one target has, all have, but those that leave sources out.
-    fn kernels(&self, images: &[Vec<u8>]) -> Result<BTreeSet<String>, Error> {
-        let mut all = BTreeSet::new();
-        let mut each = Vec::new();
+    /// Those of all images. What one target has, all have, but those that leave sources out; and all take the same
+    /// arguments, because the program fills them in without knowing which image runs.
+    fn kernels(&self, images: &[Vec<u8>]) -> Result<Vec<Described>, Error> {
+        let mut all: BTreeMap<String, Described> = BTreeMap::new();
         for (image, bytes) in self.images.iter().zip(images) {
-            let names = kernels::names(bytes).map_err(|error| Error::because(image, error))?;
-            all.extend(names.iter().cloned());
-            each.push((image, names));
+            let target = &image.target.written;
+            let found = kernels::kernels(bytes).map_err(|error| Error::because(image, error))?;
+            for kernel in found {
+                let described = all.entry(kernel.name.clone()).or_insert_with(|| Described {
+                    name: kernel.name.clone(),
+                    arguments: kernel.arguments.clone(),
+                    images: Vec::new(),
+                });
+                if let (true, Some((other, _))) = (
+                    described.arguments != kernel.arguments,
+                    described.images.first(),
+                ) {
+                    let name = &kernel.name;
+                    return Err(Error::new(format_args!(
+                        "{image}: kernel `{name}` takes other arguments than for `{other}`"
+                    )));
+                }
+                described.images.push((target.clone(), kernel));
+            }
         }
         if all.is_empty() {
             return Err(Error::new(
                 "no kernel in any source\nhint: write a `__global__` function in one of `sources`",
             ));
         }
-        each.retain(|(image, _)| !image.target.leaves_out);
-        for (image, names) in each {
-            let missing: Vec<String> = all.difference(&names).cloned().collect();
+        for image in self.images.iter().filter(|image| !image.target.leaves_out) {
+            let target = &image.target.written;
+            let lacks = |kernel: &&Described| kernel.images.iter().all(|(of, _)| of != target);
+            let missing = all.values().filter(lacks);
+            let missing: Vec<&str> = missing.map(|kernel| &*kernel.name).collect();
             if !missing.is_empty() {
                 let missing = missing.join("`, `");
                 return Err(Error::new(format_args!(
@@ -137,7 +156,7 @@ impl Packing {
                 )));
             }
         }
-        Ok(all)
+        Ok(all.into_values().collect())
     }
 
     fn pack(&self, images: &[Vec<u8>], done: &mut Done) -> Result<Packed, Error> {

@@ -1,5 +1,6 @@
 //! The Rust file that a crate includes: its images, its kernels, and whether they were built.
 
+use crate::container::kernels::{Argument, Kernel};
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
@@ -9,7 +10,17 @@ pub(crate) struct HostFile {
     pub(crate) module: String,
     /// Names of kernels and globals, as the runtime knows them, sorted.
     pub(crate) kernels: Vec<String>,
+    /// What images say of those kernels that the program starts itself.
+    pub(crate) described: Vec<Described>,
     pub(crate) content: Content,
+}
+
+/// A kernel, and what the image of each target says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Described {
+    pub(crate) name: String,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) images: Vec<(String, Kernel)>,
 }
 
 /// Where the images are.
@@ -88,6 +99,52 @@ impl ::core::fmt::Display for NotBuilt {
 }
 
 impl ::core::error::Error for NotBuilt {}
+
+/// A kernel that the program starts. Sizes and offsets are in bytes.
+#[allow(dead_code)]
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// As the runtime looks it up.
+    pub name: &'static str,
+    /// What it takes, in order.
+    pub arguments: &'static [Argument],
+    /// What each image that has it says of it.
+    pub images: &'static [KernelImage],
+}
+
+/// An argument of a kernel.
+#[allow(dead_code)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// In the buffer of arguments.
+    pub offset: u32,
+    /// Its own size.
+    pub size: u32,
+}
+
+/// A kernel in the image for one target.
+#[allow(dead_code)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelImage {
+    /// The target, as Cargo.toml spells it.
+    pub target: &'static str,
+    /// Of the buffer of arguments, with what the runtime adds.
+    pub arguments_size: u32,
+    /// Threads of a workgroup (block) at most, where the image says.
+    pub max_threads: Option<u32>,
+    /// The one size of a workgroup (block) that it may be started with, where the source says.
+    pub required_threads: Option<[u32; 3]>,
+    /// Of a workgroup's memory that is laid out when it is compiled.
+    pub shared_size: u32,
+    /// Of each thread's own memory.
+    pub private_size: u32,
+    /// Registers of a thread.
+    pub registers: Option<u32>,
+    /// AMD's scalar registers of a wavefront.
+    pub scalar_registers: Option<u32>,
+    /// Threads of a wavefront (warp).
+    pub wavefront: Option<u32>,
+}
 "#;
 
 const ACCESSORS: &str = r"
@@ -105,6 +162,13 @@ pub fn image() -> ::core::result::Result<&'static [u8], NotBuilt> {
 #[allow(dead_code)]
 pub fn images() -> &'static [Image] {
     linked::images()
+}
+
+/// The kernel of that name, which `kernel` has as a constant too; nothing in a build without device code.
+#[allow(dead_code)]
+#[must_use]
+pub fn find_kernel(name: &str) -> Option<&'static Kernel> {
+    kernel::ALL.iter().find(|kernel| kernel.name == name)
 }
 ";
 
@@ -127,6 +191,7 @@ impl fmt::Display for HostFile {
             self.kernels
         )?;
         f.write_str(ACCESSORS)?;
+        self.write_kernels(f)?;
         // What the one state of the build does not need, another does.
         let lints = "unsafe_code, dead_code, clippy::unnecessary_wraps";
         writeln!(f, "\n#[allow({lints})]\nmod linked {{")?;
@@ -139,6 +204,95 @@ impl fmt::Display for HostFile {
         writeln!(f, "}}")
     }
 }
+
+impl HostFile {
+    /// A constant for each kernel whose name Rust takes, and all of them.
+    fn write_kernels(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\n/// The kernels that the program starts.\n#[allow(dead_code, non_upper_case_globals)]\npub mod kernel {{\n    \
+             #[allow(unused_imports)]\n    use super::{{Argument, Kernel, KernelImage}};"
+        )?;
+        for (index, kernel) in self.described.iter().enumerate() {
+            let name = &kernel.name;
+            let (public, constant) = match constant_name(name) {
+                Some(constant) => ("pub ", constant),
+                None => ("", format!("KERNEL_{index}")),
+            };
+            writeln!(
+                f,
+                "\n    /// `{name}`.\n    {public}const {constant}: Kernel = Kernel {{"
+            )?;
+            writeln!(
+                f,
+                "        name: {name:?},\n        arguments: &{:?},",
+                kernel.arguments
+            )?;
+            writeln!(f, "        images: &[")?;
+            for (target, image) in &kernel.images {
+                let Kernel {
+                    arguments_size,
+                    max_threads,
+                    required_threads,
+                    shared_size,
+                    private_size,
+                    registers,
+                    scalar_registers,
+                    wavefront,
+                    ..
+                } = image;
+                writeln!(
+                    f,
+                    "            KernelImage {{ target: {target:?}, arguments_size: {arguments_size}, \
+                     max_threads: {max_threads:?}, required_threads: {required_threads:?}, \
+                     shared_size: {shared_size}, private_size: {private_size}, registers: {registers:?}, \
+                     scalar_registers: {scalar_registers:?}, wavefront: {wavefront:?} }},"
+                )?;
+            }
+            writeln!(f, "        ],\n    }};")?;
+        }
+        let all = self.described.iter().enumerate().map(|(index, kernel)| {
+            constant_name(&kernel.name).unwrap_or_else(|| format!("KERNEL_{index}"))
+        });
+        let all: Vec<String> = all.collect();
+        writeln!(
+            f,
+            "\n    /// All of them.\n    pub static ALL: &[Kernel] = &[{}];\n}}",
+            all.join(", ")
+        )
+    }
+}
+
+/// The constant of a kernel: its name, where that is an identifier and no word of Rust's or ours.
+fn constant_name(name: &str) -> Option<String> {
+    let first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let is_word = name.starts_with(first) && name.chars().all(|c| first(c) || c.is_ascii_digit());
+    let taken = [
+        "_",
+        "self",
+        "Self",
+        "super",
+        "crate",
+        "ALL",
+        "Argument",
+        "Kernel",
+        "KernelImage",
+    ];
+    let is_ours = taken.contains(&name) || name.starts_with("KERNEL_");
+    (is_word && !is_ours).then(|| match KEYWORDS.contains(&name) {
+        true => format!("r#{name}"),
+        false => name.to_owned(),
+    })
+}
+
+/// Words of Rust, of all editions, that `r#` makes names of.
+const KEYWORDS: [&str; 47] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
+    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
+    "static", "struct", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
+    "virtual", "where", "while",
+];
 
 impl Content {
     fn write(&self, out: &mut String) -> fmt::Result {
@@ -258,16 +412,21 @@ mod tests {
 
     /// Compiles the file as a crate of `edition` includes it, warnings denied, and runs `main`.
     fn run(name: &str, edition: &str, content: Content, extra: &str, main: &str) -> String {
+        let file = HostFile {
+            module: "kernels".into(),
+            kernels: vec!["k".into()],
+            described: Vec::new(),
+            content,
+        };
+        run_file(name, edition, &file, extra, main)
+    }
+
+    fn run_file(name: &str, edition: &str, file: &HostFile, extra: &str, main: &str) -> String {
         let folder = std::env::temp_dir().join(format!(
             "offload-host-file-{name}-{edition}-{}",
             std::process::id()
         ));
         std::fs::create_dir_all(&folder).unwrap();
-        let file = HostFile {
-            module: "kernels".into(),
-            kernels: vec!["k".into()],
-            content,
-        };
         std::fs::write(folder.join("kernels.rs"), file.to_string()).unwrap();
         std::fs::write(folder.join("images"), [9, 1, 2]).unwrap();
         let program = format!(
@@ -360,6 +519,48 @@ mod tests {
                 images: vec![part("a", first), part("b", 2..3)],
             };
             assert_eq!(run("included", "2021", content, "", main), expected);
+        }
+    }
+
+    #[test]
+    fn has_a_constant_for_each_kernel_that_has_a_name_in_rust() {
+        let described = |name: &str| Described {
+            name: name.into(),
+            arguments: vec![
+                Argument { offset: 0, size: 8 },
+                Argument { offset: 8, size: 4 },
+            ],
+            images: vec![
+                (
+                    "gfx90a".into(),
+                    Kernel {
+                        arguments_size: 16,
+                        max_threads: Some(256),
+                        required_threads: Some([8, 8, 4]),
+                        ..Kernel::default()
+                    },
+                ),
+                ("gfx942".into(), Kernel::default()),
+            ],
+        };
+        let names = ["_Z5scalePf", "match", "self", "a.b", "ALL", "scale"];
+        let file = HostFile {
+            module: "kernels".into(),
+            kernels: Vec::new(),
+            described: names.map(described).into(),
+            content: Content::NotBuilt("no".into()),
+        };
+        let main = "let k = kernels::kernel::scale; println!(\"{} {} {}\", k.name, k.arguments[1].offset, k.arguments[1].size); \
+                    println!(\"{:?} {:?}\", k.images[0].required_threads, k.images[1]); \
+                    println!(\"{} {}\", kernels::kernel::_Z5scalePf.name, kernels::kernel::r#match.name); \
+                    for k in kernels::kernel::ALL { print!(\"{} \", kernels::find_kernel(k.name).unwrap().name); } \
+                    println!(\"{}\", kernels::find_kernel(\"none\").is_none());";
+        for edition in ["2021", "2024"] {
+            let printed = run_file("kernels", edition, &file, "", main);
+            let expected = "scale 8 4\nSome([8, 8, 4]) KernelImage { target: \"gfx942\", arguments_size: 0, \
+                max_threads: None, required_threads: None, shared_size: 0, private_size: 0, registers: None, \
+                scalar_registers: None, wavefront: None }\n_Z5scalePf match\n_Z5scalePf match self a.b ALL scale true\n";
+            assert_eq!(printed, expected);
         }
     }
 

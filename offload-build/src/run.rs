@@ -242,6 +242,7 @@ impl<'a> Run<'a> {
         let file = HostFile {
             module: module.name.clone(),
             kernels: Vec::new(),
+            described: Vec::new(),
             content: Content::NotBuilt(reason.to_owned()),
         };
         task::write(&path, file.to_string().as_bytes()).map_err(error::io(&path))

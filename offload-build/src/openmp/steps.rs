@@ -52,6 +52,7 @@ impl Registration {
         let file = HostFile {
             module,
             kernels,
+            described: Vec::new(),
             content,
         }
         .to_string();
