@@ -345,3 +345,65 @@ fn makes_archives_of_each_target() {
     assert_eq!(members, "kernels-helper.hip.bc\nkernels-k.hip.bc\n");
     assert!(Path::new(&archive).is_file());
 }
+
+#[test]
+fn records_what_was_built_from_what() {
+    let Some(package) = package(
+        "hip",
+        &format!("{HIP}targets = [\"gfx90a:xnack-\", \"gfx942\"]\n"),
+    ) else {
+        return;
+    };
+    package.builds();
+    let path = package.at(OUT).join("offload/manifest.json");
+    let first = fs::read_to_string(&path).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(record["schema"], 1);
+    assert_eq!(record["host"], "x86_64-unknown-linux-gnu");
+    let module = &record["modules"][0];
+    for (key, value) in [
+        ("name", "kernels"),
+        ("language", "hip"),
+        ("register", "none"),
+        ("container", "bundle"),
+    ] {
+        assert_eq!(module[key], value, "{key}");
+    }
+    assert_eq!(
+        module["compiler"],
+        package.at("llvm/bin/clang").to_str().unwrap()
+    );
+    assert_eq!(module["targets"][0]["processor"], "gfx90a:xnack-");
+    // Every file that was made from others; what is made is what the next step reads.
+    let files = module["files"].as_array().unwrap();
+    assert_eq!(files.len(), 2 * 2 + 2 + 1);
+    let texts = |value: &serde_json::Value| -> Vec<String> {
+        let list = value.as_array().unwrap().iter();
+        list.map(|text| text.as_str().unwrap().to_owned()).collect()
+    };
+    let compile = &files[1];
+    assert_eq!(compile["what"], "kernels/k.hip for gfx90a:xnack-");
+    let read = ["kernels/k.h", "kernels/k.hip"].map(|name| package.at(name).display().to_string());
+    let mut inputs = texts(&compile["inputs"]);
+    inputs.sort();
+    assert_eq!(inputs, read);
+    assert!(texts(&compile["commands"])[0].contains(" --offload-arch=gfx90a:xnack- "));
+    for file in &files[4..] {
+        for input in texts(&file["inputs"]) {
+            assert!(
+                files
+                    .iter()
+                    .any(|other| texts(&other["outputs"]).contains(&input)),
+                "{input}"
+            );
+            assert!(Path::new(&input).is_file(), "{input}");
+        }
+    }
+    assert!(texts(&files[6]["outputs"])[1].ends_with("/out/kernels.rs"));
+    // The same when nothing had to be made; none when something failed.
+    package.builds();
+    assert_eq!(fs::read_to_string(&path).unwrap(), first);
+    package.put("kernels/k.hip", "error");
+    package.fails(&mut package.script());
+    assert!(!path.exists());
+}

@@ -157,6 +157,17 @@ fn check(module: &Module) -> Result<(), Error> {
 }
 
 impl Artifact {
+    pub(crate) fn inputs(&self) -> Vec<PathBuf> {
+        let of_member = |member: &Member| {
+            let images = member.images.iter().map(|(_, image)| image.clone());
+            [member.content.clone()]
+                .into_iter()
+                .chain(images)
+                .collect::<Vec<_>>()
+        };
+        self.members.iter().flat_map(of_member).collect()
+    }
+
     pub(crate) fn execute(&self) -> Result<Done, Error> {
         let contents = self.members.iter().map(Member::bytes);
         let contents: Vec<Vec<u8>> = contents.collect::<Result<_, _>>()?;

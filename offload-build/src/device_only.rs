@@ -68,6 +68,15 @@ pub(crate) struct Packing {
 type Packed = (Vec<u8>, Vec<Range<u64>>);
 
 impl Packing {
+    pub(crate) fn outputs(&self) -> Vec<PathBuf> {
+        vec![self.output.clone(), self.host_file.clone()]
+    }
+
+    pub(crate) fn inputs(&self) -> Vec<PathBuf> {
+        let images = self.images.iter();
+        images.map(|image| image.path().to_owned()).collect()
+    }
+
     pub(crate) fn execute(&self) -> Result<Done, Error> {
         let mut images = Vec::new();
         for image in &self.images {

@@ -36,6 +36,7 @@ mod module;
 mod openmp;
 mod plan;
 mod planned_image;
+mod record;
 mod run;
 mod sdk;
 mod settings;

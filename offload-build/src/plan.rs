@@ -42,8 +42,19 @@ pub(crate) enum Step {
 pub(crate) struct Outcome {
     /// Compilers' warnings, each once, by the title of the first task that gave it.
     pub(crate) warnings: Vec<(String, String)>,
+    /// What was made, in the order of the plan.
+    pub(crate) made: Vec<Made>,
+}
+
+/// What a step made, and from what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) title: String,
+    pub(crate) outputs: Vec<PathBuf>,
     /// Every file that was read.
-    pub(crate) reads: BTreeSet<PathBuf>,
+    pub(crate) inputs: Vec<PathBuf>,
+    /// None for what was done in this process.
+    pub(crate) commands: Vec<String>,
 }
 
 impl Plan {
@@ -66,7 +77,7 @@ impl Plan {
             for (step, result) in stage.iter().zip(results) {
                 match result {
                     Ok(done) => {
-                        outcome.reads.extend(done.reads);
+                        outcome.made.push(step.made(done.reads));
                         let mut new = diagnostics(&done.messages);
                         new.retain(|text| seen.insert(text.clone()));
                         if !new.is_empty() {
@@ -116,6 +127,36 @@ impl Step {
             Self::Pack(packing) => packing.execute(),
             Self::Archive(archive) => archive.execute(),
             Self::Artifact(artifact) => artifact.execute(),
+        }
+    }
+
+    /// `reads` is what its programs read.
+    fn made(&self, reads: Vec<PathBuf>) -> Made {
+        let one = |path: &PathBuf| vec![path.clone()];
+        let (outputs, inputs) = match self {
+            Self::Run(task) => (one(&task.output), reads),
+            Self::Extract(extraction) => (
+                extraction
+                    .files
+                    .iter()
+                    .map(|(_, path)| path.clone())
+                    .collect(),
+                one(&extraction.library),
+            ),
+            Self::Register(registration) => (registration.outputs(), registration.inputs()),
+            Self::Pack(packing) => (packing.outputs(), packing.inputs()),
+            Self::Archive(archive) => (one(&archive.library), one(&archive.object)),
+            Self::Artifact(artifact) => (one(&artifact.library), artifact.inputs()),
+        };
+        let commands = match self {
+            Self::Run(task) => task.commands.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        };
+        Made {
+            title: self.title(),
+            outputs,
+            inputs,
+            commands,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::target::{ImageKind, LlvmRelease, OffloadKind};
 use std::fmt;
 use std::fs;
 use std::ops::Range;
+use std::path::Path;
 
 /// An image that the plan makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,10 @@ impl PlannedImage {
     pub(crate) fn new(target: &Target, input: DeviceInput) -> Self {
         let target = target.clone();
         Self { target, input }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.input.path()
     }
 
     pub(crate) fn kind(&self) -> ImageKind {

@@ -12,7 +12,8 @@ use crate::language::Language;
 use crate::manifest::{self, Source};
 use crate::module::{Module, Register, Target};
 use crate::openmp;
-use crate::plan::{Outcome, Plan};
+use crate::plan::{Made, Outcome, Plan};
+use crate::record::{self, Record};
 use crate::settings::{KEYS, Settings};
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::{Command, clang, task};
@@ -41,6 +42,7 @@ struct Built {
     compiler: Compiler,
     host: Host,
     unique: String,
+    deferred: bool,
 }
 
 impl<'a> Run<'a> {
@@ -112,7 +114,9 @@ impl<'a> Run<'a> {
         for name in &self.off {
             let _ = std::fs::remove_file(self.host_file(name));
         }
-        let mut finished = Vec::new();
+        let record = self.out.join(record::FILE);
+        let _ = std::fs::remove_file(&record);
+        let (mut finished, mut made) = (Vec::new(), Vec::new());
         for module in &self.modules {
             if environment.variable("DOCS_RS").is_some() {
                 self.stub(module, "documentation is built without device code")?;
@@ -120,7 +124,7 @@ impl<'a> Run<'a> {
             }
             match self.prepare(module) {
                 Ok(built) => {
-                    self.build(module, &built)?;
+                    made.push(self.build(module, &built)?);
                     finished.push((module, built));
                 }
                 Err(error) if error.is_missing() && module.stub_when_missing => {
@@ -136,10 +140,26 @@ impl<'a> Run<'a> {
         let artifacts = plans.flat_map(Plan::artifacts);
         let libraries = artifacts.map(|artifact| &*artifact.library).collect();
         artifacts::clean(&self.out, &libraries)?;
-        self.tell_what_to_link(&finished)
+        self.tell_what_to_link(&finished)?;
+        let records = finished.iter().zip(&made);
+        let records: Vec<Record<'_>> = records
+            .map(|((module, built), made)| Record {
+                module,
+                deferred: built.deferred,
+                compiler: (&built.compiler.llvm.clang, &built.compiler.version),
+                targets: &built.targets,
+                notes: &built.plan.notes,
+                made,
+            })
+            .collect();
+        let Some((_, built)) = finished.first() else {
+            return Ok(());
+        };
+        let text = record::text(&built.host, &records);
+        task::write(&record, text.as_bytes()).map_err(error::io(&record))
     }
 
-    fn build(&self, module: &Module, built: &Built) -> Result<(), Error> {
+    fn build(&self, module: &Module, built: &Built) -> Result<Vec<Made>, Error> {
         let environment = self.environment;
         for note in &built.plan.notes {
             environment.report("warning", note);
@@ -152,15 +172,16 @@ impl<'a> Run<'a> {
             .and_then(|count| count.parse().ok())
             .unwrap_or(1);
         let jobs = Jobs::new(environment.cargo("CARGO_MAKEFLAGS").as_deref(), count);
-        let Outcome { warnings, reads } = built.plan.execute(&jobs)?;
+        let Outcome { warnings, made } = built.plan.execute(&jobs)?;
         for (title, text) in warnings {
             environment.report("warning", &format!("{title}:\n{text}"));
         }
         // The compiler's own headers change with it. Not all of its prefix: in `/usr` there are packages, too.
         let headers = built.compiler.llvm.prefix.join("lib");
         let own = |path: &&PathBuf| !path.starts_with(&self.out) && !path.starts_with(&headers);
+        let reads: BTreeSet<&PathBuf> = made.iter().flat_map(|made| &made.inputs).collect();
         reads
-            .iter()
+            .into_iter()
             .filter(own)
             .for_each(|path| environment.watch(path));
         module
@@ -168,7 +189,7 @@ impl<'a> Run<'a> {
             .iter()
             .for_each(|folder| environment.watch(folder));
         environment.watch(&built.compiler.llvm.clang);
-        Ok(())
+        Ok(made)
     }
 
     /// The libraries of the modules, then, once, what they need.
@@ -285,6 +306,7 @@ impl<'a> Run<'a> {
             Language::Hip | Language::Cuda => device_only::plan(module, &context)?,
         };
         Ok(Built {
+            deferred: context.deferred,
             plan,
             targets,
             compiler,

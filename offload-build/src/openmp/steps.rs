@@ -38,6 +38,15 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
+    pub(crate) fn outputs(&self) -> Vec<PathBuf> {
+        vec![self.output.clone(), self.host_file.clone()]
+    }
+
+    pub(crate) fn inputs(&self) -> Vec<PathBuf> {
+        let images = self.images.iter().map(|image| image.path().to_owned());
+        images.chain(self.hosts.iter().cloned()).collect()
+    }
+
     pub(crate) fn execute(&self) -> Result<Done, Error> {
         let entries = Entries::of(&self.hosts)?;
         let anchor = format!("{}_anchor", self.unique);
