@@ -20,6 +20,7 @@ pub mod registration;
 pub mod target;
 pub mod toolchain;
 
+mod aliases;
 mod artifacts;
 mod builder;
 mod compiler;

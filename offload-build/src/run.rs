@@ -1,5 +1,6 @@
 //! From settings to a finished build: modules checked, planned, executed, and Cargo told about it.
 
+use crate::aliases;
 use crate::artifacts;
 use crate::compiler::Compiler;
 use crate::context::Context;
@@ -390,6 +391,7 @@ pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error
             module.set(key.name, setting.clone(), &variable);
         }
     }
+    aliases::apply(environment, &mut modules)?;
     Ok(modules)
 }
 
