@@ -216,6 +216,50 @@ fn packs_images_as_the_manifest_says() {
 }
 
 #[test]
+fn compresses_bundles_as_llvm_reads_them() {
+    let keys = format!("{HIP}{AMD}compress = \"zstd:19\"\n");
+    let (Some(package), Some(bundler)) = (
+        package("hip", &keys),
+        support::tool("llvm22", &["clang-offload-bundler"]),
+    ) else {
+        return;
+    };
+    package.builds();
+    let packed = images(&package);
+    // Version 2, by zstd.
+    assert!(
+        packed.starts_with(b"CCOB\x02\0\x01\0"),
+        "{:?}",
+        &packed[..8]
+    );
+    let main = "println!(\"{}\", kernels::image().unwrap().len()); \
+                println!(\"{}\", kernels::images().iter().all(|image| image.bytes.is_empty()));";
+    assert_eq!(program(&package, main), format!("{}\ntrue\n", packed.len()));
+    for compress in ["zstd:19", "zlib", "none"] {
+        text(
+            &package
+                .script()
+                .env("OFFLOAD_COMPRESS", compress)
+                .output()
+                .unwrap(),
+        );
+        let mut command = Command::new(&bundler);
+        command.args([
+            "-type=o",
+            "-unbundle",
+            "-targets=hipv4-amdgcn-amd-amdhsa--gfx942",
+        ]);
+        command.arg(format!("-output={}", package.at("out").display()));
+        let input = package.at(OUT).join("offload/kernels/images");
+        support::run(command.arg(format!("-input={}", input.display())));
+        assert!(
+            fs::read(package.at("out")).unwrap() == image(&package, "gfx942"),
+            "{compress}"
+        );
+    }
+}
+
+#[test]
 fn reports_kernels_that_not_every_image_has() {
     let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
         return;
@@ -291,6 +335,14 @@ fn says_what_a_language_does_not_take() {
         (
             format!("{HIP}{AMD}container = \"fatbin\"\n"),
             "9:1: `fatbin` is no container of `hip` (`bundle`, `offload-binary`, `raw` are)",
+        ),
+        (
+            format!("{HIP}{AMD}compress = \"zstd:high\"\n"),
+            "9:1: `zstd:high` is not one of `none`, `zlib`, `zstd`, or such a method with a level: `zstd:19`",
+        ),
+        (
+            format!("{HIP}{AMD}container = \"raw\"\ncompress = \"zlib\"\n"),
+            "10:1: only a `bundle` is compressed, and `container` is `raw`",
         ),
         (
             format!("{HIP}{AMD}register = \"complete\"\n"),

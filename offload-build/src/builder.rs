@@ -149,6 +149,12 @@ impl Build {
         self.choice("container", container)
     }
 
+    /// How a HIP module's bundle is compressed: `zstd`, `zlib`, either with a level (`zstd:19`), or `none`.
+    #[must_use]
+    pub fn compress(self, compress: &str) -> Self {
+        self.text("compress", compress)
+    }
+
     /// The device compiler, by path or name.
     #[must_use]
     pub fn compiler(self, compiler: &str) -> Self {

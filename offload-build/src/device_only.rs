@@ -5,7 +5,8 @@ use crate::artifacts::{self, Unit};
 use crate::container::kernels;
 use crate::context::{self, Context};
 use crate::error::{self, Error};
-use crate::host_file::{self, Content, Described, HostFile};
+use crate::format::compressed_bundle::{self, Compression, Method};
+use crate::host_file::{self, Content, Described, HostFile, Place};
 use crate::language::Container;
 use crate::link;
 use crate::link::fatbin::{FatbinImage, cuda_fatbin};
@@ -36,6 +37,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         module: module.name.clone(),
         images: code.images,
         container: module.container,
+        compress: module.compress,
         offload_kind: module.language.offload_kind(),
         version: context.compiler.version.clone(),
         output: context.folder(module).join("images"),
@@ -58,13 +60,14 @@ pub(crate) struct Packing {
     pub(crate) module: String,
     pub(crate) images: Vec<PlannedImage>,
     container: Container,
+    compress: Option<(Method, Option<i32>)>,
     offload_kind: OffloadKind,
     version: String,
     pub(crate) output: PathBuf,
     host_file: PathBuf,
 }
 
-/// The bytes of a container, and where the images are in it.
+/// The bytes of a container, and where the images are in it; nowhere when it is compressed.
 type Packed = (Vec<u8>, Vec<Range<u64>>);
 
 impl Packing {
@@ -99,12 +102,15 @@ impl Packing {
         let shown = self
             .images
             .iter()
-            .zip(ranges)
-            .map(|(image, range)| host_file::Image {
+            .enumerate()
+            .map(|(index, image)| host_file::Image {
                 target: image.target.written.clone(),
                 kind: image.kind().name(),
                 compiler: self.version.clone(),
-                place: host_file::Place::Part(range),
+                place: ranges
+                    .get(index)
+                    .cloned()
+                    .map_or(Place::Nowhere, Place::Part),
             });
         let file = HostFile {
             module: self.module.clone(),
@@ -181,7 +187,18 @@ impl Packing {
                 if let Some(warning) = bundle.warning() {
                     done.messages += &format!("warning: {warning}\n");
                 }
-                Ok((bundle.bytes, bundle.images))
+                let Some((method, level)) = self.compress else {
+                    return Ok((bundle.bytes, bundle.images));
+                };
+                let how = Compression {
+                    // Every runtime that reads compressed ones reads this.
+                    version: compressed_bundle::Version::V2,
+                    method,
+                    level,
+                    ..Compression::default()
+                };
+                let bytes = compressed_bundle::compress(&bundle.bytes, how);
+                Ok((bytes.map_err(Error::new)?, Vec::new()))
             }
             Container::Fatbin => {
                 let processors: Vec<String> = self

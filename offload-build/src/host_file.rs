@@ -65,8 +65,8 @@ pub(crate) enum Place {
     Symbol(String, u64),
     /// In the included file.
     Part(Range<u64>),
-    /// Not linked yet.
-    Later,
+    /// Not linked yet, or packed so that nothing has them by themselves.
+    Nowhere,
 }
 
 const TYPES: &str = r#"
@@ -78,7 +78,7 @@ pub struct Image {
     pub target: &'static str,
     /// `object` (ELF) or `bitcode`.
     pub kind: &'static str,
-    /// The image as the runtime loads it; empty where the last link makes it.
+    /// The image as the runtime loads it; empty where the last link makes it, or the container is compressed.
     pub bytes: &'static [u8],
     /// The compiler that made it.
     pub compiler: &'static str,
@@ -370,7 +370,7 @@ impl Content {
         } in images
         {
             let bytes = match place {
-                Place::Later => "&[]".to_owned(),
+                Place::Nowhere => "&[]".to_owned(),
                 Place::Symbol(symbol, _) => format!("unsafe {{ &{symbol} }}"),
                 Place::Part(range) => format!("part({}, {})", range.start, range.end),
             };
@@ -404,7 +404,7 @@ mod tests {
             kind: "object",
             compiler: "clang \"19\"".into(),
             place: match symbol {
-                "" => Place::Later,
+                "" => Place::Nowhere,
                 symbol => Place::Symbol(symbol.into(), 3),
             },
         }

@@ -3,6 +3,7 @@
 use crate::artifacts;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::format::compressed_bundle::Method;
 use crate::language::{Container, Language, is_cpp};
 use crate::settings::{Settings, nearest};
 use crate::target::{TargetId, Triple};
@@ -30,6 +31,8 @@ pub(crate) struct Module {
     pub(crate) artifacts: Vec<String>,
     pub(crate) library: String,
     pub(crate) container: Container,
+    /// The method and its level, where the container is compressed.
+    pub(crate) compress: Option<(Method, Option<i32>)>,
     pub(crate) std: Option<String>,
     /// Of the host objects.
     pub(crate) own: Flags,
@@ -148,6 +151,7 @@ impl Module {
             library_dirs,
             artifacts: artifacts(settings, language)?,
             library: library.unwrap_or_else(|| name.clone()),
+            compress: compress(settings, container)?,
             container,
             name,
             language,
@@ -349,6 +353,39 @@ fn container(settings: &Settings, language: Language) -> Result<Container, Error
             );
             wrong(settings, "container", problem)
         })
+}
+
+fn compress(
+    settings: &Settings,
+    container: Container,
+) -> Result<Option<(Method, Option<i32>)>, Error> {
+    let text = settings.text("compress").unwrap_or("none");
+    let (method, level) = match text.split_once(':') {
+        Some((method, level)) => (method, Some(level)),
+        None => (text, None),
+    };
+    let level = level.map(str::parse).transpose();
+    let how = match (method, level) {
+        ("none", Ok(None)) => return Ok(None),
+        ("zstd", Ok(level)) => (Method::Zstd, level),
+        ("zlib", Ok(level)) => (Method::Zlib, level),
+        _ => {
+            let problem = format!(
+                "`{text}` is not one of `none`, `zlib`, `zstd`, or such a method with a level: `zstd:19`"
+            );
+            return Err(wrong(settings, "compress", problem));
+        }
+    };
+    match container {
+        Container::Bundle => Ok(Some(how)),
+        other => {
+            let problem = format!(
+                "only a `bundle` is compressed, and `container` is `{}`",
+                other.name()
+            );
+            Err(wrong(settings, "compress", problem))
+        }
+    }
 }
 
 fn artifacts(settings: &Settings, language: Language) -> Result<Vec<String>, Error> {

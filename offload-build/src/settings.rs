@@ -36,6 +36,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("link", Form::List),
     key("artifact", Form::List),
     key("container", Form::Choice(&Container::NAMES)),
+    key("compress", Form::Text),
     target_key("define", Form::Map),
     target_key("flags", Form::List),
     key("opt-level", Form::Choice(&["0", "1", "2", "3", "s", "z"])),
@@ -52,7 +53,7 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 /// Keys and values that the design has and this version has not: named, so that nobody searches for a typo.
-pub(crate) const NOT_YET: &[&str] = &["compress", "crate", "host", "launcher", "rdc"];
+pub(crate) const NOT_YET: &[&str] = &["crate", "host", "launcher", "rdc"];
 
 const fn key(name: &'static str, form: Form) -> Key {
     let per_target = false;

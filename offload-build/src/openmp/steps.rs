@@ -148,7 +148,7 @@ impl Registration {
                 .iter()
                 .all(|other| other.target != image.target.written)
             {
-                shown.push(self.shown(image, Place::Later));
+                shown.push(self.shown(image, Place::Nowhere));
             }
         }
         let deferred = Deferred {
