@@ -303,6 +303,24 @@ fn links_the_archive_of_a_package_into_a_c_program() {
     }
 }
 
+#[test]
+fn includes_the_kernels_of_a_hip_module() {
+    if support::tool("llvm19", &["ld.lld"]).is_none() {
+        return;
+    }
+    let mut cargo = cargo("hip-module", Mode::Complete, Linker::Bfd, "run");
+    cargo.env("OFFLOAD_COMPILER", "clang-19");
+    let text = stdout(&succeed(&mut cargo));
+    let (head, rest) = text.split_once('\n').unwrap();
+    assert!(head.starts_with("3 images in "), "{text}");
+    // A float, two pointers and a count, each at a multiple of its size.
+    assert_eq!(
+        rest,
+        "saxpy takes:\n  4 bytes at 0\n  8 bytes at 8\n  8 bytes at 16\n  4 bytes at 24\n\
+         on gfx90a: wavefronts of 64\non gfx942: wavefronts of 64\non gfx1100: wavefronts of 32\n"
+    );
+}
+
 /// The C program of `example`.
 fn object(example: &Path, folder: &Path) -> PathBuf {
     let object = folder.join("main.o");
