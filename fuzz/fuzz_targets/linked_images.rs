@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
+use offload_build::container::kernels::kernels;
 use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
 use offload_build::link::{check, processor_of, spirv};
 use offload_build::target::{TargetId, Triple};
@@ -41,9 +42,11 @@ fuzz_target!(|data: &[u8]| {
         let flags = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
         let _ = (processor_of(190, flags), processor_of(224, flags));
     }
+    let _ = kernels(&image).map_err(|error| error.to_string());
     let one = FatbinImage { processor, cubin: &image };
     for images in [&[one][..], &[one, one]] {
         if let Ok(fatbin) = cuda_fatbin(images).map_err(|error| error.to_string()) {
+            let fatbin = fatbin.bytes;
             assert_eq!(fatbin.len() % 8, 0);
             let size = u64::from_le_bytes(fatbin[8..16].try_into().expect("eight bytes"));
             assert_eq!(size + 16, fatbin.len() as u64);

@@ -134,7 +134,8 @@ pub struct KernelImage {
     pub max_threads: Option<u32>,
     /// The one size of a workgroup (block) that it may be started with, where the source says.
     pub required_threads: Option<[u32; 3]>,
-    /// Of a workgroup's memory that is laid out when it is compiled.
+    /// Of a workgroup's memory that is laid out when it is compiled; of NVIDIA's from `sm_90` on with the
+    /// 1024 bytes that are the system's.
     pub shared_size: u32,
     /// Of each thread's own memory.
     pub private_size: u32,

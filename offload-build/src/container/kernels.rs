@@ -27,11 +27,12 @@ pub struct Kernel {
     pub arguments: Vec<Argument>,
     /// Of the buffer of arguments, with what the runtime adds.
     pub arguments_size: u32,
-    /// Threads of a workgroup (block) at most, where the image says.
+    /// Threads of a workgroup (block) at most, where the image says; NVIDIA's says nothing beside a required size.
     pub max_threads: Option<u32>,
     /// The one size of a workgroup (block) that it may be started with, where the source says.
     pub required_threads: Option<[u32; 3]>,
-    /// Of a workgroup's memory (LDS, shared memory) that is laid out when it is compiled.
+    /// Of a workgroup's memory (LDS, shared memory) that is laid out when it is compiled; of NVIDIA's from `sm_90` on with
+    /// the 1024 bytes that are the system's.
     pub shared_size: u32,
     /// Of each thread's own memory (scratch, local memory).
     pub private_size: u32,
