@@ -459,3 +459,135 @@ fn records_what_was_built_from_what() {
     package.fails(&mut package.script());
     assert!(!path.exists());
 }
+
+#[test]
+fn links_llvm_ir_of_any_compiler() {
+    let (Some(cuda), Some(package), Some(clang)) = (
+        cuda(),
+        package("hip", &format!("{HIP}{AMD}")),
+        support::tool("llvm19", &["clang"]),
+    ) else {
+        return;
+    };
+    let compile = |source: &str, output: &str, options: &[&str]| {
+        let mut command = Command::new(&clang);
+        command
+            .current_dir(package.folder.path())
+            .args([
+                "-nogpulib",
+                "-nogpuinc",
+                "--offload-device-only",
+                "-fgpu-rdc",
+                "-emit-llvm",
+            ])
+            .args(options)
+            .args([source, "-o", output]);
+        support::run(&mut command);
+    };
+    fs::create_dir_all(package.at("ir")).unwrap();
+    let amd = [
+        "-x",
+        "hip",
+        "--no-gpu-bundle-output",
+        "--offload-arch=gfx90a",
+    ];
+    compile(
+        "kernels/k.hip",
+        "ir/amd-k.bc",
+        &[&amd[..], &["-c"]].concat(),
+    );
+    compile(
+        "kernels/helper.hip",
+        "ir/amd-helper.ll",
+        &[&amd[..], &["-S"]].concat(),
+    );
+    let nvidia = [
+        "-x",
+        "cuda",
+        "--offload-arch=sm_80",
+        "--cuda-feature=+ptx70",
+    ];
+    compile(
+        "kernels/k.hip",
+        "ir/nvidia-k.ll",
+        &[&nvidia[..], &["-S"]].concat(),
+    );
+    compile(
+        "kernels/helper.hip",
+        "ir/nvidia-helper.bc",
+        &[&nvidia[..], &["-c"]].concat(),
+    );
+
+    let build = |sources: &str, targets: &str| {
+        let keys = format!(
+            "language = \"bitcode\"\nsources = [\"ir/{sources}\"]\ntargets = [{targets}]\n"
+        );
+        declare(&package, &keys);
+        let mut script = package.script();
+        script.env("CUDA_PATH", &cuda);
+        script
+    };
+    text(&build("amd-*", "\"gfx90a\"").output().unwrap());
+    assert!(images(&package).starts_with(b"__CLANG_OFFLOAD_BUNDLE__"));
+    let main = "println!(\"{:?} {}\", kernels::KERNELS, kernels::kernel::scale.arguments[0].size);";
+    assert_eq!(program(&package, main), "[\"scale\"] 8\n");
+    // Nothing changed, one source did.
+    let starts = package.starts();
+    text(&build("amd-*", "\"gfx90a\"").output().unwrap());
+    assert_eq!(package.starts(), starts);
+    let helper = fs::read_to_string(package.at("ir/amd-helper.ll")).unwrap();
+    package.put("ir/amd-helper.ll", &format!("; changed\n{helper}"));
+    text(&build("amd-*", "\"gfx90a\"").output().unwrap());
+    assert_eq!(
+        package.starts(),
+        starts + 1,
+        "comments do not reach the bitcode"
+    );
+
+    text(&build("nvidia-*", "\"sm_80\"").output().unwrap());
+    assert!(images(&package).starts_with(b"\x50\xed\x55\xba"));
+    assert_eq!(program(&package, main), "[\"scale\"] 8\n");
+    // Both, where each target leaves out what is not for it.
+    let leave = |target: &str, sources: &str| {
+        format!("[package.metadata.offload.target.{target}]\nexclude = [\"ir/{sources}-*\"]\n")
+    };
+    let keys = "language = \"bitcode\"\nsources = [\"ir/*\"]\ntargets = [\"gfx90a\", \"sm_80\"]\n";
+    let (amd, nvidia) = (leave("gfx90a", "nvidia"), leave("sm_80", "amd"));
+    declare(&package, &format!("{keys}{amd}{nvidia}"));
+    text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
+    let main = "for k in kernels::kernel::scale.images { println!(\"{}\", k.target); }";
+    assert_eq!(program(&package, main), "gfx90a\nsm_80\n");
+    let error = package.fails(&mut build("amd-*", "\"sm_80\""));
+    assert!(
+        error.contains("overriding the module target triple with nvptx64-nvidia-cuda"),
+        "{error}"
+    );
+}
+
+#[test]
+fn builds_for_hosts_that_have_no_host_code() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    for host in [
+        "x86_64-pc-windows-msvc",
+        "aarch64-apple-darwin",
+        "riscv64gc-unknown-linux-gnu",
+    ] {
+        let mut script = package.script();
+        script.env("TARGET", host).env("HOST", host);
+        text(&script.output().unwrap());
+        assert!(
+            images(&package).starts_with(b"__CLANG_OFFLOAD_BUNDLE__"),
+            "{host}"
+        );
+    }
+    let keys = "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\ntargets = [\"gfx90a\"]\n";
+    declare(&package, keys);
+    let mut script = package.script();
+    let error = package.fails(script.env("TARGET", "x86_64-pc-windows-msvc"));
+    assert_eq!(
+        error,
+        "`x86_64-pc-windows-msvc` is not supported as a host yet (x86_64 and aarch64 Linux are)"
+    );
+}

@@ -47,7 +47,7 @@ impl Build {
         })
     }
 
-    /// The language of the sources: `openmp`, `hip` or `cuda`.
+    /// The language of the sources: `openmp`, `hip`, `cuda` or `bitcode`.
     ///
     /// # Errors
     ///

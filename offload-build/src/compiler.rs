@@ -59,11 +59,12 @@ impl Compiler {
         let sysroot = sysroot(&module.own.flags);
         let (llvm, runtime) = match module.language {
             Language::OpenMp => {
+                host.machine()?;
                 let both = with_runtime(&found, host, sysroot.as_deref());
                 let (llvm, runtime) = both.ok_or_else(no_compiler)?;
                 (llvm, Some(runtime))
             }
-            Language::Hip | Language::Cuda => {
+            Language::Hip | Language::Cuda | Language::Bitcode => {
                 let has_lld = |llvm: &&Llvm| llvm.sibling("ld.lld").is_ok();
                 let with_lld = found.iter().find(has_lld);
                 (
@@ -158,7 +159,7 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
     };
     let hint = match module.language {
         Language::OpenMp => HINT,
-        Language::Hip | Language::Cuda => CLANG_HINT,
+        Language::Hip | Language::Cuda | Language::Bitcode => CLANG_HINT,
     };
     Error::missing(format!("{problem}\n{hint}"))
 }

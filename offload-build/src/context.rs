@@ -150,6 +150,9 @@ impl Context<'_> {
                         Language::OpenMp => clang.device_image(&target.triple, &processor, compile),
                         Language::Hip => device_only::hip(clang, &processor, sdk, compile),
                         Language::Cuda => device_only::cuda(clang, &processor, sdk, compile),
+                        Language::Bitcode => {
+                            device_only::bitcode(clang, &target.triple, &processor, compile)
+                        }
                     }
                 },
             ));
@@ -188,11 +191,16 @@ impl Context<'_> {
             flags: &own.flags,
         };
         let shown = source.strip_prefix(self.root).unwrap_or(source);
+        // LLVM IR includes nothing, and clang writes no dependencies of it.
+        let (inputs, depfile) = match module.language {
+            Language::Bitcode => (vec![source.to_owned()], None),
+            _ => (Vec::new(), Some(clang::depfile(output))),
+        };
         Step::Run(Task {
             title: format!("{} for {what_for}", shown.display()),
             commands: vec![command(&clang, &compile)],
-            inputs: Vec::new(),
-            depfile: Some(clang::depfile(output)),
+            inputs,
+            depfile,
             output: output.to_owned(),
             environment: self.variables.to_owned(),
             undefined_hint: "",
@@ -210,7 +218,7 @@ impl Context<'_> {
         let job = LinkJob {
             triple: target.triple.clone(),
             processor: target.id.to_string(),
-            kinds: vec![module.language.offload_kind()],
+            kinds: vec![module.language.offload_kind(target)],
             // The bitcode is not there yet when this is planned.
             uses_openmp_runtime: module.language == Language::OpenMp,
             inputs,

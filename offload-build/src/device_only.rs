@@ -1,4 +1,4 @@
-//! The plan of a module without host code (HIP, CUDA): an image for each target, and the container that the
+//! The plan of a module without host code (HIP, CUDA, bitcode): an image for each target, and the container that the
 //! program gives to the runtime's module API.
 
 use crate::artifacts::{self, Unit};
@@ -7,14 +7,13 @@ use crate::context::{self, Context};
 use crate::error::{self, Error};
 use crate::format::compressed_bundle::{self, Compression, Method};
 use crate::host_file::{self, Content, Described, HostFile, Place};
-use crate::language::Container;
+use crate::language::{Container, Language};
 use crate::link;
 use crate::link::fatbin::{FatbinImage, cuda_fatbin};
 use crate::link::hip_bundle::{self, hip_bundle};
 use crate::module::{Module, Target};
 use crate::plan::{Plan, Step};
 use crate::planned_image::PlannedImage;
-use crate::target::OffloadKind;
 use crate::toolchain::task::{self, Done};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,7 +37,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         images: code.images,
         container: module.container,
         compress: module.compress,
-        offload_kind: module.language.offload_kind(),
+        language: module.language,
         version: context.compiler.version.clone(),
         output: context.folder(module).join("images"),
         host_file: context.out.join(format!("{}.rs", module.name)),
@@ -61,7 +60,7 @@ pub(crate) struct Packing {
     pub(crate) images: Vec<PlannedImage>,
     container: Container,
     compress: Option<(Method, Option<i32>)>,
-    offload_kind: OffloadKind,
+    language: Language,
     version: String,
     pub(crate) output: PathBuf,
     host_file: PathBuf,
@@ -218,7 +217,8 @@ impl Packing {
                 let mut bytes = Vec::new();
                 let mut ranges = Vec::new();
                 for (planned, image) in self.images.iter().zip(images) {
-                    let (binary, range) = planned.pack(image, self.offload_kind)?;
+                    let (binary, range) =
+                        planned.pack(image, self.language.offload_kind(&planned.target))?;
                     let start = bytes.len() as u64;
                     ranges.push(start + range.start..start + range.end);
                     bytes.extend(binary);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Host {
     /// As Cargo has it.
     pub(crate) triple: String,
-    pub(crate) machine: Machine,
+    machine: Option<Machine>,
     /// Whether it is another one than that on which the build runs.
     pub(crate) is_cross: bool,
     /// Folders in which the programs' linker looks, as far as Cargo and the C compilers say.
@@ -22,7 +22,7 @@ impl Host {
     /// That of Cargo's `TARGET`.
     pub(crate) fn of(environment: &Environment) -> Result<Self, Error> {
         let triple = environment.required("TARGET")?;
-        let machine = machine(&triple)?;
+        let machine = machine(&triple);
         let is_cross = triple != environment.required("HOST")?;
         let rustflags = environment
             .cargo("CARGO_ENCODED_RUSTFLAGS")
@@ -38,6 +38,16 @@ impl Host {
             machine,
             is_cross,
             folders,
+        })
+    }
+
+    /// For its objects, which modules with host code need.
+    pub(crate) fn machine(&self) -> Result<Machine, Error> {
+        self.machine.ok_or_else(|| {
+            Error::new(format_args!(
+                "`{}` is not supported as a host yet (x86_64 and aarch64 Linux are)",
+                self.triple
+            ))
         })
     }
 
@@ -78,9 +88,12 @@ impl Host {
             searched.extend(system.map(PathBuf::from));
         }
         let release = llvm.release();
+        let own = self.machine.map(|machine| machine.number);
         let fits = |folder: &&PathBuf| {
             let library = folder.join("libomptarget.so");
-            machine_of(&library) == Some(self.machine.number)
+            let machine = machine_of(&library);
+            machine.is_some()
+                && machine == own
                 && (release.is_none() || [None, release].contains(&release_of(&library)))
         };
         match searched.iter().find(fits) {
@@ -90,14 +103,12 @@ impl Host {
     }
 }
 
-fn machine(triple: &str) -> Result<Machine, Error> {
+fn machine(triple: &str) -> Option<Machine> {
     let linux = triple.contains("-linux-");
     match triple.split('-').next() {
-        Some("x86_64") if linux => Ok(Machine::X86_64),
-        Some("aarch64") if linux => Ok(Machine::AARCH64),
-        _ => Err(Error::new(format_args!(
-            "`{triple}` is not supported as a host yet (x86_64 and aarch64 Linux are)"
-        ))),
+        Some("x86_64") if linux => Some(Machine::X86_64),
+        Some("aarch64") if linux => Some(Machine::AARCH64),
+        _ => None,
     }
 }
 
@@ -169,7 +180,7 @@ mod tests {
         };
         let host = |folder: Option<&str>| Host {
             triple: "aarch64-unknown-linux-gnu".into(),
-            machine: Machine::AARCH64,
+            machine: Some(Machine::AARCH64),
             is_cross: true,
             folders: folder.map(|name| root.join(name)).into_iter().collect(),
         };

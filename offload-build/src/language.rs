@@ -13,17 +13,19 @@ pub(crate) enum Language {
     Hip,
     /// The device's side of CUDA sources.
     Cuda,
+    /// LLVM IR for a GPU, as bitcode or text: what compilers of other languages make.
+    Bitcode,
 }
 
 /// Extensions of C++.
 const CPP: [&str; 6] = ["C", "cc", "cp", "cpp", "cxx", "c++"];
 
 impl Language {
-    pub(crate) const NAMES: [&str; 3] = ["openmp", "hip", "cuda"];
+    pub(crate) const NAMES: [&str; 4] = ["openmp", "hip", "cuda", "bitcode"];
 
     /// The language of that name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let all = [Self::OpenMp, Self::Hip, Self::Cuda];
+        let all = [Self::OpenMp, Self::Hip, Self::Cuda, Self::Bitcode];
         all.into_iter().find(|language| language.name() == name)
     }
 
@@ -32,15 +34,18 @@ impl Language {
             Self::OpenMp => "openmp",
             Self::Hip => "hip",
             Self::Cuda => "cuda",
+            Self::Bitcode => "bitcode",
         }
     }
 
-    /// Who manages its images.
-    pub(crate) fn offload_kind(self) -> OffloadKind {
+    /// Who manages its image for `target`.
+    pub(crate) fn offload_kind(self, target: &Target) -> OffloadKind {
         match self {
             Self::OpenMp => OffloadKind::OPENMP,
             Self::Hip => OffloadKind::HIP,
             Self::Cuda => OffloadKind::CUDA,
+            Self::Bitcode if target.triple.is_nvptx() => OffloadKind::CUDA,
+            Self::Bitcode => OffloadKind::HIP,
         }
     }
 
@@ -50,6 +55,7 @@ impl Language {
             Self::OpenMp => &["c"],
             Self::Hip => &["hip", "cu"],
             Self::Cuda => &["cu"],
+            Self::Bitcode => return vec!["bc", "ll"],
         };
         [own, &CPP].concat()
     }
@@ -60,6 +66,7 @@ impl Language {
             Self::OpenMp => true,
             Self::Hip => target.triple.is_amdgpu(),
             Self::Cuda => target.triple.is_nvptx(),
+            Self::Bitcode => target.triple.is_amdgpu() || target.triple.is_nvptx(),
         }
     }
 }
@@ -86,12 +93,16 @@ pub(crate) enum Container {
 impl Container {
     pub(crate) const NAMES: [&str; 4] = ["offload-binary", "bundle", "fatbin", "raw"];
 
-    /// The containers for images of `language`, the usual one first.
-    pub(crate) fn of(language: Language) -> &'static [Self] {
+    /// The containers for images of `language` for these targets, the usual one first.
+    pub(crate) fn of(language: Language, targets: &[Target]) -> &'static [Self] {
+        let is_nvptx = |target: &Target| target.triple.is_nvptx();
         match language {
             Language::OpenMp => &[Self::OffloadBinary],
             Language::Hip => &[Self::Bundle, Self::OffloadBinary, Self::Raw],
             Language::Cuda => &[Self::Fatbin, Self::OffloadBinary, Self::Raw],
+            Language::Bitcode if targets.iter().all(is_nvptx) => Self::of(Language::Cuda, targets),
+            Language::Bitcode if targets.iter().any(is_nvptx) => &[Self::OffloadBinary, Self::Raw],
+            Language::Bitcode => Self::of(Language::Hip, targets),
         }
     }
 

@@ -140,7 +140,7 @@ impl Module {
         let package = environment.cargo("CARGO_PKG_NAME");
         let library = settings.text("name").map(str::to_owned).or(package);
         let register = register(settings, language)?;
-        let container = container(settings, language)?;
+        let container = container(settings, language, &targets)?;
         Ok(Some(Self {
             sources,
             watched,
@@ -333,8 +333,12 @@ fn register(settings: &Settings, language: Language) -> Result<Register, Error> 
     Err(wrong(settings, "register", problem))
 }
 
-fn container(settings: &Settings, language: Language) -> Result<Container, Error> {
-    let known = Container::of(language);
+fn container(
+    settings: &Settings,
+    language: Language,
+    targets: &[Target],
+) -> Result<Container, Error> {
+    let known = Container::of(language, targets);
     let named = settings.text("container");
     let is_named = |container: &&Container| named.is_none_or(|name| name == container.name());
     known

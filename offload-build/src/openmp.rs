@@ -45,7 +45,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         images: code.images,
         hosts: hosts.clone(),
         deferred: context.deferred,
-        host: context.host.machine,
+        host: context.host.machine()?,
         unique: context.unique.to_owned(),
         version: context.compiler.version.clone(),
         output: folder.join("registration.o"),

@@ -304,7 +304,9 @@ impl<'a> Run<'a> {
         };
         let (plan, targets) = match module.language {
             Language::OpenMp => openmp::plan(module, &context)?,
-            Language::Hip | Language::Cuda => device_only::plan(module, &context)?,
+            Language::Hip | Language::Cuda | Language::Bitcode => {
+                device_only::plan(module, &context)?
+            }
         };
         Ok(Built {
             deferred: context.deferred,

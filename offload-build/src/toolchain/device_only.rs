@@ -1,8 +1,9 @@
-//! clang's command lines for HIP and CUDA: the device's side of one source for one processor, as bitcode that the
-//! device link joins with that of other sources.
+//! clang's command lines for HIP, CUDA and LLVM IR: the device's side of one source for one processor, as bitcode that
+//! the device link joins with that of other sources.
 
+use crate::target::Triple;
 use crate::toolchain::clang::{Clang, Compile};
-use crate::toolchain::{Command, ptxas};
+use crate::toolchain::{Command, ptxas, task};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -33,6 +34,41 @@ pub fn cuda(
     // Toolkits are newer than the newest that a release of clang knows.
     let command = command.arg("-Wno-unknown-cuda-version");
     clang.finish(root(command, "--cuda-path=", cuda), compile)
+}
+
+/// LLVM IR for that target, as bitcode or text. What is for another one is an error.
+#[must_use]
+pub fn bitcode(
+    clang: &Clang<'_>,
+    triple: &Triple,
+    processor: &str,
+    compile: &Compile<'_>,
+) -> Command {
+    let option = if triple.is_amdgpu() {
+        "-mcpu"
+    } else {
+        "-march"
+    };
+    Command::new(clang.clang)
+        .arg("--no-default-config")
+        .args([
+            format!("--target={triple}"),
+            format!("{option}={processor}"),
+        ])
+        .args([
+            "-nogpulib",
+            "-x",
+            "ir",
+            "-emit-llvm",
+            "-Werror=override-module",
+        ])
+        // The device link does that, for all sources together.
+        .args(["-Xclang", "-disable-llvm-passes"])
+        .args(compile.flags)
+        .arg("-c")
+        .arg(compile.source)
+        .arg("-o")
+        .arg(task::part(compile.output))
 }
 
 fn start(clang: &Clang<'_>, language: &str, processor: &str) -> Command {
