@@ -345,6 +345,12 @@ fn says_what_a_language_does_not_take() {
             "10:1: only a `bundle` is compressed, and `container` is `raw`",
         ),
         (
+            "language = \"prebuilt\"\nsources = [\"kernels/*\"]\ntargets = [\"gfx90a\"]\n\
+             artifact = [\"device-archive\"]\n"
+                .to_owned(),
+            "8:1: `artifact` is for modules that compile or link device code",
+        ),
+        (
             format!("{HIP}{AMD}register = \"complete\"\n"),
             "9:1: modules of `hip` have no host code yet: the program loads their images",
         ),
@@ -590,4 +596,140 @@ fn builds_for_hosts_that_have_no_host_code() {
         error,
         "`x86_64-pc-windows-msvc` is not supported as a host yet (x86_64 and aarch64 Linux are)"
     );
+}
+
+#[test]
+fn packs_images_that_were_there() {
+    let (Some(cuda), Some(package), Some(packager)) = (
+        cuda(),
+        package("hip", &format!("{HIP}{AMD}")),
+        support::tool("llvm22", &["llvm-offload-binary"]),
+    ) else {
+        return;
+    };
+    package.builds();
+    let bundle = images(&package);
+    let folders = ["gfx90a-xnack-", "gfx1100", "gfx942"];
+    let amd = folders.map(|folder| image(&package, folder));
+    fs::create_dir_all(package.at("images")).unwrap();
+    let put = |name: &str, bytes: &[u8]| fs::write(package.at("images").join(name), bytes).unwrap();
+    package.put("kernels/k.cu", KERNEL);
+    package.put("kernels/helper.cu", HELPER);
+    declare(&package, &format!("{CUDA}{NVIDIA}"));
+    text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
+    put("k.cubin", &image(&package, "sm_90"));
+    let starts = package.starts();
+    // No compiler here: none is needed.
+    let build = |sources: &str, targets: &str| {
+        let keys =
+            format!("language = \"prebuilt\"\nsources = [{sources}]\ntargets = [{targets}]\n");
+        declare(&package, &keys);
+        let mut script = package.script();
+        script.env("OFFLOAD_COMPILER", "").env("PATH", "/nowhere");
+        script
+    };
+
+    // Each by itself: what it is for is in its header.
+    for (name, bytes) in folders.iter().zip(&amd) {
+        put(&format!("{name}.hsaco"), bytes);
+    }
+    let targets = "\"gfx90a:xnack-\", \"gfx1100\", \"gfx942\"";
+    let told = text(&build("\"images/*.hsaco\"", targets).output().unwrap());
+    assert!(images(&package) == bundle);
+    let watched = format!(
+        "cargo::rerun-if-changed={}\n",
+        package.at("images/gfx1100.hsaco").display()
+    );
+    assert!(told.contains(&watched), "{told}");
+    // Out of a bundle, some of it; an archive of one; an offload binary; with another vendor's.
+    put("all.hipfb", &bundle);
+    text(
+        &build("\"images/all.hipfb\"", "\"gfx1100\"")
+            .output()
+            .unwrap(),
+    );
+    assert!(image(&package, "gfx1100") == amd[1] && images(&package).len() < bundle.len());
+    support::run(
+        Command::new("ar")
+            .arg("rcs")
+            .arg(package.at("images/liball.a"))
+            .arg(package.at("images/all.hipfb")),
+    );
+    text(&build("\"images/liball.a\"", targets).output().unwrap());
+    assert!(images(&package) == bundle);
+    let mut command = Command::new(packager);
+    command.arg("-o").arg(package.at("images/all.bin"));
+    for (folder, arch) in folders.iter().zip(["gfx90a:xnack-", "gfx1100", "gfx942"]) {
+        let file = package.at("images").join(format!("{folder}.hsaco"));
+        command.arg(format!(
+            "--image=file={},triple=amdgcn-amd-amdhsa,arch={arch},kind=hip",
+            file.display()
+        ));
+    }
+    support::run(&mut command);
+    text(
+        &build(
+            "\"images/all.bin\", \"images/k.cubin\"",
+            "\"gfx942\", \"sm_90\"",
+        )
+        .output()
+        .unwrap(),
+    );
+    assert!(image(&package, "gfx942") == amd[2]);
+    let main = "for i in kernels::images() { println!(\"{} {}\", i.target, i.bytes.len()); }\
+                println!(\"{}\", kernels::kernel::scale.arguments[0].size);";
+    let cubin = fs::read(package.at("images/k.cubin")).unwrap();
+    let expected = format!("gfx942 {}\nsm_90 {}\n8\n", amd[2].len(), cubin.len());
+    assert_eq!(program(&package, main), expected);
+    assert_eq!(package.starts(), starts);
+
+    // What does not fit.
+    let error = package.fails(&mut build(
+        "\"images/gfx*.hsaco\"",
+        "\"gfx90a:xnack+\", \"gfx942\"",
+    ));
+    let expected = "module `kernels`: no image for `gfx90a:xnack+`: `images/gfx1100.hsaco` has gfx1100; \
+                    `images/gfx90a-xnack-.hsaco` has gfx90a; `images/gfx942.hsaco` has gfx942\nhint: ";
+    assert!(error.starts_with(expected), "{error}");
+    let mut other = amd[2].clone();
+    other.push(0);
+    put("other.hsaco", &other);
+    let error = package.fails(&mut build(
+        "\"images/other.hsaco\", \"images/gfx942.hsaco\"",
+        "\"gfx942\"",
+    ));
+    assert_eq!(
+        error,
+        "module `kernels`: several images for `gfx942`: `images/gfx942.hsaco` (gfx942), `images/other.hsaco` (gfx942)"
+    );
+    fs::copy(
+        package
+            .at(OUT)
+            .join("offload/kernels/gfx1100/kernels-k.hip.bc"),
+        package.at("images/k.bc"),
+    )
+    .unwrap();
+    let error = package.fails(&mut build("\"images/k.bc\"", "\"gfx1100\""));
+    assert!(
+        error.contains("`images/k.bc` has something for no known processor (bitcode)\nhint: "),
+        "{error}"
+    );
+    // An image that says of itself that it is for another processor than its entry says.
+    let mut wrong = bundle.clone();
+    let place = wrong
+        .windows(7)
+        .position(|text| text == b"gfx1100")
+        .unwrap();
+    wrong[place..place + 7].copy_from_slice(b"gfx1101");
+    put("wrong.hipfb", &wrong);
+    let error = package.fails(&mut build("\"images/wrong.hipfb\"", "\"gfx1101\""));
+    assert!(
+        error.contains("no image for `gfx1101`: `images/wrong.hipfb` has "),
+        "{error}"
+    );
+    for cut in [4, 40, 5000] {
+        put("cut.hipfb", &bundle[..cut]);
+        let error = package.fails(&mut build("\"images/cut.hipfb\"", "\"gfx942\""));
+        assert!(error.contains("images/cut.hipfb"), "{cut}: {error}");
+    }
 }

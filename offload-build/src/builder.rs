@@ -47,7 +47,7 @@ impl Build {
         })
     }
 
-    /// The language of the sources: `openmp`, `hip`, `cuda` or `bitcode`.
+    /// The language of the sources: `openmp`, `hip`, `cuda`, `bitcode` or `prebuilt`.
     ///
     /// # Errors
     ///

@@ -64,7 +64,7 @@ impl Compiler {
                 let (llvm, runtime) = both.ok_or_else(no_compiler)?;
                 (llvm, Some(runtime))
             }
-            Language::Hip | Language::Cuda | Language::Bitcode => {
+            _ => {
                 let has_lld = |llvm: &&Llvm| llvm.sibling("ld.lld").is_ok();
                 let with_lld = found.iter().find(has_lld);
                 (
@@ -159,7 +159,7 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
     };
     let hint = match module.language {
         Language::OpenMp => HINT,
-        Language::Hip | Language::Cuda | Language::Bitcode => CLANG_HINT,
+        _ => CLANG_HINT,
     };
     Error::missing(format!("{problem}\n{hint}"))
 }

@@ -150,7 +150,7 @@ impl Context<'_> {
                         Language::OpenMp => clang.device_image(&target.triple, &processor, compile),
                         Language::Hip => device_only::hip(clang, &processor, sdk, compile),
                         Language::Cuda => device_only::cuda(clang, &processor, sdk, compile),
-                        Language::Bitcode => {
+                        Language::Bitcode | Language::Prebuilt => {
                             device_only::bitcode(clang, &target.triple, &processor, compile)
                         }
                     }

@@ -18,7 +18,7 @@ use crate::toolchain::task::{self, Done};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Plans a module, and says for which of its targets there will be an image.
 pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
@@ -32,16 +32,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let mut units: Vec<Unit> = module.sources.iter().map(unit).collect();
     let code = context.device_code(module, &mut units)?;
     let artifacts = artifacts::plan(module, &units, &context.host.triple, context.out)?;
-    let packing = Packing {
-        module: module.name.clone(),
-        images: code.images,
-        container: module.container,
-        compress: module.compress,
-        language: module.language,
-        version: context.compiler.version.clone(),
-        output: context.folder(module).join("images"),
-        host_file: context.out.join(format!("{}.rs", module.name)),
-    };
+    let packing = Packing::new(module, code.images, &context.compiler.version, context.out);
     let last = [Step::Pack(packing)].into_iter();
     let stages = vec![
         code.compiles,
@@ -70,6 +61,25 @@ pub(crate) struct Packing {
 type Packed = (Vec<u8>, Vec<Range<u64>>);
 
 impl Packing {
+    /// Of images that `version` of a compiler makes.
+    pub(crate) fn new(
+        module: &Module,
+        images: Vec<PlannedImage>,
+        version: &str,
+        out: &Path,
+    ) -> Self {
+        Self {
+            module: module.name.clone(),
+            images,
+            container: module.container,
+            compress: module.compress,
+            language: module.language,
+            version: version.to_owned(),
+            output: out.join("offload").join(&module.name).join("images"),
+            host_file: out.join(format!("{}.rs", module.name)),
+        }
+    }
+
     pub(crate) fn outputs(&self) -> Vec<PathBuf> {
         vec![self.output.clone(), self.host_file.clone()]
     }

@@ -15,17 +15,25 @@ pub(crate) enum Language {
     Cuda,
     /// LLVM IR for a GPU, as bitcode or text: what compilers of other languages make.
     Bitcode,
+    /// Images that were made elsewhere.
+    Prebuilt,
 }
 
 /// Extensions of C++.
 const CPP: [&str; 6] = ["C", "cc", "cp", "cpp", "cxx", "c++"];
 
 impl Language {
-    pub(crate) const NAMES: [&str; 4] = ["openmp", "hip", "cuda", "bitcode"];
+    pub(crate) const NAMES: [&str; 5] = ["openmp", "hip", "cuda", "bitcode", "prebuilt"];
 
     /// The language of that name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let all = [Self::OpenMp, Self::Hip, Self::Cuda, Self::Bitcode];
+        let all = [
+            Self::OpenMp,
+            Self::Hip,
+            Self::Cuda,
+            Self::Bitcode,
+            Self::Prebuilt,
+        ];
         all.into_iter().find(|language| language.name() == name)
     }
 
@@ -35,6 +43,7 @@ impl Language {
             Self::Hip => "hip",
             Self::Cuda => "cuda",
             Self::Bitcode => "bitcode",
+            Self::Prebuilt => "prebuilt",
         }
     }
 
@@ -44,20 +53,22 @@ impl Language {
             Self::OpenMp => OffloadKind::OPENMP,
             Self::Hip => OffloadKind::HIP,
             Self::Cuda => OffloadKind::CUDA,
-            Self::Bitcode if target.triple.is_nvptx() => OffloadKind::CUDA,
-            Self::Bitcode => OffloadKind::HIP,
+            Self::Bitcode | Self::Prebuilt if target.triple.is_nvptx() => OffloadKind::CUDA,
+            Self::Bitcode | Self::Prebuilt => OffloadKind::HIP,
         }
     }
 
-    /// Extensions of its sources, C++'s at the end; without a `-x` in `flags` there are no others.
-    pub(crate) fn extensions(self) -> Vec<&'static str> {
+    /// Extensions of its sources, C++'s at the end; without a `-x` in `flags` there are no others. Nothing where any
+    /// will do.
+    pub(crate) fn extensions(self) -> Option<Vec<&'static str>> {
         let own: &[&str] = match self {
             Self::OpenMp => &["c"],
             Self::Hip => &["hip", "cu"],
             Self::Cuda => &["cu"],
-            Self::Bitcode => return vec!["bc", "ll"],
+            Self::Bitcode => return Some(vec!["bc", "ll"]),
+            Self::Prebuilt => return None,
         };
-        [own, &CPP].concat()
+        Some([own, &CPP].concat())
     }
 
     /// Whether there are images of it for `target`.
@@ -66,7 +77,7 @@ impl Language {
             Self::OpenMp => true,
             Self::Hip => target.triple.is_amdgpu(),
             Self::Cuda => target.triple.is_nvptx(),
-            Self::Bitcode => target.triple.is_amdgpu() || target.triple.is_nvptx(),
+            Self::Bitcode | Self::Prebuilt => target.triple.is_amdgpu() || target.triple.is_nvptx(),
         }
     }
 }
@@ -100,9 +111,9 @@ impl Container {
             Language::OpenMp => &[Self::OffloadBinary],
             Language::Hip => &[Self::Bundle, Self::OffloadBinary, Self::Raw],
             Language::Cuda => &[Self::Fatbin, Self::OffloadBinary, Self::Raw],
-            Language::Bitcode if targets.iter().all(is_nvptx) => Self::of(Language::Cuda, targets),
-            Language::Bitcode if targets.iter().any(is_nvptx) => &[Self::OffloadBinary, Self::Raw],
-            Language::Bitcode => Self::of(Language::Hip, targets),
+            _ if targets.iter().all(is_nvptx) => Self::of(Language::Cuda, targets),
+            _ if targets.iter().any(is_nvptx) => &[Self::OffloadBinary, Self::Raw],
+            _ => Self::of(Language::Hip, targets),
         }
     }
 

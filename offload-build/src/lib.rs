@@ -37,6 +37,7 @@ mod module;
 mod openmp;
 mod plan;
 mod planned_image;
+mod prebuilt;
 mod record;
 mod run;
 mod sdk;

@@ -404,7 +404,7 @@ mod tests {
         );
         rejects(
             &with("language = \"openm\""),
-            "Cargo.toml:2:12: `language`: `openm` is not one of `openmp`, `hip`, `cuda`, `bitcode`; did you mean `openmp`?",
+            "Cargo.toml:2:12: `language`: `openm` is not one of `openmp`, `hip`, `cuda`, `bitcode`, `prebuilt`; did you mean `openmp`?",
         );
         rejects(
             &with("opt-level = 4"),

@@ -118,6 +118,12 @@ impl Module {
         let default = environment
             .cargo("OPT_LEVEL")
             .unwrap_or_else(|| "2".to_owned());
+        for key in ["archives", "link", "artifact"] {
+            if language == Language::Prebuilt && !settings.list(key).is_empty() {
+                let problem = format!("`{key}` is for modules that compile or link device code");
+                return Err(wrong(settings, key, problem));
+            }
+        }
         let own = flags(settings, &default)?;
         let out = PathBuf::from(environment.required("OUT_DIR")?);
         let mut watched = Vec::new();
@@ -474,13 +480,14 @@ fn sources(
     found.dedup();
     if !own.flags.iter().any(|flag| flag.starts_with("-x")) {
         let known = language.extensions();
-        let is_known = |path: &&PathBuf| {
+        let is_unknown = |path: &&PathBuf| {
             let extension = path.extension().unwrap_or_default();
-            known.iter().any(|known| extension == *known)
+            let mut known = known.iter().flatten().peekable();
+            known.peek().is_some() && !known.any(|known| extension == *known)
         };
-        if let Some(path) = found.iter().find(|path| !is_known(path)) {
+        if let Some(path) = found.iter().find(is_unknown) {
             let shown = path.strip_prefix(root).unwrap_or(path).display();
-            let (name, known) = (language.name(), known.join("`, `."));
+            let (name, known) = (language.name(), known.unwrap_or_default().join("`, `."));
             let problem = format!("`{shown}` is no source of `{name}` (`.{known}` are)");
             return Err(wrong(settings, "sources", problem));
         }

@@ -5,6 +5,7 @@ use crate::device_only::Packing;
 use crate::error::Error;
 use crate::libraries::Extraction;
 use crate::openmp;
+use crate::prebuilt::Take;
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::task::{self, Digests, Task};
 use crate::toolchain::{Command, Quoted};
@@ -29,6 +30,8 @@ pub(crate) enum Step {
     Extract(Extraction),
     /// Check the linked images, write the object that registers them, and the file that Rust includes.
     Register(openmp::Registration),
+    /// Take an image out of a source.
+    Take(Take),
     /// Check the linked images of a module without host code, and write their container and the file that Rust includes.
     Pack(Packing),
     /// Put the object of a module into its static library.
@@ -124,6 +127,7 @@ impl Step {
             Self::Run(task) => task.run(digests).map_err(Error::new),
             Self::Extract(extraction) => extraction.execute(),
             Self::Register(registration) => registration.execute(),
+            Self::Take(take) => take.execute(),
             Self::Pack(packing) => packing.execute(),
             Self::Archive(archive) => archive.execute(),
             Self::Artifact(artifact) => artifact.execute(),
@@ -144,6 +148,7 @@ impl Step {
                 one(&extraction.library),
             ),
             Self::Register(registration) => (registration.outputs(), registration.inputs()),
+            Self::Take(take) => (one(&take.output), one(&take.source)),
             Self::Pack(packing) => (packing.outputs(), packing.inputs()),
             Self::Archive(archive) => (one(&archive.library), one(&archive.object)),
             Self::Artifact(artifact) => (one(&artifact.library), artifact.inputs()),
@@ -167,6 +172,7 @@ impl Step {
                 library, target, ..
             }) => format!("images of `{}` for {target}", library.display()),
             Self::Register(registration) => format!("registration of `{}`", registration.module),
+            Self::Take(take) => format!("image of `{}` for {}", take.source.display(), take.target),
             Self::Pack(packing) => format!("images of `{}`", packing.module),
             Self::Archive(archive) => format!("library `{}`", archive.name),
             Self::Artifact(artifact) => format!("library `{}`", artifact.library.display()),
@@ -183,7 +189,11 @@ impl fmt::Display for Plan {
         let tasks = self.stages.iter().flatten().filter_map(|step| match step {
             Step::Run(task) => task.output.parent(),
             Step::Artifact(artifact) => artifact.library.parent(),
-            Step::Extract(_) | Step::Register(_) | Step::Pack(_) | Step::Archive(_) => None,
+            Step::Extract(_)
+            | Step::Register(_)
+            | Step::Take(_)
+            | Step::Pack(_)
+            | Step::Archive(_) => None,
         });
         let folders: BTreeSet<&Path> = tasks.collect();
         if !folders.is_empty() {
@@ -211,6 +221,7 @@ impl fmt::Display for Step {
             }
             Self::Extract(extraction) => extraction.fmt(f),
             Self::Artifact(artifact) => artifact.fmt(f),
+            Self::Take(take) => take.fmt(f),
             Self::Pack(packing) => packing.fmt(f),
             Self::Register(registration) => {
                 let output = Quoted(registration.output.as_os_str());

@@ -2,11 +2,11 @@
 //!
 //! It is there only after a build that succeeded. Its page is `docs/json.md`.
 
+use crate::compiler::Compiler;
 use crate::host::Host;
 use crate::module::{Module, Register, Target};
 use crate::plan::Made;
 use std::fmt::{self, Display, Write as _};
-use std::path::Path;
 
 /// Where it is, below `OUT_DIR`.
 pub(crate) const FILE: &str = "offload/manifest.json";
@@ -15,8 +15,7 @@ pub(crate) const FILE: &str = "offload/manifest.json";
 pub(crate) struct Record<'a> {
     pub(crate) module: &'a Module,
     pub(crate) deferred: bool,
-    /// The compiler, and the first line that it says of itself.
-    pub(crate) compiler: (&'a Path, &'a str),
+    pub(crate) compiler: Option<&'a Compiler>,
     /// Those that have an image.
     pub(crate) targets: &'a [Target],
     /// Why others have none.
@@ -39,11 +38,11 @@ pub(crate) fn text(host: &Host, records: &[Record<'_>]) -> String {
 
 impl Display for Record<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            module,
-            compiler: (compiler, version),
-            ..
-        } = self;
+        let module = self.module;
+        let compiler = self
+            .compiler
+            .map(|compiler| compiler.llvm.clang.to_string_lossy());
+        let version = self.compiler.map(|compiler| &*compiler.version);
         let register = match module.register {
             Register::None => "none",
             _ if self.deferred => "deferred",
@@ -58,8 +57,8 @@ impl Display for Record<'_> {
             Text(module.language.name()),
             Text(register),
             Text(module.container.name()),
-            Text(&compiler.to_string_lossy()),
-            Text(version),
+            Text(&compiler.unwrap_or_default()),
+            Text(version.unwrap_or_default()),
             List(self.targets, 6),
             List(
                 &self.notes.iter().map(|note| Text(note)).collect::<Vec<_>>(),

@@ -14,6 +14,7 @@ use crate::manifest::{self, Source};
 use crate::module::{Module, Register, Target};
 use crate::openmp;
 use crate::plan::{Made, Outcome, Plan};
+use crate::prebuilt;
 use crate::record::{self, Record};
 use crate::settings::{KEYS, Settings};
 use crate::toolchain::jobserver::Jobs;
@@ -40,7 +41,8 @@ pub(crate) struct Run<'a> {
 struct Built {
     plan: Plan,
     targets: Vec<Target>,
-    compiler: Compiler,
+    /// None where nothing is compiled.
+    compiler: Option<Compiler>,
     host: Host,
     unique: String,
     deferred: bool,
@@ -147,7 +149,7 @@ impl<'a> Run<'a> {
             .map(|((module, built), made)| Record {
                 module,
                 deferred: built.deferred,
-                compiler: (&built.compiler.llvm.clang, &built.compiler.version),
+                compiler: built.compiler.as_ref(),
                 targets: &built.targets,
                 notes: &built.plan.notes,
                 made,
@@ -178,8 +180,14 @@ impl<'a> Run<'a> {
             environment.report("warning", &format!("{title}:\n{text}"));
         }
         // The compiler's own headers change with it. Not all of its prefix: in `/usr` there are packages, too.
-        let headers = built.compiler.llvm.prefix.join("lib");
-        let own = |path: &&PathBuf| !path.starts_with(&self.out) && !path.starts_with(&headers);
+        let compiler = built.compiler.as_ref();
+        let headers = compiler.map(|compiler| compiler.llvm.prefix.join("lib"));
+        let is_compilers = |path: &PathBuf| {
+            headers
+                .as_ref()
+                .is_some_and(|headers| path.starts_with(headers))
+        };
+        let own = |path: &&PathBuf| !path.starts_with(&self.out) && !is_compilers(path);
         let reads: BTreeSet<&PathBuf> = made.iter().flat_map(|made| &made.inputs).collect();
         reads
             .into_iter()
@@ -189,7 +197,9 @@ impl<'a> Run<'a> {
             .watched
             .iter()
             .for_each(|folder| environment.watch(folder));
-        environment.watch(&built.compiler.llvm.clang);
+        if let Some(compiler) = compiler {
+            environment.watch(&compiler.llvm.clang);
+        }
         Ok(made)
     }
 
@@ -206,7 +216,7 @@ impl<'a> Run<'a> {
             }
         }
         let runtimes = finished.iter().filter_map(|(_, built)| {
-            let runtime = built.compiler.runtime.as_ref()?;
+            let runtime = built.compiler.as_ref()?.runtime.as_ref()?;
             Some((runtime, &built.host))
         });
         let Some((runtime, host)) = runtimes.into_iter().next() else {
@@ -279,6 +289,17 @@ impl<'a> Run<'a> {
         let environment = self.environment;
         let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         let host = Host::of(environment)?;
+        if module.language == Language::Prebuilt {
+            let (plan, targets) = prebuilt::plan(module, &self.out)?;
+            return Ok(Built {
+                plan,
+                targets,
+                compiler: None,
+                host,
+                unique: unique(environment, module),
+                deferred: false,
+            });
+        }
         let search = environment.search();
         let compiler = Compiler::find(module, &host, environment, &search, &self.out)?;
         let variables: Vec<String> = clang::VARIABLES
@@ -304,15 +325,13 @@ impl<'a> Run<'a> {
         };
         let (plan, targets) = match module.language {
             Language::OpenMp => openmp::plan(module, &context)?,
-            Language::Hip | Language::Cuda | Language::Bitcode => {
-                device_only::plan(module, &context)?
-            }
+            _ => device_only::plan(module, &context)?,
         };
         Ok(Built {
             deferred: context.deferred,
             plan,
             targets,
-            compiler,
+            compiler: Some(compiler),
             host,
             unique,
         })

@@ -58,7 +58,7 @@ const CUDA: Sdk = Sdk {
 /// The root of what the sources of `module` include; nothing where they do without or `flags` name it.
 pub(crate) fn root(module: &Module, environment: &Environment) -> Result<Option<PathBuf>, Error> {
     match module.language {
-        Language::OpenMp | Language::Bitcode => Ok(None),
+        Language::OpenMp | Language::Bitcode | Language::Prebuilt => Ok(None),
         Language::Hip => ROCM.root(module, environment),
         Language::Cuda => CUDA.root(module, environment),
     }
