@@ -359,8 +359,9 @@ pub(super) fn forms<'a>(
                 compile_options: text(entry.strings.value("compile-opts")),
                 link_options: text(entry.strings.value("link-opts")),
             });
+            let images: Vec<SyclImage<'_>> = images.collect();
             let form = Form::Sycl(Sycl {
-                images: &images.collect::<Vec<_>>(),
+                images: &images,
                 section,
                 globals,
             });

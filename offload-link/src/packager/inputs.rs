@@ -68,7 +68,7 @@ pub(super) fn read(
                     ));
                 }
                 _ => {
-                    let problem = format_args!("more than {MAX_DEPTH} thin archives in each other");
+                    let problem = format!("more than {MAX_DEPTH} thin archives in each other");
                     return Err(Error::input(&file, problem));
                 }
             }

@@ -28,10 +28,8 @@ pub(super) fn check(path: &Path) -> Result<(), Error> {
     let source = sources.open(path).map_err(Error::new)?;
     let file = sources.file(source);
     let data = file.apart();
-    let wrong = |problem: &dyn fmt::Display| {
-        let text = format_args!("{}: {problem}", path.display());
-        Error::new(text)
-    };
+    let wrong =
+        |problem: &dyn fmt::Display| Error::new(format_args!("{}: {problem}", path.display()));
     let archive = Archive::parse(&data, file.whole()).map_err(|problem| wrong(&problem))?;
     let symbols = archive.symbols().map_err(|problem| wrong(&problem))?;
     let members = archive.members.iter();
