@@ -280,6 +280,18 @@ fn reports_kernels_that_not_every_image_has() {
         "images of `kernels`: gfx942: target/build/pack-0123/out/offload/kernels/gfx942/image: no kernel `more`, which other \
          targets have\nhint: `exclude` leaves sources out for one target"
     );
+    // Who fills in the arguments does not know which image runs.
+    let arguments = "#ifdef __gfx942__\n#define COUNT long\n#else\n#define COUNT int\n#endif\n";
+    let kernel = "extern \"C\" __global__ void more(int *x, COUNT count) { *x += count; }\n";
+    let other = format!("#include \"k.h\"\n{arguments}{kernel}");
+    let source = fs::read_to_string(package.at("kernels/more.hip")).unwrap();
+    package.put("kernels/more.hip", &other);
+    assert_eq!(
+        package.fails(&mut package.script()),
+        "images of `kernels`: gfx942: target/build/pack-0123/out/offload/kernels/gfx942/image: kernel `more` takes \
+         other arguments than for `gfx90a:xnack-`"
+    );
+    package.put("kernels/more.hip", &source);
     // Who leaves a source out means it.
     let exclude = "[package.metadata.offload.target.gfx942]\nexclude = [\"kernels/more.hip\"]\n";
     declare(&package, &format!("{HIP}{AMD}{exclude}"));
@@ -656,6 +668,15 @@ fn packs_images_that_were_there() {
             .arg(package.at("images/all.hipfb")),
     );
     text(&build("\"images/liball.a\"", targets).output().unwrap());
+    assert!(images(&package) == bundle);
+    // An archive of images as they are.
+    let mut command = Command::new("ar");
+    command.arg("rcs").arg(package.at("images/libimages.a"));
+    for folder in folders {
+        command.arg(package.at("images").join(format!("{folder}.hsaco")));
+    }
+    support::run(&mut command);
+    text(&build("\"images/libimages.a\"", targets).output().unwrap());
     assert!(images(&package) == bundle);
     let mut command = Command::new(packager);
     command.arg("-o").arg(package.at("images/all.bin"));
