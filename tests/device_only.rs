@@ -357,6 +357,18 @@ fn says_what_a_language_does_not_take() {
             "10:1: only a `bundle` is compressed, and `container` is `raw`",
         ),
         (
+            "language = \"cuda\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-xcuda\"]\ntargets = [\"sm_80\"]\n\
+             rdc = false\n"
+                .to_owned(),
+            "9:1: without `rdc` an image of `cuda` is made from one source, and there are 2\n\
+             hint: a module for each, or `static` for the functions that are a file's own",
+        ),
+        (
+            "language = \"bitcode\"\nsources = [\"kernels/*\"]\nflags = [\"-xir\"]\ntargets = [\"gfx90a\"]\nrdc = true\n"
+                .to_owned(),
+            "9:1: `rdc` is for modules of `hip` and `cuda`, not of `bitcode`",
+        ),
+        (
             "language = \"prebuilt\"\nsources = [\"kernels/*\"]\ntargets = [\"gfx90a\"]\n\
              artifact = [\"device-archive\"]\n"
                 .to_owned(),
@@ -753,4 +765,48 @@ fn packs_images_that_were_there() {
         let error = package.fails(&mut build("\"images/cut.hipfb\"", "\"gfx942\""));
         assert!(error.contains("images/cut.hipfb"), "{cut}: {error}");
     }
+}
+
+#[test]
+fn keeps_functions_of_equal_names_apart_without_rdc() {
+    let keys = format!("{HIP}{AMD}opt-level = 0\n");
+    let Some(package) = package("hip", &keys) else {
+        return;
+    };
+    // Each has its own.
+    let own = |kernel: &str, factor: &str| {
+        let helper = format!(
+            "#include \"k.h\"\n__device__ __attribute__((noinline)) int twice(int x) {{ return {factor} * x; }}\n"
+        );
+        format!(
+            "{helper}extern \"C\" __global__ void {kernel}(int *x) {{ *x = twice(*x) + twice(x[1]); }}\n"
+        )
+    };
+    package.put("kernels/k.hip", &own("scale", "3"));
+    package.put("kernels/helper.hip", &own("shrink", "5"));
+    let error = package.fails(&mut package.script());
+    assert!(error.contains("duplicate symbol: twice(int)"), "{error}");
+    declare(&package, &format!("{keys}rdc = false\n"));
+    package.builds();
+    assert_eq!(
+        program(&package, "println!(\"{:?}\", kernels::KERNELS);"),
+        "[\"scale\", \"shrink\"]\n"
+    );
+    if let Some(readelf) = support::tool("llvm22", &["llvm-readelf"]) {
+        let path = package.at(OUT).join("offload/kernels/gfx942/image");
+        let symbols = support::run(Command::new(readelf).arg("--symbols").arg(path));
+        let dynamic = symbols
+            .lines()
+            .filter(|line| line.contains(" GLOBAL ") || line.contains(" WEAK "));
+        assert!(
+            !dynamic.clone().any(|line| line.contains("_Z5twicei")),
+            "{symbols}"
+        );
+    }
+    let error = package.fails(package.script().env("OFFLOAD_RDC", "on"));
+    assert!(error.contains("duplicate symbol: twice(int)"), "{error}");
+    // What another file has is not there.
+    package.put("kernels/k.hip", KERNEL);
+    let error = package.fails(&mut package.script());
+    assert!(error.contains("twice"), "{error}");
 }

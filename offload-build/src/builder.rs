@@ -115,6 +115,13 @@ impl Build {
         self.text("std", std)
     }
 
+    /// Whether sources call device functions of other sources; without it each file's are its own.
+    #[must_use]
+    pub fn rdc(mut self, rdc: bool) -> Self {
+        self.own.set("rdc", Setting::Flag(rdc), "Build::rdc");
+        self
+    }
+
     /// Patterns of sources to leave out.
     #[must_use]
     pub fn exclude<S: Into<String>>(self, exclude: impl IntoIterator<Item = S>) -> Self {

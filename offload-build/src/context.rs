@@ -186,7 +186,12 @@ impl Context<'_> {
         let compile = Compile {
             source,
             output,
-            opt_level: &own.opt_level,
+            // What makes a file's functions its own is a part of clang's optimiser.
+            opt_level: match own.opt_level.as_str() {
+                "0" if !module.rdc => "1",
+                level => level,
+            },
+            rdc: module.rdc,
             define: &own.define,
             flags: &own.flags,
         };

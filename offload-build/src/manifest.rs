@@ -209,11 +209,13 @@ impl<'a> Source<'a> {
                 });
                 Setting::Map(pairs.collect::<Result<_, _>>()?)
             }
+            (Form::Flag, DeValue::Boolean(flag)) => Setting::Flag(*flag),
             (_, found) => {
                 let wanted = match form {
                     Form::Text | Form::Choice(_) => "a string",
                     Form::List => "an array of strings",
                     Form::Map => "a table of names and values",
+                    Form::Flag => "`true` or `false`",
                 };
                 let problem = format!("`{name}` is {wanted}, not {}", found.type_str());
                 return Err(self.error(&value.span(), &problem));
@@ -321,7 +323,7 @@ mod tests {
 
     #[test]
     fn reads_every_form_of_key() {
-        let text = "[package.metadata.offload]\nlanguage = \"openmp\"\nsources = [\"a.c\", \"b.c\"]\nopt-level = 2\n\
+        let text = "[package.metadata.offload]\nlanguage = \"openmp\"\nsources = [\"a.c\", \"b.c\"]\nopt-level = 2\nrdc = false\n\
                     define = { TILE = 64, NAME = \"x\", ON = true, OFF = false }\n\
                     [package.metadata.offload.target.\"gfx90a\"]\nflags = [\"-g\"]\n";
         let modules = package(text).unwrap();
@@ -329,6 +331,7 @@ mod tests {
         assert_eq!(settings.text("language"), Some("openmp"));
         assert_eq!(settings.list("sources"), ["a.c", "b.c"]);
         assert_eq!(settings.text("opt-level"), Some("2"));
+        assert_eq!(settings.flag("rdc"), Some(false));
         let pairs = [
             ("NAME", Some("x")),
             ("OFF", None),
@@ -391,8 +394,12 @@ mod tests {
         );
         rejects(&with("  wave = 1"), "Cargo.toml:2:3: unknown key `wave`");
         rejects(
-            &with("rdc = true"),
-            "Cargo.toml:2:1: key `rdc` is not supported yet",
+            &with("crate = \"k\""),
+            "Cargo.toml:2:1: key `crate` is not supported yet",
+        );
+        rejects(
+            &with("rdc = \"off\""),
+            "Cargo.toml:2:7: `rdc` is `true` or `false`, not string",
         );
         rejects(
             &with("sources = \"a.c\""),

@@ -34,6 +34,8 @@ pub(crate) struct Module {
     /// The method and its level, where the container is compressed.
     pub(crate) compress: Option<(Method, Option<i32>)>,
     pub(crate) std: Option<String>,
+    /// Whether sources call device functions of each other.
+    pub(crate) rdc: bool,
     /// Of the host objects.
     pub(crate) own: Flags,
     pub(crate) compiler: Option<String>,
@@ -145,6 +147,7 @@ impl Module {
                 .collect();
         let package = environment.cargo("CARGO_PKG_NAME");
         let library = settings.text("name").map(str::to_owned).or(package);
+        let rdc = rdc(settings, language, sources.len())?;
         let register = register(settings, language)?;
         let container = container(settings, language, &targets)?;
         Ok(Some(Self {
@@ -162,6 +165,7 @@ impl Module {
             name,
             language,
             std: settings.text("std").map(str::to_owned),
+            rdc,
             own,
             compiler: settings
                 .text("compiler")
@@ -337,6 +341,24 @@ fn register(settings: &Settings, language: Language) -> Result<Register, Error> 
         _ => return Ok(register),
     };
     Err(wrong(settings, "register", problem))
+}
+
+/// Of what is compiled apart, NVIDIA's tools make no image together, and a fat binary's loader takes one for each target.
+fn rdc(settings: &Settings, language: Language, sources: usize) -> Result<bool, Error> {
+    let Some(rdc) = settings.flag("rdc") else {
+        return Ok(true);
+    };
+    let name = language.name();
+    let problem = match language {
+        Language::Hip => return Ok(rdc),
+        Language::Cuda if rdc || sources == 1 => return Ok(rdc),
+        Language::Cuda => format!(
+            "without `rdc` an image of `{name}` is made from one source, and there are {sources}\n\
+             hint: a module for each, or `static` for the functions that are a file's own"
+        ),
+        _ => format!("`rdc` is for modules of `hip` and `cuda`, not of `{name}`"),
+    };
+    Err(wrong(settings, "rdc", problem))
 }
 
 fn container(

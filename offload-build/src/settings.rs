@@ -25,6 +25,8 @@ pub(crate) enum Form {
     Map,
     /// One of these.
     Choice(&'static [&'static str]),
+    /// `true` or `false`; in a variable also `1`, `0`, `on` and `off`.
+    Flag,
 }
 
 pub(crate) const KEYS: &[Key] = &[
@@ -41,6 +43,7 @@ pub(crate) const KEYS: &[Key] = &[
     target_key("flags", Form::List),
     key("opt-level", Form::Choice(&["0", "1", "2", "3", "s", "z"])),
     key("std", Form::Text),
+    key("rdc", Form::Flag),
     target_key("exclude", Form::List),
     key("compiler", Form::Text),
     key(
@@ -53,7 +56,7 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 /// Keys and values that the design has and this version has not: named, so that nobody searches for a typo.
-pub(crate) const NOT_YET: &[&str] = &["crate", "host", "launcher", "rdc"];
+pub(crate) const NOT_YET: &[&str] = &["crate", "host", "launcher"];
 
 const fn key(name: &'static str, form: Form) -> Key {
     let per_target = false;
@@ -80,6 +83,7 @@ pub(crate) enum Setting {
     List(Vec<String>),
     /// Empty for a name without a value, nothing for one that a layer below may have and this one leaves out.
     Map(BTreeMap<String, Option<String>>),
+    Flag(bool),
 }
 
 /// A value, and where it was written: `Cargo.toml:12:3`, `OFFLOAD_TARGETS`, `Build::targets`.
@@ -143,7 +147,14 @@ impl Settings {
     pub(crate) fn text(&self, name: &'static str) -> Option<&str> {
         match &self.entry(name)?.setting {
             Setting::Text(text) => Some(text),
-            Setting::List(_) | Setting::Map(_) => None,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn flag(&self, name: &'static str) -> Option<bool> {
+        match self.entry(name)?.setting {
+            Setting::Flag(flag) => Some(flag),
+            _ => None,
         }
     }
 
@@ -180,6 +191,15 @@ impl Form {
                 Setting::Map(parts().map(pair).collect())
             }
             Form::Text | Form::Choice(_) => self.check(Setting::Text(text.to_owned()))?,
+            Form::Flag => match text {
+                "1" | "true" | "on" => Setting::Flag(true),
+                "0" | "false" | "off" => Setting::Flag(false),
+                _ => {
+                    return Err(format!(
+                        "`{text}` is not one of `true`, `false`, `1`, `0`, `on`, `off`"
+                    ));
+                }
+            },
         })
     }
 
@@ -281,6 +301,13 @@ mod tests {
             ("TILE".to_owned(), Some("64".to_owned())),
         ];
         assert_eq!(map, Setting::Map(pairs.into()));
+        assert_eq!(Form::Flag.parse("on"), Ok(Setting::Flag(true)));
+        assert_eq!(Form::Flag.parse("0"), Ok(Setting::Flag(false)));
+        let error = Form::Flag.parse("yes").unwrap_err();
+        assert_eq!(
+            error,
+            "`yes` is not one of `true`, `false`, `1`, `0`, `on`, `off`"
+        );
         let error = find("register").unwrap().form.parse("complet").unwrap_err();
         assert_eq!(
             error,

@@ -42,6 +42,8 @@ pub struct Compile<'a> {
     pub output: &'a Path,
     /// `-O`.
     pub opt_level: &'a str,
+    /// Of HIP and CUDA: whether other sources call its device functions.
+    pub rdc: bool,
     /// `-D`, by name; empty for a name without value.
     pub define: &'a BTreeMap<String, String>,
     /// As spelled, behind everything else.
@@ -152,6 +154,7 @@ mod tests {
             source: Path::new("k.c"),
             output: Path::new("k.o"),
             opt_level: "2",
+            rdc: true,
             define: &define,
             flags: &["-Wall".to_owned()],
         };

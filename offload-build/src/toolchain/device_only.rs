@@ -17,7 +17,7 @@ pub fn hip(
     compile: &Compile<'_>,
 ) -> Command {
     // For one processor too clang would write a bundle.
-    let command = start(clang, "hip", processor).arg("--no-gpu-bundle-output");
+    let command = start(clang, "hip", processor, compile).arg("--no-gpu-bundle-output");
     clang.finish(root(command, "--rocm-path=", rocm), compile)
 }
 
@@ -30,7 +30,8 @@ pub fn cuda(
     compile: &Compile<'_>,
 ) -> Command {
     let feature = ptxas::ptx_version(processor);
-    let command = start(clang, "cuda", processor).arg(format!("--cuda-feature=+{feature}"));
+    let command =
+        start(clang, "cuda", processor, compile).arg(format!("--cuda-feature=+{feature}"));
     // Toolkits are newer than the newest that a release of clang knows.
     let command = command.arg("-Wno-unknown-cuda-version");
     clang.finish(root(command, "--cuda-path=", cuda), compile)
@@ -71,12 +72,13 @@ pub fn bitcode(
         .arg(task::part(compile.output))
 }
 
-fn start(clang: &Clang<'_>, language: &str, processor: &str) -> Command {
+fn start(clang: &Clang<'_>, language: &str, processor: &str, compile: &Compile<'_>) -> Command {
     clang
         .start()
         .args(["-x", language, "--offload-device-only"])
         .arg(format!("--offload-arch={processor}"))
-        .args(["-fgpu-rdc", "-emit-llvm"])
+        .args(compile.rdc.then_some("-fgpu-rdc"))
+        .arg("-emit-llvm")
 }
 
 fn root(command: Command, option: &str, root: Option<&Path>) -> Command {
