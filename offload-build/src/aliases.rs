@@ -15,7 +15,7 @@ struct Alias {
     part: fn(&str) -> String,
 }
 
-const ALIASES: [Alias; 3] = [
+const ALIASES: [Alias; 4] = [
     Alias {
         language: "hip",
         key: "targets",
@@ -37,6 +37,12 @@ const ALIASES: [Alias; 3] = [
         language: "hip",
         key: "compiler",
         variables: &["HIPCXX"],
+        part: str::to_owned,
+    },
+    Alias {
+        language: "cuda",
+        key: "compiler",
+        variables: &["NVCC", "CUDACXX"],
         part: str::to_owned,
     },
 ];
@@ -110,6 +116,9 @@ mod tests {
         assert_eq!(caps.list("targets"), ["sm_80", "sm_90a", "sm_75", "sm_100"]);
         let compiler = applied("hip", &[("HIPCXX", "/opt/my llvm/bin/clang++")]);
         assert_eq!(compiler.text("compiler"), Some("/opt/my llvm/bin/clang++"));
+        let compilers = [("CUDACXX", "clang++"), ("NVCC", "/opt/cuda/bin/nvcc")];
+        let compiler = applied("cuda", &compilers);
+        assert_eq!(compiler.text("compiler"), Some("/opt/cuda/bin/nvcc"));
         // Ours is closer to what is meant.
         let ours = [("OFFLOAD_TARGETS", "gfx906"), ("GPU_TARGETS", "gfx942")];
         assert_eq!(applied("hip", &ours).list("targets"), ["sm_70"]);

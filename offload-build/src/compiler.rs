@@ -1,4 +1,6 @@
-//! The clang that compiles a module, and the OpenMP runtime of its release.
+//! The compiler of a module, and, for OpenMP, the runtime of its release.
+
+mod nvcc;
 
 use crate::container::elf::Machine;
 use crate::environment::Environment;
@@ -7,7 +9,7 @@ use crate::host::Host;
 use crate::language::Language;
 use crate::module::Module;
 use crate::sdk;
-use crate::toolchain::{Command, Llvm, NotFound, Search, task};
+use crate::toolchain::{Answers, Command, Family, Llvm, NotFound, Search};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +31,15 @@ const HERE: Machine = if cfg!(target_arch = "aarch64") {
 /// A compiler with its runtime: objects of one release crash another's.
 #[derive(Debug)]
 pub(crate) struct Compiler {
-    pub(crate) llvm: Llvm,
+    /// What is started for each source.
+    pub(crate) program: PathBuf,
+    pub(crate) family: Family,
+    /// The LLVM whose tools link device code; nvcc has none.
+    pub(crate) llvm: Option<Llvm>,
+    /// Where the other programs are that belong to it.
+    pub(crate) search: Search,
+    /// Programs that `program` runs, and that decide what it makes.
+    pub(crate) behind: Vec<PathBuf>,
     /// The folder of the host's `libomptarget.so`, for OpenMP. A cross build may go without: where it is missing is
     /// said then.
     pub(crate) runtime: Option<Result<PathBuf, NotFound>>,
@@ -37,7 +47,7 @@ pub(crate) struct Compiler {
     pub(crate) sdk: Option<PathBuf>,
     /// The root of the host's files, where `flags` say so.
     pub(crate) sysroot: Option<PathBuf>,
-    /// The first line of `--version`.
+    /// The line of `--version` that tells its release.
     pub(crate) version: String,
 }
 
@@ -49,8 +59,11 @@ impl Compiler {
         host: &Host,
         environment: &Environment,
         search: &Search,
-        out: &Path,
+        answers: &Answers,
     ) -> Result<Self, Error> {
+        if let (Family::Nvcc, Some(declared)) = (module.family(), &module.compiler) {
+            return nvcc::find(module, declared, environment, search, answers);
+        }
         let found = match &module.compiler {
             Some(declared) => search.programs(declared).map(Llvm::of).collect(),
             None => search.clangs(),
@@ -77,9 +90,13 @@ impl Compiler {
             }
         };
         Ok(Self {
-            version: version(&llvm, out)?,
+            version: version(&llvm, answers)?,
             sdk: sdk::root(module, environment)?,
-            llvm,
+            program: llvm.clang.clone(),
+            family: Family::Clang,
+            llvm: Some(llvm),
+            search: search.clone(),
+            behind: Vec::new(),
             runtime,
             sysroot,
         })
@@ -94,6 +111,22 @@ impl Compiler {
         let cpp = module.may_have_cpp().then(|| "-lstdc++".into());
         let start = [OsString::from("-Wl,--as-needed"), folder, "-lomp".into()];
         Ok(start.into_iter().chain(cpp).chain(["-lm".into()]).collect())
+    }
+
+    /// The folders among those of `reads` whose headers change only when the compiler does. In `/usr` there are
+    /// packages, too.
+    pub(crate) fn headers<'r>(&self, mut reads: impl Iterator<Item = &'r PathBuf>) -> Vec<PathBuf> {
+        let own = self.llvm.iter().map(|llvm| llvm.prefix.join("lib"));
+        // Every source is compiled with it; a front for nvcc lies elsewhere.
+        let is_toolkits = |path: &&PathBuf| {
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            path.ends_with("include/cuda_runtime.h") && folder != Path::new("/usr/include")
+        };
+        let toolkit = match self.family {
+            Family::Nvcc => reads.find(is_toolkits).and_then(|path| path.parent()),
+            Family::Clang => None,
+        };
+        own.chain(toolkit.map(Path::to_owned)).collect()
     }
 
     /// Makes a folder with links to the runtime's libraries, and to them alone.
@@ -199,27 +232,11 @@ fn symlink(original: &Path, link: &Path) -> std::io::Result<()> {
     fs::copy(original, link).map(|_| ())
 }
 
-/// The first line of the compiler's `--version`, asked once for each compiler.
-fn version(llvm: &Llvm, out: &Path) -> Result<String, Error> {
-    let identity = task::identity(&llvm.clang);
-    let path = out.join("offload/compiler.txt");
-    let known = fs::read_to_string(&path).unwrap_or_default();
-    if let Some((_, version)) = known.split_once('\n').filter(|(of, _)| *of == identity) {
-        return Ok(version.trim_end().to_owned());
-    }
-    let output = Command::new(&llvm.clang)
-        .arg("--version")
-        .run()
-        .map_err(Error::new)?;
-    let version = output
-        .stdout
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_owned();
-    task::write(&path, format!("{identity}\n{version}\n").as_bytes()).map_err(error::io(&path))?;
-    Ok(version)
+/// The first line of the compiler's `--version`.
+fn version(llvm: &Llvm, answers: &Answers) -> Result<String, Error> {
+    let answer = answers.to(&Command::new(&llvm.clang).arg("--version"));
+    let answer = answer.map_err(Error::new)?;
+    Ok(answer.lines().next().unwrap_or_default().trim().to_owned())
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use crate::plan::Step;
 use crate::planned_image::PlannedImage;
 use crate::toolchain::clang::{self, Clang, Compile};
 use crate::toolchain::device_only;
+use crate::toolchain::nvcc::{self, Nvcc};
 use crate::toolchain::task::{self, Task};
-use crate::toolchain::{Command, NotFound, Search};
+use crate::toolchain::{Command, Family, NotFound, Search};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -84,8 +85,23 @@ impl Context<'_> {
             let (extractions, libraries) = libraries::inputs(module, target, &folder)?;
             let extractions = extractions.into_iter().map(Step::Extract);
             code.compiles.extend(extractions);
+            let bitcode = libraries
+                .iter()
+                .find(|input| matches!(input, DeviceInput::Bitcode(_)));
+            if let (Family::Nvcc, Some(_)) = (self.compiler.family, bitcode) {
+                return Err(Error::new(format_args!(
+                    "module `{}`: libraries for `{}` have bitcode, which `nvcc` does not link: take clang, without `compiler`",
+                    module.name, target.written
+                )));
+            }
             let inputs = [inputs, libraries].concat();
-            if self.deferred {
+            if let (Family::Nvcc, false, [DeviceInput::Object(cubin)]) =
+                (self.compiler.family, module.rdc, inputs.as_slice())
+            {
+                // Complete already.
+                let image = DeviceInput::Object(cubin.clone());
+                code.images.push(PlannedImage::new(target, image));
+            } else if self.deferred {
                 let images = inputs.into_iter();
                 code.images
                     .extend(images.map(|input| PlannedImage::new(target, input)));
@@ -126,14 +142,19 @@ impl Context<'_> {
         folder: &Path,
         units: &mut [Unit],
     ) -> (Vec<Step>, Vec<DeviceInput>) {
-        let bitcode = !target.triple.is_cpu();
+        let family = self.compiler.family;
+        let bitcode = !target.triple.is_cpu() && family == Family::Clang;
         let mut tasks = Vec::new();
         let mut inputs = Vec::new();
         for (source, unit) in module.sources.iter().zip(units) {
             if excluded(&target.own.exclude, self.root, source) {
                 continue;
             }
-            let extension = if bitcode { "bc" } else { "o" };
+            let extension = match family {
+                Family::Nvcc => nvcc::EXTENSION,
+                Family::Clang if bitcode => "bc",
+                Family::Clang => "o",
+            };
             let output = folder
                 .join(stem(self.root, source))
                 .with_extension(extension);
@@ -149,6 +170,15 @@ impl Context<'_> {
                     match module.language {
                         Language::OpenMp => clang.device_image(&target.triple, &processor, compile),
                         Language::Hip => device_only::hip(clang, &processor, sdk, compile),
+                        Language::Cuda if family == Family::Nvcc => {
+                            let nvcc = Nvcc {
+                                nvcc: &self.compiler.program,
+                                std: clang.std,
+                                include: clang.include,
+                                debug: clang.debug,
+                            };
+                            nvcc.cubin(&processor, compile)
+                        }
                         Language::Cuda => device_only::cuda(clang, &processor, sdk, compile),
                         Language::Bitcode | Language::Prebuilt => {
                             device_only::bitcode(clang, &target.triple, &processor, compile)
@@ -176,7 +206,7 @@ impl Context<'_> {
         command: impl Fn(&Clang<'_>, &Compile<'_>) -> Command,
     ) -> Step {
         let clang = Clang {
-            clang: &self.compiler.llvm.clang,
+            clang: &self.compiler.program,
             host: &self.host.triple,
             is_cross: self.host.is_cross,
             std: module.std.as_deref(),
@@ -188,7 +218,7 @@ impl Context<'_> {
             output,
             // What makes a file's functions its own is a part of clang's optimiser.
             opt_level: match own.opt_level.as_str() {
-                "0" if !module.rdc => "1",
+                "0" if !module.rdc && self.compiler.family == Family::Clang => "1",
                 level => level,
             },
             rdc: module.rdc,
@@ -236,14 +266,18 @@ impl Context<'_> {
         let sysroot = self.compiler.sysroot.as_ref().filter(|_| is_cpu);
         let sysroot = sysroot.map(|root| format!("--sysroot={}", root.display()).into());
         let sysroot: Vec<OsString> = sysroot.into_iter().collect();
+        let linker_args = match (self.compiler.family, &self.compiler.sdk) {
+            (Family::Nvcc, Some(root)) => nvcc::link_options(root, &target.own.flags),
+            _ => Vec::new(),
+        };
         let linker = DeviceLinker {
-            llvm: Some(&self.compiler.llvm),
+            llvm: self.compiler.llvm.as_ref(),
             search: self.search,
             cc: Path::new("cc"),
             opt_level: &target.own.opt_level,
             host_libraries: &host_libraries,
             compiler_args: &sysroot,
-            linker_args: &[],
+            linker_args: &linker_args,
             way: Way::Own,
             options: LinkOptions {
                 has_device_libraries: module.language != Language::OpenMp,

@@ -7,6 +7,7 @@ use crate::format::compressed_bundle::Method;
 use crate::language::{Container, Language, is_cpp};
 use crate::settings::{Settings, nearest};
 use crate::target::{TargetId, Triple};
+use crate::toolchain::Family;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -92,6 +93,12 @@ impl Module {
         has_others || self.has_cpp() || flags.iter().any(|flag| flag.starts_with("-x"))
     }
 
+    /// Whose command lines its compiler speaks.
+    pub(crate) fn family(&self) -> Family {
+        let declared = self.compiler.as_deref().map(Path::new);
+        declared.map_or(Family::Clang, Family::of)
+    }
+
     /// Checks `settings`; nothing when the module belongs to a cargo feature that is off.
     pub(crate) fn new(
         settings: &Settings,
@@ -148,6 +155,7 @@ impl Module {
         let package = environment.cargo("CARGO_PKG_NAME");
         let library = settings.text("name").map(str::to_owned).or(package);
         let rdc = rdc(settings, language, sources.len())?;
+        compiler(settings, language)?;
         let register = register(settings, language)?;
         let container = container(settings, language, &targets)?;
         Ok(Some(Self {
@@ -359,6 +367,37 @@ fn rdc(settings: &Settings, language: Language, sources: usize) -> Result<bool, 
         _ => format!("`rdc` is for modules of `hip` and `cuda`, not of `{name}`"),
     };
     Err(wrong(settings, "rdc", problem))
+}
+
+/// What a compiler has no way for, or its images none.
+fn compiler(settings: &Settings, language: Language) -> Result<(), Error> {
+    let declared = settings.text("compiler").unwrap_or_default();
+    if Family::of(Path::new(declared)) != Family::Nvcc || language == Language::Prebuilt {
+        return Ok(());
+    }
+    let name = language.name();
+    if language != Language::Cuda {
+        let problem = format!(
+            "`nvcc` compiles `cuda`, not `{name}`\n\
+             hint: without `compiler` a clang is found that does; a module may have a compiler of its own"
+        );
+        return Err(wrong(settings, "compiler", problem));
+    }
+    if !settings.list("artifact").is_empty() {
+        let problem =
+            "archives are made of bitcode, and `nvcc` makes none: take clang, without `compiler`";
+        return Err(wrong(settings, "artifact", problem));
+    }
+    let without_rdc = settings.flag("rdc") == Some(false);
+    for key in ["archives", "link"] {
+        if without_rdc && !settings.list(key).is_empty() {
+            let problem = format!(
+                "without `rdc` nothing is linked with what `nvcc` makes, and `{key}` names libraries"
+            );
+            return Err(wrong(settings, "rdc", problem));
+        }
+    }
+    Ok(())
 }
 
 fn container(

@@ -10,8 +10,8 @@ use crate::context::{self, Context};
 use crate::error::Error;
 use crate::module::{Module, Target};
 use crate::plan::{Plan, Step};
-use crate::toolchain::Command;
 use crate::toolchain::task::{self, Task};
+use crate::toolchain::{Command, Llvm};
 use std::path::{Path, PathBuf};
 
 /// Plans a module, and says for which of its targets there will be an image.
@@ -82,11 +82,12 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
 impl Context<'_> {
     /// One relocatable object of what registers the images, which comes first, and the host objects.
     fn join(&self, module: &str, inputs: Vec<PathBuf>, object: &Path) -> Task {
-        let mut link = Command::new(&self.compiler.llvm.clang).arg("--no-default-config");
+        let mut link = Command::new(&self.compiler.program).arg("--no-default-config");
         if self.host.is_cross {
             link = link.arg(format!("--target={}", self.host.triple));
             // Without it clang takes the linker for that host when there is one, otherwise this machine's.
-            if self.compiler.llvm.sibling("ld.lld").is_ok() {
+            let lld = |llvm: &Llvm| llvm.sibling("ld.lld").is_ok();
+            if self.compiler.llvm.as_ref().is_some_and(lld) {
                 link = link.arg("-fuse-ld=lld");
             }
         }

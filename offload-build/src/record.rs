@@ -41,7 +41,7 @@ impl Display for Record<'_> {
         let module = self.module;
         let compiler = self
             .compiler
-            .map(|compiler| compiler.llvm.clang.to_string_lossy());
+            .map(|compiler| compiler.program.to_string_lossy());
         let version = self.compiler.map(|compiler| &*compiler.version);
         let register = match module.register {
             Register::None => "none",

@@ -18,7 +18,7 @@ use crate::prebuilt;
 use crate::record::{self, Record};
 use crate::settings::{KEYS, Settings};
 use crate::toolchain::jobserver::Jobs;
-use crate::toolchain::{Command, clang, task};
+use crate::toolchain::{Answers, Command, task};
 use md5::{Digest, Md5};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -181,14 +181,11 @@ impl<'a> Run<'a> {
         }
         // The compiler's own headers change with it. Not all of its prefix: in `/usr` there are packages, too.
         let compiler = built.compiler.as_ref();
-        let headers = compiler.map(|compiler| compiler.llvm.prefix.join("lib"));
-        let is_compilers = |path: &PathBuf| {
-            headers
-                .as_ref()
-                .is_some_and(|headers| path.starts_with(headers))
-        };
-        let own = |path: &&PathBuf| !path.starts_with(&self.out) && !is_compilers(path);
         let reads: BTreeSet<&PathBuf> = made.iter().flat_map(|made| &made.inputs).collect();
+        let headers = compiler.map(|compiler| compiler.headers(reads.iter().copied()));
+        let headers = headers.unwrap_or_default();
+        let is_compilers = |path: &PathBuf| headers.iter().any(|headers| path.starts_with(headers));
+        let own = |path: &&PathBuf| !path.starts_with(&self.out) && !is_compilers(path);
         reads
             .into_iter()
             .filter(own)
@@ -198,7 +195,9 @@ impl<'a> Run<'a> {
             .iter()
             .for_each(|folder| environment.watch(folder));
         if let Some(compiler) = compiler {
-            environment.watch(&compiler.llvm.clang);
+            environment.watch(&compiler.program);
+            let behind = compiler.behind.iter();
+            behind.for_each(|program| environment.watch(program));
         }
         Ok(made)
     }
@@ -301,22 +300,27 @@ impl<'a> Run<'a> {
             });
         }
         let search = environment.search();
-        let compiler = Compiler::find(module, &host, environment, &search, &self.out)?;
-        let variables: Vec<String> = clang::VARIABLES
-            .iter()
+        let variables = module.family().variables().iter();
+        let variables: Vec<String> = variables
             .map(|name| format!("{name}={}", environment.variable(name).unwrap_or_default()))
             .collect();
+        let variables = variables.join("\n");
+        let answers = Answers::below(&self.out, &variables);
+        let compiler = Compiler::find(module, &host, environment, &search, &answers)?;
+        let behind = compiler.behind.iter();
+        let behind = behind.map(|program| format!("\n{}", task::identity(program)));
+        let variables = behind.fold(variables, |all, program| all + &program);
         let unique = unique(environment, module);
         let context = Context {
             compiler: &compiler,
-            search: &search,
+            search: &compiler.search,
             root: &root,
             out: &self.out,
             host: &host,
             debug: environment
                 .cargo("DEBUG")
                 .is_some_and(|value| !["false", "0", "none"].contains(&value.as_str())),
-            variables: &variables.join("\n"),
+            variables: &variables,
             unique: &unique,
             deferred: match module.register {
                 Register::Auto => self.linked_by_us(),

@@ -1,14 +1,19 @@
 //! Floor 3: device compilers, as values.
 
+pub mod answers;
 pub mod clang;
 pub mod command;
 pub mod depfile;
 pub mod device_only;
+pub mod family;
 pub mod find;
 pub mod jobserver;
+pub mod nvcc;
 pub mod ptxas;
 pub mod task;
 
+pub use answers::Answers;
 pub use command::{Command, CommandError, Quoted};
+pub use family::Family;
 pub(crate) use find::machine_of;
 pub use find::{Llvm, NotFound, Search};

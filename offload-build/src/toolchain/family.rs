@@ -1,0 +1,33 @@
+//! Whose command lines a compiler speaks.
+
+use crate::toolchain::{clang, nvcc};
+use std::path::Path;
+
+/// A kind of device compilers, told by the name of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// clang.
+    Clang,
+    /// NVIDIA's: a driver around its own front end and assembler, without an LLVM to use.
+    Nvcc,
+}
+
+impl Family {
+    /// That of `compiler`, a path or a name.
+    #[must_use]
+    pub fn of(compiler: &Path) -> Self {
+        match compiler.file_stem() {
+            Some(stem) if stem == "nvcc" => Self::Nvcc,
+            _ => Self::Clang,
+        }
+    }
+
+    /// The variables that change what it makes.
+    #[must_use]
+    pub fn variables(self) -> &'static [&'static str] {
+        match self {
+            Self::Clang => clang::VARIABLES,
+            Self::Nvcc => nvcc::VARIABLES,
+        }
+    }
+}
