@@ -36,7 +36,7 @@ const ALIASES: [Alias; 4] = [
     Alias {
         language: "hip",
         key: "compiler",
-        variables: &["HIPCXX"],
+        variables: &["HIPCXX", "HIPCC"],
         part: str::to_owned,
     },
     Alias {

@@ -1,6 +1,8 @@
 //! The compiler of a module, and, for OpenMP, the runtime of its release.
 
+mod choice;
 mod nvcc;
+pub(crate) mod rocm;
 
 use crate::container::elf::Machine;
 use crate::environment::Environment;
@@ -8,8 +10,8 @@ use crate::error::{self, Error};
 use crate::host::Host;
 use crate::language::Language;
 use crate::module::Module;
-use crate::sdk;
-use crate::toolchain::{Answers, Command, Family, Llvm, NotFound, Search};
+use crate::sdk::{self, Root};
+use crate::toolchain::{self, Answers, Command, Family, Llvm, NotFound, Search};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,13 +63,36 @@ impl Compiler {
         search: &Search,
         answers: &Answers,
     ) -> Result<Self, Error> {
-        if let (Family::Nvcc, Some(declared)) = (module.family(), &module.compiler) {
-            return nvcc::find(module, declared, environment, search, answers);
-        }
-        let found = match &module.compiler {
-            Some(declared) => search.programs(declared).map(Llvm::of).collect(),
-            None => search.clangs(),
+        let declared = module.compiler.as_deref();
+        let in_rocm = |declared| rocm::find(module, declared, environment, search, answers);
+        let declared = match (module.family(), declared) {
+            (Family::Nvcc, Some(nvcc)) => {
+                return nvcc::find(module, nvcc, environment, search, answers);
+            }
+            (Family::Hipcc, Some(hipcc)) => {
+                return rocm::hipcc(module, in_rocm(hipcc)?, search, answers);
+            }
+            (_, Some(clang)) if rocm::is_amdclang(clang) => {
+                Some(vec![toolchain::rocm::llvm_of(in_rocm(clang)?)])
+            }
+            (_, Some(clang)) => Some(search.programs(clang).map(Llvm::of).collect()),
+            (_, None) => None,
         };
+        let amdclang = module
+            .compiler
+            .as_deref()
+            .filter(|clang| rocm::is_amdclang(clang));
+        let tree = declared.iter().flatten().filter(|_| amdclang.is_some());
+        let tree = tree.flat_map(|llvm: &Llvm| llvm.prefix.ancestors().take(3));
+        let sdk = sdk::root(
+            module,
+            environment,
+            search,
+            answers,
+            tree.map(Path::to_owned).collect(),
+        );
+        let is_declared = declared.is_some();
+        let found = declared.unwrap_or_else(|| clangs(module, search, sdk.as_ref().ok()));
         let no_compiler = || not_found(module, &found);
         let sysroot = sysroot(&module.own.flags);
         let (llvm, runtime) = match module.language {
@@ -78,20 +103,17 @@ impl Compiler {
                 (llvm, Some(runtime))
             }
             _ => {
-                let has_lld = |llvm: &&Llvm| llvm.sibling("ld.lld").is_ok();
-                let with_lld = found.iter().find(has_lld);
-                (
-                    with_lld
-                        .or(found.first())
-                        .cloned()
-                        .ok_or_else(no_compiler)?,
-                    None,
-                )
+                let first = found.first().ok_or_else(no_compiler)?;
+                let chosen = match is_declared {
+                    true => Ok(first.clone()),
+                    false => choice::choose(module, &found, answers),
+                };
+                (chosen.map_err(|problem| no_clang(module, &problem))?, None)
             }
         };
         Ok(Self {
             version: version(&llvm, answers)?,
-            sdk: sdk::root(module, environment)?,
+            sdk: sdk?.map(|root| root.path),
             program: llvm.clang.clone(),
             family: Family::Clang,
             llvm: Some(llvm),
@@ -99,6 +121,20 @@ impl Compiler {
             behind: Vec::new(),
             runtime,
             sysroot,
+        })
+    }
+
+    /// What the compiler that `module` declares does not know of its targets, and which other clang does.
+    pub(crate) fn explain(&self, module: &Module, answers: &Answers) -> Option<String> {
+        let llvm = self.llvm.as_ref()?;
+        let problem = choice::unknown(module, llvm, answers)?;
+        let others = self.search.clangs();
+        Some(match choice::choose(module, &others, answers) {
+            Ok(other) => format!(
+                "{problem}\nhint: `{}` does; without `compiler` it is found",
+                other.clang.display()
+            ),
+            Err(_) => problem,
         })
     }
 
@@ -124,7 +160,7 @@ impl Compiler {
         };
         let toolkit = match self.family {
             Family::Nvcc => reads.find(is_toolkits).and_then(|path| path.parent()),
-            Family::Clang => None,
+            Family::Clang | Family::Hipcc => None,
         };
         own.chain(toolkit.map(Path::to_owned)).collect()
     }
@@ -167,6 +203,28 @@ fn with_runtime(
         let llvm = first.filter(|_| host.is_cross)?;
         Some((llvm.clone(), Err(missing(host, runtime(llvm).err()?))))
     })
+}
+
+/// The clangs to choose from, when none is declared: that of the ROCm tree which a variable names, for sources that
+/// use the tree, because its headers and device libraries are for its own; then those of `PATH`, the newest first. A
+/// tree that nobody named has what there is when `PATH` has none.
+fn clangs(module: &Module, search: &Search, sdk: Option<&Option<Root>>) -> Vec<Llvm> {
+    let mut found = search.clangs();
+    let root = sdk
+        .and_then(Option::as_ref)
+        .filter(|_| module.language == Language::Hip);
+    let of_tree = root.filter(|root| root.is_named || found.is_empty());
+    if let Some(llvm) = of_tree.and_then(|root| toolchain::rocm::clang(&root.path)) {
+        found.insert(0, llvm);
+    }
+    found
+}
+
+fn no_clang(module: &Module, problem: &str) -> Error {
+    let name = &module.name;
+    Error::missing(format_args!(
+        "module `{name}`: no compiler for its targets: {problem}\n{CLANG_HINT}"
+    ))
 }
 
 /// Why none of `found`, which were searched for the compiler of `module`, will do.

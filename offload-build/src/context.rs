@@ -143,7 +143,7 @@ impl Context<'_> {
         units: &mut [Unit],
     ) -> (Vec<Step>, Vec<DeviceInput>) {
         let family = self.compiler.family;
-        let bitcode = !target.triple.is_cpu() && family == Family::Clang;
+        let bitcode = !target.triple.is_cpu() && family != Family::Nvcc;
         let mut tasks = Vec::new();
         let mut inputs = Vec::new();
         for (source, unit) in module.sources.iter().zip(units) {
@@ -152,8 +152,8 @@ impl Context<'_> {
             }
             let extension = match family {
                 Family::Nvcc => nvcc::EXTENSION,
-                Family::Clang if bitcode => "bc",
-                Family::Clang => "o",
+                _ if bitcode => "bc",
+                _ => "o",
             };
             let output = folder
                 .join(stem(self.root, source))
@@ -218,7 +218,7 @@ impl Context<'_> {
             output,
             // What makes a file's functions its own is a part of clang's optimiser.
             opt_level: match own.opt_level.as_str() {
-                "0" if !module.rdc && self.compiler.family == Family::Clang => "1",
+                "0" if !module.rdc && self.compiler.family != Family::Nvcc => "1",
                 level => level,
             },
             rdc: module.rdc,

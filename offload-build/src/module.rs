@@ -371,17 +371,23 @@ fn rdc(settings: &Settings, language: Language, sources: usize) -> Result<bool, 
 
 /// What a compiler has no way for, or its images none.
 fn compiler(settings: &Settings, language: Language) -> Result<(), Error> {
-    let declared = settings.text("compiler").unwrap_or_default();
-    if Family::of(Path::new(declared)) != Family::Nvcc || language == Language::Prebuilt {
-        return Ok(());
-    }
-    let name = language.name();
-    if language != Language::Cuda {
+    let family = Family::of(Path::new(settings.text("compiler").unwrap_or_default()));
+    let own = match family {
+        Family::Clang => return Ok(()),
+        _ if language == Language::Prebuilt => return Ok(()),
+        Family::Hipcc => Language::Hip,
+        Family::Nvcc => Language::Cuda,
+    };
+    if language != own {
+        let (compiler, own, name) = (family.name(), own.name(), language.name());
         let problem = format!(
-            "`nvcc` compiles `cuda`, not `{name}`\n\
+            "`{compiler}` compiles `{own}`, not `{name}`\n\
              hint: without `compiler` a clang is found that does; a module may have a compiler of its own"
         );
         return Err(wrong(settings, "compiler", problem));
+    }
+    if family != Family::Nvcc {
+        return Ok(());
     }
     if !settings.list("artifact").is_empty() {
         let problem =

@@ -18,7 +18,7 @@ use crate::prebuilt;
 use crate::record::{self, Record};
 use crate::settings::{KEYS, Settings};
 use crate::toolchain::jobserver::Jobs;
-use crate::toolchain::{Answers, Command, task};
+use crate::toolchain::{Answers, Command, Family, task};
 use md5::{Digest, Md5};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -40,12 +40,25 @@ pub(crate) struct Run<'a> {
 /// A module that is ready to be built.
 struct Built {
     plan: Plan,
+    answers: Answers,
     targets: Vec<Target>,
     /// None where nothing is compiled.
     compiler: Option<Compiler>,
     host: Host,
     unique: String,
     deferred: bool,
+}
+
+impl Built {
+    /// With what the compiler does not know of the targets of `module`, if that is why it failed.
+    fn explained(&self, module: &Module, error: Error) -> Error {
+        let compiles_for_gpus = !matches!(module.language, Language::OpenMp | Language::Prebuilt);
+        let compiler = self.compiler.as_ref().filter(|_| compiles_for_gpus);
+        match compiler.and_then(|compiler| compiler.explain(module, &self.answers)) {
+            Some(why) => Error::new(format_args!("{error}\n{why}")),
+            None => error,
+        }
+    }
 }
 
 impl<'a> Run<'a> {
@@ -175,7 +188,8 @@ impl<'a> Run<'a> {
             .and_then(|count| count.parse().ok())
             .unwrap_or(1);
         let jobs = Jobs::new(environment.cargo("CARGO_MAKEFLAGS").as_deref(), count);
-        let Outcome { warnings, made } = built.plan.execute(&jobs)?;
+        let outcome = built.plan.execute(&jobs);
+        let Outcome { warnings, made } = outcome.map_err(|error| built.explained(module, error))?;
         for (title, text) in warnings {
             environment.report("warning", &format!("{title}:\n{text}"));
         }
@@ -292,6 +306,7 @@ impl<'a> Run<'a> {
             let (plan, targets) = prebuilt::plan(module, &self.out)?;
             return Ok(Built {
                 plan,
+                answers: Answers::below(&self.out, ""),
                 targets,
                 compiler: None,
                 host,
@@ -305,7 +320,12 @@ impl<'a> Run<'a> {
             .map(|name| format!("{name}={}", environment.variable(name).unwrap_or_default()))
             .collect();
         let variables = variables.join("\n");
-        let answers = Answers::below(&self.out, &variables);
+        // hipcc tells which clang the variables name; others tell about themselves alone.
+        let asked = match module.family() {
+            Family::Hipcc => variables.as_str(),
+            Family::Clang | Family::Nvcc => "",
+        };
+        let answers = Answers::below(&self.out, asked);
         let compiler = Compiler::find(module, &host, environment, &search, &answers)?;
         let behind = compiler.behind.iter();
         let behind = behind.map(|program| format!("\n{}", task::identity(program)));
@@ -334,6 +354,7 @@ impl<'a> Run<'a> {
         Ok(Built {
             deferred: context.deferred,
             plan,
+            answers,
             targets,
             compiler: Some(compiler),
             host,

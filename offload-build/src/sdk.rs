@@ -3,10 +3,12 @@
 //! A module needs them unless its `flags` say that it does without. So what is built does not depend on what is
 //! installed: without an installation such a module is an error, and one that needs none never reads it.
 
+use crate::compiler::rocm;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::language::Language;
 use crate::module::Module;
+use crate::toolchain::{Answers, Search};
 use std::path::{Path, PathBuf};
 
 /// Where the vendor's files are, and how a module says otherwise.
@@ -24,10 +26,20 @@ struct Sdk {
     install: &'static str,
 }
 
+/// Where a ROCm tree is that nothing names.
+pub(crate) const ROCM_FOLDERS: &[&str] = &["/opt/rocm", "/usr"];
+
+/// Where a vendor's files are.
+pub(crate) struct Root {
+    pub(crate) path: PathBuf,
+    /// Whether a variable says so.
+    pub(crate) is_named: bool,
+}
+
 const ROCM: Sdk = Sdk {
     vendor: "ROCm",
-    variables: &["ROCM_PATH", "ROCM_HOME", "HIP_PATH"],
-    usual: &["/opt/rocm", "/usr"],
+    variables: rocm::VARIABLES,
+    usual: ROCM_FOLDERS,
     header: "include/hip/hip_runtime.h",
     options: &["--rocm-path", "--hip-path"],
     without: [
@@ -56,16 +68,33 @@ const CUDA: Sdk = Sdk {
 };
 
 /// The root of what the sources of `module` include; nothing where they do without or `flags` name it.
-pub(crate) fn root(module: &Module, environment: &Environment) -> Result<Option<PathBuf>, Error> {
+///
+/// What variables name comes first, then `tree`, in which the compiler lies, then what is found.
+pub(crate) fn root(
+    module: &Module,
+    environment: &Environment,
+    search: &Search,
+    answers: &Answers,
+    tree: Vec<PathBuf>,
+) -> Result<Option<Root>, Error> {
     match module.language {
         Language::OpenMp | Language::Bitcode | Language::Prebuilt => Ok(None),
-        Language::Hip => ROCM.root(module, environment),
-        Language::Cuda => CUDA.root(module, environment),
+        Language::Hip => {
+            let asked = || rocm::asked_roots(search, answers);
+            ROCM.root(module, environment, tree, asked)
+        }
+        Language::Cuda => CUDA.root(module, environment, tree, Vec::new),
     }
 }
 
 impl Sdk {
-    fn root(&self, module: &Module, environment: &Environment) -> Result<Option<PathBuf>, Error> {
+    fn root(
+        &self,
+        module: &Module,
+        environment: &Environment,
+        tree: Vec<PathBuf>,
+        asked: impl FnOnce() -> Vec<PathBuf>,
+    ) -> Result<Option<Root>, Error> {
         // Of all targets: those that need it read the same installation.
         let does_without = |flags: &[String]| {
             let has = |names: &&[&str]| flags.iter().any(|flag| names.contains(&flag.as_str()));
@@ -82,13 +111,20 @@ impl Sdk {
         }
         let variables = self.variables.iter();
         let named = variables.filter_map(|name| environment.variable(name));
-        let roots: Vec<PathBuf> = named
-            .chain(self.usual.iter().map(ToString::to_string))
-            .map(PathBuf::from)
-            .collect();
-        let has_header = |root: &&PathBuf| root.join(self.header).is_file();
-        if let Some(root) = roots.iter().find(has_header) {
-            return Ok(Some(root.clone()));
+        let mut roots: Vec<PathBuf> = named.map(PathBuf::from).collect();
+        let count = roots.len();
+        roots.extend(tree);
+        let has_header = |root: &PathBuf| root.join(self.header).is_file();
+        // Programs are asked when nothing nearer says it.
+        if !roots.iter().any(has_header) {
+            roots.extend(asked());
+            roots.extend(self.usual.iter().map(PathBuf::from));
+        }
+        if let Some(place) = roots.iter().position(has_header) {
+            return Ok(Some(Root {
+                path: roots.swap_remove(place),
+                is_named: place < count,
+            }));
         }
         let searched: Vec<String> = roots.iter().map(|root| shown(root)).collect();
         let [no_headers, no_libraries] = self.without.map(|names| names[0]);

@@ -13,6 +13,8 @@ use std::path::Path;
 
 /// The first release whose wrapper leaves everything about bitcode to clang and the linker behind it.
 const LEAVES_BITCODE: u32 = 20;
+/// The first release whose clang surely tells AMD's linker what bitcode is for.
+const TELLS_PROCESSOR: u32 = 19;
 /// The first release whose clang links AMD images by LTO unasked.
 const LTO_BY_DEFAULT: u32 = 23;
 
@@ -31,7 +33,7 @@ impl DeviceLinker<'_> {
             .arg("-o")
             .arg(output);
         Ok(match release {
-            ..LEAVES_BITCODE => self.line_of_19(job, command),
+            ..LEAVES_BITCODE => self.line_of_19(job, release, command),
             _ => self.line_of_22(job, release, command),
         })
     }
@@ -62,7 +64,7 @@ impl DeviceLinker<'_> {
         Ok(())
     }
 
-    fn line_of_19(&self, job: &LinkJob, command: Command) -> Command {
+    fn line_of_19(&self, job: &LinkJob, release: u32, command: Command) -> Command {
         let options = &self.options;
         let processor = match job.processor.as_str() {
             "" if self.way == Way::Llvm => "native",
@@ -81,6 +83,7 @@ impl DeviceLinker<'_> {
         if job.has_bitcode() && !options.no_lto {
             command = command.args(self.lto(job));
             command = command.args(behind("-Xlinker", &self.plugin_options(job)));
+            command = command.args(behind("-Xlinker", &self.told_by_later(job, release)));
         }
         command = command.args(self.beyond_llvm(job, LEAVES_BITCODE - 1));
         if !job.triple.is_nvptx() {
@@ -235,6 +238,23 @@ impl DeviceLinker<'_> {
             // Of the host's linkers only lld is sure to be of clang's release.
             &["-flto", LLD]
         }
+    }
+
+    /// What clang 19 tells AMD's linker about bitcode by itself and clang 16 does not: without it the code is for no
+    /// processor.
+    fn told_by_later(&self, job: &LinkJob, release: u32) -> Vec<OsString> {
+        if self.way == Way::Llvm || !job.triple.is_amdgpu() || release >= TELLS_PROCESSOR {
+            return Vec::new();
+        }
+        let processor = job.processor.split(':').next().unwrap_or_default();
+        let level = match self.opt_level {
+            "s" | "z" => "2",
+            level => level,
+        };
+        vec![
+            format!("-plugin-opt=mcpu={processor}").into(),
+            format!("-plugin-opt=O{level}").into(),
+        ]
     }
 
     fn plugin_options(&self, job: &LinkJob) -> Vec<OsString> {

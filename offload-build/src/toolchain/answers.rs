@@ -35,7 +35,11 @@ impl Answers {
             return Ok(known);
         }
         let output = command.run()?;
-        let text = output.stdout + &output.stderr;
+        let mut text = output.stdout;
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text += &output.stderr;
         // What cannot be kept is asked again.
         let _ = task::write(&path, text.as_bytes());
         Ok(text)
@@ -85,7 +89,7 @@ mod tests {
                 .lines()
                 .count()
         };
-        put("echo one; echo two >&2");
+        put("printf one; echo two >&2");
         let command = Command::new(&program);
         let answers = Answers::below(folder.path(), "A=1");
         for _ in 0..2 {

@@ -14,6 +14,7 @@ pub const VARIABLES: &[&str] = &[
     "C_INCLUDE_PATH",
     "CPLUS_INCLUDE_PATH",
     "CCC_OVERRIDE_OPTIONS",
+    "HIP_DEVICE_LIB_PATH",
 ];
 
 /// What all compiles of one module have in common.

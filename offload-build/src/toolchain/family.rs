@@ -1,6 +1,6 @@
 //! Whose command lines a compiler speaks.
 
-use crate::toolchain::{clang, nvcc};
+use crate::toolchain::{clang, nvcc, rocm};
 use std::path::Path;
 
 /// A kind of device compilers, told by the name of the program.
@@ -8,6 +8,8 @@ use std::path::Path;
 pub enum Family {
     /// clang.
     Clang,
+    /// A front for the clang of a ROCm tree, which takes its options.
+    Hipcc,
     /// NVIDIA's: a driver around its own front end and assembler, without an LLVM to use.
     Nvcc,
 }
@@ -18,7 +20,18 @@ impl Family {
     pub fn of(compiler: &Path) -> Self {
         match compiler.file_stem() {
             Some(stem) if stem == "nvcc" => Self::Nvcc,
+            Some(stem) if stem == "hipcc" => Self::Hipcc,
             _ => Self::Clang,
+        }
+    }
+
+    /// Its name in the manifest.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clang => "clang",
+            Self::Hipcc => "hipcc",
+            Self::Nvcc => "nvcc",
         }
     }
 
@@ -27,6 +40,7 @@ impl Family {
     pub fn variables(self) -> &'static [&'static str] {
         match self {
             Self::Clang => clang::VARIABLES,
+            Self::Hipcc => rocm::VARIABLES,
             Self::Nvcc => nvcc::VARIABLES,
         }
     }

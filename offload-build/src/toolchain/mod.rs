@@ -10,6 +10,7 @@ pub mod find;
 pub mod jobserver;
 pub mod nvcc;
 pub mod ptxas;
+pub mod rocm;
 pub mod task;
 
 pub use answers::Answers;

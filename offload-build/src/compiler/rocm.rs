@@ -1,0 +1,108 @@
+//! hipcc, and the roots of ROCm trees.
+
+use super::Compiler;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::module::Module;
+use crate::toolchain::{Answers, Command, Family, NotFound, Search, rocm};
+use std::path::{Path, PathBuf};
+
+/// Variables that name the root of a tree, the first first.
+pub(crate) const VARIABLES: &[&str] = &["ROCM_PATH", "ROCM_HOME", "HIP_PATH"];
+
+/// Programs that say where their tree is, and how they are asked: ROCm's own, and that of its Python packages.
+const QUESTIONS: [(&str, &[&str]); 2] = [
+    ("hipconfig", &["--rocmpath"]),
+    ("rocm-sdk", &["path", "--root"]),
+];
+
+/// Roots that variables name.
+pub(crate) fn named_roots(environment: &Environment) -> Vec<PathBuf> {
+    let named = VARIABLES
+        .iter()
+        .filter_map(|name| environment.variable(name));
+    named.map(PathBuf::from).collect()
+}
+
+/// Roots that programs in `PATH` name.
+pub(crate) fn asked_roots(search: &Search, answers: &Answers) -> Vec<PathBuf> {
+    let ask = |(name, args): (&str, &[&str])| {
+        let program = search.program(&[name])?;
+        let answer = answers.or_nothing(&Command::new(program).args(args.iter().copied()));
+        // Both may warn.
+        let mut roots = answer.lines().map(|line| PathBuf::from(line.trim()));
+        roots.find(|root| root.is_absolute() && root.is_dir())
+    };
+    QUESTIONS.into_iter().filter_map(ask).collect()
+}
+
+/// A program of a ROCm tree that `module` declares: in `PATH`, else in the trees that are found.
+pub(super) fn find(
+    module: &Module,
+    declared: &str,
+    environment: &Environment,
+    search: &Search,
+    answers: &Answers,
+) -> Result<PathBuf, Error> {
+    if let Some(path) = search.programs(declared).next() {
+        return Ok(path);
+    }
+    let mut searched = vec!["PATH".to_owned()];
+    if !declared.contains('/') {
+        let usual = crate::sdk::ROCM_FOLDERS.iter().map(PathBuf::from);
+        let roots = [named_roots(environment), asked_roots(search, answers)].concat();
+        for root in roots.into_iter().chain(usual) {
+            if let Some(path) = rocm::program(&root, declared) {
+                return Ok(path);
+            }
+            searched.push(root.display().to_string());
+        }
+    }
+    let hint = "install ROCm's compilers and set ROCM_PATH to its root, or leave `compiler` out: any clang compiles HIP";
+    let missing = NotFound::new(declared, searched, hint);
+    Err(Error::missing(format_args!(
+        "module `{}`: {missing}",
+        module.name
+    )))
+}
+
+/// hipcc with the clang behind it.
+pub(super) fn hipcc(
+    module: &Module,
+    program: PathBuf,
+    search: &Search,
+    answers: &Answers,
+) -> Result<Compiler, Error> {
+    // Asked without a processor it looks for a GPU.
+    let question = Command::new(&program).args(["--offload-arch=gfx906", "--version"]);
+    let answer = answers.to(&question).map_err(Error::new)?;
+    let Some(llvm) = rocm::clang_behind(&answer) else {
+        return Err(Error::new(format_args!(
+            "module `{}`: `{question}` names no clang that is there; it said:\n{}\n\
+             hint: HIP_CLANG_PATH is the folder of hipcc's clang, and HIP_PLATFORM, where it is set, `amd`",
+            module.name,
+            answer.trim_end()
+        )));
+    };
+    Ok(Compiler {
+        program,
+        family: Family::Hipcc,
+        search: search.clone(),
+        behind: vec![llvm.clang.clone()],
+        llvm: Some(llvm),
+        runtime: None,
+        // It names them to its clang.
+        sdk: None,
+        sysroot: None,
+        version: rocm::version_line(&answer),
+    })
+}
+
+/// Whether `program` is called as ROCm's own clang is.
+pub(super) fn is_amdclang(program: &str) -> bool {
+    let stem = Path::new(program)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy();
+    stem.starts_with("amdclang") || stem == "amdllvm"
+}

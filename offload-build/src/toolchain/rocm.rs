@@ -1,0 +1,144 @@
+//! The compilers of a ROCm tree: its clang, also under the name amdclang, and hipcc, a front for it.
+//!
+//! hipcc takes clang's options and adds its own: where headers and device libraries of its tree are. What its
+//! clang made is linked by that clang.
+
+use crate::toolchain::Llvm;
+use std::path::{Path, PathBuf};
+
+/// Variables that change what hipcc, or the clang that it runs, reads or does.
+pub const VARIABLES: &[&str] = &[
+    "HIP_PATH",
+    "ROCM_PATH",
+    "HIP_PLATFORM",
+    "HIP_COMPILER",
+    "HIP_RUNTIME",
+    "HIP_CLANG_PATH",
+    "HIP_CLANG_HCC_COMPAT_MODE",
+    "HIP_COMPILE_CXX_AS_HIP",
+    "HIP_DEVICE_LIB_PATH",
+    "HIP_LIB_PATH",
+    "HIP_ROCCLR_HOME",
+    "HIPCC_COMPILE_FLAGS_APPEND",
+    "DEVICE_LIB_PATH",
+    "HSA_PATH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "CCC_OVERRIDE_OPTIONS",
+];
+
+/// Folders of a tree's programs: its own, and those of its LLVM.
+const BINS: [&str; 3] = ["bin", "llvm/bin", "lib/llvm/bin"];
+
+/// The program of that name in a tree.
+#[must_use]
+pub fn program(root: &Path, name: &str) -> Option<PathBuf> {
+    let paths = BINS.iter().map(|bin| root.join(bin).join(name));
+    paths.into_iter().find(|path| path.is_file())
+}
+
+/// The clang that belongs to a tree. What lies in its `bin` may be the system's.
+#[must_use]
+pub fn clang(root: &Path) -> Option<Llvm> {
+    let paths = BINS[1..].iter().map(|bin| root.join(bin).join("clang"));
+    paths.into_iter().find(|path| path.is_file()).map(Llvm::of)
+}
+
+/// The LLVM of `clang`, also where that is a front in the tree's own `bin`.
+#[must_use]
+pub fn llvm_of(clang: PathBuf) -> Llvm {
+    let llvm = Llvm::of(clang);
+    if llvm.sibling("ld.lld").is_ok() {
+        return llvm;
+    }
+    let prefixes = ["llvm", "lib/llvm"].map(|name| llvm.prefix.join(name));
+    let has_lld = |prefix: &PathBuf| prefix.join("bin/ld.lld").is_file();
+    match prefixes.into_iter().find(has_lld) {
+        Some(prefix) => Llvm { prefix, ..llvm },
+        None => llvm,
+    }
+}
+
+/// The clang behind a hipcc, by what that says to `--version`: its folder and release.
+#[must_use]
+pub fn clang_behind(version: &str) -> Option<Llvm> {
+    let after = |text: &str| {
+        version
+            .lines()
+            .find_map(|line| Some(line.split_once(text)?.1.trim()))
+    };
+    let folder = Path::new(after("InstalledDir:")?);
+    let release = after("clang version ")?.split('.').next()?;
+    // Debian's hipcc takes one of several that lie in one folder.
+    let names = [format!("clang-{release}"), "clang".to_owned()];
+    let paths = names.iter().map(|name| folder.join(name));
+    paths.into_iter().find(|path| path.is_file()).map(Llvm::of)
+}
+
+/// What hipcc says about itself and its clang, in one line.
+#[must_use]
+pub fn version_line(version: &str) -> String {
+    let of = |start: &str| {
+        version
+            .lines()
+            .find(|line| line.contains(start))
+            .map(str::trim)
+    };
+    let lines = [of("HIP version"), of("clang version")];
+    lines.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// By hipcc 5.2.3 of Debian 12, in front of clang 16.
+    const VERSION: &str = "HIP version: 5.2.21153-0\nDebian clang version 16.0.6 (15~deb12u1)\n\
+        Target: x86_64-pc-linux-gnu\nThread model: posix\nInstalledDir: ";
+
+    #[test]
+    fn reads_what_hipcc_says_of_its_clang() {
+        let folder = tempfile::tempdir().unwrap();
+        let bin = folder.path().canonicalize().unwrap().join("llvm/bin");
+        fs::create_dir_all(&bin).unwrap();
+        let version = format!("{VERSION}{}\n", bin.display());
+        assert_eq!(clang_behind(&version), None);
+        fs::write(bin.join("clang"), "").unwrap();
+        let found = |version: &str| clang_behind(version).unwrap();
+        assert_eq!(found(&version).clang, bin.join("clang"));
+        fs::write(bin.join("clang-16"), "").unwrap();
+        assert_eq!(found(&version).clang, bin.join("clang-16"));
+        assert_eq!(found(&version).prefix, bin.parent().unwrap());
+        assert_eq!(
+            clang_behind("HIP version: \nnvcc: NVIDIA (R) Cuda compiler driver\n"),
+            None
+        );
+        assert_eq!(
+            version_line(&version),
+            "HIP version: 5.2.21153-0; Debian clang version 16.0.6 (15~deb12u1)"
+        );
+    }
+
+    #[test]
+    fn knows_where_a_tree_has_its_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let put = |name: &str| {
+            fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+            fs::write(root.join(name), "").unwrap();
+        };
+        put("bin/clang");
+        assert_eq!(clang(&root), None);
+        put("lib/llvm/bin/clang");
+        assert_eq!(clang(&root).unwrap().prefix, root.join("lib/llvm"));
+        put("bin/amdclang++");
+        let front = program(&root, "amdclang++").unwrap();
+        assert_eq!(front, root.join("bin/amdclang++"));
+        assert_eq!(llvm_of(front.clone()).prefix, root);
+        put("lib/llvm/bin/ld.lld");
+        let llvm = llvm_of(front.clone());
+        assert_eq!((llvm.clang, llvm.prefix), (front, root.join("lib/llvm")));
+    }
+}
