@@ -3,6 +3,7 @@
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::module::Target;
+use crate::native;
 use crate::plan::Plan;
 use crate::run::{self, Run, finish};
 use crate::settings::{self, Setting, Settings};
@@ -62,7 +63,8 @@ impl Build {
         self.list("sources", sources)
     }
 
-    /// Processors (`gfx90a:xnack-`, `sm_80`) and triples of CPU devices, in the place of those declared.
+    /// Processors (`gfx90a:xnack-`, `sm_80`), triples of CPU devices, and `native`, the GPUs of this machine, in the
+    /// place of those declared.
     ///
     /// # Errors
     ///
@@ -72,7 +74,7 @@ impl Build {
         targets: impl IntoIterator<Item = S>,
     ) -> Result<Self, Error> {
         let targets: Vec<String> = targets.into_iter().map(Into::into).collect();
-        for target in &targets {
+        for target in targets.iter().filter(|target| *target != native::NAME) {
             let parsed = Target::parse(target);
             let parsed =
                 parsed.map_err(|problem| Error::new(format_args!("Build::targets: {problem}")));

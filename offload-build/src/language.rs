@@ -111,6 +111,9 @@ impl Container {
             Language::OpenMp => &[Self::OffloadBinary],
             Language::Hip => &[Self::Bundle, Self::OffloadBinary, Self::Raw],
             Language::Cuda => &[Self::Fatbin, Self::OffloadBinary, Self::Raw],
+            _ if targets.is_empty() => {
+                &[Self::Bundle, Self::Fatbin, Self::OffloadBinary, Self::Raw]
+            }
             _ if targets.iter().all(is_nvptx) => Self::of(Language::Cuda, targets),
             _ if targets.iter().any(is_nvptx) => &[Self::OffloadBinary, Self::Raw],
             _ => Self::of(Language::Hip, targets),

@@ -34,6 +34,7 @@ mod language;
 mod libraries;
 mod manifest;
 mod module;
+mod native;
 mod openmp;
 mod plan;
 mod planned_image;

@@ -12,6 +12,7 @@ use crate::host_file::{Content, HostFile};
 use crate::language::Language;
 use crate::manifest::{self, Source};
 use crate::module::{Module, Register, Target};
+use crate::native::Native;
 use crate::openmp;
 use crate::plan::{Made, Outcome, Plan};
 use crate::prebuilt;
@@ -71,15 +72,19 @@ impl<'a> Run<'a> {
         let mut checked: Vec<Module> = Vec::new();
         let mut off = Vec::new();
         let mut cfg_names = BTreeSet::new();
+        let native = Native::new(environment);
         for settings in modules {
             let mut settings = settings.clone();
             settings.overlay(own);
             let listed = settings.listed.iter();
             cfg_names.extend(listed.filter_map(|text| Some(Target::parse(text).ok()?.cfg_name())));
-            let Some(module) = Module::new(&settings, environment)? else {
+            if Module::is_off(&settings, environment) {
                 off.push(Module::name(&settings).to_owned());
                 continue;
-            };
+            }
+            native.put_into(&mut settings)?;
+            let module = Module::new(&settings, environment)?;
+            cfg_names.extend(module.targets.iter().map(Target::cfg_name));
             if checked.iter().any(|other| other.name == module.name) {
                 return Err(Error::new(format_args!(
                     "two modules are named `{}`",
