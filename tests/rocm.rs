@@ -61,7 +61,7 @@ impl Tree<'_> {
         symlink("../lib/llvm/bin/amdclang++", front).unwrap();
         let hipcc = format!(
             "case \"$*\" in *--version*) echo 'HIP version: 6.4.43483-0';; esac\n\
-             exec \"${{HIP_CLANG_PATH:-{}}}/clang\" --rocm-path='{}' $HIPCC_COMPILE_FLAGS_APPEND \"$@\"",
+             exec \"${{HIP_CLANG_PATH:-{0}}}/clang\" --rocm-path='{1}' -isystem '{1}/include' $HIPCC_COMPILE_FLAGS_APPEND \"$@\"",
             bin.display(),
             package.at(name).display()
         );
@@ -231,6 +231,11 @@ fn finds_compilers_of_trees_where_trees_are() {
         let [compiler, _, command] = record(&package);
         let place = command.split("--rocm-path=").nth(1).unwrap_or_default();
         let place = place.split(' ').next().unwrap_or_default().to_owned();
+        // Before those of the system.
+        assert!(
+            command.contains(&format!("{place} -isystem {place}/include ")),
+            "{command}"
+        );
         [compiler, place]
     };
     let of = |name: &str| [format!("{name}/bin/amdclang++"), name.to_owned()];

@@ -18,7 +18,14 @@ pub fn hip(
 ) -> Command {
     // For one processor too clang would write a bundle.
     let command = start(clang, "hip", processor, compile).arg("--no-gpu-bundle-output");
-    clang.finish(root(command, "--rocm-path=", rocm), compile)
+    let mut command = root(command, "--rocm-path=", rocm);
+    // clang searches that folder last, behind the system's own, which may have headers of another ROCm.
+    let without = |flag: &String| ["-nogpuinc", "-nohipinc"].contains(&flag.as_str());
+    let tree = rocm.filter(|root| *root != Path::new("/usr"));
+    if let Some(root) = tree.filter(|_| !compile.flags.iter().any(without)) {
+        command = command.arg("-isystem").arg(root.join("include"));
+    }
+    clang.finish(command, compile)
 }
 
 /// CUDA for an NVIDIA GPU (`sm_90a`); `cuda` is the root of the toolkit, unless the source does without.
