@@ -20,13 +20,15 @@ use crate::format::bytes::{Cursor, OutOfBounds, Window};
 
 mod edit;
 mod error;
+mod rename;
 mod symbols;
 mod write;
 
 pub use edit::{add_sections, remove_sections};
 pub use error::ElfError;
+pub use rename::{rename_section, rename_symbols};
 pub use symbols::{Binding, Place, Symbol, SymbolTable};
-pub use write::{Machine, WriteError, embed, rename_section};
+pub use write::{Machine, WriteError, embed};
 
 /// The type of sections of offload binaries.
 pub const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;

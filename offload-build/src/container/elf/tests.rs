@@ -224,6 +224,7 @@ fn survives_every_single_byte_change() {
                 // Copies the file, so not for every value.
                 if value % 16 == 15 {
                     let _ = rename_section(&bytes, ".bss", ".other");
+                    let _ = rename_symbols(&bytes, |name| Some(format!("{name}.new")));
                 }
             }
             bytes[offset] = before;
@@ -318,6 +319,50 @@ fn renames_a_section_and_moves_nothing_else() {
             .count();
         assert!(changed <= 4 + 8 + 8, "{changed}");
     }
+}
+
+#[test]
+fn renames_the_symbols_that_other_objects_see() {
+    for bytes in [ELF64_LITTLE, ELF64_BIG] {
+        let renamed = rename_symbols(bytes, |name| Some(format!("{name}.new"))).unwrap();
+        let (before, after) = (parse(bytes).unwrap(), parse(&renamed).unwrap());
+        let (old, new) = (
+            before.symbols(SymbolTable::All).unwrap(),
+            after.symbols(SymbolTable::All).unwrap(),
+        );
+        assert_eq!(old.len(), new.len());
+        let mut count = 0;
+        for (old, new) in old.iter().zip(&new) {
+            let is_seen = old.binding != Binding::Local && old.place != Place::Undefined;
+            let expected = match is_seen {
+                true => [old.name, b".new"].concat(),
+                false => old.name.to_vec(),
+            };
+            count += usize::from(is_seen);
+            assert_eq!(new.name, expected);
+            assert_eq!(Symbol { name: b"", ..*old }, Symbol { name: b"", ..*new });
+        }
+        assert!(count > 0);
+        // No other byte than names of symbols, and where the names are.
+        let changed = bytes
+            .iter()
+            .zip(&renamed)
+            .filter(|(old, new)| old != new)
+            .count();
+        assert!(changed <= 4 * count + 8 + 8, "{changed}");
+        assert_eq!(
+            rename_symbols(bytes, |_| None).unwrap().len() - bytes.len(),
+            {
+                let strings = before.sections().find(|section| section.section_type == 2);
+                before.section(strings.unwrap().link).unwrap().size as usize
+            }
+        );
+    }
+    let error = rename_symbols(ELF32_BIG, |_| None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "expected an ELF file of 64 bits with sections"
+    );
 }
 
 #[test]

@@ -1,11 +1,10 @@
-//! ELF files, written: an object that carries offload binaries, and a section with a new name.
+//! ELF files, written: an object that carries offload binaries.
 
 use std::fmt;
 
-use object::pod::bytes_of;
-use object::{Endianness, U32, U64, elf};
+use object::elf;
 
-use super::{Elf, ElfError, Headers};
+use super::ElfError;
 use crate::container::embed::{EmbedError, Flavor, Host, embed_bytes};
 use crate::target::Triple;
 
@@ -74,59 +73,6 @@ pub fn embed(machine: Machine, offload_binaries: &[u8]) -> Result<Vec<u8>, Write
     let object = embed_bytes(host, Flavor::Excluded, offload_binaries);
     object.map_err(|EmbedError::TooLarge { size: value }| WriteError::TooLarge { value })
 }
-
-/// The object of 64 bits in `bytes`, with another name for all its sections called `old`.
-///
-/// A new section of names comes at the end of the file; nothing else moves.
-///
-/// # Errors
-///
-/// When it is not an ELF file of 64 bits, or has no section of that name.
-pub fn rename_section(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, WriteError> {
-    let elf = Elf::parse(bytes, 0..bytes.len() as u64)?;
-    let (Headers::Elf64(_), Some(names_index)) = (elf.headers, elf.names) else {
-        return Err(WriteError::NotWide);
-    };
-    let (names, endian) = (elf.names()?, elf.endian);
-    let strings = elf.content(&elf.section(names_index)?)?;
-    let (strings_offset, new_offset) = (bytes.len() as u64, strings.len() as u32);
-    let mut out = [bytes, strings, new.as_bytes(), &[0]].concat();
-    let size = out.len() as u64 - strings_offset;
-
-    let mut patch = |section: u32, field: u64, value: &[u8]| {
-        let header = u64::from(section)
-            .checked_mul(HEADER_SIZE)?
-            .checked_add(field)?;
-        let start = usize::try_from(elf.headers_offset.checked_add(header)?).ok()?;
-        let place = out.get_mut(start..start.checked_add(value.len())?)?;
-        place.copy_from_slice(value);
-        Some(())
-    };
-    let mut found = false;
-    for section in elf.sections().skip(1) {
-        if names.of(&section)? == old.as_bytes() {
-            let name = U32::<Endianness>::new(endian, new_offset);
-            patch(section.index, SH_NAME, bytes_of(&name)).ok_or(WriteError::NotWide)?;
-            found = true;
-        }
-    }
-    if !found {
-        return Err(WriteError::NoSection {
-            name: old.to_owned(),
-        });
-    }
-    for (field, value) in [(SH_OFFSET, strings_offset), (SH_SIZE, size)] {
-        let value = U64::<Endianness>::new(endian, value);
-        patch(names_index, field, bytes_of(&value)).ok_or(WriteError::NotWide)?;
-    }
-    Ok(out)
-}
-
-/// Of a section header of 64 bits, and where its fields are.
-const HEADER_SIZE: u64 = size_of::<elf::SectionHeader64<Endianness>>() as u64;
-const SH_NAME: u64 = 0x00;
-const SH_OFFSET: u64 = 0x18;
-const SH_SIZE: u64 = 0x20;
 
 /// Why an ELF file cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
