@@ -376,11 +376,11 @@ fn says_what_a_language_does_not_take() {
         ),
         (
             format!("{HIP}{AMD}register = \"complete\"\n"),
-            "9:1: modules of `hip` have no host code yet: the program loads their images",
+            "9:1: without `host = true` a module of `hip` is device code that the program loads itself",
         ),
         (
             format!("{HIP}{AMD}artifact = [\"hda\"]\n"),
-            "9:1: `hda` holds host code, which modules of `hip` do not have yet",
+            "9:1: `hda` is for modules of `openmp` yet, not of `hip`",
         ),
         (
             format!("{HIP}{AMD}").replace("*.hip", "k.h"),

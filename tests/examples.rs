@@ -321,6 +321,26 @@ fn includes_the_kernels_of_a_hip_module() {
     );
 }
 
+#[test]
+fn starts_with_amds_runtime() {
+    let tools = [("llvm19", "ld.lld"), ("amdhip", "libamdhip64.so")];
+    if tools
+        .iter()
+        .any(|(word, name)| support::tool(word, &[name]).is_none())
+    {
+        return;
+    }
+    let mut cargo = cargo("hip-launch", Mode::Complete, Linker::Bfd, "run");
+    cargo.env("OFFLOAD_COMPILER", "clang-19");
+    let text = stdout(&succeed(&mut cargo));
+    let images = ["gfx90a", "gfx942", "gfx1100"]
+        .map(|target| format!("saxpy for {target}: 288 bytes of arguments\n"));
+    let (head, last) = text.split_at(images.concat().len());
+    assert_eq!(head, images.concat());
+    let ends = ["no GPU here: hipGetDeviceCount says ", "all results right"];
+    assert!(ends.iter().any(|end| last.starts_with(end)), "{text}");
+}
+
 /// The C program of `example`.
 fn object(example: &Path, folder: &Path) -> PathBuf {
     let object = folder.join("main.o");

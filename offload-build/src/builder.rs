@@ -124,6 +124,14 @@ impl Build {
         self
     }
 
+    /// Whether the sources of HIP or CUDA have host code, too: functions that launch kernels, and kernels that are
+    /// registered when the program starts.
+    #[must_use]
+    pub fn host(mut self, host: bool) -> Self {
+        self.own.set("host", Setting::Flag(host), "Build::host");
+        self
+    }
+
     /// Patterns of sources to leave out.
     #[must_use]
     pub fn exclude<S: Into<String>>(self, exclude: impl IntoIterator<Item = S>) -> Self {

@@ -6,14 +6,13 @@ pub(crate) mod rocm;
 
 use crate::container::elf::Machine;
 use crate::environment::Environment;
-use crate::error::{self, Error};
+use crate::error::Error;
 use crate::host::Host;
 use crate::language::Language;
 use crate::module::Module;
 use crate::sdk::{self, Root};
 use crate::toolchain::{self, Answers, Command, Family, Llvm, NotFound, Search};
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 const HINT: &str = "hint: install clang with OpenMP's offload runtime of the same release \
@@ -164,28 +163,6 @@ impl Compiler {
         };
         own.chain(toolkit.map(Path::to_owned)).collect()
     }
-
-    /// Makes a folder with links to the runtime's libraries, and to them alone.
-    ///
-    /// It is searched in the place of the runtime's own folder, which holds a `libgomp.so` that is not GCC's;
-    /// and because it lies in the target folder, `cargo run` and `cargo test` put it into the loader's path,
-    /// for programs that only depend on this package as well.
-    pub(crate) fn link_runtime(runtime: &Path, links: &Path) -> Result<(), Error> {
-        fs::create_dir_all(links).map_err(error::io(links))?;
-        for file in fs::read_dir(runtime).map_err(error::io(runtime))? {
-            let file = file.map_err(error::io(runtime))?;
-            let name = file.file_name().to_string_lossy().into_owned();
-            let link = links.join(&name);
-            let ours = ["libomp.so", "libomptarget.so"]
-                .iter()
-                .any(|library| name.starts_with(library));
-            if ours && fs::read_link(&link).ok() != Some(file.path()) {
-                let _ = fs::remove_file(&link);
-                symlink(&file.path(), &link).map_err(error::io(&link))?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The first of `found` that has OpenMP's runtime for the host. In a cross build that of the host may be missing.
@@ -278,16 +255,6 @@ fn sysroot(flags: &[String]) -> Option<PathBuf> {
         }
     }
     found
-}
-
-#[cfg(unix)]
-fn symlink(original: &Path, link: &Path) -> std::io::Result<()> {
-    std::os::unix::fs::symlink(original, link)
-}
-
-#[cfg(not(unix))]
-fn symlink(original: &Path, link: &Path) -> std::io::Result<()> {
-    fs::copy(original, link).map(|_| ())
 }
 
 /// The first line of the compiler's `--version`.

@@ -15,6 +15,7 @@ use crate::toolchain::device_only;
 use crate::toolchain::nvcc::{self, Nvcc};
 use crate::toolchain::task::{self, Task};
 use crate::toolchain::{Command, Family, NotFound, Search};
+use md5::{Digest, Md5};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,10 @@ const CRATES_HINT: &str = "device functions of other crates are found when offlo
     it links the device code of all crates together";
 const GPU_HINT: &str = "images for GPUs have no math library (`sin`) and no C library (`printf`) yet; \
     device functions of other crates are found when offload-link is Cargo's linker";
+const REGISTER_HINT: &str = "device functions of other crates are found when both say `register = \"deferred\"` \
+    and offload-link is Cargo's linker";
+const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
+    `archives` and `link` name";
 
 /// What the plan of a module is made from, besides the module.
 pub(crate) struct Context<'a> {
@@ -35,6 +40,8 @@ pub(crate) struct Context<'a> {
     pub(crate) debug: bool,
     /// Variables that the compiler reads, for the keys of tasks.
     pub(crate) variables: &'a str,
+    /// Name and version of the package.
+    pub(crate) package: &'a str,
     /// Unique in the whole program: prefix of symbols and name of the library.
     pub(crate) unique: &'a str,
     pub(crate) deferred: bool,
@@ -224,6 +231,7 @@ impl Context<'_> {
             rdc: module.rdc,
             define: &own.define,
             flags: &own.flags,
+            unit: &self.unit(module, source),
         };
         let shown = source.strip_prefix(self.root).unwrap_or(source);
         // LLVM IR includes nothing, and clang writes no dependencies of it.
@@ -240,6 +248,14 @@ impl Context<'_> {
             environment: self.variables.to_owned(),
             undefined_hint: "",
         })
+    }
+
+    /// The same in every checkout.
+    fn unit(&self, module: &Module, source: &Path) -> String {
+        let source = stem(self.root, source);
+        let hash = Md5::digest(format!("{}\0{}\0{source}", self.package, module.name));
+        let digits = hash.iter().take(8).map(|byte| format!("{byte:02x}"));
+        digits.collect()
     }
 
     fn device_link(
@@ -291,10 +307,11 @@ impl Context<'_> {
             depfile: None,
             output: output.to_owned(),
             environment: self.variables.to_owned(),
-            undefined_hint: if target.triple.is_cpu() {
-                CRATES_HINT
-            } else {
-                GPU_HINT
+            undefined_hint: match module.language {
+                Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
+                Language::OpenMp => GPU_HINT,
+                _ if module.has_host_code => REGISTER_HINT,
+                _ => MODULE_HINT,
             },
         })
     }

@@ -41,6 +41,18 @@ impl Host {
         })
     }
 
+    /// Folders in which the programs' linker looks, as far as `-L` in `rustflags` and LIBRARY_PATH say.
+    pub(crate) fn link_folders(&self, environment: &Environment) -> impl Iterator<Item = PathBuf> {
+        // In a cross build they are there already.
+        let variable = environment.variable("LIBRARY_PATH");
+        let variable = variable.filter(|_| !self.is_cross).unwrap_or_default();
+        let named: Vec<PathBuf> = std::env::split_paths(&variable).collect();
+        let named = named
+            .into_iter()
+            .filter(|path| !path.as_os_str().is_empty());
+        self.folders.clone().into_iter().chain(named)
+    }
+
     /// For its objects, which modules with host code need.
     pub(crate) fn machine(&self) -> Result<Machine, Error> {
         self.machine.ok_or_else(|| {

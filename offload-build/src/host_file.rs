@@ -1,5 +1,7 @@
 //! The Rust file that a crate includes: its images, its kernels, and whether they were built.
 
+mod kernels;
+
 use crate::container::kernels::{Argument, Kernel};
 use std::fmt::{self, Write as _};
 use std::ops::Range;
@@ -21,6 +23,19 @@ pub(crate) struct Described {
     pub(crate) name: String,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) images: Vec<(String, Kernel)>,
+    /// Where there is host code.
+    pub(crate) stub: Option<Stub>,
+}
+
+/// Where a program reads what stands for a kernel on the host: in its offload entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stub {
+    /// Of the entry.
+    pub(crate) symbol: String,
+    /// The entry's size, in words of eight bytes.
+    pub(crate) words: usize,
+    /// Which of them is the address.
+    pub(crate) address: usize,
 }
 
 /// Where the images are.
@@ -106,10 +121,21 @@ impl ::core::error::Error for NotBuilt {}
 pub struct Kernel {
     /// As the runtime looks it up.
     pub name: &'static str,
-    /// What it takes, in order.
+    /// What it takes, in order; nothing where the last link makes the images.
     pub arguments: &'static [Argument],
-    /// What each image that has it says of it.
+    /// What each image that has it says of it; nothing where the last link makes the images.
     pub images: &'static [KernelImage],
+    stub: fn() -> ::core::option::Option<*const ::core::ffi::c_void>,
+}
+
+impl Kernel {
+    /// What stands for it on the host, which `hipLaunchKernel` and `cudaLaunchKernel` take; nothing in modules
+    /// without host code, whose kernels the program loads.
+    #[allow(dead_code)]
+    #[must_use]
+    pub fn stub(&self) -> ::core::option::Option<*const ::core::ffi::c_void> {
+        (self.stub)()
+    }
 }
 
 /// An argument of a kernel.
@@ -198,6 +224,7 @@ impl fmt::Display for HostFile {
         writeln!(f, "\n#[allow({lints})]\nmod linked {{")?;
         let mut body = String::new();
         self.content.write(&mut body)?;
+        kernels::write_stubs(&self.described, &mut body)?;
         body.lines().try_for_each(|line| match line {
             "" => writeln!(f),
             line => writeln!(f, "    {line}"),
@@ -205,95 +232,6 @@ impl fmt::Display for HostFile {
         writeln!(f, "}}")
     }
 }
-
-impl HostFile {
-    /// A constant for each kernel whose name Rust takes, and all of them.
-    fn write_kernels(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "\n/// The kernels that the program starts.\n#[allow(dead_code, non_upper_case_globals)]\npub mod kernel {{\n    \
-             #[allow(unused_imports)]\n    use super::{{Argument, Kernel, KernelImage}};"
-        )?;
-        for (index, kernel) in self.described.iter().enumerate() {
-            let name = &kernel.name;
-            let (public, constant) = match constant_name(name) {
-                Some(constant) => ("pub ", constant),
-                None => ("", format!("KERNEL_{index}")),
-            };
-            writeln!(
-                f,
-                "\n    /// `{name}`.\n    {public}const {constant}: Kernel = Kernel {{"
-            )?;
-            writeln!(
-                f,
-                "        name: {name:?},\n        arguments: &{:?},",
-                kernel.arguments
-            )?;
-            writeln!(f, "        images: &[")?;
-            for (target, image) in &kernel.images {
-                let Kernel {
-                    arguments_size,
-                    max_threads,
-                    required_threads,
-                    shared_size,
-                    private_size,
-                    registers,
-                    scalar_registers,
-                    wavefront,
-                    ..
-                } = image;
-                writeln!(
-                    f,
-                    "            KernelImage {{ target: {target:?}, arguments_size: {arguments_size}, \
-                     max_threads: {max_threads:?}, required_threads: {required_threads:?}, \
-                     shared_size: {shared_size}, private_size: {private_size}, registers: {registers:?}, \
-                     scalar_registers: {scalar_registers:?}, wavefront: {wavefront:?} }},"
-                )?;
-            }
-            writeln!(f, "        ],\n    }};")?;
-        }
-        let all = self.described.iter().enumerate().map(|(index, kernel)| {
-            constant_name(&kernel.name).unwrap_or_else(|| format!("KERNEL_{index}"))
-        });
-        let all: Vec<String> = all.collect();
-        writeln!(
-            f,
-            "\n    /// All of them.\n    pub static ALL: &[Kernel] = &[{}];\n}}",
-            all.join(", ")
-        )
-    }
-}
-
-/// The constant of a kernel: its name, where that is an identifier and no word of Rust's or ours.
-fn constant_name(name: &str) -> Option<String> {
-    let first = |c: char| c.is_ascii_alphabetic() || c == '_';
-    let is_word = name.starts_with(first) && name.chars().all(|c| first(c) || c.is_ascii_digit());
-    let taken = [
-        "_",
-        "self",
-        "Self",
-        "super",
-        "crate",
-        "ALL",
-        "Argument",
-        "Kernel",
-        "KernelImage",
-    ];
-    let is_ours = taken.contains(&name) || name.starts_with("KERNEL_");
-    (is_word && !is_ours).then(|| match KEYWORDS.contains(&name) {
-        true => format!("r#{name}"),
-        false => name.to_owned(),
-    })
-}
-
-/// Words of Rust, of all editions, that `r#` makes names of.
-const KEYWORDS: [&str; 47] = [
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
-    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
-    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
-    "static", "struct", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
-    "virtual", "where", "while",
-];
 
 impl Content {
     fn write(&self, out: &mut String) -> fmt::Result {
@@ -543,6 +481,7 @@ mod tests {
                 ),
                 ("gfx942".into(), Kernel::default()),
             ],
+            stub: None,
         };
         let names = ["_Z5scalePf", "match", "self", "a.b", "ALL", "scale"];
         let file = HostFile {

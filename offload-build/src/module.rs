@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Module {
     pub(crate) name: String,
     pub(crate) language: Language,
+    /// Whether its sources are compiled for the host, too, and its images registered.
+    pub(crate) has_host_code: bool,
     /// Absolute, sorted, each once.
     pub(crate) sources: Vec<PathBuf>,
     /// Folders in which patterns look for sources: a new file in one of them is a new source.
@@ -81,9 +83,9 @@ pub(crate) enum Register {
 }
 
 impl Module {
-    /// Whether a source is C++, whose objects need its library.
+    /// Whether objects of host code need the library of C++.
     pub(crate) fn has_cpp(&self) -> bool {
-        self.sources.iter().any(|path| is_cpp(path))
+        self.language != Language::OpenMp || self.sources.iter().any(|path| is_cpp(path))
     }
 
     /// Whether C++ may be among what is linked: libraries and flags do not say.
@@ -159,8 +161,9 @@ impl Module {
         let library = settings.text("name").map(str::to_owned).or(package);
         let rdc = rdc(settings, language, sources.len())?;
         compiler(settings, language)?;
-        let register = register(settings, language)?;
-        let container = container(settings, language, &targets)?;
+        let has_host_code = host(settings, language, rdc)?;
+        let register = register(settings, language, has_host_code)?;
+        let container = container(settings, language, has_host_code, &targets)?;
         Ok(Self {
             sources,
             watched,
@@ -175,6 +178,7 @@ impl Module {
             container,
             name,
             language,
+            has_host_code,
             std: settings.text("std").map(str::to_owned),
             rdc,
             own,
@@ -319,14 +323,17 @@ fn archives(settings: &Settings, root: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Without host code there is nothing to register images with.
-fn register(settings: &Settings, language: Language) -> Result<Register, Error> {
+fn register(
+    settings: &Settings,
+    language: Language,
+    has_host_code: bool,
+) -> Result<Register, Error> {
     let register = match settings.text("register") {
         Some("complete") => Register::Complete,
         Some("deferred") => Register::Deferred,
         Some("none") => Register::None,
         _ => Register::Auto,
     };
-    let has_host_code = language == Language::OpenMp;
     let name = language.name();
     let problem = match register {
         Register::Auto if !has_host_code => return Ok(Register::None),
@@ -335,9 +342,12 @@ fn register(settings: &Settings, language: Language) -> Result<Register, Error> 
                 "`{name}` calls kernels that are registered: `none` is for modules without host code"
             )
         }
-        Register::Complete | Register::Deferred if !has_host_code => {
-            format!("modules of `{name}` have no host code yet: the program loads their images")
-        }
+        Register::Complete | Register::Deferred if !has_host_code => match language {
+            Language::Hip | Language::Cuda => format!(
+                "without `host = true` a module of `{name}` is device code that the program loads itself"
+            ),
+            _ => format!("modules of `{name}` have no host code: the program loads their images"),
+        },
         _ => return Ok(register),
     };
     Err(wrong(settings, "register", problem))
@@ -381,6 +391,10 @@ fn compiler(settings: &Settings, language: Language) -> Result<(), Error> {
     if family != Family::Nvcc {
         return Ok(());
     }
+    if settings.flag("host") == Some(true) {
+        let problem = "`nvcc` registers kernels in its own way, before the images are linked: take clang, without `compiler`";
+        return Err(wrong(settings, "host", problem));
+    }
     if !settings.list("artifact").is_empty() {
         let problem =
             "archives are made of bitcode, and `nvcc` makes none: take clang, without `compiler`";
@@ -398,12 +412,36 @@ fn compiler(settings: &Settings, language: Language) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether there is host code: always with OpenMP, never in what is no source, else as `host` says.
+fn host(settings: &Settings, language: Language, rdc: bool) -> Result<bool, Error> {
+    let Some(host) = settings.flag("host") else {
+        return Ok(language == Language::OpenMp);
+    };
+    let name = language.name();
+    let problem = match language {
+        Language::Hip | Language::Cuda if rdc || !host => return Ok(host),
+        Language::Hip | Language::Cuda => {
+            "host code knows the kernels of sources that are linked with each other: not with `rdc = false`".to_owned()
+        }
+        Language::OpenMp => format!("`host` is for `hip` and `cuda`: `{name}` has host code anyway"),
+        Language::Bitcode | Language::Prebuilt => {
+            format!("`host` is for `hip` and `cuda`: modules of `{name}` have no host code")
+        }
+    };
+    Err(wrong(settings, "host", problem))
+}
+
 fn container(
     settings: &Settings,
     language: Language,
+    has_host_code: bool,
     targets: &[Target],
 ) -> Result<Container, Error> {
-    let known = Container::of(language, targets);
+    let known = match (Container::of(language, targets), has_host_code) {
+        // What is registered is what the runtime loads.
+        ([usual, ..], true) => std::slice::from_ref(usual),
+        (all, _) => all,
+    };
     let named = settings.text("container");
     let is_named = |container: &&Container| named.is_none_or(|name| name == container.name());
     known
@@ -416,9 +454,11 @@ fn container(
                 .map(|one| format!("`{}`", one.name()))
                 .collect();
             let (name, language) = (named.unwrap_or_default(), language.name());
+            let host = if has_host_code { " with host code" } else { "" };
             let problem = format!(
-                "`{name}` is no container of `{language}` ({} are)",
-                names.join(", ")
+                "`{name}` is no container of `{language}`{host} ({} {})",
+                names.join(", "),
+                if names.len() == 1 { "is" } else { "are" }
             );
             wrong(settings, "container", problem)
         })
@@ -462,7 +502,7 @@ fn artifacts(settings: &Settings, language: Language) -> Result<Vec<String>, Err
     let listed = settings.list("artifact");
     if language != Language::OpenMp && listed.iter().any(|kind| kind == artifacts::HDA) {
         let name = language.name();
-        let problem = format!("`hda` holds host code, which modules of `{name}` do not have yet");
+        let problem = format!("`hda` is for modules of `openmp` yet, not of `{name}`");
         return Err(wrong(settings, "artifact", problem));
     }
     match listed.iter().find(|text| !kinds.contains(&text.as_str())) {

@@ -3,8 +3,8 @@
 use crate::artifacts::Artifact;
 use crate::device_only::Packing;
 use crate::error::Error;
+use crate::hosted;
 use crate::libraries::Extraction;
-use crate::openmp;
 use crate::prebuilt::Take;
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::task::{self, Digests, Task};
@@ -29,13 +29,13 @@ pub(crate) enum Step {
     /// Take the images for a target out of a library.
     Extract(Extraction),
     /// Check the linked images, write the object that registers them, and the file that Rust includes.
-    Register(openmp::Registration),
+    Register(hosted::Registration),
     /// Take an image out of a source.
     Take(Take),
     /// Check the linked images of a module without host code, and write their container and the file that Rust includes.
     Pack(Packing),
     /// Put the object of a module into its static library.
-    Archive(openmp::Archive),
+    Archive(hosted::Archive),
     /// Write a library for programs that are linked elsewhere.
     Artifact(Artifact),
 }
@@ -226,10 +226,8 @@ impl fmt::Display for Step {
             Self::Register(registration) => {
                 let output = Quoted(registration.output.as_os_str());
                 writeln!(f, "# {}, in this process: {output}", self.title())?;
-                let images = registration.images.iter();
-                images
-                    .into_iter()
-                    .try_for_each(|image| writeln!(f, "#   {image}"))
+                let mut images = registration.images.planned.iter();
+                images.try_for_each(|image| writeln!(f, "#   {image}"))
             }
             Self::Archive(archive) => {
                 writeln!(f, "# {}, in this process", self.title())?;

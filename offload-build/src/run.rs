@@ -9,14 +9,15 @@ use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::host::Host;
 use crate::host_file::{Content, HostFile};
+use crate::hosted;
 use crate::language::Language;
 use crate::manifest::{self, Source};
 use crate::module::{Module, Register, Target};
 use crate::native::Native;
-use crate::openmp;
 use crate::plan::{Made, Outcome, Plan};
 use crate::prebuilt;
 use crate::record::{self, Record};
+use crate::runtimes::Runtime;
 use crate::settings::{KEYS, Settings};
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::{Answers, Command, Family, task};
@@ -45,6 +46,8 @@ struct Built {
     targets: Vec<Target>,
     /// None where nothing is compiled.
     compiler: Option<Compiler>,
+    /// None where no host code calls any.
+    runtime: Option<Runtime>,
     host: Host,
     unique: String,
     deferred: bool,
@@ -228,56 +231,72 @@ impl<'a> Run<'a> {
             for target in &built.targets {
                 environment.tell("rustc-cfg", target.cfg_name());
             }
-            if module.register != Register::None {
+            if module.has_host_code {
                 let library = format!("static:+whole-archive={}_offload", built.unique);
                 environment.tell("rustc-link-lib", library);
             }
         }
-        let runtimes = finished.iter().filter_map(|(_, built)| {
-            let runtime = built.compiler.as_ref()?.runtime.as_ref()?;
-            Some((runtime, &built.host))
-        });
-        let Some((runtime, host)) = runtimes.into_iter().next() else {
+        if !finished.iter().any(|(module, _)| module.has_host_code) {
             return Ok(());
-        };
+        }
         let search = |folder: &Path| {
             let folder = format!("native={}", folder.display());
             environment.tell("rustc-link-search", folder);
         };
         search(&self.out);
-        match runtime {
-            Ok(runtime) => {
-                let links = self.out.join("offload/runtime");
-                Compiler::link_runtime(runtime, &links)?;
-                search(&links);
+        let mut told: Vec<&[&str]> = Vec::new();
+        let runtimes = finished.iter();
+        let runtimes = runtimes.filter_map(|(_, built)| Some((built.runtime.as_ref()?, built)));
+        for (runtime, built) in runtimes {
+            if told.contains(&runtime.libraries) {
+                continue;
             }
+            told.push(runtime.libraries);
+            if let Some(folder) = self.runtime(runtime, built)? {
+                search(&folder);
+            }
+            for library in runtime.libraries {
+                environment.tell("rustc-link-lib", format_args!("dylib={library}"));
+            }
+        }
+        let mut modules = finished.iter().map(|(module, _)| module);
+        if modules.any(|module| module.has_host_code && module.has_cpp()) {
+            environment.tell("rustc-link-lib", "dylib=stdc++");
+        }
+        Ok(())
+    }
+
+    /// Where programs find a runtime, when they are linked and, as far as a build script can see to that, when they are
+    /// started.
+    fn runtime(&self, runtime: &Runtime, built: &Built) -> Result<Option<PathBuf>, Error> {
+        let environment = self.environment;
+        let folder = match &runtime.folder {
+            Ok(folder) => folder,
             Err(missing) => {
                 let text = missing.to_string();
-                let mut notes = finished.iter().flat_map(|(_, built)| &built.plan.notes);
+                let mut notes = built.plan.notes.iter();
                 if !notes.any(|note| note.ends_with(&text)) {
                     environment.report("warning", &text);
                     self.look_again();
                 }
+                return Ok(None);
             }
-        }
-        environment.tell("rustc-link-lib", "dylib=omptarget");
-        environment.tell("rustc-link-lib", "dylib=omp");
-        if finished.iter().any(|(module, _)| module.has_cpp()) {
-            environment.tell("rustc-link-lib", "dylib=stdc++");
-        }
+        };
+        let links = self.out.join("offload/runtime");
+        runtime.link(folder, &links)?;
         // For this package's own programs; no build script can do it for those that depend on it. What is built for
         // another host finds nothing there.
-        let here = runtime.as_ref().ok().filter(|runtime| {
-            let is_known = |known: &&str| *runtime == Path::new(known);
-            !host.is_cross && !LOADER_FOLDERS.iter().any(is_known)
-        });
-        if let Some(folder) = here {
-            environment.tell(
-                "rustc-link-arg",
-                format_args!("-Wl,-rpath,{}", folder.display()),
-            );
+        let of_host =
+            LOADER_FOLDERS.map(|known| format!("{known}/{}-linux-gnu", built.host.arch()));
+        let known = LOADER_FOLDERS
+            .into_iter()
+            .chain(of_host.iter().map(|known| &**known));
+        let is_known = known.into_iter().any(|known| folder == Path::new(known));
+        if !built.host.is_cross && !is_known {
+            let rpath = format!("-Wl,-rpath,{}", folder.display());
+            environment.tell("rustc-link-arg", rpath);
         }
-        Ok(())
+        Ok(Some(links))
     }
 
     /// Watches a path that is never there: what was not found is looked for in the next build again.
@@ -314,6 +333,7 @@ impl<'a> Run<'a> {
                 answers: Answers::below(&self.out, ""),
                 targets,
                 compiler: None,
+                runtime: None,
                 host,
                 unique: unique(environment, module),
                 deferred: false,
@@ -336,6 +356,9 @@ impl<'a> Run<'a> {
         let behind = behind.map(|program| format!("\n{}", task::identity(program)));
         let variables = behind.fold(variables, |all, program| all + &program);
         let unique = unique(environment, module);
+        let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"]
+            .map(|name| environment.cargo(name).unwrap_or_default())
+            .join(" ");
         let context = Context {
             compiler: &compiler,
             search: &compiler.search,
@@ -346,21 +369,26 @@ impl<'a> Run<'a> {
                 .cargo("DEBUG")
                 .is_some_and(|value| !["false", "0", "none"].contains(&value.as_str())),
             variables: &variables,
+
+            package: &package,
             unique: &unique,
             deferred: match module.register {
+                // A module of these is whole by itself, as with the vendors' compilers.
+                Register::Auto if module.language != Language::OpenMp => false,
                 Register::Auto => self.linked_by_us(),
                 register => register == Register::Deferred,
             },
         };
-        let (plan, targets) = match module.language {
-            Language::OpenMp => openmp::plan(module, &context)?,
-            _ => device_only::plan(module, &context)?,
+        let (plan, targets) = match module.has_host_code {
+            true => hosted::plan(module, &context)?,
+            false => device_only::plan(module, &context)?,
         };
         Ok(Built {
             deferred: context.deferred,
             plan,
             answers,
             targets,
+            runtime: Runtime::of(module, &compiler, &host, environment),
             compiler: Some(compiler),
             host,
             unique,

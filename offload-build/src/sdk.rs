@@ -36,7 +36,7 @@ pub(crate) struct Root {
     pub(crate) is_named: bool,
 }
 
-const ROCM: Sdk = Sdk {
+static ROCM: Sdk = Sdk {
     vendor: "ROCm",
     variables: rocm::VARIABLES,
     usual: ROCM_FOLDERS,
@@ -49,7 +49,7 @@ const ROCM: Sdk = Sdk {
     install: "install ROCm's HIP headers and device libraries and set ROCM_PATH",
 };
 
-const CUDA: Sdk = Sdk {
+static CUDA: Sdk = Sdk {
     vendor: "CUDA",
     variables: &[
         "CUDA_HOME",
@@ -87,7 +87,47 @@ pub(crate) fn root(
     }
 }
 
+/// Where the vendor's tree may be, for what is there whatever the sources include: named by `flags`, by a variable, or
+/// in a usual place.
+pub(crate) fn roots(module: &Module, environment: &Environment) -> Vec<PathBuf> {
+    let Some(sdk) = Sdk::of(module) else {
+        return Vec::new();
+    };
+    let mut roots = Vec::new();
+    for flag in &module.own.flags {
+        if let Some((name, root)) = flag.split_once('=') {
+            if sdk.options.contains(&name) {
+                roots.push(PathBuf::from(root));
+            }
+        }
+    }
+    roots.extend(sdk.places(environment).concat());
+    roots
+}
+
+/// The variable that names the vendor's tree.
+pub(crate) fn variable(module: &Module) -> &'static str {
+    let sdk = Sdk::of(module);
+    sdk.and_then(|sdk| sdk.variables.first()).unwrap_or(&"")
+}
+
 impl Sdk {
+    fn of(module: &Module) -> Option<&'static Self> {
+        match module.language {
+            Language::OpenMp | Language::Bitcode | Language::Prebuilt => None,
+            Language::Hip => Some(&ROCM),
+            Language::Cuda => Some(&CUDA),
+        }
+    }
+
+    /// What variables name, and the usual places.
+    fn places(&self, environment: &Environment) -> [Vec<PathBuf>; 2] {
+        let variables = self.variables.iter();
+        let named = variables.filter_map(|name| environment.variable(name));
+        let usual = self.usual.iter().map(PathBuf::from);
+        [named.map(PathBuf::from).collect(), usual.collect()]
+    }
+
     fn root(
         &self,
         module: &Module,
@@ -109,16 +149,14 @@ impl Sdk {
         if targets.all(|flags| does_without(flags) || is_named(flags)) {
             return Ok(None);
         }
-        let variables = self.variables.iter();
-        let named = variables.filter_map(|name| environment.variable(name));
-        let mut roots: Vec<PathBuf> = named.map(PathBuf::from).collect();
+        let [mut roots, usual] = self.places(environment);
         let count = roots.len();
         roots.extend(tree);
         let has_header = |root: &PathBuf| root.join(self.header).is_file();
         // Programs are asked when nothing nearer says it.
         if !roots.iter().any(has_header) {
             roots.extend(asked());
-            roots.extend(self.usual.iter().map(PathBuf::from));
+            roots.extend(usual);
         }
         if let Some(place) = roots.iter().position(has_header) {
             return Ok(Some(Root {

@@ -44,6 +44,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("opt-level", Form::Choice(&["0", "1", "2", "3", "s", "z"])),
     key("std", Form::Text),
     key("rdc", Form::Flag),
+    key("host", Form::Flag),
     target_key("exclude", Form::List),
     key("compiler", Form::Text),
     key(
@@ -56,7 +57,7 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 /// Keys and values that the design has and this version has not: named, so that nobody searches for a typo.
-pub(crate) const NOT_YET: &[&str] = &["crate", "host", "launcher"];
+pub(crate) const NOT_YET: &[&str] = &["crate", "launcher"];
 
 const fn key(name: &'static str, form: Form) -> Key {
     let per_target = false;

@@ -49,6 +49,8 @@ pub struct Compile<'a> {
     pub define: &'a BTreeMap<String, String>,
     /// As spelled, behind everything else.
     pub flags: &'a [String],
+    /// What makes names of this source's own unique in a program (HIP and CUDA).
+    pub unit: &'a str,
 }
 
 /// Where a compile writes what it read.
@@ -158,6 +160,7 @@ mod tests {
             rdc: true,
             define: &define,
             flags: &["-Wall".to_owned()],
+            unit: "",
         };
         let tail = "-O2 -std=c11 -I 'my include' -DFAST -DTILE=64 -Wall -Xclang -dependency-file \
                     -Xclang k.o.d -Xclang -MT -Xclang out -c k.c -o k.o.part";

@@ -3,7 +3,7 @@
 
 use crate::target::Triple;
 use crate::toolchain::clang::{Clang, Compile};
-use crate::toolchain::{Command, ptxas, task};
+use crate::toolchain::{Command, ptxas, single_source, task};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -39,9 +39,8 @@ pub fn cuda(
     let feature = ptxas::ptx_version(processor);
     let command =
         start(clang, "cuda", processor, compile).arg(format!("--cuda-feature=+{feature}"));
-    // Toolkits are newer than the newest that a release of clang knows.
-    let command = command.arg("-Wno-unknown-cuda-version");
-    clang.finish(root(command, "--cuda-path=", cuda), compile)
+    let command = single_source::toolkit(command, cuda, compile);
+    clang.finish(command, compile)
 }
 
 /// LLVM IR for that target, as bitcode or text. What is for another one is an error.
@@ -86,9 +85,10 @@ fn start(clang: &Clang<'_>, language: &str, processor: &str, compile: &Compile<'
         .arg(format!("--offload-arch={processor}"))
         .args(compile.rdc.then_some("-fgpu-rdc"))
         .arg("-emit-llvm")
+        .args(single_source::unit(compile))
 }
 
-fn root(command: Command, option: &str, root: Option<&Path>) -> Command {
+pub(super) fn root(command: Command, option: &str, root: Option<&Path>) -> Command {
     let Some(root) = root else { return command };
     let mut arg = OsString::from(option);
     arg.push(root);

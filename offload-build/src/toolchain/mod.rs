@@ -11,6 +11,7 @@ pub mod jobserver;
 pub mod nvcc;
 pub mod ptxas;
 pub mod rocm;
+pub mod single_source;
 pub mod task;
 
 pub use answers::Answers;

@@ -126,6 +126,7 @@ mod tests {
             rdc: true,
             define: &define,
             flags: &["--use_fast_math".to_owned()],
+            unit: "",
         };
         let tail = "-MD -MT out -MF k.cubin.d k.cu -o k.cubin.part";
         assert_eq!(

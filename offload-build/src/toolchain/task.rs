@@ -53,6 +53,17 @@ pub struct Done {
     pub reads: Vec<PathBuf>,
 }
 
+impl Done {
+    /// Of what has only this to say.
+    pub(crate) fn with_warning(warning: Option<String>) -> Self {
+        let messages = warning.map(|warning| format!("warning: {warning}\n"));
+        Self {
+            messages: messages.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Why a task failed. Prints what the task was for, then its cause.
 #[derive(Debug)]
 pub enum TaskError {

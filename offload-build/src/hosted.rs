@@ -1,17 +1,23 @@
-//! The plan of an OpenMP module: host objects with offload entries, an image for each target, and one
+//! The plan of a module with host code: host objects with offload entries, an image for each target, and one
 //! relocatable object that holds the host code together with what registers the images.
 
-mod steps;
+mod archive;
+mod entries;
+mod registration;
 
-pub(crate) use steps::{Archive, Registration};
+pub(crate) use archive::Archive;
+pub(crate) use registration::Registration;
 
 use crate::artifacts::{self, Unit};
 use crate::context::{self, Context};
 use crate::error::Error;
+use crate::images::Images;
+use crate::language::Language;
 use crate::module::{Module, Target};
 use crate::plan::{Plan, Step};
 use crate::toolchain::task::{self, Task};
-use crate::toolchain::{Command, Llvm};
+use crate::toolchain::{Command, Llvm, single_source};
+use archive::Own;
 use std::path::{Path, PathBuf};
 
 /// Plans a module, and says for which of its targets there will be an image.
@@ -28,7 +34,14 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             &module.own,
             "the host",
             &output,
-            |clang, compile| clang.host_object(compile),
+            |clang, compile| {
+                let sdk = context.compiler.sdk.as_deref();
+                match module.language {
+                    Language::Hip => single_source::hip_host(clang, sdk, compile),
+                    Language::Cuda => single_source::cuda_host(clang, sdk, compile),
+                    _ => clang.host_object(compile),
+                }
+            },
         ));
         units.push(Unit {
             stem: stem.trim_end_matches('.').to_owned(),
@@ -40,14 +53,17 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     compiles.extend(code.compiles);
     let artifacts = artifacts::plan(module, &units, &context.host.triple, context.out)?;
     let hosts: Vec<PathBuf> = units.into_iter().map(|unit| unit.host).collect();
+    let own = (!context.deferred).then(|| Own {
+        suffix: context.unique.to_owned(),
+        renames_symbols: module.language != Language::OpenMp,
+    });
     let registration = Registration {
         module: module.name.clone(),
-        images: code.images,
+        images: Images::new(module, code.images, &context.compiler.version),
         hosts: hosts.clone(),
-        deferred: context.deferred,
         host: context.host.machine()?,
         unique: context.unique.to_owned(),
-        version: context.compiler.version.clone(),
+        own: own.clone(),
         output: folder.join("registration.o"),
         host_file: context.out.join(format!("{}.rs", module.name)),
     };
@@ -61,9 +77,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         name: format!("{}_offload", context.unique),
         library: context.out.join(format!("lib{}_offload.a", context.unique)),
         object,
-        // An entry table of its own: the table that another registration finds by the section's
-        // name must not hold entries whose images it does not have.
-        entries: (!context.deferred).then(|| context.unique.to_owned()),
+        own,
     };
     let stages = vec![
         compiles,
@@ -82,12 +96,15 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
 impl Context<'_> {
     /// One relocatable object of what registers the images, which comes first, and the host objects.
     fn join(&self, module: &str, inputs: Vec<PathBuf>, object: &Path) -> Task {
-        let mut link = Command::new(&self.compiler.program).arg("--no-default-config");
+        // hipcc links HIP's runtime.
+        let llvm = self.compiler.llvm.as_ref();
+        let program = llvm.map_or(&self.compiler.program, |llvm| &llvm.clang);
+        let mut link = Command::new(program).arg("--no-default-config");
         if self.host.is_cross {
             link = link.arg(format!("--target={}", self.host.triple));
             // Without it clang takes the linker for that host when there is one, otherwise this machine's.
             let lld = |llvm: &Llvm| llvm.sibling("ld.lld").is_ok();
-            if self.compiler.llvm.as_ref().is_some_and(lld) {
+            if llvm.is_some_and(lld) {
                 link = link.arg("-fuse-ld=lld");
             }
         }

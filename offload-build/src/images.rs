@@ -1,0 +1,215 @@
+//! The images of a module, together: read, checked against each other, packed in one container.
+
+use crate::container::kernels;
+use crate::error::Error;
+use crate::format::compressed_bundle::{self, Compression, Method};
+use crate::host_file::{self, Described, Place};
+use crate::language::{Container, Language};
+use crate::link;
+use crate::link::fatbin::{FatbinImage, cuda_fatbin};
+use crate::link::hip_bundle::{self, hip_bundle};
+use crate::module::Module;
+use crate::planned_image::PlannedImage;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// The images of a module, and what becomes of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Images {
+    pub(crate) planned: Vec<PlannedImage>,
+    pub(crate) container: Container,
+    pub(crate) language: Language,
+    compress: Option<(Method, Option<i32>)>,
+    /// Of the compiler that makes them.
+    version: String,
+}
+
+/// All images in their container.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    pub(crate) bytes: Vec<u8>,
+    /// Where each is in it; nowhere when it is compressed.
+    pub(crate) ranges: Vec<Range<u64>>,
+    /// What a user should know of it.
+    pub(crate) warning: Option<String>,
+}
+
+impl Images {
+    /// Of images that `version` of a compiler makes.
+    pub(crate) fn new(module: &Module, planned: Vec<PlannedImage>, version: &str) -> Self {
+        Self {
+            planned,
+            container: module.container,
+            language: module.language,
+            compress: module.compress,
+            version: version.to_owned(),
+        }
+    }
+
+    pub(crate) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.planned.iter().map(|image| image.path().to_owned())
+    }
+
+    /// Their bytes.
+    pub(crate) fn read(&self) -> Result<Vec<Vec<u8>>, Error> {
+        self.planned.iter().map(PlannedImage::read).collect()
+    }
+
+    /// That each is what its target loads and has what `names` lists.
+    pub(crate) fn check(&self, images: &[Vec<u8>], names: &BTreeSet<String>) -> Result<(), Error> {
+        for (image, bytes) in self.planned.iter().zip(images) {
+            let target = &image.target;
+            link::check(bytes, &target.triple, &target.id, names)
+                .map_err(|error| Error::because(image, error))?;
+        }
+        Ok(())
+    }
+
+    /// As the file that Rust includes shows an image that is in that place.
+    pub(crate) fn shown(&self, image: &PlannedImage, place: Place) -> host_file::Image {
+        host_file::Image {
+            target: image.target.written.clone(),
+            kind: image.kind().name(),
+            compiler: self.version.clone(),
+            place,
+        }
+    }
+
+    /// Those of all images. What one target has, all have, but those that leave sources out; and all take the same
+    /// arguments, because the program fills them in without knowing which image runs.
+    pub(crate) fn kernels(&self, images: &[Vec<u8>]) -> Result<Vec<Described>, Error> {
+        let mut all: BTreeMap<String, Described> = BTreeMap::new();
+        for (image, bytes) in self.planned.iter().zip(images) {
+            let target = &image.target.written;
+            let found = kernels::kernels(bytes).map_err(|error| Error::because(image, error))?;
+            for kernel in found {
+                let described = all.entry(kernel.name.clone()).or_insert_with(|| Described {
+                    name: kernel.name.clone(),
+                    arguments: kernel.arguments.clone(),
+                    images: Vec::new(),
+                    stub: None,
+                });
+                if let (true, Some((other, _))) = (
+                    described.arguments != kernel.arguments,
+                    described.images.first(),
+                ) {
+                    let name = &kernel.name;
+                    return Err(Error::new(format_args!(
+                        "{image}: kernel `{name}` takes other arguments than for `{other}`"
+                    )));
+                }
+                described.images.push((target.clone(), kernel));
+            }
+        }
+        if all.is_empty() {
+            return Err(Error::new(
+                "no kernel in any source\nhint: write a `__global__` function in one of `sources`",
+            ));
+        }
+        for image in self.planned.iter().filter(|image| !image.target.leaves_out) {
+            let target = &image.target.written;
+            let lacks = |kernel: &&Described| kernel.images.iter().all(|(of, _)| of != target);
+            let missing = all.values().filter(lacks);
+            let missing: Vec<&str> = missing.map(|kernel| &*kernel.name).collect();
+            if !missing.is_empty() {
+                let missing = missing.join("`, `");
+                return Err(Error::new(format_args!(
+                    "{image}: no kernel `{missing}`, which other targets have\n\
+                     hint: `exclude` leaves sources out for one target"
+                )));
+            }
+        }
+        Ok(all.into_values().collect())
+    }
+    /// All of them in their container.
+    pub(crate) fn pack(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+        match self.container {
+            Container::Bundle => self.bundle(images),
+            Container::Fatbin => self.fatbin(images),
+            Container::OffloadBinary => self.offload_binaries(images),
+            Container::Raw => Ok(raw(images)),
+        }
+    }
+
+    fn bundle(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+        let ids = self.planned.iter().map(|image| {
+            let processor = image.target.id.to_string();
+            hip_bundle::entry_id("hipv4", &processor)
+        });
+        let entries: Vec<(String, &[u8])> = ids.zip(images.iter().map(Vec::as_slice)).collect();
+        let bundle = hip_bundle(hip_bundle::HOST_ID, &entries).map_err(Error::new)?;
+        let warning = bundle.warning();
+        let (bytes, ranges) = match self.compress {
+            None => (bundle.bytes, bundle.images),
+            Some((method, level)) => {
+                let how = Compression {
+                    // Every runtime that reads compressed ones reads this.
+                    version: compressed_bundle::Version::V2,
+                    method,
+                    level,
+                    ..Compression::default()
+                };
+                let bytes = compressed_bundle::compress(&bundle.bytes, how);
+                (bytes.map_err(Error::new)?, Vec::new())
+            }
+        };
+        Ok(Packed {
+            bytes,
+            ranges,
+            warning,
+        })
+    }
+
+    fn fatbin(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+        let processors = self.planned.iter().map(|image| image.target.id.to_string());
+        let processors: Vec<String> = processors.collect();
+        let cubins = processors.iter().zip(images);
+        let cubins = cubins.map(|(processor, cubin)| FatbinImage { processor, cubin });
+        let cubins: Vec<FatbinImage<'_>> = cubins.collect();
+        let fatbin = cuda_fatbin(&cubins).map_err(Error::new)?;
+        Ok(Packed {
+            bytes: fatbin.bytes,
+            ranges: fatbin.images,
+            warning: None,
+        })
+    }
+
+    fn offload_binaries(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+        let mut bytes = Vec::new();
+        let mut ranges = Vec::new();
+        for (planned, image) in self.planned.iter().zip(images) {
+            let kind = self.language.offload_kind(&planned.target);
+            let (binary, range) = planned.pack(image, kind)?;
+            // An offload binary's size is a multiple of 8, so the next one follows at once.
+            let start = bytes.len() as u64;
+            ranges.push(start + range.start..start + range.end);
+            bytes.extend(binary);
+        }
+        Ok(Packed {
+            bytes,
+            ranges,
+            warning: None,
+        })
+    }
+}
+
+/// Each by itself, at the beginning of a page.
+fn raw(images: &[Vec<u8>]) -> Packed {
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut ranges = Vec::new();
+    for image in images {
+        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+        let start = bytes.len() as u64;
+        bytes.extend_from_slice(image);
+        ranges.push(start..bytes.len() as u64);
+    }
+    Packed {
+        bytes,
+        ranges,
+        warning: None,
+    }
+}
+
+/// Of images that are in no container.
+const ALIGNMENT: usize = 4096;

@@ -1,0 +1,141 @@
+//! The runtime libraries that programs with host code are linked with, and where they are.
+
+use crate::compiler::Compiler;
+use crate::environment::Environment;
+use crate::error::{self, Error};
+use crate::host::Host;
+use crate::language::Language;
+use crate::module::Module;
+use crate::sdk;
+use crate::toolchain::{NotFound, machine_of};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a module's host code calls.
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    /// As `-l` wants them.
+    pub(crate) libraries: &'static [&'static str],
+    /// Where they are, unless the linker alone knows.
+    pub(crate) folder: Result<PathBuf, NotFound>,
+}
+
+impl Runtime {
+    /// That of a module's language; nothing when no host code calls any.
+    pub(crate) fn of(
+        module: &Module,
+        compiler: &Compiler,
+        host: &Host,
+        environment: &Environment,
+    ) -> Option<Self> {
+        let libraries: &[&str] = match module.language {
+            _ if !module.has_host_code => return None,
+            Language::OpenMp => {
+                let folder = compiler.runtime.as_ref()?;
+                return Some(Self {
+                    libraries: &["omptarget", "omp"],
+                    folder: folder.as_ref().cloned().map_err(NotFound::clone),
+                });
+            }
+            Language::Hip => &["amdhip64"],
+            Language::Cuda => &["cudart"],
+            Language::Bitcode | Language::Prebuilt => return None,
+        };
+        let roots = compiler.sdk.iter().cloned();
+        let roots = roots.chain(sdk::roots(module, environment)).collect();
+        let folder = gpu_folder(module, libraries, host, environment, roots);
+        Some(Self { libraries, folder })
+    }
+
+    /// Makes a folder with links to these libraries, and to them alone.
+    ///
+    /// It is searched in the place of their own folder, which may hold other libraries that are not the system's;
+    /// and because it lies in the target folder, `cargo run` and `cargo test` put it into the loader's path,
+    /// for programs that only depend on this package as well.
+    pub(crate) fn link(&self, folder: &Path, links: &Path) -> Result<(), Error> {
+        fs::create_dir_all(links).map_err(error::io(links))?;
+        for library in self.libraries {
+            let files = versions(folder, library)?;
+            let plain = format!("lib{library}.so");
+            let last = files.last().filter(|_| !files.contains(&plain));
+            let named = files.iter().map(|file| (file, file));
+            // Packages for those who only run programs lack the name that the linker knows.
+            for (link, file) in named.chain(last.map(|file| (&plain, file))) {
+                let (link, file) = (links.join(link), folder.join(file));
+                if fs::read_link(&link).ok().as_ref() != Some(&file) {
+                    let _ = fs::remove_file(&link);
+                    symlink(&file, &link).map_err(error::io(&link))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The folder of HIP's or CUDA's runtime: where programs' linker looks, as far as anybody says, then the vendor's tree.
+fn gpu_folder(
+    module: &Module,
+    libraries: &[&str],
+    host: &Host,
+    environment: &Environment,
+    roots: Vec<PathBuf>,
+) -> Result<PathBuf, NotFound> {
+    let arch = host.arch();
+    let below = ["lib", "lib64"].map(str::to_owned).into_iter().chain([
+        format!("lib/{arch}-linux-gnu"),
+        format!("targets/{arch}-linux/lib"),
+    ]);
+    let below: Vec<String> = below.collect();
+    let inside = roots
+        .iter()
+        .flat_map(|root| below.iter().map(|folder| root.join(folder)));
+    let searched: Vec<PathBuf> = host.link_folders(environment).chain(inside).collect();
+    let machine = host.machine().ok().map(|machine| machine.number);
+    let fits = |folder: &&PathBuf| {
+        let has = |library: &&str| {
+            let files = versions(folder, library).unwrap_or_default();
+            let machine_of = |file: &String| machine_of(&folder.join(file));
+            files
+                .iter()
+                .any(|file| machine.is_some() && machine_of(file) == machine)
+        };
+        libraries.iter().all(has)
+    };
+    searched.iter().find(fits).cloned().ok_or_else(|| {
+        let name = libraries.first().copied().unwrap_or_default();
+        let searched = searched.iter().map(|folder| folder.display().to_string());
+        let hint = format!(
+            "programs with this module are linked with it; its folder may be named by LIBRARY_PATH or by `-L` in \
+             Cargo's `rustflags`, its tree by {}",
+            sdk::variable(module)
+        );
+        NotFound::new(&format!("lib{name}.so"), searched.collect(), hint)
+    })
+}
+
+/// The files of a shared library in `folder`, sorted.
+fn versions(folder: &Path, library: &str) -> Result<Vec<String>, Error> {
+    let name = format!("lib{library}.so");
+    let mut found = Vec::new();
+    for file in fs::read_dir(folder).map_err(error::io(folder))? {
+        let file = file.map_err(error::io(folder))?.file_name();
+        let Some(rest) = file.to_str().and_then(|file| file.strip_prefix(&name)) else {
+            continue;
+        };
+        if rest.is_empty() || rest.starts_with('.') {
+            found.push(format!("{name}{rest}"));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(unix)]
+fn symlink(original: &Path, link: &Path) -> std::io::Result<()> {
+    std::os::unix::fs::symlink(original, link)
+}
+
+#[cfg(not(unix))]
+fn symlink(original: &Path, link: &Path) -> std::io::Result<()> {
+    fs::copy(original, link).map(|_| ())
+}
