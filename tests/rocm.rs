@@ -296,6 +296,82 @@ fn finds_compilers_of_trees_where_trees_are() {
 }
 
 #[test]
+fn names_device_libraries_that_lie_beside_another_clang() {
+    let (Some(package), Some(clang)) = (package(KEYS), support::tool("llvm19", &["clang"])) else {
+        return;
+    };
+    Tree::new(&package, "rocm");
+    let folder = package.at("rocm/lib/llvm-17/lib/clang/17/amdgcn/bitcode");
+    fs::create_dir_all(&folder).unwrap();
+    // Those that clang 19 asks for, with one function among them.
+    package.put(
+        "ocml.c",
+        "double __ocml_twice(double x) { return x + x; }\n",
+    );
+    package.put("none.c", "");
+    let names = [
+        "ocml",
+        "ockl",
+        "opencl",
+        "hip",
+        "oclc_isa_version_90a",
+        "oclc_isa_version_1100",
+        "oclc_abi_version_500",
+    ];
+    let switches = [
+        "wavefrontsize64",
+        "finite_only",
+        "unsafe_math",
+        "daz_opt",
+        "correctly_rounded_sqrt",
+    ];
+    let switches = switches
+        .iter()
+        .flat_map(|name| ["on", "off"].map(|way| format!("oclc_{name}_{way}")));
+    for name in names.map(str::to_owned).into_iter().chain(switches) {
+        let source = if name == "ocml" { "ocml.c" } else { "none.c" };
+        let mut command = Command::new(&clang);
+        command
+            .args([
+                "--target=amdgcn-amd-amdhsa",
+                "-nogpulib",
+                "-emit-llvm",
+                "-O1",
+                "-c",
+            ])
+            .arg(package.at(source))
+            .arg("-o")
+            .arg(folder.join(name + ".bc"));
+        support::run(&mut command);
+    }
+    // Not for this clang to read.
+    package.put(
+        "rocm/lib/llvm-22/lib/clang/22/amdgcn/bitcode/ocml.bc",
+        "newer",
+    );
+    package.put(
+        "kernels/helper.hip",
+        &HELPER.replace("2 * x", "__ocml_twice(x)").replace(
+            "__device__ int",
+            "extern \"C\" __device__ double __ocml_twice(double);\n__device__ int",
+        ),
+    );
+    let mut script = build(&package);
+    script
+        .env("OFFLOAD_COMPILER", clang)
+        .env("ROCM_PATH", package.at("rocm"));
+    text(&script.output().unwrap());
+    let [_, _, command] = record(&package);
+    let expected =
+        "--rocm-path=rocm --rocm-device-lib-path=rocm/lib/llvm-17/lib/clang/17/amdgcn/bitcode ";
+    assert!(command.contains(expected), "{command}");
+    // clang reads the variable itself.
+    script.env("HIP_DEVICE_LIB_PATH", &folder);
+    text(&script.output().unwrap());
+    assert!(!record(&package)[2].contains("device-lib-path"));
+}
+
+#[test]
 fn takes_the_clang_of_a_tree_that_is_named_for_sources_that_use_it() {
     let Some(package) = package(&format!("{KEYS}{HEADERS}")) else {
         return;

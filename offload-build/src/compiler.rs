@@ -46,6 +46,8 @@ pub(crate) struct Compiler {
     pub(crate) runtime: Option<Result<PathBuf, NotFound>>,
     /// The root of the vendor's headers and device libraries, where the sources need them.
     pub(crate) sdk: Option<PathBuf>,
+    /// Where ROCm's device libraries are, if its tree has them in a place of its own.
+    pub(crate) device_libraries: Option<PathBuf>,
     /// The root of the host's files, where `flags` say so.
     pub(crate) sysroot: Option<PathBuf>,
     /// The line of `--version` that tells its release.
@@ -110,9 +112,15 @@ impl Compiler {
                 (chosen.map_err(|problem| no_clang(module, &problem))?, None)
             }
         };
+        let sdk = sdk?.map(|root| root.path);
+        // Where the variable says it, clang reads that.
+        let rocm = sdk.as_deref().filter(|_| module.language == Language::Hip);
+        let rocm = rocm.filter(|_| environment.variable("HIP_DEVICE_LIB_PATH").is_none());
         Ok(Self {
             version: version(&llvm, answers)?,
-            sdk: sdk?.map(|root| root.path),
+            device_libraries: rocm
+                .and_then(|root| toolchain::rocm::device_libraries(root, llvm.release())),
+            sdk,
             program: llvm.clang.clone(),
             family: Family::Clang,
             llvm: Some(llvm),

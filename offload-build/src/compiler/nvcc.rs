@@ -54,6 +54,7 @@ pub(super) fn find(
         behind: host.into_iter().collect(),
         runtime: None,
         sdk: Some(root),
+        device_libraries: None,
         sysroot: None,
         version: release
             .or(answer.lines().next())

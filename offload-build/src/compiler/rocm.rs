@@ -93,6 +93,7 @@ pub(super) fn hipcc(
         runtime: None,
         // It names them to its clang.
         sdk: None,
+        device_libraries: None,
         sysroot: None,
         version: rocm::version_line(&answer),
     })

@@ -13,19 +13,41 @@ use std::path::Path;
 pub fn hip(
     clang: &Clang<'_>,
     processor: &str,
-    rocm: Option<&Path>,
+    rocm: Option<Rocm<'_>>,
     compile: &Compile<'_>,
 ) -> Command {
     // For one processor too clang would write a bundle.
     let command = start(clang, "hip", processor, compile).arg("--no-gpu-bundle-output");
-    let mut command = root(command, "--rocm-path=", rocm);
-    // clang searches that folder last, behind the system's own, which may have headers of another ROCm.
-    let without = |flag: &String| ["-nogpuinc", "-nohipinc"].contains(&flag.as_str());
-    let tree = rocm.filter(|root| *root != Path::new("/usr"));
-    if let Some(root) = tree.filter(|_| !compile.flags.iter().any(without)) {
-        command = command.arg("-isystem").arg(root.join("include"));
+    clang.finish(tree(command, rocm, compile), compile)
+}
+
+/// Where a ROCm tree is, and what clang does not find in it by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Rocm<'a> {
+    /// The root of headers and device libraries.
+    pub root: &'a Path,
+    /// The folder of the device libraries, where they do not lie as in AMD's own tree.
+    pub device_libraries: Option<&'a Path>,
+}
+
+fn tree(command: Command, rocm: Option<Rocm<'_>>, compile: &Compile<'_>) -> Command {
+    let Some(rocm) = rocm else { return command };
+    let has = |flags: &[&str]| {
+        compile
+            .flags
+            .iter()
+            .any(|flag| flags.contains(&flag.as_str()))
+    };
+    let mut command = root(command, "--rocm-path=", Some(rocm.root));
+    let libraries = rocm.device_libraries;
+    if !has(&["-nogpulib", "-no-gpulib", "-nohiplib"]) {
+        command = root(command, "--rocm-device-lib-path=", libraries);
     }
-    clang.finish(command, compile)
+    // clang searches that folder last, behind the system's own, which may have headers of another ROCm.
+    if rocm.root != Path::new("/usr") && !has(&["-nogpuinc", "-nohipinc"]) {
+        command = command.arg("-isystem").arg(rocm.root.join("include"));
+    }
+    command
 }
 
 /// CUDA for an NVIDIA GPU (`sm_90a`); `cuda` is the root of the toolkit, unless the source does without.

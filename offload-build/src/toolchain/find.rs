@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The newest LLVM release whose versioned program names (`clang-23`) are looked for, and the oldest.
-const RELEASES: std::ops::RangeInclusive<u32> = 16..=24;
+pub(super) const RELEASES: std::ops::RangeInclusive<u32> = 16..=24;
 
 /// The processor of this machine, as triples name it.
 const HERE: &str = std::env::consts::ARCH;

@@ -4,6 +4,7 @@
 //! clang made is linked by that clang.
 
 use crate::toolchain::Llvm;
+use crate::toolchain::find::RELEASES;
 use std::path::{Path, PathBuf};
 
 /// Variables that change what hipcc, or the clang that it runs, reads or does.
@@ -43,6 +44,39 @@ pub fn program(root: &Path, name: &str) -> Option<PathBuf> {
 pub fn clang(root: &Path) -> Option<Llvm> {
     let paths = BINS[1..].iter().map(|bin| root.join(bin).join("clang"));
     paths.into_iter().find(|path| path.is_file()).map(Llvm::of)
+}
+
+/// Where a tree's device libraries are that clang does not find by itself: distributions keep them beside the clang of
+/// their release. A clang of `release` reads those of its own and of older ones, of which the newest is taken.
+#[must_use]
+pub fn device_libraries(root: &Path, release: Option<u32>) -> Option<PathBuf> {
+    let has_libraries = |folder: &PathBuf| folder.join("ocml.bc").is_file();
+    let by_itself = ["amdgcn/bitcode", "lib/amdgcn/bitcode"].map(|name| root.join(name));
+    if by_itself.iter().any(has_libraries) {
+        return None;
+    }
+    let lib = root.join("lib");
+    let of_release = |release: u32| {
+        let clangs = [
+            lib.join(format!("llvm-{release}/lib/clang")),
+            lib.join("llvm/lib/clang"),
+            lib.join("clang"),
+            root.join("lib64/rocm/llvm/lib/clang"),
+        ];
+        let folders = clangs.map(|clang| clang.join(release.to_string()));
+        let folders = folders.into_iter().flat_map(|own| [own.join("lib"), own]);
+        folders
+            .map(|folder| folder.join("amdgcn/bitcode"))
+            .find(has_libraries)
+    };
+    let newest = release.unwrap_or(*RELEASES.end());
+    let releases = RELEASES.rev().filter(|release| *release <= newest);
+    releases.into_iter().find_map(of_release).or_else(|| {
+        // Debian 12, for its clang 14 and 15: those of no release.
+        let folders = ["x86_64", "aarch64"].map(|arch| lib.join(format!("{arch}-linux-gnu")));
+        let folders = folders.map(|folder| folder.join("amdgcn/bitcode"));
+        folders.into_iter().find(has_libraries)
+    })
 }
 
 /// The LLVM of `clang`, also where that is a front in the tree's own `bin`.
@@ -119,6 +153,39 @@ mod tests {
             version_line(&version),
             "HIP version: 5.2.21153-0; Debian clang version 16.0.6 (15~deb12u1)"
         );
+    }
+
+    #[test]
+    fn finds_device_libraries_that_the_clang_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let put = |name: &str| {
+            let folder = root.join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("ocml.bc"), "").unwrap();
+            folder
+        };
+        assert_eq!(device_libraries(root, None), None);
+        let debian12 = put("lib/x86_64-linux-gnu/amdgcn/bitcode");
+        assert_eq!(device_libraries(root, Some(19)), Some(debian12.clone()));
+        let of_21 = put("lib/llvm-21/lib/clang/21/amdgcn/bitcode");
+        let of_17 = put("lib/llvm-17/lib/clang/17/lib/amdgcn/bitcode");
+        for (release, expected) in [
+            (16, debian12),
+            (17, of_17.clone()),
+            (20, of_17),
+            (22, of_21.clone()),
+        ] {
+            assert_eq!(
+                device_libraries(root, Some(release)),
+                Some(expected),
+                "{release}"
+            );
+        }
+        assert_eq!(device_libraries(root, None), Some(of_21));
+        // AMD's own tree needs no word.
+        put("amdgcn/bitcode");
+        assert_eq!(device_libraries(root, Some(22)), None);
     }
 
     #[test]
