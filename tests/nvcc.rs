@@ -322,6 +322,61 @@ fn finds_nvcc_and_says_where_it_looked() {
 }
 
 #[test]
+fn links_libraries_of_cubins_and_none_of_bitcode() {
+    let keys = format!("{KEYS}targets = [\"sm_90\"]\nlink = [\"helper\"]\n");
+    let (Some((package, bin)), Some(clang)) = (package(&keys), support::tool("llvm22", &["clang"]))
+    else {
+        return;
+    };
+    let archive = package.at("libbc-helper-nvptx64-sm_90.a");
+    let pack = |member: &Path| {
+        let _ = fs::remove_file(&archive);
+        support::run(Command::new("ar").arg("rcs").arg(&archive).arg(member));
+    };
+    let cubin = package.at("helper.cubin");
+    let mut command = Command::new(bin.join("nvcc"));
+    command
+        .args(["-rdc=true", "-cubin", "-arch=sm_90"])
+        .arg(package.at("kernels/helper.cu"))
+        .arg("-o")
+        .arg(&cubin);
+    support::run(&mut command);
+    fs::remove_file(package.at("kernels/helper.cu")).unwrap();
+    pack(&cubin);
+    text(&script(&package).output().unwrap());
+    let functions = resources(&bin, &image(&package, "sm_90"));
+    assert!(
+        functions.iter().any(|line| line.contains("_Z5twicei")),
+        "{functions:?}"
+    );
+
+    let bitcode = package.at("helper.bc");
+    package.put("helper.c", "int twice(int x) { return 2 * x; }\n");
+    let mut command = Command::new(clang);
+    command
+        .args([
+            "--target=nvptx64-nvidia-cuda",
+            "-march=sm_90",
+            "-nogpulib",
+            "-emit-llvm",
+            "-c",
+        ])
+        .args([&package.at("helper.c"), Path::new("-o"), &bitcode]);
+    support::run(&mut command);
+    pack(&bitcode);
+    assert_eq!(
+        package.fails(&mut script(&package)),
+        "module `kernels`: libraries for `sm_90` have bitcode, which `nvcc` does not link: take clang, without \
+         `compiler`"
+    );
+    declare(&package, &format!("{keys}rdc = false\n"));
+    assert_eq!(
+        package.fails(&mut script(&package)),
+        "Cargo.toml:10:1: without `rdc` nothing is linked with what `nvcc` makes, and `link` names libraries"
+    );
+}
+
+#[test]
 fn says_what_nvcc_does_not_do() {
     let Some((package, _)) = package(&format!("{KEYS}{TARGETS}")) else {
         return;
