@@ -18,7 +18,7 @@ pub fn hip(
 ) -> Command {
     // For one processor too clang would write a bundle.
     let command = start(clang, "hip", processor, compile).arg("--no-gpu-bundle-output");
-    clang.finish(tree(command, rocm, compile), compile)
+    clang.finish(of_tree(command, rocm, compile), compile)
 }
 
 /// Where a ROCm tree is, and what clang does not find in it by itself.
@@ -30,7 +30,8 @@ pub struct Rocm<'a> {
     pub device_libraries: Option<&'a Path>,
 }
 
-fn tree(command: Command, rocm: Option<Rocm<'_>>, compile: &Compile<'_>) -> Command {
+/// Where ROCm's headers and libraries are: the same for every pass over a source.
+pub(super) fn of_tree(command: Command, rocm: Option<Rocm<'_>>, compile: &Compile<'_>) -> Command {
     let Some(rocm) = rocm else { return command };
     let has = |flags: &[&str]| {
         compile
