@@ -11,6 +11,7 @@ use crate::host::Host;
 use crate::language::Language;
 use crate::module::Module;
 use crate::sdk::{self, Root};
+use crate::toolchain::device_only::Rocm;
 use crate::toolchain::{self, Answers, Command, Family, Llvm, NotFound, Search};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -142,6 +143,14 @@ impl Compiler {
                 other.clang.display()
             ),
             Err(_) => problem,
+        })
+    }
+
+    /// Where ROCm is, for sources that use it.
+    pub(crate) fn rocm(&self) -> Option<Rocm<'_>> {
+        self.sdk.as_deref().map(|root| Rocm {
+            root,
+            device_libraries: self.device_libraries.as_deref(),
         })
     }
 

@@ -11,7 +11,7 @@ use crate::module::{Flags, Module, Target, excluded};
 use crate::plan::Step;
 use crate::planned_image::PlannedImage;
 use crate::toolchain::clang::{self, Clang, Compile};
-use crate::toolchain::device_only::{self, Rocm};
+use crate::toolchain::device_only;
 use crate::toolchain::nvcc::{self, Nvcc};
 use crate::toolchain::task::{self, Task};
 use crate::toolchain::{Command, Family, NotFound, Search};
@@ -177,11 +177,7 @@ impl Context<'_> {
                     match module.language {
                         Language::OpenMp => clang.device_image(&target.triple, &processor, compile),
                         Language::Hip => {
-                            let rocm = sdk.map(|root| Rocm {
-                                root,
-                                device_libraries: self.compiler.device_libraries.as_deref(),
-                            });
-                            device_only::hip(clang, &processor, rocm, compile)
+                            device_only::hip(clang, &processor, self.compiler.rocm(), compile)
                         }
                         Language::Cuda if family == Family::Nvcc => {
                             let nvcc = Nvcc {

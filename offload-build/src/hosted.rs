@@ -37,7 +37,9 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             |clang, compile| {
                 let sdk = context.compiler.sdk.as_deref();
                 match module.language {
-                    Language::Hip => single_source::hip_host(clang, sdk, compile),
+                    Language::Hip => {
+                        single_source::hip_host(clang, context.compiler.rocm(), compile)
+                    }
                     Language::Cuda => single_source::cuda_host(clang, sdk, compile),
                     _ => clang.host_object(compile),
                 }

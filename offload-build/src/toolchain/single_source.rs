@@ -3,17 +3,17 @@
 
 use crate::toolchain::Command;
 use crate::toolchain::clang::{Clang, Compile};
-use crate::toolchain::device_only::root;
+use crate::toolchain::device_only::{Rocm, of_tree, root};
 use std::path::Path;
 
 /// Launches as CUDA 9.2 and later have them: without a toolkit clang takes those of before.
 const NEW_LAUNCHES: [&str; 2] = ["-Xclang", "-target-sdk-version=12.0"];
 
-/// HIP's; `rocm` is the root of ROCm's headers, unless the source does without.
+/// HIP's; `rocm` is where ROCm's headers are, unless the source does without.
 #[must_use]
-pub fn hip_host(clang: &Clang<'_>, rocm: Option<&Path>, compile: &Compile<'_>) -> Command {
+pub fn hip_host(clang: &Clang<'_>, rocm: Option<Rocm<'_>>, compile: &Compile<'_>) -> Command {
     let command = start(clang, "hip", compile);
-    clang.finish(root(command, "--rocm-path=", rocm), compile)
+    clang.finish(of_tree(command, rocm, compile), compile)
 }
 
 /// CUDA's; `cuda` is the root of the toolkit, unless the source does without.
