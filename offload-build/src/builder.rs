@@ -178,6 +178,12 @@ impl Build {
         self.text("compiler", compiler)
     }
 
+    /// What compiles are started with: `ccache`, `sccache`, another program with arguments, or `none`.
+    #[must_use]
+    pub fn launcher(self, launcher: &str) -> Self {
+        self.text("launcher", launcher)
+    }
+
     /// Who registers the images: `complete`, `deferred`, `none`, or `auto`.
     ///
     /// # Errors

@@ -10,11 +10,12 @@ use crate::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::module::{Flags, Module, Target, excluded};
 use crate::plan::Step;
 use crate::planned_image::PlannedImage;
-use crate::toolchain::clang::{self, Clang, Compile};
+use crate::toolchain::clang::{self, Clang, Compile, Part};
 use crate::toolchain::device_only;
+use crate::toolchain::launcher::{Launched, Launcher};
 use crate::toolchain::nvcc::{self, Nvcc};
 use crate::toolchain::task::{self, Task};
-use crate::toolchain::{Command, Family, NotFound, Search};
+use crate::toolchain::{Command, Family, NotFound, Search, returned};
 use md5::{Digest, Md5};
 use std::ffi::OsString;
 use std::fmt;
@@ -42,6 +43,8 @@ pub(crate) struct Context<'a> {
     pub(crate) variables: &'a str,
     /// Name and version of the package.
     pub(crate) package: &'a str,
+    /// What compiles are started with.
+    pub(crate) launcher: Option<&'a Launcher>,
     /// Unique in the whole program: prefix of symbols and name of the library.
     pub(crate) unique: &'a str,
     pub(crate) deferred: bool,
@@ -234,6 +237,8 @@ impl Context<'_> {
             define: &own.define,
             flags: &own.flags,
             unit: &self.unit(module, source),
+            file: &returned::number(source).unwrap_or_default(),
+            part: Part::Whole,
         };
         let shown = source.strip_prefix(self.root).unwrap_or(source);
         // LLVM IR includes nothing, and clang writes no dependencies of it.
@@ -244,6 +249,19 @@ impl Context<'_> {
         Step::Run(Task {
             title: format!("{} for {what_for}", shown.display()),
             commands: vec![command(&clang, &compile)],
+            launched: self.launched(
+                module.language,
+                |part| {
+                    command(
+                        &clang,
+                        &Compile {
+                            part,
+                            ..compile.clone()
+                        },
+                    )
+                },
+                output,
+            ),
             inputs,
             depfile,
             output: output.to_owned(),
@@ -258,6 +276,31 @@ impl Context<'_> {
         let hash = Md5::digest(format!("{}\0{}\0{source}", self.package, module.name));
         let digits = hash.iter().take(8).map(|byte| format!("{byte:02x}"));
         digits.collect()
+    }
+
+    /// A compile as the launcher starts it.
+    fn launched(
+        &self,
+        language: Language,
+        command: impl Fn(Part<'_>) -> Command,
+        output: &Path,
+    ) -> Option<Launched> {
+        let launcher = self.launcher?;
+        let commands = match language {
+            // No compile of a source: what IR costs is in the device link.
+            Language::Bitcode | Language::Prebuilt => return None,
+            // Names of kernels hold numbers of files, which are others on another machine.
+            Language::OpenMp if launcher.sends() => return None,
+            Language::Hip | Language::Cuda if launcher.sends() => {
+                let mut text = output.as_os_str().to_owned();
+                text.push(".ii");
+                let text = Path::new(&text);
+                let compile = command(Part::Compile(text));
+                vec![command(Part::Preprocess(text)), launcher.launch(&compile)]
+            }
+            _ => vec![launcher.launch(&command(Part::Whole))],
+        };
+        Some(Launched { commands })
     }
 
     fn device_link(
@@ -305,6 +348,7 @@ impl Context<'_> {
         Ok(Task {
             title: format!("device link for {}", target.written),
             commands: linker.plan(&job, &task::part(output))?.commands,
+            launched: None,
             inputs: files,
             depfile: None,
             output: output.to_owned(),

@@ -117,6 +117,7 @@ impl Context<'_> {
         Task {
             title: format!("host code and registration of `{module}`"),
             commands: vec![link],
+            launched: None,
             inputs,
             depfile: None,
             output: object.to_owned(),

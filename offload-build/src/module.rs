@@ -42,6 +42,8 @@ pub(crate) struct Module {
     /// Of the host objects.
     pub(crate) own: Flags,
     pub(crate) compiler: Option<String>,
+    /// As written, and where.
+    pub(crate) launcher: Option<(String, String)>,
     pub(crate) register: Register,
     pub(crate) stub_when_missing: bool,
 }
@@ -188,6 +190,12 @@ impl Module {
                     true => root.join(text).to_string_lossy().into_owned(),
                     false => text.to_owned(),
                 }),
+            launcher: settings.text("launcher").map(|text| {
+                (
+                    text.trim().to_owned(),
+                    settings.origin("launcher").to_owned(),
+                )
+            }),
             register,
             stub_when_missing: settings.text("missing") == Some("stub"),
         })

@@ -154,7 +154,7 @@ impl Step {
             Self::Artifact(artifact) => (one(&artifact.library), artifact.inputs()),
         };
         let commands = match self {
-            Self::Run(task) => task.commands.iter().map(ToString::to_string).collect(),
+            Self::Run(task) => task.started().iter().map(ToString::to_string).collect(),
             _ => Vec::new(),
         };
         Made {
@@ -211,9 +211,13 @@ impl fmt::Display for Step {
         match self {
             Self::Run(task) => {
                 writeln!(f, "# {}", task.title)?;
-                task.commands
-                    .iter()
-                    .try_for_each(|command| writeln!(f, "{command}"))?;
+                match &task.launched {
+                    Some(launched) => launched.fmt(f)?,
+                    None => task
+                        .commands
+                        .iter()
+                        .try_for_each(|command| writeln!(f, "{command}"))?,
+                }
                 let rename = Command::new("mv")
                     .arg(task::part(&task.output))
                     .arg(&task.output);

@@ -20,7 +20,8 @@ use crate::record::{self, Record};
 use crate::runtimes::Runtime;
 use crate::settings::{KEYS, Settings};
 use crate::toolchain::jobserver::Jobs;
-use crate::toolchain::{Answers, Command, Family, task};
+use crate::toolchain::launcher::Launcher;
+use crate::toolchain::{Answers, Command, Family, Search, task};
 use md5::{Digest, Md5};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -359,6 +360,7 @@ impl<'a> Run<'a> {
         let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"]
             .map(|name| environment.cargo(name).unwrap_or_default())
             .join(" ");
+        let launcher = launcher(module, &root, environment, &search)?;
         let context = Context {
             compiler: &compiler,
             search: &compiler.search,
@@ -369,8 +371,8 @@ impl<'a> Run<'a> {
                 .cargo("DEBUG")
                 .is_some_and(|value| !["false", "0", "none"].contains(&value.as_str())),
             variables: &variables,
-
             package: &package,
+            launcher: launcher.as_ref(),
             unique: &unique,
             deferred: match module.register {
                 // A module of these is whole by itself, as with the vendors' compilers.
@@ -491,6 +493,26 @@ fn workspace(environment: &Environment, own: &Path) -> Result<Option<(PathBuf, S
     let path = PathBuf::from(found.stdout.trim_end());
     let text = std::fs::read_to_string(&path).map_err(error::io(&path))?;
     Ok(Some((path, text)))
+}
+
+/// What compiles of `module` are started with: what somebody says, else what Cargo starts rustc with, where that is
+/// one for C as well.
+fn launcher(
+    module: &Module,
+    root: &Path,
+    environment: &Environment,
+    search: &Search,
+) -> Result<Option<Launcher>, Error> {
+    match &module.launcher {
+        Some((text, _)) if ["", "none"].contains(&text.as_str()) => Ok(None),
+        Some((text, origin)) => Launcher::find(text, root, search)
+            .map(Some)
+            .map_err(|missing| Error::new(format_args!("{origin}: `launcher`: {missing}"))),
+        None => {
+            let wrapper = environment.cargo("RUSTC_WRAPPER").unwrap_or_default();
+            Ok(Launcher::of_rustc(&wrapper, search))
+        }
+    }
 }
 
 /// A name that no other module in any program has: two versions of a package, and two modules of one,

@@ -47,6 +47,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("host", Form::Flag),
     target_key("exclude", Form::List),
     key("compiler", Form::Text),
+    key("launcher", Form::Text),
     key(
         "register",
         Form::Choice(&["auto", "complete", "deferred", "none"]),
@@ -57,7 +58,7 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 /// Keys and values that the design has and this version has not: named, so that nobody searches for a typo.
-pub(crate) const NOT_YET: &[&str] = &["crate", "launcher"];
+pub(crate) const NOT_YET: &[&str] = &["crate"];
 
 const fn key(name: &'static str, form: Form) -> Key {
     let per_target = false;

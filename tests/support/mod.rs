@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What `OFFLOAD_REQUIRE` may list, and where Debian has it besides `PATH`.
-const WORDS: [(&str, &[&str]); 11] = [
+const WORDS: [(&str, &[&str]); 13] = [
     ("llvm16", &["/usr/lib/llvm-16/bin"]),
     ("llvm19", &["/usr/lib/llvm-19/bin"]),
     ("llvm22", &["/usr/lib/llvm-22/bin"]),
@@ -30,6 +30,8 @@ const WORDS: [(&str, &[&str]); 11] = [
     ("rustweb", &[]),
     ("cmake", &[]),
     ("qemu", &[]),
+    ("ccache", &[]),
+    ("distcc", &[]),
 ];
 
 /// The first of `names` that this machine has: programs, or libraries. `word` is what

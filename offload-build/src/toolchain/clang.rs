@@ -6,6 +6,7 @@
 use crate::target::Triple;
 use crate::toolchain::{Command, task};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Variables that change what clang reads or does.
@@ -51,6 +52,23 @@ pub struct Compile<'a> {
     pub flags: &'a [String],
     /// What makes names of this source's own unique in a program (HIP and CUDA).
     pub unit: &'a str,
+    /// Which file it is, for names that say so (OpenMP); empty where nobody knows.
+    pub file: &'a str,
+    /// All of the compile, or a half of it.
+    pub part: Part<'a>,
+}
+
+/// What of a compile one command does. Clang makes no device code of what it calls preprocessed
+/// (`-x hip-cpp-output`: an empty image; `-x cpp-output` with OpenMP: the host's object), so the second half reads
+/// the text as a source again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// From the source to the output.
+    Whole,
+    /// From the source to this text, with the dependencies.
+    Preprocess(&'a Path),
+    /// From this text to the output.
+    Compile(&'a Path),
 }
 
 /// Where a compile writes what it read.
@@ -71,7 +89,7 @@ impl Clang<'_> {
         if self.debug {
             command = command.arg("-g");
         }
-        self.finish(command.args(["--offload-host-only", "-fPIC"]), compile)
+        self.finish_openmp(command.args(["--offload-host-only", "-fPIC"]), compile)
     }
 
     /// The image of one source for one target: an object for a CPU, bitcode for a GPU.
@@ -93,12 +111,19 @@ impl Clang<'_> {
             let feature = crate::toolchain::ptxas::ptx_version(processor);
             command = command.arg(format!("--cuda-feature=+{feature}"));
         }
-        self.finish(command, compile)
+        self.finish_openmp(command, compile)
     }
 
     fn openmp(&self, device: &str) -> Command {
         let openmp = ["-fopenmp".to_owned(), format!("-fopenmp-targets={device}")];
         self.start().args(openmp)
+    }
+
+    fn finish_openmp(&self, command: Command, compile: &Compile<'_>) -> Command {
+        // Names of kernels hold the numbers of their file. Clang does not look at this; a cache does, and
+        // gives this file what was made of it.
+        let seed = (!compile.file.is_empty()).then(|| format!("-frandom-seed={}", compile.file));
+        self.finish(command.args(seed), compile)
     }
 
     pub(super) fn start(&self) -> Command {
@@ -110,10 +135,57 @@ impl Clang<'_> {
     }
 
     pub(super) fn finish(&self, command: Command, compile: &Compile<'_>) -> Command {
+        // One process, one pass: this speaks of the device's where that is what is made (clang 16, 19, 22).
+        let dependencies = depfile(compile.output).into_os_string();
+        let options = [
+            "-MD".into(),
+            "-MF".into(),
+            dependencies,
+            "-MT".into(),
+            "out".into(),
+        ];
+        self.finish_with(command, &options, compile)
+    }
+
+    /// For HIP, whose device pass clang 22 has write no dependencies for `-MD`, and warns that `-MF` is unused. It
+    /// does not of `-Wp`, by which a cache knows the file.
+    pub(super) fn finish_hip(&self, command: Command, compile: &Compile<'_>) -> Command {
+        let dependencies = depfile(compile.output).into_os_string();
+        let mut known = OsString::from("-Wp,-MD,");
+        known.push(&dependencies);
+        let is_one_word = !dependencies.to_string_lossy().contains(',');
+        let frontend = [
+            "-dependency-file".into(),
+            dependencies,
+            "-MT".into(),
+            "out".into(),
+        ];
+        let mut options: Vec<OsString> = is_one_word.then_some(known).into_iter().collect();
+        options.extend(frontend.into_iter().flat_map(|arg| ["-Xclang".into(), arg]));
+        self.finish_with(command, &options, compile)
+    }
+
+    fn finish_with(
+        &self,
+        command: Command,
+        dependencies: &[OsString],
+        compile: &Compile<'_>,
+    ) -> Command {
         let mut command = command.arg(format!("-O{}", compile.opt_level));
         if let Some(std) = self.std {
             command = command.arg(format!("-std={std}"));
         }
+        let (mode, input, output) = match compile.part {
+            Part::Whole => ("-c", compile.source, task::part(compile.output)),
+            Part::Preprocess(text) => ("-E", compile.source, text.to_owned()),
+            Part::Compile(text) => {
+                // The text has the headers that clang includes by itself. What is not used in one half is in the other.
+                let once = ["-nogpuinc", "-Wno-unused-command-line-argument"];
+                let command = command.args(compile.flags).args(once);
+                let output = task::part(compile.output);
+                return command.arg("-c").arg(text).arg("-o").arg(output);
+            }
+        };
         for folder in self.include {
             command = command.arg("-I").arg(folder);
         }
@@ -121,16 +193,13 @@ impl Clang<'_> {
             let equals = if value.is_empty() { "" } else { "=" };
             command = command.arg(format!("-D{name}{equals}{value}"));
         }
-        // -MD speaks of the host's pass; these are of the last pass, the device's (ecosystem §2.2).
-        let dependencies = depfile(compile.output);
         command
             .args(compile.flags)
-            .args(["-Xclang", "-dependency-file", "-Xclang"])
-            .arg(dependencies)
-            .args(["-Xclang", "-MT", "-Xclang", "out", "-c"])
-            .arg(compile.source)
+            .args(dependencies)
+            .arg(mode)
+            .arg(input)
             .arg("-o")
-            .arg(task::part(compile.output))
+            .arg(output)
     }
 }
 
@@ -161,9 +230,11 @@ mod tests {
             define: &define,
             flags: &["-Wall".to_owned()],
             unit: "",
+            file: "fe00-12",
+            part: Part::Whole,
         };
-        let tail = "-O2 -std=c11 -I 'my include' -DFAST -DTILE=64 -Wall -Xclang -dependency-file \
-                    -Xclang k.o.d -Xclang -MT -Xclang out -c k.c -o k.o.part";
+        let tail = "-frandom-seed=fe00-12 -O2 -std=c11 -I 'my include' -DFAST -DTILE=64 -Wall \
+                    -MD -MF k.o.d -MT out -c k.c -o k.o.part";
         assert_eq!(
             clang.host_object(&compile).to_string(),
             format!(

@@ -2,7 +2,7 @@
 //! the device link joins with that of other sources.
 
 use crate::target::Triple;
-use crate::toolchain::clang::{Clang, Compile};
+use crate::toolchain::clang::{Clang, Compile, Part};
 use crate::toolchain::{Command, ptxas, single_source, task};
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub fn hip(
 ) -> Command {
     // For one processor too clang would write a bundle.
     let command = start(clang, "hip", processor, compile).arg("--no-gpu-bundle-output");
-    clang.finish(of_tree(command, rocm, compile), compile)
+    clang.finish_hip(of_tree(command, rocm, compile), compile)
 }
 
 /// Where a ROCm tree is, and what clang does not find in it by itself.
@@ -102,13 +102,19 @@ pub fn bitcode(
 }
 
 fn start(clang: &Clang<'_>, language: &str, processor: &str, compile: &Compile<'_>) -> Command {
-    clang
-        .start()
-        .args(["-x", language, "--offload-device-only"])
+    let command = clang.start();
+    let command = match compile.part {
+        // Senders compile whatever has no `-x` elsewhere.
+        Part::Compile(_) => command.arg(format!("--language={language}")),
+        Part::Whole | Part::Preprocess(_) => command.args(["-x", language]),
+    };
+    command
+        .arg("--offload-device-only")
         .arg(format!("--offload-arch={processor}"))
         .args(compile.rdc.then_some("-fgpu-rdc"))
         .arg("-emit-llvm")
-        .args(single_source::unit(compile))
+        // Otherwise clang makes it of its command line. Not by `-Xclang`, which sccache does not know.
+        .arg(format!("-cuid={}", compile.unit))
 }
 
 pub(super) fn root(command: Command, option: &str, root: Option<&Path>) -> Command {

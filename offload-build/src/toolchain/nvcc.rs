@@ -105,6 +105,7 @@ pub fn link_options(root: &Path, flags: &[String]) -> Vec<std::ffi::OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toolchain::clang::Part;
 
     #[test]
     fn says_what_nvcc_needs() {
@@ -127,6 +128,8 @@ mod tests {
             define: &define,
             flags: &["--use_fast_math".to_owned()],
             unit: "",
+            file: "",
+            part: Part::Whole,
         };
         let tail = "-MD -MT out -MF k.cubin.d k.cu -o k.cubin.part";
         assert_eq!(

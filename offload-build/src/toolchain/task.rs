@@ -4,10 +4,15 @@
 //! `<MD5> <path>` for the output, and one for each file that was read. In `<output>.messages` are warnings, which
 //! Cargo forgets when a build script runs again. The output is made under another name and renamed, the key
 //! is written last and removed first: whatever is interrupted, an output with a key is whole and its own.
+//!
+//! A launcher is not part of how an output is made: with and without one it is the same. What comes back from it is
+//! looked at, and made again without it where it cannot be right.
 
-use crate::toolchain::{Command, CommandError, depfile};
+use crate::toolchain::launcher::Launched;
+use crate::toolchain::{Command, CommandError, depfile, returned};
 use md5::{Digest, Md5};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -22,6 +27,8 @@ pub struct Task {
     pub title: String,
     /// Run one after the other.
     pub commands: Vec<Command>,
+    /// What is run in their place, where there is a launcher.
+    pub launched: Option<Launched>,
     /// Files that the commands are known to read, besides those that `depfile` names.
     pub inputs: Vec<PathBuf>,
     /// What the last command writes about the files that it read, as `make` reads it.
@@ -132,7 +139,9 @@ impl Task {
         }
         let key = self.beside(".key");
         let kept = self.beside(".messages");
-        for stale in [&key, &kept, &self.output] {
+        // A compiler that did not run leaves no dependencies: those of an earlier run are not its own.
+        let stale = [&key, &kept, &self.output].into_iter().chain(&self.depfile);
+        for stale in stale {
             match fs::remove_file(stale) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(TaskError::File(stale.clone(), error));
@@ -144,21 +153,11 @@ impl Task {
         fs::create_dir_all(folder).map_err(|error| TaskError::File(folder.to_owned(), error))?;
         let part = part(&self.output);
         let started = SystemTime::now();
-        let mut messages = String::new();
-        for command in &self.commands {
-            match command.run() {
-                Ok(output) => messages += &output.stderr,
-                Err(error) => {
-                    let _ = fs::remove_file(&part);
-                    let text = error.to_string();
-                    // The second is of ptxas.
-                    let undefined =
-                        text.contains("undefined") || text.contains("Unresolved extern");
-                    let hint = if undefined { self.undefined_hint } else { "" };
-                    return Err(TaskError::Command(Box::new(error), hint));
-                }
-            }
-        }
+        let messages = match self.launch(&part) {
+            Some(Ok(messages)) => messages,
+            Some(Err(problem)) => problem + &self.run_plainly(&part)?,
+            None => self.run_plainly(&part)?,
+        };
         fs::rename(&part, &self.output).map_err(|error| TaskError::File(part, error))?;
         let reads = self
             .reads()
@@ -174,9 +173,17 @@ impl Task {
             write(&kept, messages.as_bytes()).map_err(|error| TaskError::File(kept, error))?;
         }
         if reads.iter().all(settled) {
+            let named = match &self.depfile {
+                Some(_) => returned::named_files(&self.output)
+                    .map_err(|error| TaskError::File(self.output.clone(), error))?,
+                None => BTreeSet::new(),
+            };
             let lines = std::iter::once(&self.output)
                 .chain(&reads)
-                .filter_map(|path| Some(format!("{} {}\n", digests.of(path)?, path.display())));
+                .filter_map(|path| {
+                    let digest = digests.of(path)? + &name_in(&named, path);
+                    Some(format!("{digest} {}\n", path.display()))
+                });
             let text = format!("{recipe}\n{}", lines.collect::<String>());
             write(&key, text.as_bytes()).map_err(|error| TaskError::File(key.clone(), error))?;
         }
@@ -185,6 +192,15 @@ impl Task {
             messages,
             reads,
         })
+    }
+
+    /// The commands that are run, if all goes well.
+    #[must_use]
+    pub fn started(&self) -> &[Command] {
+        match &self.launched {
+            Some(launched) => &launched.commands,
+            None => &self.commands,
+        }
     }
 
     /// The files that the output was made from, when it is still the one that would be made now.
@@ -198,13 +214,59 @@ impl Task {
         for line in lines {
             let (digest, path) = line.split_once(' ')?;
             let path = PathBuf::from(path);
-            if digests.of(&path)? != digest {
+            let (digest, number) = digest.split_once('@').unwrap_or((digest, ""));
+            let is_same_file = || returned::number(&path).is_some_and(|found| found == number);
+            if digests.of(&path)? != digest || (!number.is_empty() && !is_same_file()) {
                 return None;
             }
             reads.push(path);
         }
         // A power cut may leave the output shorter than it was written.
         (!reads.is_empty() && reads.remove(0) == self.output).then_some(reads)
+    }
+
+    fn run_plainly(&self, part: &Path) -> Result<String, TaskError> {
+        run_all(&self.commands, &[]).map_err(|error| {
+            let _ = fs::remove_file(part);
+            let text = error.to_string();
+            // The second is of ptxas.
+            let undefined = text.contains("undefined") || text.contains("Unresolved extern");
+            let hint = if undefined { self.undefined_hint } else { "" };
+            TaskError::Command(Box::new(error), hint)
+        })
+    }
+
+    /// Runs what stands for the commands where there is a launcher: their messages, or why its result is not taken,
+    /// as a warning.
+    fn launch(&self, part: &Path) -> Option<Result<String, String>> {
+        let launched = self.launched.as_ref()?;
+        let problem = match run_all(&launched.commands, &launched.variables()) {
+            Ok(messages) => match self.check_returned(part) {
+                Ok(()) => return Some(Ok(messages)),
+                Err(problem) => format!("{problem}\ncommand: {launched}"),
+            },
+            Err(error) => error.to_string(),
+        };
+        let left = [Some(part), self.depfile.as_deref()];
+        for path in left.into_iter().flatten() {
+            let _ = fs::remove_file(path);
+        }
+        Some(Err(format!(
+            "warning: compiled without the launcher: {}\n",
+            problem.trim_end()
+        )))
+    }
+
+    /// Whether a launcher gave all that the compiler writes, of the files that are here.
+    fn check_returned(&self, part: &Path) -> Result<(), String> {
+        let reads = self
+            .reads()
+            .map_err(|(path, _)| format!("it gave no `{}`", path.display()))?;
+        let is_bitcode = self
+            .output
+            .extension()
+            .is_some_and(|extension| extension == "bc");
+        returned::check(part, is_bitcode, &reads)
     }
 
     fn reads(&self) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
@@ -238,6 +300,23 @@ impl Task {
         let mut name = self.output.as_os_str().to_owned();
         name.push(extension);
         name.into()
+    }
+}
+
+/// Runs commands to the first that fails: what they wrote on standard error.
+fn run_all(commands: &[Command], variables: &[(&str, OsString)]) -> Result<String, CommandError> {
+    let mut messages = String::new();
+    for command in commands {
+        messages += &command.run_with(variables)?.stderr;
+    }
+    Ok(messages)
+}
+
+/// What a key says of a file whose number is in names of the output.
+fn name_in(named: &BTreeSet<String>, path: &Path) -> String {
+    match returned::number(path).filter(|number| named.contains(number)) {
+        Some(number) => format!("@{number}"),
+        None => String::new(),
     }
 }
 
@@ -339,6 +418,7 @@ mod tests {
             Task {
                 title: "k.c".into(),
                 commands: vec![Command::new("/bin/sh").args(["-c", &script])],
+                launched: None,
                 inputs: vec![at("k.c")],
                 depfile: Some(at("k.d")),
                 output: at("k.o"),

@@ -1,0 +1,107 @@
+//! What a compile gave back, looked at from outside: enough to see what a cache or another machine had no right to give.
+//!
+//! OpenMP's kernels are called `__omp_offloading_<device>_<inode>_<function>_l<line>`, in hexadecimal numbers of the file
+//! that they are in. The host's object and each image must say the same.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How these names start.
+const KERNEL: &[u8] = b"__omp_offloading_";
+
+/// How bitcode starts: bare, in a wrapper.
+const BITCODE: [[u8; 4]; 2] = [*b"BC\xc0\xde", [0xde, 0xc0, 0x17, 0x0b]];
+
+/// Checks `output`, made of the files `reads`: that it is bitcode where it shall be, and names none but these.
+pub(super) fn check(output: &Path, is_bitcode: bool, reads: &[PathBuf]) -> Result<(), String> {
+    let shown = output.display();
+    let bytes = fs::read(output).map_err(|error| format!("{shown}: {error}"))?;
+    if is_bitcode && BITCODE.iter().all(|start| !bytes.starts_with(start)) {
+        return Err(format!("{shown}: not the bitcode of a device"));
+    }
+    let known: BTreeSet<String> = reads.iter().filter_map(|path| number(path)).collect();
+    // Where files have no numbers.
+    if known.is_empty() {
+        return Ok(());
+    }
+    match numbers(&bytes).difference(&known).next() {
+        None => Ok(()),
+        Some(other) => Err(format!("{shown}: made of another file (`{other}`)")),
+    }
+}
+
+/// The numbers of files that names in an object or in bitcode hold.
+pub(super) fn named_files(output: &Path) -> io::Result<BTreeSet<String>> {
+    Ok(numbers(&fs::read(output)?))
+}
+
+fn numbers(bytes: &[u8]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|&byte| byte == b'_') {
+        rest = rest.get(at..).unwrap_or_default();
+        match rest.strip_prefix(KERNEL) {
+            Some(name) => {
+                found.extend(number_at(name));
+                rest = name;
+            }
+            None => rest = rest.get(1..).unwrap_or_default(),
+        }
+    }
+    found
+}
+
+/// `<device>_<inode>` at the start of a name, with more behind it.
+fn number_at(name: &[u8]) -> Option<String> {
+    let mut parts = name.splitn(3, |&byte| byte == b'_');
+    let (device, inode, _) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_number = |part: &[u8]| {
+        !part.is_empty() && part.len() <= 16 && part.iter().all(u8::is_ascii_hexdigit)
+    };
+    let text = |part: &[u8]| String::from_utf8(part.to_vec()).ok();
+    (is_number(device) && is_number(inode)).then_some(())?;
+    Some(format!("{}_{}", text(device)?, text(inode)?))
+}
+
+/// The number of a file as these names have it; nothing where the system has none.
+pub(crate) fn number(path: &Path) -> Option<String> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let data = fs::metadata(path).ok()?;
+        Some(format!("{:x}_{:x}", data.dev(), data.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_numbers_of_files_in_names() {
+        let found = |text: &str| {
+            let found: Vec<String> = numbers(text.as_bytes()).into_iter().collect();
+            found.join(" ")
+        };
+        // As clang 19 names them, and cut short.
+        let name = "\0.offloading.entry.__omp_offloading_fe00_98c019_saxpy_l11\0";
+        assert_eq!(found(&name.repeat(2)), "fe00_98c019");
+        assert_eq!(found("__omp_offloading_x__omp_offloading_1_2_f_l3"), "1_2");
+        for text in [
+            "__omp_offloading_fe00_98c019",
+            "__omp_offloading_x_1_f",
+            "__omp_off",
+            "_",
+            "",
+        ] {
+            assert_eq!(found(text), "", "{text}");
+        }
+    }
+}
