@@ -15,7 +15,7 @@ use crate::toolchain::device_only;
 use crate::toolchain::launcher::{Launched, Launcher};
 use crate::toolchain::nvcc::{self, Nvcc};
 use crate::toolchain::task::{self, Task};
-use crate::toolchain::{Command, Family, NotFound, Search, returned};
+use crate::toolchain::{Command, Family, Llvm, NotFound, Search, returned};
 use md5::{Digest, Md5};
 use std::ffi::OsString;
 use std::fmt;
@@ -219,6 +219,7 @@ impl Context<'_> {
     ) -> Step {
         let clang = Clang {
             clang: &self.compiler.program,
+            release: self.compiler.llvm.as_ref().and_then(Llvm::release),
             host: &self.host.triple,
             is_cross: self.host.is_cross,
             std: module.std.as_deref(),

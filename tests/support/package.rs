@@ -90,6 +90,14 @@ impl Package {
         command
     }
 
+    /// Puts another file with the same content in the place of one.
+    pub fn replace(&self, name: &str) {
+        let text = fs::read_to_string(self.at(name)).unwrap();
+        // What is there stays, so that the new one gets a number of its own.
+        fs::rename(self.at(name), self.at(&format!("{name}.old"))).unwrap();
+        self.put(name, &text);
+    }
+
     pub fn builds(&self) -> String {
         text(&self.script().output().unwrap())
     }

@@ -18,11 +18,16 @@ pub const VARIABLES: &[&str] = &[
     "HIP_DEVICE_LIB_PATH",
 ];
 
+/// The last release that was seen to write dependencies of HIP's device pass (16 and 19 do, 21 and 22 do not).
+const HIP_DEPENDENCIES: u32 = 19;
+
 /// What all compiles of one module have in common.
 #[derive(Clone, Debug)]
 pub struct Clang<'a> {
     /// The compiler.
     pub clang: &'a Path,
+    /// Its release, where that can be told.
+    pub release: Option<u32>,
     /// The host's triple.
     pub host: &'a str,
     /// Whether it is another one than clang's own.
@@ -147,9 +152,15 @@ impl Clang<'_> {
         self.finish_with(command, &options, compile)
     }
 
-    /// For HIP, whose device pass clang 22 has write no dependencies for `-MD`, and warns that `-MF` is unused. It
-    /// does not of `-Wp`, by which a cache knows the file.
+    /// For HIP, for whose device pass later releases write no dependencies with `-MD`, and warn that `-MF` is unused.
+    /// They do not warn of `-Wp`, by which a cache knows the file; but it takes its path for a part of the result.
     pub(super) fn finish_hip(&self, command: Command, compile: &Compile<'_>) -> Command {
+        if self
+            .release
+            .is_some_and(|release| release <= HIP_DEPENDENCIES)
+        {
+            return self.finish(command, compile);
+        }
         let dependencies = depfile(compile.output).into_os_string();
         let mut known = OsString::from("-Wp,-MD,");
         known.push(&dependencies);
@@ -212,6 +223,7 @@ mod tests {
         let include = [PathBuf::from("my include")];
         let clang = Clang {
             clang: Path::new("clang-19"),
+            release: Some(19),
             host: "x86_64-unknown-linux-gnu",
             is_cross: false,
             std: Some("c11"),
