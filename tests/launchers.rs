@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use support::package::{Package, text};
 
@@ -131,6 +131,201 @@ fn takes_every_compile_of_a_second_cold_build_from_ccache() {
     }
 }
 
+/// The server of sccache on a port of its own, gone with this value.
+struct Sccache {
+    server: Child,
+    program: PathBuf,
+    variables: [(&'static str, String); 4],
+}
+
+impl Sccache {
+    fn start(package: &Package, program: &Path) -> Self {
+        let port = free_port();
+        let variables = [
+            ("SCCACHE_DIR", package.at("cache").display().to_string()),
+            ("SCCACHE_SERVER_PORT", port.to_string()),
+            // Ends it where the test could not.
+            ("SCCACHE_IDLE_TIMEOUT", "60".to_owned()),
+            // Of another sccache's configuration nothing is read.
+            (
+                "SCCACHE_CONF",
+                package.at("sccache.conf").display().to_string(),
+            ),
+        ];
+        package.put("sccache.conf", "");
+        let mut command = Command::new(program);
+        command
+            .envs(variables.clone())
+            .env("SCCACHE_START_SERVER", "1")
+            .env("SCCACHE_NO_DAEMON", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let server = command.spawn().unwrap();
+        let program = program.to_owned();
+        let server = Self {
+            server,
+            program,
+            variables,
+        };
+        wait_for(port);
+        server
+    }
+
+    fn stats(&self) -> String {
+        let mut command = Command::new(&self.program);
+        support::run(command.arg("--show-stats").envs(self.variables.clone()))
+    }
+}
+
+impl Drop for Sccache {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    port.local_addr().unwrap().port()
+}
+
+/// Until a server listens there.
+fn wait_for(port: u16) {
+    for _ in 0..1000 {
+        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("nothing listens at {port}");
+}
+
+#[test]
+fn takes_every_compile_of_a_second_cold_build_from_sccache() {
+    let Some(program) = support::tool("sccache", &["sccache"]) else {
+        return;
+    };
+    let version = support::run(Command::new(&program).arg("--version"));
+    // Debian 12's, which knows no `-x hip` and no `-x cuda`, and starts the compiler.
+    let is_old = version.starts_with("sccache 0.4.");
+    for (keys, count) in LANGUAGES {
+        let Some(package) = package(keys) else {
+            return;
+        };
+        if skips(keys) {
+            return;
+        }
+        let (plain, _) = cold(&package, &mut script(&package));
+        let server = Sccache::start(&package, &program);
+        let mut script = script(&package);
+        script
+            .env("RUSTC_WRAPPER", &program)
+            .envs(server.variables.clone());
+        let (first, _) = cold(&package, &mut script);
+        let (second, _) = cold(&package, &mut script);
+        let told = text(&script.output().unwrap());
+        assert!(plain == first && plain == second, "{keys}");
+        assert!(!told.contains("without the launcher"), "{told}");
+        let stats = server.stats();
+        let row = |name: &str| {
+            let rest = stats.lines().find_map(|line| line.strip_prefix(name));
+            rest.unwrap().trim().parse::<usize>().unwrap()
+        };
+        let is_known = keys == OPENMP || !is_old;
+        let hits = if is_known { count } else { 0 };
+        assert_eq!(row("Cache hits  "), hits, "{keys}{stats}");
+        assert_eq!(row("Cache misses  "), hits, "{keys}{stats}");
+        assert_eq!(row("Compile requests  "), 2 * count, "{keys}{stats}");
+    }
+}
+
+#[test]
+fn finds_in_ccache_what_another_checkout_made() {
+    if support::tool("ccache", &["ccache"]).is_none() {
+        return;
+    }
+    for (keys, count) in [(HIP, 4), (CUDA, 4), (OPENMP, 0)] {
+        let (Some(one), Some(two)) = (package(keys), package(keys)) else {
+            return;
+        };
+        if skips(keys) {
+            return;
+        }
+        let build = |package: &Package, compiler: &Package| {
+            let mut script = script(package);
+            // Kept in one place, where both folders are below the base.
+            with_ccache(&one, &mut script);
+            script
+                .env("CCACHE_BASEDIR", std::env::temp_dir())
+                .env("OFFLOAD_COMPILER", compiler.at("llvm/bin/clang"));
+            cold(package, &mut script).0
+        };
+        let first = build(&one, &one);
+        let second = build(&two, &one);
+        assert_eq!(counted(&one, "direct_cache_hit"), count, "{keys}");
+        // The names of OpenMP's kernels are those of files.
+        assert_eq!(first == second, keys != OPENMP, "{keys}");
+    }
+}
+
+#[test]
+fn caches_kernels_that_include_the_toolkit() {
+    let (Some(clang), Some(ptxas)) = (
+        support::tool("llvm22", &["clang"]),
+        support::tool("cuda", &["ptxas"]),
+    ) else {
+        return;
+    };
+    if support::tool("ccache", &["ccache"]).is_none() {
+        return;
+    }
+    let keys =
+        "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\", \"sm_90\"]\n";
+    let Some(package) = package(keys) else {
+        return;
+    };
+    let cuda = ptxas.ancestors().nth(2).unwrap();
+    if !cuda.join("include/cuda_runtime.h").is_file() {
+        return;
+    }
+    fs::remove_file(package.at("kernels/helper.cu")).unwrap();
+    package.put(
+        "kernels/k.cu",
+        "#include <cuda_runtime.h>\nextern \"C\" __global__ void root(float *x) { x[threadIdx.x] = sqrtf(x[0]); }\n",
+    );
+    let mut script = script(&package);
+    script.env("OFFLOAD_COMPILER", clang);
+    let (plain, _) = cold(&package, &mut script);
+    with_ccache(&package, &mut script);
+    for _ in 0..2 {
+        assert!(cold(&package, &mut script).0 == plain);
+    }
+    assert_eq!(counted(&package, "direct_cache_hit"), 2);
+    // The toolkit's headers are among what the images depend on.
+    let told = text(&script.output().unwrap());
+    let header = cuda.join("include/vector_types.h");
+    let watched = format!("rerun-if-changed={}\n", header.display());
+    assert!(told.contains(&watched), "{told}");
+}
+
+#[test]
+fn lets_no_cache_send_compiles_elsewhere() {
+    let Some(package) = package(OPENMP) else {
+        return;
+    };
+    if support::tool("ccache", &["ccache"]).is_none() {
+        return;
+    }
+    let mut script = script(&package);
+    with_ccache(&package, &mut script);
+    // What would be started in front of the compiler, by variable and by configuration.
+    fs::write(package.at("ccache.conf"), "prefix_command = /bin/false\n").unwrap();
+    cold(&package, script.env("CCACHE_PREFIX", "/bin/false"));
+    let told = text(&script.output().unwrap());
+    assert!(!told.contains("without the launcher"), "{told}");
+}
+
 /// A server of distcc on a port of its own, gone with this value; its log is a file of the package.
 struct Distccd {
     server: Child,
@@ -139,8 +334,7 @@ struct Distccd {
 
 impl Distccd {
     fn start(package: &Package) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = port.local_addr().unwrap().port();
+        let port = free_port();
         let log = fs::File::create(package.at("distccd.log")).unwrap();
         let mut command = Command::new("distccd");
         command
@@ -164,10 +358,7 @@ impl Distccd {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let server = command.spawn().unwrap();
         let server = Self { server, port };
-        let connects = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
-        while !connects() {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        wait_for(port);
         server
     }
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What `OFFLOAD_REQUIRE` may list, and where Debian has it besides `PATH`.
-const WORDS: [(&str, &[&str]); 13] = [
+const WORDS: [(&str, &[&str]); 14] = [
     ("llvm16", &["/usr/lib/llvm-16/bin"]),
     ("llvm19", &["/usr/lib/llvm-19/bin"]),
     ("llvm22", &["/usr/lib/llvm-22/bin"]),
@@ -32,6 +32,7 @@ const WORDS: [(&str, &[&str]); 13] = [
     ("qemu", &[]),
     ("ccache", &[]),
     ("distcc", &[]),
+    ("sccache", &[]),
 ];
 
 /// The first of `names` that this machine has: programs, or libraries. `word` is what
