@@ -309,17 +309,24 @@ fn takes_nothing_of_an_interrupted_build_for_good() {
             files.filter_map(|path| Some(path.strip_suffix(".key")?.to_owned()))
         };
         for output in outputs() {
-            for (cut, key) in [(true, None), (true, Some("")), (false, Some("0123\n"))] {
-                if cut {
-                    fs::write(&output, "half").unwrap();
-                }
-                let path = format!("{output}.key");
-                match key {
-                    None => fs::remove_file(&path).unwrap(),
-                    Some(text) => fs::write(&path, text).unwrap(),
-                }
+            let key = format!("{output}.key");
+            let cut = || fs::write(&output, "half").unwrap();
+            let ends: [(&str, &dyn Fn()); 4] = [
+                ("cut", &|| cut()),
+                ("cut, without a key", &|| {
+                    cut();
+                    fs::remove_file(&key).unwrap();
+                }),
+                ("cut, and so is its key", &|| {
+                    cut();
+                    fs::write(&key, "").unwrap();
+                }),
+                ("with another key", &|| fs::write(&key, "0123\n").unwrap()),
+            ];
+            for (name, end) in ends {
+                end();
                 text(&script.output().unwrap());
-                assert!(results() == good, "{output}");
+                assert!(results() == good, "{output}: {name}");
             }
         }
     }

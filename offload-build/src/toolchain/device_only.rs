@@ -102,13 +102,7 @@ pub fn bitcode(
 }
 
 fn start(clang: &Clang<'_>, language: &str, processor: &str, compile: &Compile<'_>) -> Command {
-    let command = clang.start();
-    let command = match compile.part {
-        // Senders compile whatever has no `-x` elsewhere.
-        Part::Compile(_) => command.arg(format!("--language={language}")),
-        Part::Whole | Part::Preprocess(_) => command.args(["-x", language]),
-    };
-    command
+    written_in(clang.start(), language, compile.part)
         .arg("--offload-device-only")
         .arg(format!("--offload-arch={processor}"))
         .args(compile.rdc.then_some("-fgpu-rdc"))
@@ -117,9 +111,101 @@ fn start(clang: &Clang<'_>, language: &str, processor: &str, compile: &Compile<'
         .arg(format!("-cuid={}", compile.unit))
 }
 
+/// Names the language of the source.
+pub(super) fn written_in(command: Command, language: &str, part: Part<'_>) -> Command {
+    match part {
+        // What has a `-x` that is not for C or C++ distcc keeps here.
+        Part::Compile(_) => command.arg(format!("--language={language}")),
+        Part::Whole | Part::Preprocess(_) => command.args(["-x", language]),
+    }
+}
+
 pub(super) fn root(command: Command, option: &str, root: Option<&Path>) -> Command {
     let Some(root) = root else { return command };
     let mut arg = OsString::from(option);
     arg.push(root);
     command.arg(arg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// The command for the first release of these, and the halves of it for a sender.
+    fn commands(
+        release: u32,
+        output: &str,
+        command: impl Fn(&Clang<'_>, &Compile<'_>) -> Command,
+    ) -> [String; 3] {
+        let clang = Clang {
+            clang: Path::new("clang"),
+            release: Some(release),
+            host: "x86_64-unknown-linux-gnu",
+            is_cross: false,
+            std: None,
+            include: &["inc".into()],
+            debug: true,
+        };
+        let define = BTreeMap::from([("TILE".to_owned(), "64".to_owned())]);
+        let text = Path::new("k.ii");
+        [Part::Whole, Part::Preprocess(text), Part::Compile(text)].map(|part| {
+            let compile = Compile {
+                source: Path::new("k.hip"),
+                output: Path::new(output),
+                opt_level: "3",
+                rdc: true,
+                define: &define,
+                flags: &["-Wall".to_owned()],
+                unit: "12ab",
+                file: "",
+                part,
+            };
+            command(&clang, &compile).to_string()
+        })
+    }
+
+    #[test]
+    fn writes_dependencies_where_caches_look_for_them() {
+        let hip = |release, output| {
+            let line = commands(release, output, |clang, compile| {
+                super::hip(clang, "gfx90a", None, compile)
+            });
+            let [whole, ..] = line;
+            let (_, rest) = whole.split_once(" -Wall ").unwrap();
+            rest.to_owned()
+        };
+        assert_eq!(
+            hip(19, "k.bc"),
+            "-MD -MF k.bc.d -MT out -c k.hip -o k.bc.part"
+        );
+        let frontend = "-Xclang -dependency-file -Xclang k.bc.d -Xclang -MT -Xclang out";
+        let tail = "-c k.hip -o k.bc.part";
+        assert_eq!(hip(22, "k.bc"), format!("-Wp,-MD,k.bc.d {frontend} {tail}"));
+        // In `-Wp` a comma divides.
+        let with_comma = |text: &str| text.replace("k.bc", "a,b.bc");
+        assert_eq!(hip(22, "a,b.bc"), with_comma(&format!("{frontend} {tail}")));
+    }
+
+    #[test]
+    fn halves_a_compile_for_a_sender() {
+        let [whole, preprocess, compile] = commands(22, "k.bc", |clang, compile| {
+            cuda(clang, "sm_80", Some(Path::new("/cuda")), compile)
+        });
+        let head = "clang --no-default-config";
+        let target = "--offload-device-only --offload-arch=sm_80 -fgpu-rdc -emit-llvm -cuid=12ab --cuda-feature=+ptx78 \
+                      -Wno-unknown-cuda-version --cuda-path=/cuda -O3";
+        let mine = "-I inc -DTILE=64 -Wall -MD -MF k.bc.d -MT out";
+        assert_eq!(
+            [whole, preprocess, compile],
+            [
+                format!("{head} -x cuda {target} {mine} -c k.hip -o k.bc.part"),
+                format!("{head} -x cuda {target} {mine} -E k.hip -o k.ii"),
+                format!(
+                    "{head} --language=cuda {target} -Wall -nogpuinc -Wno-unused-command-line-argument \
+                     -c k.ii -o k.bc.part"
+                ),
+            ]
+        );
+    }
 }

@@ -497,6 +497,30 @@ mod tests {
     }
 
     #[test]
+    fn runs_without_a_launcher_that_leaves_no_dependencies() {
+        let bench = Bench::new("launched");
+        assert_eq!(bench.starts_after(&bench.good()), 1);
+        bench.put("k.c", "two");
+        // As a cache that does not know the file: what an earlier run wrote lies there.
+        let launched = bench.task("cat k.c k.h > k.o.part").commands;
+        let mut task = bench.good();
+        task.launched = Some(Launched { commands: launched });
+        let done = task.run(&Digests::default()).unwrap();
+        let folder = bench.0.display();
+        let problem = format!("compiled without the launcher: it gave no `{folder}/k.d`\n");
+        assert!(done.messages.contains(&problem), "{}", done.messages);
+        assert_eq!(bench.starts_after(&task), 3);
+        // With and without it the output is the same.
+        assert_eq!(bench.starts_after(&bench.good()), 3);
+        task.launched = Some(Launched {
+            commands: bench.good().commands,
+        });
+        bench.put("k.c", "three");
+        assert_eq!(task.run(&Digests::default()).unwrap().messages, "");
+        assert_eq!(bench.starts_after(&task), 4);
+    }
+
+    #[test]
     fn does_not_trust_an_input_that_changed_meanwhile() {
         let bench = Bench::new("meanwhile");
         let deps = format!("printf 'out: {}/k.h\\n' > k.d", bench.0.display());
