@@ -287,11 +287,14 @@ impl Context<'_> {
         output: &Path,
     ) -> Option<Launched> {
         let launcher = self.launcher?;
+        // What nvcc and hipcc start may be sent, but not by halves.
+        let is_clang = self.compiler.family == Family::Clang;
         let commands = match language {
             // No compile of a source: what IR costs is in the device link.
             Language::Bitcode | Language::Prebuilt => return None,
             // Names of kernels hold numbers of files, which are others on another machine.
             Language::OpenMp if launcher.sends() => return None,
+            _ if launcher.sends() && !is_clang => return None,
             Language::Hip | Language::Cuda if launcher.sends() => {
                 let mut text = output.as_os_str().to_owned();
                 text.push(".ii");

@@ -3,8 +3,11 @@
 
 use crate::toolchain::Command;
 use crate::toolchain::clang::{Clang, Compile};
-use crate::toolchain::device_only::{Rocm, of_tree, root};
+use crate::toolchain::device_only::{Rocm, of_tree, root, written_in};
 use std::path::Path;
+
+/// The first release that was seen to name units of the host as the driver's option says (21 and 22 do, 16 and 19 do not).
+const UNIT: u32 = 21;
 
 /// Launches as CUDA 9.2 and later have them: without a toolkit clang takes those of before.
 const NEW_LAUNCHES: [&str; 2] = ["-Xclang", "-target-sdk-version=12.0"];
@@ -19,45 +22,43 @@ pub fn hip_host(clang: &Clang<'_>, rocm: Option<Rocm<'_>>, compile: &Compile<'_>
 /// CUDA's; `cuda` is the root of the toolkit, unless the source does without.
 #[must_use]
 pub fn cuda_host(clang: &Clang<'_>, cuda: Option<&Path>, compile: &Compile<'_>) -> Command {
-    let command = toolkit(start(clang, "cuda", compile), cuda, compile);
-    clang.finish(command, compile)
+    let command = toolkit(start(clang, "cuda", compile), cuda);
+    let mut flags = compile.flags.iter();
+    let has_toolkit = cuda.is_some() || flags.any(|flag| flag.starts_with("--cuda-path"));
+    let launches = (!has_toolkit).then_some(NEW_LAUNCHES);
+    clang.finish(command.args(launches.into_iter().flatten()), compile)
 }
 
-/// Where CUDA's toolkit is, or that there is none.
-pub(super) fn toolkit(command: Command, cuda: Option<&Path>, compile: &Compile<'_>) -> Command {
+/// Where CUDA's toolkit is, where it is used.
+pub(super) fn toolkit(command: Command, cuda: Option<&Path>) -> Command {
     // Toolkits are newer than the newest that a release of clang knows.
-    let command = command.arg("-Wno-unknown-cuda-version");
-    let mut flags = compile.flags.iter();
-    match cuda {
-        Some(_) => root(command, "--cuda-path=", cuda),
-        None if flags.any(|flag| flag.starts_with("--cuda-path")) => command,
-        None => command.args(NEW_LAUNCHES),
-    }
+    root(
+        command.arg("-Wno-unknown-cuda-version"),
+        "--cuda-path=",
+        cuda,
+    )
 }
 
 fn start(clang: &Clang<'_>, language: &str, compile: &Compile<'_>) -> Command {
-    let mut command = clang
-        .start()
-        .args(["-x", language, "--offload-host-only"])
+    let mut command = written_in(clang.start(), language, compile.part)
+        .arg("--offload-host-only")
         // Registration is not clang's: it leaves the entries to the link.
         .args(["--offload-new-driver", "-fgpu-rdc"]);
     if clang.debug {
         command = command.arg("-g");
     }
-    command.arg("-fPIC").args(unit(compile))
+    command.arg("-fPIC").args(unit(clang, compile))
 }
 
 /// Names what is local to the source: both sides must call it the same, whatever else differs on their command lines.
-pub(super) fn unit(compile: &Compile<'_>) -> Vec<String> {
-    let mut args = [
-        // Up to LLVM 19 it means nothing for the host.
-        "--start-no-unused-arguments",
-        "-fuse-cuid=none",
-        "--end-no-unused-arguments",
-        "-Xclang",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    args.push(format!("-cuid={}", compile.unit));
-    args
+fn unit(clang: &Clang<'_>, compile: &Compile<'_>) -> Vec<String> {
+    let name = format!("-cuid={}", compile.unit);
+    if clang.release.is_some_and(|release| release >= UNIT) {
+        return vec![name];
+    }
+    // For the host the driver's option means nothing; sccache does not know the front end's, and keeps nothing.
+    let unused = ["--start-no-unused-arguments", "-fuse-cuid=none"];
+    let rest = ["--end-no-unused-arguments", "-Xclang", &name];
+    let args = unused.into_iter().chain(rest);
+    args.map(str::to_owned).collect()
 }
