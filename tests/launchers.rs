@@ -17,14 +17,20 @@ const HIP: &str = "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = 
     flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 const CUDA: &str = "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\", \"sm_90\"]\n\
     flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+const HOSTED: &str = "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\n\
+    flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 const HEADER: &str = "#define ONE 1\n#define __global__ __attribute__((global))\n\
-    #define __device__ __attribute__((device))\n";
+    #define __device__ __attribute__((device))\n\
+    #ifdef __HIP__\nstruct dim3 { unsigned x, y, z; };\nextern \"C\" {\n\
+    int __hipPushCallConfiguration(dim3, dim3, unsigned long = 0, void * = 0);\n\
+    int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void *);\n\
+    int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);\n}\n#endif\n";
 const KERNEL: &str = "#include \"k.h\"\n__device__ int twice(int);\n\
     extern \"C\" __global__ void scale(int *x) { *x = twice(*x); }\n";
 const HELPER: &str = "#include \"k.h\"\n__device__ int twice(int x) { return ONE + x; }\n";
 
 /// What is built: the keys, and how many compiles that is.
-const LANGUAGES: [(&str, usize); 3] = [(OPENMP, 3), (HIP, 4), (CUDA, 4)];
+const LANGUAGES: [(&str, usize); 4] = [(OPENMP, 3), (HIP, 4), (CUDA, 4), (HOSTED, 4)];
 
 /// A package with sources of every language.
 fn package(keys: &str) -> Option<Package> {
@@ -233,10 +239,13 @@ fn takes_every_compile_of_a_second_cold_build_from_sccache() {
             rest.unwrap().trim().parse::<usize>().unwrap()
         };
         let is_known = keys == OPENMP || !is_old;
+        // Of clang 19 the host's side of HIP needs what sccache does not know.
+        let requests = 2 * count;
+        let count = if keys == HOSTED { count - 2 } else { count };
         let hits = if is_known { count } else { 0 };
         assert_eq!(row("Cache hits  "), hits, "{keys}{stats}");
         assert_eq!(row("Cache misses  "), hits, "{keys}{stats}");
-        assert_eq!(row("Compile requests  "), 2 * count, "{keys}{stats}");
+        assert_eq!(row("Compile requests  "), requests, "{keys}{stats}");
     }
 }
 
@@ -385,7 +394,7 @@ fn open_to_all(package: &Package) {
 
 #[test]
 fn compiles_hip_and_cuda_on_other_machines_of_distcc() {
-    for (keys, count) in [(HIP, 4), (CUDA, 4), (OPENMP, 0)] {
+    for (keys, count) in [(HIP, 4), (CUDA, 4), (HOSTED, 2), (OPENMP, 0)] {
         let Some(package) = package(keys) else {
             return;
         };
@@ -528,7 +537,8 @@ fn compiles_without_a_launcher_that_gives_what_cannot_be_right() {
             ),
         ];
         for (name, lines) in cases {
-            if (name, keys) == ("host code", OPENMP) {
+            // Host objects are objects.
+            if name == "host code" && (keys == OPENMP || keys == HOSTED) {
                 continue;
             }
             stand_in(&package, "bin/wrap", &lines);

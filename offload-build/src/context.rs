@@ -287,21 +287,24 @@ impl Context<'_> {
         output: &Path,
     ) -> Option<Launched> {
         let launcher = self.launcher?;
-        // What nvcc and hipcc start may be sent, but not by halves.
-        let is_clang = self.compiler.family == Family::Clang;
+        let is_bitcode = output
+            .extension()
+            .is_some_and(|extension| extension == "bc");
         let commands = match language {
             // No compile of a source: what IR costs is in the device link.
             Language::Bitcode | Language::Prebuilt => return None,
-            // Names of kernels hold numbers of files, which are others on another machine.
-            Language::OpenMp if launcher.sends() => return None,
-            _ if launcher.sends() && !is_clang => return None,
-            Language::Hip | Language::Cuda if launcher.sends() => {
+            // Names of OpenMP's kernels hold numbers of files, which are others on another machine; host objects, and
+            // the cubins of nvcc, the name of the text that is sent.
+            Language::Hip | Language::Cuda
+                if launcher.sends() && is_bitcode && self.compiler.family == Family::Clang =>
+            {
                 let mut text = output.as_os_str().to_owned();
                 text.push(".ii");
                 let text = Path::new(&text);
                 let compile = command(Part::Compile(text));
                 vec![command(Part::Preprocess(text)), launcher.launch(&compile)]
             }
+            _ if launcher.sends() => return None,
             _ => vec![launcher.launch(&command(Part::Whole))],
         };
         Some(Launched { commands })
