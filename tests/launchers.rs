@@ -238,14 +238,18 @@ fn takes_every_compile_of_a_second_cold_build_from_sccache() {
             let rest = stats.lines().find_map(|line| line.strip_prefix(name));
             rest.unwrap().trim().parse::<usize>().unwrap()
         };
-        let is_known = keys == OPENMP || !is_old;
-        // Of clang 19 the host's side of HIP needs what sccache does not know.
-        let requests = 2 * count;
-        let count = if keys == HOSTED { count - 2 } else { count };
-        let hits = if is_known { count } else { 0 };
+        // What it does not know: the option of clang 19 that names units of the host, and that by which CUDA's sources do
+        // without a toolkit.
+        let hits = match keys {
+            OPENMP => count,
+            _ if is_old => 0,
+            HOSTED => count - 2,
+            CUDA => 0,
+            _ => count,
+        };
         assert_eq!(row("Cache hits  "), hits, "{keys}{stats}");
         assert_eq!(row("Cache misses  "), hits, "{keys}{stats}");
-        assert_eq!(row("Compile requests  "), requests, "{keys}{stats}");
+        assert_eq!(row("Compile requests  "), 2 * count, "{keys}{stats}");
     }
 }
 

@@ -62,7 +62,7 @@ pub fn cuda(
     let feature = ptxas::ptx_version(processor);
     let command =
         start(clang, "cuda", processor, compile).arg(format!("--cuda-feature=+{feature}"));
-    let command = single_source::toolkit(command, cuda);
+    let command = single_source::toolkit(command, cuda, compile);
     clang.finish(command, compile)
 }
 

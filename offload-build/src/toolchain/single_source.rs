@@ -22,21 +22,20 @@ pub fn hip_host(clang: &Clang<'_>, rocm: Option<Rocm<'_>>, compile: &Compile<'_>
 /// CUDA's; `cuda` is the root of the toolkit, unless the source does without.
 #[must_use]
 pub fn cuda_host(clang: &Clang<'_>, cuda: Option<&Path>, compile: &Compile<'_>) -> Command {
-    let command = toolkit(start(clang, "cuda", compile), cuda);
-    let mut flags = compile.flags.iter();
-    let has_toolkit = cuda.is_some() || flags.any(|flag| flag.starts_with("--cuda-path"));
-    let launches = (!has_toolkit).then_some(NEW_LAUNCHES);
-    clang.finish(command.args(launches.into_iter().flatten()), compile)
+    let command = toolkit(start(clang, "cuda", compile), cuda, compile);
+    clang.finish(command, compile)
 }
 
-/// Where CUDA's toolkit is, where it is used.
-pub(super) fn toolkit(command: Command, cuda: Option<&Path>) -> Command {
+/// Where CUDA's toolkit is, or that there is none.
+pub(super) fn toolkit(command: Command, cuda: Option<&Path>, compile: &Compile<'_>) -> Command {
     // Toolkits are newer than the newest that a release of clang knows.
-    root(
-        command.arg("-Wno-unknown-cuda-version"),
-        "--cuda-path=",
-        cuda,
-    )
+    let command = command.arg("-Wno-unknown-cuda-version");
+    let mut flags = compile.flags.iter();
+    match cuda {
+        Some(_) => root(command, "--cuda-path=", cuda),
+        None if flags.any(|flag| flag.starts_with("--cuda-path")) => command,
+        None => command.args(NEW_LAUNCHES),
+    }
 }
 
 fn start(clang: &Clang<'_>, language: &str, compile: &Compile<'_>) -> Command {
