@@ -594,7 +594,7 @@ fn writes_the_fat_binaries_that_nvidias_tool_writes() {
     let images: Vec<FatbinImage<'_>> = written
         .iter()
         .zip(&cubins)
-        .map(|((processor, _), cubin)| FatbinImage { processor, cubin })
+        .map(|((processor, _), image)| FatbinImage { processor, image })
         .collect();
     // Each alone, and all.
     let all = 0..images.len();

@@ -43,7 +43,7 @@ fuzz_target!(|data: &[u8]| {
         let _ = (processor_of(190, flags), processor_of(224, flags));
     }
     let _ = kernels(&image).map_err(|error| error.to_string());
-    let one = FatbinImage { processor, cubin: &image };
+    let one = FatbinImage { processor, image: &image };
     for images in [&[one][..], &[one, one]] {
         if let Ok(fatbin) = cuda_fatbin(images).map_err(|error| error.to_string()) {
             let fatbin = fatbin.bytes;

@@ -10,40 +10,41 @@ use crate::settings::{self, Settings};
 struct Alias {
     language: &'static str,
     key: &'static str,
-    variables: &'static [&'static str],
-    /// What a part of the value is called here.
-    part: fn(&str) -> String,
+    /// And what a part of the value is called here.
+    variables: &'static [(&'static str, Parts)],
 }
+
+type Parts = fn(&str) -> Vec<String>;
 
 const ALIASES: [Alias; 4] = [
     Alias {
         language: "hip",
         key: "targets",
         variables: &[
-            "GPU_TARGETS",
-            "AMDGPU_TARGETS",
-            "CMAKE_HIP_ARCHITECTURES",
-            "HIP_ARCH_LIST",
+            ("GPU_TARGETS", as_it_is),
+            ("AMDGPU_TARGETS", as_it_is),
+            ("CMAKE_HIP_ARCHITECTURES", as_it_is),
+            ("HIP_ARCH_LIST", as_it_is),
         ],
-        part: str::to_owned,
     },
     Alias {
         language: "cuda",
         key: "targets",
-        variables: &["CUDA_COMPUTE_CAPS", "CUDA_COMPUTE_CAP", "CUDAARCHS"],
-        part: processor,
+        variables: &[
+            ("CUDA_COMPUTE_CAPS", processor),
+            ("CUDA_COMPUTE_CAP", processor),
+            ("CUDAARCHS", architecture),
+        ],
     },
     Alias {
         language: "hip",
         key: "compiler",
-        variables: &["HIPCXX", "HIPCC"],
-        part: str::to_owned,
+        variables: &[("HIPCXX", as_it_is), ("HIPCC", as_it_is)],
     },
     Alias {
         language: "cuda",
         key: "compiler",
-        variables: &["NVCC", "CUDACXX"],
-        part: str::to_owned,
+        variables: &[("NVCC", as_it_is), ("CUDACXX", as_it_is)],
     },
 ];
 
@@ -56,13 +57,22 @@ pub(crate) fn apply(environment: &Environment, modules: &mut [Settings]) -> Resu
             continue;
         }
         let mut variables = alias.variables.iter();
-        let set = variables.find_map(|name| Some((name, environment.variable(name)?)));
-        let (Some((name, value)), Some(key)) = (set, settings::find(alias.key)) else {
+        let set =
+            variables.find_map(|(name, parts)| Some((name, parts, environment.variable(name)?)));
+        let (Some((name, called, value)), Some(key)) = (set, settings::find(alias.key)) else {
             continue;
         };
         let parts = value.split([';', ',', ' ']).filter(|part| !part.is_empty());
         let value = match key.form {
-            settings::Form::List => parts.map(alias.part).collect::<Vec<_>>().join(";"),
+            settings::Form::List => {
+                let mut targets: Vec<String> = Vec::new();
+                for target in parts.flat_map(called) {
+                    if !targets.contains(&target) {
+                        targets.push(target);
+                    }
+                }
+                targets.join(";")
+            }
             _ => value,
         };
         let setting = key.form.parse(&value);
@@ -74,13 +84,38 @@ pub(crate) fn apply(environment: &Environment, modules: &mut [Settings]) -> Resu
     Ok(())
 }
 
-/// `8.0`, `80`, `90a` and `90-real` are `sm_80` and so on.
-fn processor(text: &str) -> String {
-    let number = text.trim_end_matches("-real").replace('.', "");
-    match number.starts_with(|c: char| c.is_ascii_digit()) {
-        true => format!("sm_{number}"),
-        false => number,
+fn as_it_is(text: &str) -> Vec<String> {
+    vec![text.to_owned()]
+}
+
+/// `8.0`, `80` and `90a` are `sm_80` and so on.
+fn processor(text: &str) -> Vec<String> {
+    match number(text) {
+        Some(number) => vec![format!("sm_{number}")],
+        None => as_it_is(text),
     }
+}
+
+/// As CMake has it in `CUDA_ARCHITECTURES`: `80-real` is an image, `80-virtual` PTX, and `80` both.
+fn architecture(text: &str) -> Vec<String> {
+    let (name, is_real, is_virtual) =
+        match (text.strip_suffix("-real"), text.strip_suffix("-virtual")) {
+            (Some(name), _) => (name, true, false),
+            (_, Some(name)) => (name, false, true),
+            _ => (text, true, true),
+        };
+    let Some(number) = number(name) else {
+        return as_it_is(text);
+    };
+    let image = is_real.then(|| format!("sm_{number}"));
+    let ptx = is_virtual.then(|| format!("compute_{number}"));
+    image.into_iter().chain(ptx).collect()
+}
+
+/// The number of a processor, without its point.
+fn number(text: &str) -> Option<String> {
+    let is_number = text.starts_with(|c: char| c.is_ascii_digit());
+    is_number.then(|| text.replace('.', ""))
 }
 
 #[cfg(test)]
@@ -112,8 +147,19 @@ mod tests {
         assert_eq!(module.list("targets"), ["gfx90a:xnack-", "gfx942"]);
         assert_eq!(module.origin("targets"), "AMDGPU_TARGETS");
         assert_eq!(applied("cuda", &amd).list("targets"), ["sm_70"]);
-        let caps = applied("cuda", &[("CUDA_COMPUTE_CAP", "8.0, 90a,sm_75;100-real")]);
+        let caps = applied("cuda", &[("CUDA_COMPUTE_CAP", "8.0, 90a,sm_75;100")]);
         assert_eq!(caps.list("targets"), ["sm_80", "sm_90a", "sm_75", "sm_100"]);
+        // As CMake has it.
+        let archs = applied(
+            "cuda",
+            &[("CUDAARCHS", "75-real;80;90a-virtual;80-virtual")],
+        );
+        assert_eq!(
+            archs.list("targets"),
+            ["sm_75", "sm_80", "compute_80", "compute_90a"]
+        );
+        let all = applied("cuda", &[("CUDAARCHS", "all-major")]);
+        assert_eq!(all.list("targets"), ["all-major"]);
         let compiler = applied("hip", &[("HIPCXX", "/opt/my llvm/bin/clang++")]);
         assert_eq!(compiler.text("compiler"), Some("/opt/my llvm/bin/clang++"));
         let compilers = [("CUDACXX", "clang++"), ("NVCC", "/opt/cuda/bin/nvcc")];

@@ -76,13 +76,29 @@ impl Context<'_> {
         units: &mut [Unit],
     ) -> Result<DeviceCode, Error> {
         let mut code = DeviceCode::default();
+        // An image and PTX for one processor are made of the same bitcode.
+        let mut compiled: Vec<(Target, Vec<DeviceInput>)> = Vec::new();
         for target in &module.targets {
             if let Some(reason) = foreign(target, self.host) {
                 code.notes.push(no_image(module, target, &reason));
                 continue;
             }
+            if target.is_ptx && (self.deferred || self.compiler.family == Family::Nvcc) {
+                let (name, written) = (&module.name, &target.written);
+                let problem = match self.deferred {
+                    true => "offload-link makes images alone: take `register = \"complete\"`",
+                    false => "`nvcc` makes images alone here: take clang, without `compiler`",
+                };
+                return Err(Error::new(format_args!(
+                    "module `{name}`: no PTX for `{written}`: {problem}"
+                )));
+            }
             let folder = self.folder(module).join(target.folder());
-            let (tasks, inputs) = self.device_compiles(module, target, &folder, units);
+            let is_like = |(other, _): &&(Target, Vec<DeviceInput>)| target.compiles_like(other);
+            let (tasks, inputs) = match compiled.iter().find(is_like) {
+                Some((_, inputs)) => (Vec::new(), inputs.clone()),
+                None => self.device_compiles(module, target, &folder, units),
+            };
             if inputs.is_empty() {
                 return Err(Error::new(format_args!(
                     "module `{}`: `exclude` leaves `{}` without sources",
@@ -104,6 +120,7 @@ impl Context<'_> {
                     module.name, target.written
                 )));
             }
+            let sources = inputs.clone();
             let inputs = [inputs, libraries].concat();
             if let (Family::Nvcc, false, [DeviceInput::Object(cubin)]) =
                 (self.compiler.family, module.rdc, inputs.as_slice())
@@ -117,6 +134,18 @@ impl Context<'_> {
                     .extend(images.map(|input| PlannedImage::new(target, input)));
             } else {
                 let output = folder.join("image");
+                let is_bitcode = |input: &&DeviceInput| matches!(input, DeviceInput::Bitcode(_));
+                if let Some(other) = inputs
+                    .iter()
+                    .find(|input| target.is_ptx && !is_bitcode(input))
+                {
+                    return Err(Error::new(format_args!(
+                        "module `{}`: PTX for `{}` is made of bitcode, and `{}` is none",
+                        module.name,
+                        target.written,
+                        other.path().display()
+                    )));
+                }
                 match self.device_link(module, target, inputs, &output) {
                     Ok(task) => code.links.push(Step::Run(task)),
                     Err(unknown) if unknown.is_unsupported() => {
@@ -130,9 +159,13 @@ impl Context<'_> {
                         continue;
                     }
                 }
-                let image = PlannedImage::new(target, DeviceInput::Object(output));
-                code.images.push(image);
+                let image = match target.is_ptx {
+                    true => DeviceInput::Ptx(output),
+                    false => DeviceInput::Object(output),
+                };
+                code.images.push(PlannedImage::new(target, image));
             }
+            compiled.push((target.clone(), sources));
             code.built.push(target.clone());
         }
         if code.built.is_empty() {
@@ -354,7 +387,10 @@ impl Context<'_> {
         };
         Ok(Task {
             title: format!("device link for {}", target.written),
-            commands: linker.plan(&job, &task::part(output))?.commands,
+            commands: match target.is_ptx {
+                true => linker.plan_ptx(&job, &task::part(output))?,
+                false => linker.plan(&job, &task::part(output))?.commands,
+            },
             launched: None,
             inputs: files,
             depfile: None,

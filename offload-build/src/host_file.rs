@@ -91,9 +91,9 @@ const TYPES: &str = r#"
 pub struct Image {
     /// The target, as Cargo.toml spells it.
     pub target: &'static str,
-    /// `object` (ELF) or `bitcode`.
+    /// `object` (ELF), `bitcode` or `ptx`.
     pub kind: &'static str,
-    /// The image as the runtime loads it; empty where the last link makes it, or the container is compressed.
+    /// The image as the runtime loads it, PTX with its NUL unless it is in an offload binary; empty where the last link makes it, or the container is compressed.
     pub bytes: &'static [u8],
     /// The compiler that made it.
     pub compiler: &'static str,
@@ -161,7 +161,7 @@ pub struct KernelImage {
     /// The one size of a workgroup (block) that it may be started with, where the source says.
     pub required_threads: Option<[u32; 3]>,
     /// Of a workgroup's memory that is laid out when it is compiled; of NVIDIA's from `sm_90` on with the
-    /// 1024 bytes that are the system's.
+    /// 1024 bytes that are the system's, of PTX without.
     pub shared_size: u32,
     /// Of each thread's own memory.
     pub private_size: u32,

@@ -1,15 +1,14 @@
 //! The images of a module, together: read, checked against each other, packed in one container.
 
-use crate::container::kernels;
 use crate::error::Error;
 use crate::format::compressed_bundle::{self, Compression, Method};
 use crate::host_file::{self, Described, Place};
 use crate::language::{Container, Language};
-use crate::link;
 use crate::link::fatbin::{FatbinImage, cuda_fatbin};
 use crate::link::hip_bundle::{self, hip_bundle};
 use crate::module::Module;
 use crate::planned_image::PlannedImage;
+use crate::target::ImageKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -59,9 +58,7 @@ impl Images {
     /// That each is what its target loads and has what `names` lists.
     pub(crate) fn check(&self, images: &[Vec<u8>], names: &BTreeSet<String>) -> Result<(), Error> {
         for (image, bytes) in self.planned.iter().zip(images) {
-            let target = &image.target;
-            link::check(bytes, &target.triple, &target.id, names)
-                .map_err(|error| Error::because(image, error))?;
+            image.check(bytes, names)?;
         }
         Ok(())
     }
@@ -82,8 +79,7 @@ impl Images {
         let mut all: BTreeMap<String, Described> = BTreeMap::new();
         for (image, bytes) in self.planned.iter().zip(images) {
             let target = &image.target.written;
-            let found = kernels::kernels(bytes).map_err(|error| Error::because(image, error))?;
-            for kernel in found {
+            for kernel in image.kernels(bytes)? {
                 let described = all.entry(kernel.name.clone()).or_insert_with(|| Described {
                     name: kernel.name.clone(),
                     arguments: kernel.arguments.clone(),
@@ -128,7 +124,7 @@ impl Images {
             Container::Bundle => self.bundle(images),
             Container::Fatbin => self.fatbin(images),
             Container::OffloadBinary => self.offload_binaries(images),
-            Container::Raw => Ok(raw(images)),
+            Container::Raw => Ok(self.raw(images)),
         }
     }
 
@@ -162,12 +158,13 @@ impl Images {
     }
 
     fn fatbin(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
-        let processors = self.planned.iter().map(|image| image.target.id.to_string());
-        let processors: Vec<String> = processors.collect();
-        let cubins = processors.iter().zip(images);
-        let cubins = cubins.map(|(processor, cubin)| FatbinImage { processor, cubin });
-        let cubins: Vec<FatbinImage<'_>> = cubins.collect();
-        let fatbin = cuda_fatbin(&cubins).map_err(Error::new)?;
+        let images = self.planned.iter().zip(images);
+        let images = images.map(|(planned, image)| FatbinImage {
+            processor: &planned.target.written,
+            image,
+        });
+        let images: Vec<FatbinImage<'_>> = images.collect();
+        let fatbin = cuda_fatbin(&images).map_err(Error::new)?;
         Ok(Packed {
             bytes: fatbin.bytes,
             ranges: fatbin.images,
@@ -192,22 +189,26 @@ impl Images {
             warning: None,
         })
     }
-}
 
-/// Each by itself, at the beginning of a page.
-fn raw(images: &[Vec<u8>]) -> Packed {
-    let mut bytes: Vec<u8> = Vec::new();
-    let mut ranges = Vec::new();
-    for image in images {
-        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
-        let start = bytes.len() as u64;
-        bytes.extend_from_slice(image);
-        ranges.push(start..bytes.len() as u64);
-    }
-    Packed {
-        bytes,
-        ranges,
-        warning: None,
+    /// Each by itself, at the beginning of a page.
+    fn raw(&self, images: &[Vec<u8>]) -> Packed {
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut ranges = Vec::new();
+        for (planned, image) in self.planned.iter().zip(images) {
+            bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+            let start = bytes.len() as u64;
+            bytes.extend_from_slice(image);
+            if planned.kind() == ImageKind::PTX {
+                // How the driver knows its end.
+                bytes.push(0);
+            }
+            ranges.push(start..bytes.len() as u64);
+        }
+        Packed {
+            bytes,
+            ranges,
+            warning: None,
+        }
     }
 }
 

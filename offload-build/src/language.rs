@@ -74,7 +74,7 @@ impl Language {
     /// Whether there are images of it for `target`.
     pub(crate) fn takes(self, target: &Target) -> bool {
         match self {
-            Self::OpenMp => true,
+            Self::OpenMp => !target.is_ptx,
             Self::Hip => target.triple.is_amdgpu(),
             Self::Cuda => target.triple.is_nvptx(),
             Self::Bitcode | Self::Prebuilt => target.triple.is_amdgpu() || target.triple.is_nvptx(),

@@ -59,6 +59,8 @@ pub(crate) struct Target {
     pub(crate) own: Flags,
     /// Whether it does without sources that other targets have.
     pub(crate) leaves_out: bool,
+    /// Its image is PTX, which the driver compiles.
+    pub(crate) is_ptx: bool,
 }
 
 /// What may differ from target to target.
@@ -208,7 +210,7 @@ impl Module {
 }
 
 impl Target {
-    /// `gfx90a:xnack-`, `sm_80`, or the triple of a CPU device.
+    /// `gfx90a:xnack-`, `sm_80`, `compute_80`, or the triple of a CPU device.
     pub(crate) fn parse(written: &str) -> Result<Self, String> {
         let target = |triple: &str, id: &str| {
             let triple = Triple::parse(triple).map_err(|error| error.to_string())?;
@@ -220,6 +222,7 @@ impl Target {
                 id,
                 own,
                 leaves_out: false,
+                is_ptx: false,
             })
         };
         let digits = |rest: &str| rest.starts_with(|char: char| char.is_ascii_digit());
@@ -228,6 +231,14 @@ impl Target {
         }
         if written.strip_prefix("sm_").is_some_and(digits) && !written.contains(':') {
             return target("nvptx64-nvidia-cuda", written);
+        }
+        let virtual_processor = written.strip_prefix("compute_");
+        if let Some(number) = virtual_processor.filter(|rest| digits(rest) && !rest.contains(':')) {
+            return Ok(Self {
+                is_ptx: true,
+                written: written.to_owned(),
+                ..target("nvptx64-nvidia-cuda", &format!("sm_{number}"))?
+            });
         }
         match Triple::parse(written) {
             Ok(triple) if triple.is_cpu() && written.contains('-') => target(written, ""),
@@ -243,6 +254,15 @@ impl Target {
                 ))
             }
         }
+    }
+
+    fn makes_same_image(&self, other: &Self) -> bool {
+        self.triple == other.triple && self.id == other.id && self.is_ptx == other.is_ptx
+    }
+
+    /// Whether sources are compiled for it as for `other`.
+    pub(crate) fn compiles_like(&self, other: &Self) -> bool {
+        self.triple == other.triple && self.id == other.id && self.own == other.own
     }
 
     /// How `cfg(offload_target_…)` names it (design §9).
@@ -282,10 +302,7 @@ fn targets(settings: &Settings, language: Language, own: &Flags) -> Result<Vec<T
             let problem = format!("`{text}` is no target of `{}`", language.name());
             return Err(wrong(settings, "targets", problem));
         }
-        if let Some(same) = targets
-            .iter()
-            .find(|other| other.triple == target.triple && other.id == target.id)
-        {
+        if let Some(same) = targets.iter().find(|other| other.makes_same_image(&target)) {
             let problem = format!("`{text}` and `{}` are the same target", same.written);
             return Err(wrong(settings, "targets", problem));
         }
@@ -666,6 +683,14 @@ mod tests {
             expect("nvptx64-nvidia-cuda", "sm_80", "offload_target_sm_80")
         );
         assert_eq!(
+            row("compute_90a"),
+            expect(
+                "nvptx64-nvidia-cuda",
+                "sm_90a",
+                "offload_target_compute_90a"
+            )
+        );
+        assert_eq!(
             row("gfx90a:xnack-"),
             expect(
                 "amdgcn-amd-amdhsa",
@@ -695,7 +720,12 @@ mod tests {
     fn rejects_what_is_no_target() {
         let expected = "expected a processor (`gfx90a`, `sm_80`) or a host triple";
         let error = |written: &str| Target::parse(written).unwrap_err();
-        assert_eq!(error("gpu"), format!("`gpu` is no target: {expected}"));
+        for written in ["gpu", "compute_", "compute_x", "compute_80:xnack+"] {
+            assert_eq!(
+                error(written),
+                format!("`{written}` is no target: {expected}")
+            );
+        }
         assert_eq!(
             error("x86-64-pc-linux-gnu"),
             format!(

@@ -1,10 +1,12 @@
 //! An image of a module for one target, which the plan makes or hands on.
 
+use crate::container::kernels::{self, Kernel};
 use crate::error::{self, Error};
 use crate::format::offload_binary::{BinaryImage, OffloadBinary};
-use crate::link::DeviceInput;
+use crate::link::{self, DeviceInput};
 use crate::module::Target;
 use crate::target::{ImageKind, LlvmRelease, OffloadKind};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::ops::Range;
@@ -39,6 +41,25 @@ impl PlannedImage {
     pub(crate) fn read(&self) -> Result<Vec<u8>, Error> {
         let path = self.input.path();
         fs::read(path).map_err(error::io(path))
+    }
+
+    /// Checks that `image`, its bytes, is what the target loads and has what `names` lists.
+    pub(crate) fn check(&self, image: &[u8], names: &BTreeSet<String>) -> Result<(), Error> {
+        let Target { triple, id, .. } = &self.target;
+        let checked = match self.kind() {
+            ImageKind::PTX => link::check_ptx(image, id, names),
+            _ => link::check(image, triple, id, names),
+        };
+        checked.map_err(|error| Error::because(self, error))
+    }
+
+    /// What `image` says of its kernels.
+    pub(crate) fn kernels(&self, image: &[u8]) -> Result<Vec<Kernel>, Error> {
+        let found = match self.kind() {
+            ImageKind::PTX => kernels::ptx_kernels(image),
+            _ => kernels::kernels(image),
+        };
+        found.map_err(|error| Error::because(self, error))
     }
 
     /// The offload binary around `image`, and where the image is in it.

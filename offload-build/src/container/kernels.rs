@@ -1,12 +1,14 @@
-//! The kernels of a linked image.
+//! The kernels of a linked image, or of PTX, which the driver links.
 //!
 //! | image | a kernel is |
 //! |---|---|
 //! | AMD's code object | what has a kernel descriptor: an object `<name>.kd` (LLVM's AMDGPUUsage, "Symbols") |
 //! | NVIDIA's cubin | a function with `STO_CUDA_ENTRY` in `st_other` (as `cuobjdump -elf` shows it) |
+//! | PTX | a `.visible` or `.weak` `.entry`; before 3.1 each |
 
 mod amd;
 mod nvidia;
+mod ptx;
 
 use object::read::elf::{ElfFile64, FileHeader as _};
 use object::{Object as _, ObjectSymbol as _, SymbolFlags};
@@ -32,7 +34,7 @@ pub struct Kernel {
     /// The one size of a workgroup (block) that it may be started with, where the source says.
     pub required_threads: Option<[u32; 3]>,
     /// Of a workgroup's memory (LDS, shared memory) that is laid out when it is compiled; of NVIDIA's from `sm_90` on with
-    /// the 1024 bytes that are the system's.
+    /// the 1024 bytes that are the system's, of PTX without.
     pub shared_size: u32,
     /// Of each thread's own memory (scratch, local memory).
     pub private_size: u32,
@@ -75,6 +77,28 @@ pub fn kernels(image: &[u8]) -> Result<Vec<Kernel>, KernelError> {
         })
     };
     Ok(names.into_iter().map(described).collect())
+}
+
+/// The kernels of PTX, by name, as far as it says. What no image has before the driver makes it is nothing, or 0.
+///
+/// # Errors
+///
+/// When a kernel, or a variable in shared memory, is cut or makes no sense.
+pub fn ptx_kernels(text: &[u8]) -> Result<Vec<Kernel>, KernelError> {
+    ptx::Text::parse(text)?.kernels()
+}
+
+/// Which of `names`, of kernels and variables, PTX does not have, and the functions that it calls and neither it nor the
+/// driver has: with them it does not load.
+///
+/// # Errors
+///
+/// As [`ptx_kernels`].
+pub fn undefined_in_ptx(text: &[u8], names: &BTreeSet<String>) -> Result<Vec<String>, KernelError> {
+    let text = ptx::Text::parse(text)?;
+    let missing = names.iter().filter(|name| !text.has(name));
+    let missing = missing.map(String::as_str).chain(text.undefined());
+    Ok(missing.map(str::to_owned).collect())
 }
 
 /// Why the kernels of an image cannot be described.

@@ -1,5 +1,7 @@
 //! Whether a linked image is what its target loads, and has every kernel that the host registers.
 
+use crate::container::kernels;
+use crate::format::ptx;
 use crate::target::{TargetId, Triple};
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSymbol, elf};
@@ -79,7 +81,19 @@ pub enum CheckError {
         /// What they should say.
         expected: String,
     },
-    /// Entries that the host registers are not defined in it.
+    /// It is no PTX, or cannot be read.
+    NotPtx {
+        /// What the reader says.
+        problem: String,
+    },
+    /// It is PTX for another processor.
+    PtxTarget {
+        /// What its `.target` says.
+        found: String,
+        /// What it should say.
+        expected: String,
+    },
+    /// Entries that the host registers, or functions that PTX calls, are not defined in it.
     Undefined {
         /// Their names.
         names: Vec<String>,
@@ -95,6 +109,10 @@ impl fmt::Display for CheckError {
             }
             Self::Flags { found, expected } => {
                 write!(f, "image has e_flags {found:#x}, expected {expected}")
+            }
+            Self::NotPtx { problem } => write!(f, "image is not PTX: {problem}"),
+            Self::PtxTarget { found, expected } => {
+                write!(f, "PTX has .target {found}, expected {expected}")
             }
             Self::Undefined { names } => {
                 write!(f, "image does not define {}", names.join(", "))
@@ -122,8 +140,12 @@ pub fn check(
     let file = ElfFile64::<object::Endianness>::parse(image).map_err(not_elf)?;
     let header = file.elf_header();
     let endian = file.endian();
-    machine(header.e_machine(endian).0, triple)?;
-    flags(header.e_flags(endian).0, triple, id)?;
+    check_header(
+        header.e_machine(endian).0,
+        header.e_flags(endian).0,
+        triple,
+        id,
+    )?;
     let defined: BTreeSet<&str> = file
         .symbols()
         .chain(file.dynamic_symbols())
@@ -135,6 +157,48 @@ pub fn check(
         .filter(|name| !defined.contains(name.as_str()))
         .cloned()
         .collect();
+    if names.is_empty() {
+        Ok(())
+    } else {
+        Err(CheckError::Undefined { names })
+    }
+}
+
+/// Checks the machine and the processor of an image by two fields of its header, `e_machine` and `e_flags`.
+///
+/// # Errors
+///
+/// When they are another target's.
+pub fn check_header(
+    found: u16,
+    e_flags: u32,
+    triple: &Triple,
+    id: &TargetId,
+) -> Result<(), CheckError> {
+    machine(found, triple)?;
+    flags(e_flags, triple, id)
+}
+
+/// Checks that an image is PTX for the processor, has what the host registers, and calls no function that it lacks.
+///
+/// # Errors
+///
+/// At the first thing that the driver would refuse, when the program starts.
+pub fn check_ptx(
+    image: &[u8],
+    id: &TargetId,
+    entries: &BTreeSet<String>,
+) -> Result<(), CheckError> {
+    let not_ptx = |problem: &dyn fmt::Display| CheckError::NotPtx {
+        problem: problem.to_string(),
+    };
+    ptx::version(image).ok_or_else(|| not_ptx(&"it says no `.version`"))?;
+    let found = ptx::target(image).unwrap_or_default();
+    let expected = id.to_string();
+    if found != expected {
+        return Err(CheckError::PtxTarget { found, expected });
+    }
+    let names = kernels::undefined_in_ptx(image, entries).map_err(|error| not_ptx(&error))?;
     if names.is_empty() {
         Ok(())
     } else {

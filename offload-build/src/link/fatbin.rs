@@ -1,71 +1,32 @@
 //! The container of CUDA's images, written without NVIDIA's tool.
 //!
-//! | offset | size | field |
-//! |-------:|-----:|-------|
-//! | `0x00` |   16 | header: magic, version, its size, size of what follows |
-//! |        |   64 | for each image, a header; for `sm_100` and later the cubin's `.nv.compat` behind it |
-//! |        |      | then the cubin, padded to 8 |
-//!
-//! NVIDIA documents the wrapper that points here (`fatbinary_section.h`), not the rest. The layout was measured:
-//! `fatbinary` of CUDA 13.5 writes these bytes for every processor from `sm_75` to `sm_121a`, linked, relocatable and
-//! with debug information. It compresses PTX and nothing that is an image here.
+//! The layout is in `format/fatbin.rs`. Valid images make the bytes of NVIDIA's `fatbinary` of CUDA 13.5 without
+//! compression; PTX it keeps without comments and blanks.
 
 use crate::container::elf::{Elf, ElfError};
-use crate::format::bytes::{Field, record};
+use crate::format::bytes::Field;
+use crate::format::fatbin::{CUBIN, Header, ImageHeader, MAGIC, PTX, THIS_FAMILY, THIS_PROCESSOR};
+use crate::format::ptx;
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-record! {
-    struct Header, "header", 16 bytes {
-        0x00 magic: u32,
-        0x04 version: u16,
-        0x06 header_size: u16,
-        0x08 size: u64,
-    }
-}
-
-record! {
-    struct ImageHeader, "image header", 64 bytes {
-        0x00 kind: u16,
-        0x02 version: u16,
-        0x04 header_size: u32,
-        0x08 image_size: u64,
-        0x10 compressed_size: u32,
-        0x14 compat_offset: u32,
-        0x18 code_version: u16,
-        0x1a code_kind: u16,
-        0x1c processor: u32,
-        0x20 name_offset: u32,
-        0x24 name_size: u32,
-        0x28 flags: u64,
-        0x30 reserved: u64,
-        0x38 uncompressed_size: u64,
-    }
-}
-
-const MAGIC: u32 = 0xba55_ed50;
-/// Of an image that is a cubin; 1 is PTX.
-const ELF: u16 = 2;
 const IMAGE_VERSION: u16 = 0x101;
 /// For a host of 64 bits, with Linux.
 const HOST: u64 = 0x11;
-/// `sm_90a`: runs on this processor alone.
-const THIS_PROCESSOR: u64 = 1 << 20;
-/// `sm_100f`: runs on processors of this family.
-const THIS_FAMILY: u64 = 1 << 21;
 const HAS_COMPAT: u64 = 1 << 24;
 /// The first processor whose images say what they are compatible with.
 const COMPAT: u32 = 100;
 const COMPAT_SECTION: &str = ".nv.compat";
 const EM_CUDA: u16 = 190;
 
-/// A linked cubin.
+/// A linked cubin, or PTX.
 #[derive(Clone, Copy, Debug)]
 pub struct FatbinImage<'a> {
-    /// `sm_80`, `sm_90a`, `sm_100f`.
+    /// `sm_80`, `sm_90a`, `sm_100f` of a cubin; `compute_80` and so on of PTX.
     pub processor: &'a str,
-    /// The ELF file.
-    pub cubin: &'a [u8],
+    /// The ELF file, or the text.
+    pub image: &'a [u8],
 }
 
 /// A fat binary.
@@ -73,7 +34,7 @@ pub struct FatbinImage<'a> {
 pub struct Fatbin {
     /// All of it.
     pub bytes: Vec<u8>,
-    /// Where the cubins are, in the order given.
+    /// Where the images are, in the order given; of PTX, as it is kept, with a NUL behind it.
     pub images: Vec<Range<u64>>,
 }
 
@@ -81,16 +42,16 @@ pub struct Fatbin {
 ///
 /// # Errors
 ///
-/// When an image is no cubin of its processor.
+/// When an image is no cubin of its processor, or no PTX.
 pub fn cuda_fatbin(images: &[FatbinImage<'_>]) -> Result<Fatbin, FatbinError> {
     let mut body = Vec::new();
     let mut places = Vec::new();
     for (index, image) in images.iter().enumerate() {
-        let start = image
+        let place = image
             .add_to(&mut body)
             .map_err(|problem| FatbinError { index, problem })?;
-        let start = Header::LEN + start as u64;
-        places.push(start..start + image.cubin.len() as u64);
+        let in_file = |place: usize| Header::LEN + place as u64;
+        places.push(in_file(place.start)..in_file(place.end));
     }
     let header = Header {
         magic: MAGIC,
@@ -108,13 +69,58 @@ pub fn cuda_fatbin(images: &[FatbinImage<'_>]) -> Result<Fatbin, FatbinError> {
 }
 
 impl FatbinImage<'_> {
-    /// Where in `body` the cubin begins.
-    fn add_to(&self, body: &mut Vec<u8>) -> Result<usize, FatbinProblem> {
-        let (number, mut flags) = self.processor().ok_or(FatbinProblem::Processor)?;
+    /// Where in `body` the image then is.
+    fn add_to(&self, body: &mut Vec<u8>) -> Result<Range<usize>, FatbinProblem> {
+        let (prefix, number) = self
+            .processor
+            .split_once('_')
+            .ok_or(FatbinProblem::Processor)?;
+        let (number, letter) = match number.as_bytes().last() {
+            Some(b'a') => (number.strip_suffix('a'), THIS_PROCESSOR),
+            Some(b'f') => (number.strip_suffix('f'), THIS_FAMILY),
+            _ => (Some(number), 0),
+        };
+        let number = number.and_then(|number| number.parse().ok());
+        let number = number.ok_or(FatbinProblem::Processor)?;
+        let entry = match prefix {
+            "sm" => self.cubin(number)?,
+            "compute" => self.ptx()?,
+            _ => return Err(FatbinProblem::Processor),
+        };
+        let header = ImageHeader {
+            kind: entry.kind,
+            version: IMAGE_VERSION,
+            header_size: (ImageHeader::LEN as usize + entry.options.len()) as u32,
+            image_size: (entry.image.len() as u64).next_multiple_of(8),
+            compressed_size: 0,
+            options_offset: match entry.options.is_empty() {
+                true => 0,
+                false => ImageHeader::LEN as u32,
+            },
+            code_minor: entry.code.0,
+            code_major: entry.code.1,
+            processor: number,
+            name_offset: 0,
+            name_size: 0,
+            flags: HOST | letter | entry.flags,
+            reserved: 0,
+            uncompressed_size: 0,
+        };
+        header.write(body);
+        body.extend(entry.options);
+        let start = body.len();
+        body.extend_from_slice(&entry.image);
+        let place = start..body.len();
+        // What precedes the body is a multiple of 8.
+        pad(body);
+        Ok(place)
+    }
+
+    fn cubin(&self, number: u32) -> Result<Entry<'_>, FatbinProblem> {
         let cubin =
-            Elf::parse(self.cubin, 0..self.cubin.len() as u64).map_err(FatbinProblem::Elf)?;
+            Elf::parse(self.image, 0..self.image.len() as u64).map_err(FatbinProblem::Elf)?;
         // Of 64 bits and little-endian; then OS and version of the ABI.
-        let &[2, 1, _, abi, abi_version] = self.cubin.get(4..9).unwrap_or_default() else {
+        let &[2, 1, _, abi, abi_version] = self.image.get(4..9).unwrap_or_default() else {
             return Err(FatbinProblem::Machine);
         };
         if cubin.machine != EM_CUDA {
@@ -128,57 +134,57 @@ impl FatbinImage<'_> {
         if found != number {
             return Err(FatbinProblem::OtherProcessor { found });
         }
-        let mut compat = Vec::new();
+        let mut entry = Entry {
+            kind: CUBIN,
+            code: (abi_version.into(), 1),
+            options: Vec::new(),
+            flags: 0,
+            image: Cow::Borrowed(self.image),
+        };
         let section = cubin.find(COMPAT_SECTION).map_err(FatbinProblem::Elf)?;
         if let (Some(section), COMPAT..) = (section, number) {
             let content = cubin.content(&section).map_err(FatbinProblem::Elf)?;
-            let (start, size) = (ImageHeader::LEN as u32 + 8, content.len() as u32);
-            start.write(&mut compat);
-            size.write(&mut compat);
-            compat.push(0);
-            compat.extend_from_slice(content);
-            pad(&mut compat);
-            flags |= HAS_COMPAT;
+            entry.options = options(content);
+            entry.flags = HAS_COMPAT;
         }
-        let header = ImageHeader {
-            kind: ELF,
-            version: IMAGE_VERSION,
-            header_size: (ImageHeader::LEN as usize + compat.len()) as u32,
-            image_size: (self.cubin.len() as u64).next_multiple_of(8),
-            compressed_size: 0,
-            compat_offset: if compat.is_empty() {
-                0
-            } else {
-                ImageHeader::LEN as u32
-            },
-            code_version: abi_version.into(),
-            code_kind: 1,
-            processor: number,
-            name_offset: 0,
-            name_size: 0,
-            flags: HOST | flags,
-            reserved: 0,
-            uncompressed_size: 0,
-        };
-        header.write(body);
-        body.extend(compat);
-        let start = body.len();
-        body.extend_from_slice(self.cubin);
-        // What precedes the body is a multiple of 8.
-        pad(body);
-        Ok(start)
+        Ok(entry)
     }
 
-    /// The number of the processor, and what its letter says.
-    fn processor(&self) -> Option<(u32, u64)> {
-        let name = self.processor.strip_prefix("sm_")?;
-        let (number, flags) = match name.as_bytes().last()? {
-            b'a' => (name.strip_suffix('a')?, THIS_PROCESSOR),
-            b'f' => (name.strip_suffix('f')?, THIS_FAMILY),
-            _ => (name, 0),
-        };
-        Some((number.parse().ok()?, flags))
+    fn ptx(&self) -> Result<Entry<'_>, FatbinProblem> {
+        let (major, minor) = ptx::version(self.image).ok_or(FatbinProblem::NoPtx)?;
+        let mut text = ptx::stripped(self.image);
+        text.push(0);
+        Ok(Entry {
+            kind: PTX,
+            code: (minor, major),
+            options: options(&[]),
+            flags: 0,
+            image: text.into(),
+        })
     }
+}
+
+/// What is said of an image, and the image.
+struct Entry<'a> {
+    kind: u16,
+    /// Minor and major version: of PTX, of a cubin's ABI the former alone.
+    code: (u16, u16),
+    /// Between the header and the image.
+    options: Vec<u8>,
+    flags: u64,
+    image: Cow<'a, [u8]>,
+}
+
+/// Where `content` is and its size, then options of `ptxas`, none, then `content`.
+fn options(content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let (start, size) = (ImageHeader::LEN as u32 + 8, content.len() as u32);
+    start.write(&mut bytes);
+    size.write(&mut bytes);
+    bytes.push(0);
+    bytes.extend_from_slice(content);
+    pad(&mut bytes);
+    bytes
 }
 
 fn pad(bytes: &mut Vec<u8>) {
@@ -198,12 +204,14 @@ pub struct FatbinError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FatbinProblem {
-    /// Its processor has another form than `sm_90a`.
+    /// Its processor has another form than `sm_90a` and `compute_90a`.
     Processor,
     /// It is no ELF file.
     Elf(ElfError),
     /// It is no cubin.
     Machine,
+    /// It says no version of PTX.
+    NoPtx,
     /// It is for another processor.
     OtherProcessor {
         /// The number that its header has.
@@ -215,9 +223,12 @@ impl fmt::Display for FatbinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "image {} of a CUDA fat binary: ", self.index)?;
         match self.problem {
-            FatbinProblem::Processor => f.write_str("expected a processor such as `sm_90a`"),
+            FatbinProblem::Processor => {
+                f.write_str("expected a processor such as `sm_90a` or `compute_90a`")
+            }
             FatbinProblem::Elf(problem) => problem.fmt(f),
             FatbinProblem::Machine => f.write_str("expected a cubin: ELF for NVIDIA's processors"),
+            FatbinProblem::NoPtx => f.write_str("expected PTX, which says its `.version`"),
             FatbinProblem::OtherProcessor { found } => write!(f, "it is for `sm_{found}`"),
         }
     }
@@ -240,7 +251,7 @@ mod tests {
     fn images() -> [FatbinImage<'static>; 2] {
         let [first, second] = cubins();
         [("sm_80", first), ("sm_100a", second)]
-            .map(|(processor, cubin)| FatbinImage { processor, cubin })
+            .map(|(processor, image)| FatbinImage { processor, image })
     }
 
     #[test]
@@ -249,8 +260,45 @@ mod tests {
         assert_eq!(fatbin.bytes, GOLDEN);
         for (place, image) in fatbin.images.iter().zip(images()) {
             let place = place.start as usize..place.end as usize;
-            assert_eq!(&GOLDEN[place], image.cubin);
+            assert_eq!(&GOLDEN[place], image.image);
         }
+    }
+
+    /// `fatbinary` 13.5 `-64 --compress=false --image3=kind=ptx,sm=90a,file=… --image3=kind=ptx,sm=80,file=…`
+    const GOLDEN_PTX: &[u8] = b"P\xedU\xba\x01\0\x10\0\xf0\0\0\0\0\0\0\0\
+        \x01\0\x01\x01P\0\0\0\x30\0\0\0\0\0\0\0\0\0\0\0@\0\0\0\0\0\x08\0Z\0\0\0\0\0\0\0\0\0\0\0\
+        \x11\0\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0H\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\n\
+        .version 8.0\n.target\tsm_90a \n.pragma \"a  b\";\n\0\0\
+        \x01\0\x01\x01P\0\0\0\x20\0\0\0\0\0\0\0\0\0\0\0@\0\0\0\x08\0\x07\0P\0\0\0\0\0\0\0\0\0\0\0\
+        \x11\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0H\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+        .version 7.8\n.target sm_80\n\0\0\0\0\0";
+
+    #[test]
+    fn keeps_ptx_as_nvidia_does() {
+        let texts = [
+            (
+                "compute_90a",
+                "// k\n.version 8.0\n.target\t sm_90a /* a */\n  .pragma \"a  b\";\n",
+            ),
+            ("compute_80", ".version 7.8\n.target sm_80\n"),
+        ];
+        let images = texts.map(|(processor, text)| FatbinImage {
+            processor,
+            image: text.as_bytes(),
+        });
+        let fatbin = cuda_fatbin(&images).unwrap();
+        assert_eq!(fatbin.bytes, GOLDEN_PTX);
+        // As the driver is given it alone.
+        let second = fatbin.images[1].start as usize..fatbin.images[1].end as usize;
+        assert_eq!(&GOLDEN_PTX[second], b".version 7.8\n.target sm_80\n\0");
+        let none = FatbinImage {
+            image: b"; no version\n",
+            ..images[0]
+        };
+        assert_eq!(
+            cuda_fatbin(&[none]).unwrap_err().to_string(),
+            "image 0 of a CUDA fat binary: expected PTX, which says its `.version`"
+        );
     }
 
     #[test]
@@ -266,24 +314,24 @@ mod tests {
             }),
             format!("{start}it is for `sm_80`")
         );
-        for processor in ["gfx90a", "sm_", "sm_a", "sm_8x", ""] {
+        for processor in ["gfx90a", "sm_", "sm_a", "sm_8x", "ptx_80", ""] {
             assert_eq!(
                 message(FatbinImage { processor, ..image }),
-                format!("{start}expected a processor such as `sm_90a`")
+                format!("{start}expected a processor such as `sm_90a` or `compute_90a`")
             );
         }
-        let mut other = image.cubin.to_vec();
+        let mut other = image.image.to_vec();
         other[0x12] = 62; // x86-64
         assert_eq!(
             message(FatbinImage {
-                cubin: &other,
+                image: &other,
                 ..image
             }),
             format!("{start}expected a cubin: ELF for NVIDIA's processors")
         );
         assert!(
             message(FatbinImage {
-                cubin: b"BC",
+                image: b"BC",
                 ..image
             })
             .starts_with(start)
@@ -296,7 +344,7 @@ mod tests {
         let write = |cubin: &[u8]| {
             let image = FatbinImage {
                 processor: "sm_100a",
-                cubin,
+                image: cubin,
             };
             let _ = cuda_fatbin(&[image]);
         };

@@ -10,6 +10,7 @@
 //! | NVPTX | the same | `llvm-link`, `clang -S` likewise, then `ptxas` |
 //! | NVPTX | others, without `clang-nvlink-wrapper` or with PTX | the same without the runtime; `nvlink` where there are cubins |
 //! | NVPTX | one complete cubin | none: it is the image |
+//! | NVPTX, its image PTX | bitcode | `llvm-link`, `clang -S` |
 //! | all others | | LLVM's, in `wrapper_line.rs` |
 //!
 //! Spec: linker-wrapper §3.2–3.6. Differently from LLVM, OpenMP's device runtime joins here and
@@ -24,7 +25,7 @@ pub mod spirv;
 mod text;
 mod wrapper_line;
 
-pub use check::{CheckError, check, processor_of};
+pub use check::{CheckError, check, check_header, check_ptx, processor_of};
 pub use text::SourceText;
 
 use crate::target::{ImageKind, OffloadKind, Triple};

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | bitcode | `llvm-link` when there are several, `clang -S`, `ptxas` |
 //! | one PTX file | `ptxas` |
+//! | bitcode, where the image is PTX | the same without `ptxas` |
 //! | anything else | each to a relocatable cubin (`ptxas -c`), then `nvlink` |
 
 use super::{DeviceInput, DeviceLinker, LinkJob, objects};
@@ -54,6 +55,19 @@ impl DeviceLinker<'_> {
             .args(cubins)
             .args(self.linker_args);
         commands.push(link);
+        Ok(commands)
+    }
+
+    /// The commands that make PTX of `job`'s bitcode, into the file `output`: the driver compiles it.
+    ///
+    /// # Errors
+    ///
+    /// When a program that this needs is not installed.
+    pub fn plan_ptx(&self, job: &LinkJob, output: &Path) -> Result<Vec<Command>, NotFound> {
+        let (mut commands, module) = self.module_of(job, output)?;
+        if let Some(module) = module {
+            commands.push(self.ptx(job, &module, output)?);
+        }
         Ok(commands)
     }
 

@@ -19,10 +19,12 @@ pub fn assemble(ptxas: &Path, processor: &str, assembly: &Path, output: &Path) -
 /// Source: NVIDIA's PTX ISA manual, release notes.
 #[must_use]
 pub fn ptx_version(processor: &str) -> &'static str {
-    match processor
-        .trim_start_matches("sm_")
-        .trim_end_matches(['a', 'f'])
-    {
+    let number = processor.trim_start_matches("sm_");
+    if number.ends_with('f') {
+        return "ptx88";
+    }
+    match number.trim_end_matches('a') {
+        "90" if number.ends_with('a') => "ptx80",
         "100" | "101" => "ptx86",
         "120" => "ptx87",
         "103" | "121" => "ptx88",

@@ -137,7 +137,7 @@ impl Packing<'_> {
                 .iter()
                 .map(|image| FatbinImage {
                     processor: &image.processor,
-                    cubin: &image.bytes,
+                    image: &image.bytes,
                 })
                 .collect();
             match (cuda_fatbin(&cubins), &tool) {

@@ -1,0 +1,474 @@
+//! What PTX says of its kernels, before the driver compiles it: names, parameters, threads, and the shared memory that
+//! the text lays out. Registers and local memory are the driver's to choose.
+//!
+//! | of a kernel | in the text |
+//! |---|---|
+//! | name, parameters | `.visible .entry scale(.param .u64 x, .param .align 8 .b8 s[24])` |
+//! | required size of a block | `.reqntid 32, 4` |
+//! | threads at most | `.maxntid 128`: the product |
+//! | shared memory | `.shared .align 4 .b8 tile[512];`, in its body, or outside and named there or in what it calls |
+//!
+//! Each parameter lies at the next multiple of its alignment: that of `.align`, or of its type. The variables of shared
+//! memory lie one behind the other, and the driver may leave more between them.
+//!
+//! Specification: NVIDIA's "PTX ISA", "Directives". Against `ptxas` 13.5: `tests/kernels_ptx.rs`.
+
+use super::{Argument, Kernel, KernelError};
+use crate::format::ptx;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter::Peekable;
+
+/// Threads of a warp, of all processors.
+const WARP: u32 = 32;
+
+/// Types, and how many bytes a value has.
+const TYPES: [(&str, u64); 21] = [
+    (".b8", 1),
+    (".u8", 1),
+    (".s8", 1),
+    (".b16", 2),
+    (".u16", 2),
+    (".s16", 2),
+    (".f16", 2),
+    (".bf16", 2),
+    (".b32", 4),
+    (".u32", 4),
+    (".s32", 4),
+    (".f32", 4),
+    (".f16x2", 4),
+    (".bf16x2", 4),
+    (".tf32", 4),
+    (".b64", 8),
+    (".u64", 8),
+    (".s64", 8),
+    (".f64", 8),
+    (".f32x2", 8),
+    (".b128", 16),
+];
+
+/// The first version of the language in which an entry without `.visible` or `.weak` is none of the host's.
+const LINKAGE: (u16, u16) = (3, 1);
+
+/// Functions that the driver has.
+const DRIVERS: [&str; 5] = ["vprintf", "vfprintf", "malloc", "free", "__assertfail"];
+const DRIVERS_START: [&str; 2] = ["__cuda_syscall", "cnp"];
+
+/// What a text has: kernels, functions, and what these name.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    kernels: BTreeMap<String, (Kernel, Body)>,
+    functions: BTreeMap<String, Body>,
+    /// Declared, and not there when no function of the text is it.
+    external: BTreeSet<String>,
+    /// Outside of functions.
+    shared: Vec<Variable>,
+    /// Names of those in the memory of the device.
+    variables: BTreeSet<String>,
+}
+
+/// A function's body.
+#[derive(Debug, Default)]
+struct Body {
+    shared: Vec<Variable>,
+    words: BTreeSet<String>,
+}
+
+/// A parameter, or a variable in shared memory. In bytes.
+#[derive(Clone, Debug, Default)]
+struct Variable {
+    name: String,
+    align: u64,
+    size: u64,
+}
+
+impl Text {
+    pub(super) fn parse(text: &[u8]) -> Result<Self, KernelError> {
+        let is_older = ptx::version(text).is_some_and(|version| version < LINKAGE);
+        let text = ptx::stripped(text);
+        let text = String::from_utf8_lossy(&text);
+        let mut tokens = Tokens { rest: &text }.peekable();
+        let mut found = Self::default();
+        let mut linkage = "";
+        while let Some(token) = tokens.next() {
+            match token {
+                ".entry" => {
+                    let is_global = is_older || matches!(linkage, ".visible" | ".weak");
+                    let entry = Entry::read(&mut tokens)?;
+                    if let Some(body) = entry.body.filter(|_| is_global) {
+                        found
+                            .kernels
+                            .insert(entry.kernel.name.clone(), (entry.kernel, body));
+                    }
+                }
+                ".func" => found.function(&mut tokens, linkage == ".extern"),
+                ".shared" => found.shared.extend(variables(&mut tokens)?),
+                ".global" | ".const" if linkage != ".extern" => {
+                    found.variables.extend(named(&mut tokens));
+                }
+                // Debug information.
+                "{" => {
+                    body(&mut tokens)?;
+                }
+                _ => {}
+            }
+            linkage = token;
+        }
+        Ok(found)
+    }
+
+    /// The kernels, by name.
+    pub(super) fn kernels(&self) -> Result<Vec<Kernel>, KernelError> {
+        let described = self.kernels.values().map(|(kernel, body)| {
+            let shared = self.shared_by(body);
+            let shared_size = end_of(shared).and_then(|size| u32::try_from(size).ok());
+            let shared_size = shared_size.ok_or_else(|| {
+                let name = &kernel.name;
+                KernelError::new(format!(
+                    "kernel `{name}`: its shared memory is more than a u32 holds"
+                ))
+            })?;
+            Ok(Kernel {
+                shared_size,
+                ..kernel.clone()
+            })
+        });
+        described.collect()
+    }
+
+    /// Whether it has a kernel or a variable of that name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.kernels.contains_key(name) || self.variables.contains(name)
+    }
+
+    /// The functions that some function calls, and neither the text nor the driver has.
+    pub(super) fn undefined(&self) -> Vec<&str> {
+        let bodies = self.kernels.values().map(|(_, body)| body);
+        let bodies: Vec<&Body> = bodies.chain(self.functions.values()).collect();
+        let is_missing = |name: &&String| {
+            let is_here = self.functions.contains_key(*name)
+                || DRIVERS.contains(&name.as_str())
+                || DRIVERS_START.iter().any(|start| name.starts_with(start));
+            !is_here && bodies.iter().any(|body| body.words.contains(*name))
+        };
+        let missing = self.external.iter().filter(is_missing);
+        missing.map(String::as_str).collect()
+    }
+
+    /// The variables that a function, and whatever it calls, have in shared memory.
+    fn shared_by<'t>(&'t self, body: &'t Body) -> Vec<&'t Variable> {
+        let mut bodies = vec![body];
+        let mut called = BTreeSet::new();
+        let mut variables = Vec::new();
+        let mut named = BTreeSet::new();
+        while let Some(body) = bodies.pop() {
+            variables.extend(&body.shared);
+            for word in &body.words {
+                named.insert(word.as_str());
+                if let Some((name, body)) = self.functions.get_key_value(word) {
+                    if called.insert(name) {
+                        bodies.push(body);
+                    }
+                }
+            }
+        }
+        let outside = self.shared.iter();
+        variables.extend(outside.filter(|variable| named.contains(variable.name.as_str())));
+        variables
+    }
+
+    /// From what it returns on, or its name.
+    fn function(&mut self, tokens: &mut Peekable<Tokens<'_>>, is_external: bool) {
+        if tokens.next_if_eq(&"(").is_some() {
+            pass(tokens, ")");
+        }
+        let name = tokens.next().unwrap_or_default().to_owned();
+        if is_external {
+            self.external.insert(name.clone());
+        }
+        while let Some(token) = tokens.next() {
+            match token {
+                "{" => {
+                    // What is odd in it, nothing here needs.
+                    let body = body(tokens).unwrap_or_default();
+                    self.functions.insert(name, body);
+                    return;
+                }
+                ";" => return,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A kernel, and its body unless it is only declared.
+struct Entry {
+    kernel: Kernel,
+    body: Option<Body>,
+}
+
+impl Entry {
+    /// From the name on.
+    fn read(tokens: &mut Peekable<Tokens<'_>>) -> Result<Self, KernelError> {
+        let name = tokens.next().unwrap_or_default().to_owned();
+        let wrong = |problem: String| KernelError::new(format!("kernel `{name}`: {problem}"));
+        let mut kernel = Kernel {
+            name: name.clone(),
+            wavefront: Some(WARP),
+            ..Kernel::default()
+        };
+        if tokens.next_if_eq(&"(").is_some() {
+            for parameter in parameters(tokens).map_err(wrong)? {
+                let start = u64::from(kernel.arguments_size).next_multiple_of(parameter.align);
+                let place = start
+                    .checked_add(parameter.size)
+                    .and_then(|end| Some((u32::try_from(start).ok()?, u32::try_from(end).ok()?)));
+                let (offset, end) = place.ok_or_else(|| {
+                    wrong(format!(
+                        "parameter `{}` lies behind what a u32 holds",
+                        parameter.name
+                    ))
+                })?;
+                let size = end.saturating_sub(offset);
+                kernel.arguments.push(Argument { offset, size });
+                kernel.arguments_size = end;
+            }
+        }
+        while let Some(token) = tokens.next() {
+            match token {
+                "{" => {
+                    let body = Some(body(tokens)?);
+                    return Ok(Self { kernel, body });
+                }
+                // The only directive here with an end of its own.
+                ".pragma" => pass(tokens, ";"),
+                // No more than its declaration.
+                ";" => return Ok(Self { kernel, body: None }),
+                ".reqntid" => kernel.required_threads = Some(threads(tokens).map_err(wrong)?),
+                ".maxntid" => {
+                    let [x, y, z] = threads(tokens).map_err(wrong)?;
+                    let threads = x.checked_mul(y).and_then(|plane| plane.checked_mul(z));
+                    kernel.max_threads = Some(threads.ok_or_else(|| {
+                        wrong(format!(
+                            "{x} by {y} by {z} threads are more than a u32 holds"
+                        ))
+                    })?);
+                }
+                _ => {}
+            }
+        }
+        Err(wrong("it has no body".to_owned()))
+    }
+}
+
+/// The name that is declared behind `.global`.
+fn named(tokens: &mut Peekable<Tokens<'_>>) -> Option<String> {
+    while let Some(token) = tokens.next() {
+        match token {
+            ".align" => {
+                tokens.next();
+            }
+            ".attribute" => pass(tokens, ")"),
+            word if word.starts_with('.') => {}
+            word => return Some(word.to_owned()),
+        }
+    }
+    None
+}
+
+/// The variables of a declaration, from behind `.shared` to its semicolon.
+fn variables(tokens: &mut Peekable<Tokens<'_>>) -> Result<Vec<Variable>, KernelError> {
+    let mut found: Vec<Variable> = Vec::new();
+    let mut kind = Type::default();
+    loop {
+        let mut variable = Variable::default();
+        let end = variable.read(&mut kind, tokens).map_err(|problem| {
+            KernelError::new(format!("shared variable `{}`: {problem}", variable.name))
+        })?;
+        found.push(variable);
+        if end != "," {
+            return Ok(found);
+        }
+    }
+}
+
+fn parameters(tokens: &mut Peekable<Tokens<'_>>) -> Result<Vec<Variable>, String> {
+    let mut found: Vec<Variable> = Vec::new();
+    if tokens.next_if_eq(&")").is_some() {
+        return Ok(found);
+    }
+    loop {
+        let mut variable = Variable::default();
+        let end = variable.read(&mut Type::default(), tokens);
+        let end = end.map_err(|problem| {
+            format!("parameter {} `{}`: {problem}", found.len(), variable.name)
+        })?;
+        found.push(variable);
+        match end {
+            "," => {}
+            ")" => return Ok(found),
+            _ => return Err("its parameters have no end".to_owned()),
+        }
+    }
+}
+
+/// What holds for all variables of a declaration.
+#[derive(Debug, Default)]
+struct Type {
+    align: Option<u64>,
+    element: Option<u64>,
+    /// How many of them, of a vector.
+    vector: Option<u64>,
+}
+
+impl Variable {
+    /// Reads what is declared, and gives the sign behind it.
+    fn read<'t>(
+        &mut self,
+        kind: &mut Type,
+        tokens: &mut Peekable<Tokens<'t>>,
+    ) -> Result<&'t str, String> {
+        let mut elements = 1_u64;
+        let mut is_pointer = false;
+        while let Some(token) = tokens.next() {
+            match token {
+                "," | ")" | ";" => {
+                    let element = kind.element.ok_or("its type is not known")?;
+                    let element = element * kind.vector.unwrap_or(1);
+                    let size = element.checked_mul(elements);
+                    self.size = size.ok_or("it is larger than a u64 holds")?;
+                    self.align = kind.align.unwrap_or(element);
+                    return Ok(token);
+                }
+                ".ptr" => is_pointer = true,
+                ".align" => {
+                    let align = number(tokens.next())?;
+                    if !align.is_power_of_two() {
+                        return Err(format!("its alignment {align} is no power of two"));
+                    }
+                    // Behind `.ptr` it is that of what is pointed to.
+                    if !is_pointer {
+                        kind.align = Some(align);
+                    }
+                }
+                ".v2" => kind.vector = Some(2),
+                ".v4" => kind.vector = Some(4),
+                ".v8" => kind.vector = Some(8),
+                "[" => match tokens.next() {
+                    // Dynamic shared memory.
+                    Some("]") => elements = 0,
+                    count => {
+                        let count = elements.checked_mul(number(count)?);
+                        elements = count.ok_or("it is larger than a u64 holds")?;
+                        tokens.next_if_eq(&"]");
+                    }
+                },
+                ".texref" | ".samplerref" | ".surfref" => {
+                    return Err(format!("`{token}` has no place in the buffer of arguments"));
+                }
+                word if word.starts_with('.') => {
+                    let known = TYPES.iter().find(|(name, _)| *name == word);
+                    kind.element = known.map(|(_, size)| *size).or(kind.element);
+                }
+                word => word.clone_into(&mut self.name),
+            }
+        }
+        Err("its declaration has no end".to_owned())
+    }
+}
+
+/// Where the last of these variables ends, one behind the other.
+fn end_of<'t>(variables: impl IntoIterator<Item = &'t Variable>) -> Option<u64> {
+    variables.into_iter().try_fold(0_u64, |end, variable| {
+        end.checked_next_multiple_of(variable.align)?
+            .checked_add(variable.size)
+    })
+}
+
+/// From behind the brace that opens it to the one that closes it.
+fn body(tokens: &mut Peekable<Tokens<'_>>) -> Result<Body, KernelError> {
+    let mut body = Body::default();
+    let mut depth = 1_u64;
+    while let Some(token) = tokens.next() {
+        match token {
+            "{" => depth += 1,
+            "}" if depth == 1 => return Ok(body),
+            "}" => depth -= 1,
+            ".shared" => body.shared.extend(variables(tokens)?),
+            word if word.starts_with(is_of_word) => {
+                body.words.insert(word.to_owned());
+            }
+            _ => {}
+        }
+    }
+    Err(KernelError::new("a function's body has no end"))
+}
+
+/// To behind the next of that sign.
+fn pass(tokens: &mut Peekable<Tokens<'_>>, sign: &str) {
+    tokens.by_ref().find(|token| *token == sign);
+}
+
+/// One to three numbers; those that are not there are 1.
+fn threads(tokens: &mut Peekable<Tokens<'_>>) -> Result<[u32; 3], String> {
+    let mut threads = [1; 3];
+    for count in &mut threads {
+        let wide = number(tokens.next())?;
+        *count =
+            u32::try_from(wide).map_err(|_| format!("{wide} threads are more than a u32 holds"))?;
+        if tokens.next_if_eq(&",").is_none() {
+            break;
+        }
+    }
+    Ok(threads)
+}
+
+/// As C spells it.
+fn number(token: Option<&str>) -> Result<u64, String> {
+    let text = token.unwrap_or_default();
+    let digits = text.trim_end_matches('U');
+    let parsed = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => u64::from_str_radix(digits.get(2..).unwrap_or_default(), 16),
+        [b'0', b'b' | b'B', ..] => u64::from_str_radix(digits.get(2..).unwrap_or_default(), 2),
+        [b'0', _, ..] => u64::from_str_radix(digits, 8),
+        _ => digits.parse(),
+    };
+    parsed.map_err(|_| format!("expected a number, found `{text}`"))
+}
+
+/// Words, with their dots, and signs; strings are left out.
+struct Tokens<'t> {
+    rest: &'t str,
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.')
+}
+
+impl<'t> Iterator for Tokens<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        loop {
+            self.rest = self.rest.trim_start();
+            let first = self.rest.chars().next()?;
+            if first == '"' {
+                let mut is_escaped = true;
+                let end = self.rest.find(|c| {
+                    let ends = c == '"' && !is_escaped;
+                    is_escaped = !is_escaped && c == '\\';
+                    ends
+                });
+                let end = end.map_or(self.rest.len(), |end| end + 1);
+                self.rest = self.rest.split_at(end).1;
+                continue;
+            }
+            let size = match is_of_word(first) {
+                true => self.rest.find(|c| !is_of_word(c)),
+                false => Some(first.len_utf8()),
+            };
+            let (token, rest) = self.rest.split_at(size.unwrap_or(self.rest.len()));
+            self.rest = rest;
+            return Some(token);
+        }
+    }
+}
