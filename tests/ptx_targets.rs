@@ -5,93 +5,11 @@
 mod support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::package::{Package, text};
-
-const OUT: &str = "target/build/pack-0123/out";
-const CUDA: &str =
-    "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
-const HEADER: &str = "#define __global__ __attribute__((global))\n#define __device__ __attribute__((device))\n\
-    struct Pair { char a; double b; };\n__device__ int twice(int x);\n";
-const KERNEL: &str = "#include \"k.h\"\nextern \"C\" __global__ void scale(int *x, char c, Pair p) { *x = twice(*x) + c; }\n";
-/// A function of the device that another file calls.
-const HELPER: &str = "#include \"k.h\"\n__device__ int twice(int x) { return 2 * x; }\n";
-
-/// A package with sources of CUDA.
-fn package(keys: &str) -> Option<Package> {
-    let package = Package::new("")?;
-    fs::remove_file(package.at("kernels/k.c")).unwrap();
-    package.put("kernels/k.h", HEADER);
-    package.put("kernels/k.cu", KERNEL);
-    package.put("kernels/helper.cu", HELPER);
-    declare(&package, keys);
-    Some(package)
-}
-
-fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
-}
-
-fn targets(names: &[&str]) -> String {
-    format!("targets = {names:?}\n")
-}
-
-/// The build script where NVIDIA's tools are.
-fn script(package: &Package, cuda: &Path) -> Command {
-    let mut script = package.script();
-    script.env("CUDA_PATH", cuda);
-    script
-}
-
-/// The root of NVIDIA's compilers.
-fn cuda() -> Option<PathBuf> {
-    let ptxas = support::tool("cuda", &["ptxas"])?;
-    Some(ptxas.ancestors().nth(2).unwrap().to_owned())
-}
-
-fn images(package: &Package) -> Vec<u8> {
-    fs::read(package.at(OUT).join("offload/kernels/images")).unwrap()
-}
-
-fn image(package: &Package, target: &str) -> PathBuf {
-    package
-        .at(OUT)
-        .join(format!("offload/kernels/{target}/image"))
-}
-
-/// What a program prints that includes the generated file.
-fn program(package: &Package, main: &str) -> String {
-    let source = format!(
-        "mod kernels {{ include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\")); }}\nfn main() {{ {main} }}\n"
-    );
-    package.put("main.rs", &source);
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let mut command = Command::new(rustc);
-    command
-        .args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"])
-        .env("OUT_DIR", package.at(OUT))
-        .current_dir(package.folder.path());
-    support::run(&mut command);
-    support::run(&mut Command::new(package.at("main")))
-}
-
-/// What NVIDIA's tool makes of these images, each as its option says.
-fn theirs(cuda: &Path, package: &Package, options: &[&str], images: &[(&str, &Path)]) -> Vec<u8> {
-    let output = package.at("theirs.fatbin");
-    let mut command = Command::new(cuda.join("bin/fatbinary"));
-    command
-        .arg("-64")
-        .args(options)
-        .arg("--create")
-        .arg(&output);
-    for (option, path) in images {
-        command.arg(format!("--image3={option},file={}", path.display()));
-    }
-    support::run(&mut command);
-    fs::read(output).unwrap()
-}
+use support::cuda_package::{
+    CUDA, OUT, cuda, declare, image, images, package, program, script, targets, theirs,
+};
+use support::package::text;
 
 #[test]
 fn packs_ptx_and_cubins_as_nvidias_tools_do() {

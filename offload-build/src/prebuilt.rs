@@ -2,27 +2,24 @@
 //!
 //! | source                                          | its images                      |
 //! |-------------------------------------------------|---------------------------------|
-//! | AMD's code object, NVIDIA's cubin               | itself, for what its header says |
+//! | AMD's code object, NVIDIA's cubin, PTX          | itself, for what its header says |
 //! | bundles, plain, compressed or text; archives of them, and of images for one target | their entries |
 //! | offload binaries, and what holds them           | their entries                   |
+//! | CUDA fat binaries                               | their cubins and PTX, but what is compressed |
 
-use crate::container;
-use crate::container::bundled::DeviceTarget;
-use crate::container::device_library;
-use crate::container::elf::Elf;
+mod found;
+
 use crate::device_only::Packing;
 use crate::error::{self, Error};
-use crate::format::magic::Magic;
-use crate::link::{self, DeviceInput, processor_of};
+use crate::link::DeviceInput;
 use crate::module::{Module, Target};
 use crate::plan::{Plan, Step};
 use crate::planned_image::PlannedImage;
 use crate::target::ImageTarget;
 use crate::toolchain::task::{self, Done};
-use object::ReadCache;
+use found::{Found, images};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// What the file that Rust includes says of the compiler.
@@ -48,7 +45,11 @@ pub(crate) fn plan(module: &Module, out: &Path) -> Result<(Plan, Vec<Target>), E
             target: target.written.clone(),
             output: output.clone(),
         }));
-        planned.push(PlannedImage::new(target, DeviceInput::Object(output)));
+        let image = match target.is_ptx {
+            true => DeviceInput::Ptx(output),
+            false => DeviceInput::Object(output),
+        };
+        planned.push(PlannedImage::new(target, image));
     }
     let packing = Packing::new(module, planned, MADE_BY, out);
     let plan = Plan {
@@ -56,13 +57,6 @@ pub(crate) fn plan(module: &Module, out: &Path) -> Result<(Plan, Vec<Target>), E
         notes: Vec::new(),
     };
     Ok((plan, module.targets.clone()))
-}
-
-/// An image in a source.
-struct Found {
-    /// What its container says that it is for.
-    declared: Option<DeviceTarget>,
-    bytes: Vec<u8>,
 }
 
 type Row<'a> = (&'a Path, usize, Found);
@@ -78,10 +72,7 @@ fn chosen<'a, 'b>(
         triple: target.triple.as_str(),
         arch: &id,
     };
-    let is_own = |(_, _, image): &&Row<'_>| {
-        let declared = image.declared.as_ref();
-        declared.is_none_or(|declared| declared.image_target().is_same(&wanted))
-    };
+    let is_own = |(_, _, image): &&Row<'_>| image.is_own(&wanted);
     let serving: Vec<&Row<'_>> = found
         .iter()
         .filter(|(_, _, image)| image.serves(target, &wanted))
@@ -90,8 +81,19 @@ fn chosen<'a, 'b>(
     let candidates = if own.is_empty() { serving } else { own };
     let name = &module.name;
     match candidates.as_slice() {
-        [one, others @ ..] if others.iter().all(|other| other.2.bytes == one.2.bytes) => Ok(*one),
+        [one, others @ ..] if are_same(one, others)? => Ok(*one),
         [] => {
+            let compressed = found.iter().find_map(|(source, _, image)| {
+                Some((source, image.compressed_for(target, &wanted)?))
+            });
+            if let Some((source, which)) = compressed {
+                let (written, source) = (&target.written, source.display());
+                return Err(Error::new(format_args!(
+                    "module `{name}`: no image for `{written}`: {which} of `{source}` is compressed\n\
+                     hint: `nvcc --no-compress` or `fatbinary --compress=false` writes it as it is; \
+                     `cuobjdump -xelf all -xptx all` takes images out of what is there"
+                )));
+            }
             let mut sources: Vec<String> = Vec::new();
             for source in &module.sources {
                 let images = found.iter().filter(|(of, ..)| *of == source);
@@ -124,94 +126,18 @@ fn chosen<'a, 'b>(
     }
 }
 
-impl Found {
-    /// Whether it is a linked image for `target`.
-    fn serves(&self, target: &Target, wanted: &ImageTarget<'_>) -> bool {
-        let declared = self.declared.as_ref();
-        declared.is_none_or(|declared| declared.image_target().serves(wanted))
-            && link::check(&self.bytes, &target.triple, &target.id, &BTreeSet::new()).is_ok()
-            && is_linked(&self.bytes)
+/// Whether all of several images have the same bytes; of one none are read.
+fn are_same(one: &Row<'_>, others: &[&Row<'_>]) -> Result<bool, Error> {
+    if others.is_empty() {
+        return Ok(true);
     }
-}
-
-/// What it is for, and what it is when it is no image.
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.bytes.as_slice();
-        let elf = Elf::parse(bytes, 0..bytes.len() as u64).ok();
-        let processor = elf.and_then(|elf| processor_of(elf.machine, elf.flags));
-        match (&self.declared, processor) {
-            (Some(declared), _) => declared.fmt(f)?,
-            (None, Some(processor)) => f.write_str(&processor)?,
-            (None, None) => f.write_str("something for no known processor")?,
-        }
-        match Magic::of(bytes) {
-            Magic::Elf if is_linked(bytes) => Ok(()),
-            Magic::Elf => f.write_str(" (not linked)"),
-            Magic::Bitcode => f.write_str(" (bitcode)"),
-            _ => f.write_str(" (no code object)"),
+    let bytes = one.2.read(one.0)?;
+    for (source, _, image) in others {
+        if image.read(source)? != bytes {
+            return Ok(false);
         }
     }
-}
-
-/// Whether an ELF file is an executable or a shared object.
-fn is_linked(bytes: &[u8]) -> bool {
-    // e_type, of files of either byte order.
-    matches!(bytes.get(16..18), Some([2 | 3, 0] | [0, 2 | 3]))
-}
-
-/// The images of a source, in its order.
-fn images(path: &Path) -> Result<Vec<Found>, Error> {
-    let wrong =
-        |problem: Box<dyn std::error::Error + Send + Sync>| Error::because(path.display(), problem);
-    let cache = ReadCache::new(File::open(path).map_err(error::io(path))?);
-    let size = fs::metadata(path).map_err(error::io(path))?.len();
-    let magic = Magic::at(&cache, 0..size);
-    let is_image = magic == Magic::Elf
-        && Elf::parse(&cache, 0..size).is_ok_and(|elf| {
-            let machines = [object::elf::EM_AMDGPU.0, object::elf::EM_CUDA.0];
-            machines.contains(&elf.machine)
-        });
-    if is_image {
-        let bytes = fs::read(path).map_err(error::io(path))?;
-        let declared = None;
-        return Ok(vec![Found { declared, bytes }]);
-    }
-    let mut found = Vec::new();
-    let is_library = matches!(
-        magic,
-        Magic::Bundle
-            | Magic::CompressedBundle
-            | Magic::TextBundle
-            | Magic::Archive
-            | Magic::Bitcode
-    );
-    if is_library {
-        let images =
-            device_library::images(&cache, false).map_err(|problem| wrong(problem.into()))?;
-        for image in images {
-            let bytes = image.content(&cache).unwrap_or_default().to_vec();
-            let declared = image.target;
-            found.push(Found { declared, bytes });
-        }
-    }
-    if !is_library || found.is_empty() {
-        let images = container::images(&cache).map_err(|problem| wrong(problem.into()))?;
-        for image in images {
-            let string = |key: &str| {
-                let value = image.entry.strings.value(key).unwrap_or_default();
-                String::from_utf8_lossy(value).into_owned()
-            };
-            let declared = Some(DeviceTarget {
-                kind: image.entry.offload_kind,
-                triple: string("triple"),
-                processor: string("arch"),
-            });
-            let bytes = image.content(&cache).unwrap_or_default().to_vec();
-            found.push(Found { declared, bytes });
-        }
-    }
-    Ok(found)
+    Ok(true)
 }
 
 /// Writes an image of a source to a file of its own.
@@ -234,7 +160,8 @@ impl Take {
                 self.source.display()
             ))
         })?;
-        task::write(&self.output, &image.bytes).map_err(error::io(&self.output))?;
+        let bytes = image.read(&self.source)?;
+        task::write(&self.output, &bytes).map_err(error::io(&self.output))?;
         Ok(Done::default())
     }
 }

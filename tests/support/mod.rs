@@ -10,6 +10,7 @@
 )]
 
 pub mod beside;
+pub mod cuda_package;
 pub mod folder;
 pub mod package;
 

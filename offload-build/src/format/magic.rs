@@ -16,6 +16,8 @@ pub enum Magic {
     OffloadBinary,
     /// One or more bundles.
     Bundle,
+    /// One or more CUDA fat binaries.
+    Fatbin,
     /// A compressed bundle.
     CompressedBundle,
     /// A bundle between comments, with an entry at its start as bundlers write it.
@@ -45,10 +47,11 @@ pub enum Magic {
     Unknown,
 }
 
-const MAGICS: [(&[u8], Magic); 29] = [
+const MAGICS: [(&[u8], Magic); 30] = [
     (b"\x7fELF", Magic::Elf),
     (b"\x10\xff\x10\xad", Magic::OffloadBinary),
     (b"__CLANG_OFFLOAD_BUNDLE__", Magic::Bundle),
+    (b"\x50\xed\x55\xba", Magic::Fatbin),
     (b"CCOB", Magic::CompressedBundle),
     // As much of it as is read.
     (b"\n// __CLANG_OFFLOAD_BUND", Magic::TextBundle),
