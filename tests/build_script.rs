@@ -649,7 +649,8 @@ fn declares_the_cfg_of_every_target_that_any_layer_lists() {
                 [package.metadata.offload.profile.dev]\ntargets = [\"x86_64-pc-linux-gnu\"]\n\
                 [package.metadata.offload.profile.release]\ntargets = [\"sm_90\"]\n\
                 [[package.metadata.offload.module]]\nname = \"on\"\n\
-                [[package.metadata.offload.module]]\nname = \"off\"\nfeature = \"off\"\ntargets = [\"gfx942\"]\n";
+                [[package.metadata.offload.module]]\nname = \"off\"\nfeature = \"off\"\ntargets = [\"gfx942\"]\n\
+                [features]\noff = []\n";
     let Some(package) = Package::new(keys) else {
         return;
     };
@@ -702,7 +703,8 @@ fn looks_behind_a_compiler_cache_for_the_compiler() {
 
 #[test]
 fn leaves_no_file_of_a_module_whose_feature_is_off() {
-    let Some(package) = Package::new(&format!("{CPU}feature = \"gpu\"\n")) else {
+    let Some(package) = Package::new(&format!("{CPU}feature = \"gpu\"\n[features]\ngpu = []\n"))
+    else {
         return;
     };
     let file = package.at("target/build/pack-0123/out/kernels.rs");

@@ -372,7 +372,7 @@ fn says_what_a_language_does_not_take() {
             "language = \"prebuilt\"\nsources = [\"kernels/*\"]\ntargets = [\"gfx90a\"]\n\
              artifact = [\"device-archive\"]\n"
                 .to_owned(),
-            "8:1: `artifact` is for modules that compile or link device code",
+            "8:1: `artifact` has no effect on modules of `prebuilt`",
         ),
         (
             format!("{HIP}{AMD}register = \"complete\"\n"),

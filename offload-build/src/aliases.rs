@@ -48,10 +48,16 @@ const ALIASES: [Alias; 4] = [
     },
 ];
 
-/// Lays the variables that are set over the settings of the modules of their language.
-pub(crate) fn apply(environment: &Environment, modules: &mut [Settings]) -> Result<(), Error> {
+/// Lays the variables that are set over the settings of the modules of their language: `language`, where the build
+/// script says it for all.
+pub(crate) fn apply(
+    environment: &Environment,
+    modules: &mut [Settings],
+    language: Option<&str>,
+) -> Result<(), Error> {
     for alias in &ALIASES {
-        let is_meant = |module: &&mut Settings| module.text("language") == Some(alias.language);
+        let is_meant =
+            |module: &&mut Settings| language.or(module.text("language")) == Some(alias.language);
         let meant: Vec<&mut Settings> = modules.iter_mut().filter(is_meant).collect();
         if meant.is_empty() || environment.setting(alias.key).is_some() {
             continue;
@@ -132,7 +138,10 @@ mod tests {
         module.set("language", Setting::Text(language.into()), "Cargo.toml");
         module.set("targets", Setting::List(vec!["sm_70".into()]), "Cargo.toml");
         let mut modules = [module];
-        apply(&environment, &mut modules).unwrap();
+        apply(&environment, &mut modules, None).unwrap();
+        let kept = modules.clone();
+        apply(&environment, &mut modules, Some("openmp")).unwrap();
+        assert_eq!(modules, kept);
         let [module] = modules;
         module
     }

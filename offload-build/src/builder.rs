@@ -193,7 +193,7 @@ impl Build {
         self.choice("register", register)
     }
 
-    /// What a missing compiler is: an `error`, or reason for a `stub` without images.
+    /// What a missing tool is: an `error`, reason to `skip` the targets that need it, or for a `stub` when no image is left.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::language::Language;
 use crate::libraries;
 use crate::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
-use crate::module::{Flags, Module, Target, excluded};
+use crate::module::{Flags, Missing, Module, Target, excluded};
 use crate::plan::Step;
 use crate::planned_image::PlannedImage;
 use crate::toolchain::clang::{self, Clang, Compile, Part};
@@ -150,6 +150,9 @@ impl Context<'_> {
                     Ok(task) => code.links.push(Step::Run(task)),
                     Err(unknown) if unknown.is_unsupported() => {
                         return Err(Error::new(no_image(module, target, &unknown)));
+                    }
+                    Err(missing) if module.missing == Missing::Error => {
+                        return Err(Error::missing(no_image(module, target, &missing)));
                     }
                     Err(missing) => {
                         code.notes.push(no_image(module, target, &missing));

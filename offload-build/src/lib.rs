@@ -26,6 +26,7 @@ mod builder;
 mod compiler;
 mod context;
 mod device_only;
+mod effect;
 mod environment;
 mod error;
 mod host;

@@ -3,8 +3,9 @@
 //! Later layers win: `[workspace.metadata.offload]`, its `profile.<name>`, `[package.metadata.offload]`,
 //! its `profile.<name>`, `[[package.metadata.offload.module]]`.
 
-use crate::settings::{self, Form, KEYS, NOT_YET, Setting, Settings};
+use crate::settings::{self, Form, KEYS, NOT_YET, Reach, Setting, Settings};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
@@ -54,7 +55,7 @@ pub(crate) fn modules(
                     "modules are declared in packages, not in the workspace",
                 ));
             }
-            base = below;
+            base = below.reaching(Reach::World);
         }
     }
     let document = package.parse()?;
@@ -64,16 +65,50 @@ pub(crate) fn modules(
         return Err(package.error(&(0..0), problem));
     };
     let (own, modules) = package.layers(table, profile)?;
-    base.overlay(&own);
     if modules.is_empty() {
+        base.overlay(&own);
         return Ok(vec![base]);
     }
+    base.overlay(&own.reaching(Reach::Package));
     let layered = modules.into_iter().map(|(_, module)| {
         let mut settings = base.clone();
         settings.overlay(&module);
         settings
     });
     Ok(layered.collect())
+}
+
+/// The cargo features that `package` declares: those of `[features]`, and those that optional dependencies are.
+///
+/// # Errors
+///
+/// When the manifest is no TOML.
+pub(crate) fn features(package: Source<'_>) -> Result<BTreeSet<String>, ManifestError> {
+    let document = package.parse()?;
+    let document = document.get_ref();
+    let mut found = BTreeSet::new();
+    let platforms = below(document, "target")
+        .into_iter()
+        .flat_map(DeTable::values);
+    let platforms = platforms.filter_map(|value| value.get_ref().as_table());
+    for declaring in std::iter::once(document).chain(platforms) {
+        for name in ["dependencies", "build-dependencies"] {
+            for (name, value) in below(declaring, name).into_iter().flatten() {
+                let value = value.get_ref().as_table();
+                let optional = value.and_then(|value| value.get("optional")?.get_ref().as_bool());
+                if optional == Some(true) {
+                    found.insert(name.get_ref().clone().into_owned());
+                }
+            }
+        }
+    }
+    let declared = below(document, "features").into_iter().flatten();
+    found.extend(declared.map(|(name, _)| name.get_ref().clone().into_owned()));
+    Ok(found)
+}
+
+fn below<'t, 'a>(table: &'t Table<'a>, name: &str) -> Option<&'t Table<'a>> {
+    table.get(name)?.get_ref().as_table()
 }
 
 type Table<'t> = DeTable<'t>;

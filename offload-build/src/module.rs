@@ -5,7 +5,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::format::compressed_bundle::Method;
 use crate::language::{Container, Language, is_cpp};
-use crate::settings::{Settings, nearest};
+use crate::settings::{Reach, Settings, nearest};
 use crate::target::{TargetId, Triple};
 use crate::toolchain::Family;
 use std::collections::BTreeMap;
@@ -45,7 +45,9 @@ pub(crate) struct Module {
     /// As written, and where.
     pub(crate) launcher: Option<(String, String)>,
     pub(crate) register: Register,
-    pub(crate) stub_when_missing: bool,
+    pub(crate) missing: Missing,
+    /// What is odd and no error.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// What images are made for.
@@ -71,6 +73,17 @@ pub(crate) struct Flags {
     pub(crate) flags: Vec<String>,
     /// Sources that are left out.
     pub(crate) exclude: Vec<glob::Pattern>,
+}
+
+/// What becomes of targets whose tools are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// Nothing is built.
+    Error,
+    /// They are left out; nothing is built when none is left.
+    Skip,
+    /// They are left out, and when none is left a crate without images is built.
+    Stub,
 }
 
 /// Who registers the images.
@@ -132,16 +145,10 @@ impl Module {
         let default = environment
             .cargo("OPT_LEVEL")
             .unwrap_or_else(|| "2".to_owned());
-        for key in ["archives", "link", "artifact"] {
-            if language == Language::Prebuilt && !settings.list(key).is_empty() {
-                let problem = format!("`{key}` is for modules that compile or link device code");
-                return Err(wrong(settings, key, problem));
-            }
-        }
         let own = flags(settings, &default)?;
         let out = PathBuf::from(environment.required("OUT_DIR")?);
         let mut watched = Vec::new();
-        let sources = sources(settings, language, &root, &out, &own, &mut watched)?;
+        let (sources, mut warnings) = sources(settings, language, &root, &out, &own, &mut watched)?;
         if sources.is_empty() {
             return Err(Error::new(format_args!("module `{name}` has no `sources`")));
         }
@@ -149,6 +156,13 @@ impl Module {
         // Of GPUs that nobody looks for.
         if targets.is_empty() && environment.variable("DOCS_RS").is_none() {
             return Err(Error::new(format_args!("module `{name}` has no `targets`")));
+        }
+        for target in &targets {
+            let over = settings.targets.get(&target.written);
+            warnings.extend(
+                over.into_iter()
+                    .flat_map(|over| unmatched(over, &target.own.exclude, &root, &sources)),
+            );
         }
         let include = settings
             .list("include")
@@ -199,7 +213,12 @@ impl Module {
                 )
             }),
             register,
-            stub_when_missing: settings.text("missing") == Some("stub"),
+            missing: match settings.text("missing") {
+                Some("error") => Missing::Error,
+                Some("stub") => Missing::Stub,
+                _ => Missing::Skip,
+            },
+            warnings,
         })
     }
 
@@ -569,7 +588,7 @@ fn sources(
     out: &Path,
     own: &Flags,
     watched: &mut Vec<PathBuf>,
-) -> Result<Vec<PathBuf>, Error> {
+) -> Result<(Vec<PathBuf>, Vec<String>), Error> {
     let mut found = Vec::new();
     for text in settings.list("sources") {
         let problem =
@@ -599,6 +618,7 @@ fn sources(
             watched.extend(watch(&folder, out, rest.contains('/')));
         }
     }
+    let warnings = unmatched(settings, &own.exclude, root, &found);
     found.retain(|path| !excluded(&own.exclude, root, path));
     found.sort();
     found.dedup();
@@ -616,7 +636,38 @@ fn sources(
             return Err(wrong(settings, "sources", problem));
         }
     }
-    Ok(found)
+    Ok((found, warnings))
+}
+
+/// What is said of patterns of `exclude`, written for this module, that leave no source out.
+fn unmatched(
+    settings: &Settings,
+    exclude: &[glob::Pattern],
+    root: &Path,
+    sources: &[PathBuf],
+) -> Vec<String> {
+    let entry = settings.entry("exclude");
+    let Some(entry) = entry.filter(|entry| entry.reach == Reach::Module) else {
+        return Vec::new();
+    };
+    let own = settings.list("exclude");
+    let is_own = |pattern: &&glob::Pattern| {
+        own.iter()
+            .any(|text| text.trim_start_matches("./") == pattern.as_str())
+    };
+    let is_unmatched = |pattern: &&glob::Pattern| {
+        let pattern = std::slice::from_ref(*pattern);
+        !sources.iter().any(|path| excluded(pattern, root, path))
+    };
+    let patterns = exclude.iter().filter(is_own).filter(is_unmatched);
+    patterns
+        .map(|pattern| {
+            format!(
+                "{}: `exclude`: `{pattern}` leaves out no source",
+                entry.origin
+            )
+        })
+        .collect()
 }
 
 /// The folder of the package, if any, in which Cargo builds.
@@ -650,7 +701,11 @@ pub(crate) fn excluded(exclude: &[glob::Pattern], root: &Path, path: &Path) -> b
     exclude.iter().any(|pattern| pattern.matches_path(relative))
 }
 
-fn wrong(settings: &Settings, key: &'static str, problem: impl std::fmt::Display) -> Error {
+pub(crate) fn wrong(
+    settings: &Settings,
+    key: &'static str,
+    problem: impl std::fmt::Display,
+) -> Error {
     Error::new(format_args!("{}: {problem}", settings.origin(key)))
 }
 

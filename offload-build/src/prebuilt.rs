@@ -12,7 +12,7 @@ mod found;
 use crate::device_only::Packing;
 use crate::error::{self, Error};
 use crate::link::DeviceInput;
-use crate::module::{Module, Target};
+use crate::module::{Module, Target, excluded};
 use crate::plan::{Plan, Step};
 use crate::planned_image::PlannedImage;
 use crate::target::ImageTarget;
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 const MADE_BY: &str = "none here: the image was there";
 
 /// Plans a module: each of its targets has an image in one of the sources.
-pub(crate) fn plan(module: &Module, out: &Path) -> Result<(Plan, Vec<Target>), Error> {
+pub(crate) fn plan(module: &Module, root: &Path, out: &Path) -> Result<(Plan, Vec<Target>), Error> {
     let mut found = Vec::new();
     for source in &module.sources {
         for (number, image) in images(source)?.into_iter().enumerate() {
@@ -37,7 +37,7 @@ pub(crate) fn plan(module: &Module, out: &Path) -> Result<(Plan, Vec<Target>), E
     let mut takes = Vec::new();
     let mut planned = Vec::new();
     for target in &module.targets {
-        let (source, number, _) = chosen(module, target, &found)?;
+        let (source, number, _) = chosen(module, target, root, &found)?;
         let output = folder.join(target.folder()).join("image");
         takes.push(Step::Take(Take {
             source: source.to_path_buf(),
@@ -65,6 +65,7 @@ type Row<'a> = (&'a Path, usize, Found);
 fn chosen<'a, 'b>(
     module: &Module,
     target: &Target,
+    root: &Path,
     found: &'b [Row<'a>],
 ) -> Result<&'b Row<'a>, Error> {
     let id = target.id.to_string();
@@ -75,7 +76,9 @@ fn chosen<'a, 'b>(
     let is_own = |(_, _, image): &&Row<'_>| image.is_own(&wanted);
     let serving: Vec<&Row<'_>> = found
         .iter()
-        .filter(|(_, _, image)| image.serves(target, &wanted))
+        .filter(|(source, _, image)| {
+            !excluded(&target.own.exclude, root, source) && image.serves(target, &wanted)
+        })
         .collect();
     let own: Vec<&Row<'_>> = serving.iter().copied().filter(is_own).collect();
     let candidates = if own.is_empty() { serving } else { own };

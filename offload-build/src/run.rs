@@ -5,6 +5,7 @@ use crate::artifacts;
 use crate::compiler::Compiler;
 use crate::context::Context;
 use crate::device_only;
+use crate::effect;
 use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::host::Host;
@@ -12,13 +13,13 @@ use crate::host_file::{Content, HostFile};
 use crate::hosted;
 use crate::language::Language;
 use crate::manifest::{self, Source};
-use crate::module::{Module, Register, Target};
+use crate::module::{Missing, Module, Register, Target};
 use crate::native::Native;
 use crate::plan::{Made, Outcome, Plan};
 use crate::prebuilt;
 use crate::record::{self, Record};
 use crate::runtimes::Runtime;
-use crate::settings::{KEYS, Settings};
+use crate::settings::{KEYS, Reach, Settings};
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::launcher::Launcher;
 use crate::toolchain::{Answers, Command, Family, Search, task};
@@ -77,9 +78,14 @@ impl<'a> Run<'a> {
         let mut off = Vec::new();
         let mut cfg_names = BTreeSet::new();
         let native = Native::new(environment);
-        for settings in modules {
-            let mut settings = settings.clone();
-            settings.overlay(own);
+        let mut modules = modules.to_vec();
+        aliases::apply(environment, &mut modules, own.text("language"))?;
+        let own = own.clone().reaching(Reach::Package);
+        modules
+            .iter_mut()
+            .for_each(|settings| settings.overlay(&own));
+        effect::check(&modules)?;
+        for mut settings in modules {
             let listed = settings.listed.iter();
             cfg_names.extend(listed.filter_map(|text| Some(Target::parse(text).ok()?.cfg_name())));
             if Module::is_off(&settings, environment) {
@@ -143,6 +149,10 @@ impl<'a> Run<'a> {
         let _ = std::fs::remove_file(&record);
         let (mut finished, mut made) = (Vec::new(), Vec::new());
         for module in &self.modules {
+            module
+                .warnings
+                .iter()
+                .for_each(|text| environment.report("warning", text));
             if environment.variable("DOCS_RS").is_some() {
                 self.stub(module, "documentation is built without device code")?;
                 continue;
@@ -152,7 +162,7 @@ impl<'a> Run<'a> {
                     made.push(self.build(module, &built)?);
                     finished.push((module, built));
                 }
-                Err(error) if error.is_missing() && module.stub_when_missing => {
+                Err(error) if error.is_missing() && module.missing == Missing::Stub => {
                     let text = error.to_string();
                     environment.report("warning", &text);
                     self.stub(module, text.lines().next().unwrap_or_default())?;
@@ -328,7 +338,7 @@ impl<'a> Run<'a> {
         let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         let host = Host::of(environment)?;
         if module.language == Language::Prebuilt {
-            let (plan, targets) = prebuilt::plan(module, &self.out)?;
+            let (plan, targets) = prebuilt::plan(module, &root, &self.out)?;
             return Ok(Built {
                 plan,
                 answers: Answers::below(&self.out, ""),
@@ -468,11 +478,15 @@ pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error
             .form
             .parse(&value)
             .map_err(|problem| Error::new(format_args!("{variable}: {problem}")))?;
-        for module in &mut modules {
-            module.set(key.name, setting.clone(), &variable);
-        }
+        let mut over = Settings::default();
+        over.set(key.name, setting, &variable);
+        let over = over.reaching(Reach::World);
+        modules.iter_mut().for_each(|module| module.overlay(&over));
     }
-    aliases::apply(environment, &mut modules)?;
+    let features = manifest::features(source).map_err(Error::new)?;
+    for module in &modules {
+        effect::feature(module, &features)?;
+    }
     Ok(modules)
 }
 
@@ -537,4 +551,40 @@ fn unique(environment: &Environment, module: &Module) -> String {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     format!("{package}_{}_{digest}", module.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Setting;
+
+    #[test]
+    fn reads_variables_of_others_for_the_language_that_the_build_script_says() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("k.cu"), "").unwrap();
+        let root = folder.path().display().to_string();
+        let variables = [
+            ("CARGO_MANIFEST_DIR", &*root),
+            ("OUT_DIR", "/out"),
+            ("GPU_TARGETS", "gfx942"),
+            ("CUDAARCHS", "90-real"),
+        ];
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        let environment = Environment::new(variables.into());
+        let mut module = Settings::default();
+        let list = |text: &str| Setting::List(vec![text.into()]);
+        module.set("language", Setting::Text("hip".into()), "Cargo.toml");
+        module.set("sources", list("k.cu"), "Cargo.toml");
+        module.set("targets", list("gfx90a"), "Cargo.toml");
+        let mut own = Settings::default();
+        let targets = |own: &Settings| {
+            let run = Run::new(&environment, std::slice::from_ref(&module), own).unwrap();
+            run.modules[0].targets[0].written.clone()
+        };
+        assert_eq!(targets(&own), "gfx942");
+        own.set("language", Setting::Text("cuda".into()), "Build::language");
+        assert_eq!(targets(&own), "sm_90");
+        own.set("targets", list("sm_80"), "Build::targets");
+        assert_eq!(targets(&own), "sm_80");
+    }
 }

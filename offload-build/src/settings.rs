@@ -52,7 +52,7 @@ pub(crate) const KEYS: &[Key] = &[
         "register",
         Form::Choice(&["auto", "complete", "deferred", "none"]),
     ),
-    key("missing", Form::Choice(&["error", "stub"])),
+    key("missing", Form::Choice(&["error", "skip", "stub"])),
     key("feature", Form::Text),
     key("name", Form::Text),
 ];
@@ -93,6 +93,19 @@ pub(crate) enum Setting {
 pub(crate) struct Entry {
     pub(crate) setting: Setting,
     pub(crate) origin: String,
+    pub(crate) reach: Reach,
+}
+
+/// For how much a value was written: where it has no effect, that is an error, unless others may have use for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// For one module.
+    #[default]
+    Module,
+    /// For all modules of the package.
+    Package,
+    /// For other packages, too.
+    World,
 }
 
 /// Values of keys, and those that hold for one target only.
@@ -119,13 +132,34 @@ impl Settings {
             }
             (setting, _) => setting,
         };
-        self.values.insert(name, Entry { setting, origin });
+        let reach = Reach::default();
+        let entry = Entry {
+            setting,
+            origin,
+            reach,
+        };
+        self.values.insert(name, entry);
+    }
+
+    /// The same values, written for so much.
+    pub(crate) fn reaching(mut self, reach: Reach) -> Self {
+        self.values
+            .values_mut()
+            .for_each(|entry| entry.reach = reach);
+        let targets = std::mem::take(&mut self.targets).into_iter();
+        self.targets = targets
+            .map(|(target, settings)| (target, settings.reaching(reach)))
+            .collect();
+        self
     }
 
     /// Lays `over` on top of these.
     pub(crate) fn overlay(&mut self, over: &Settings) {
         for (name, entry) in &over.values {
             self.set(name, entry.setting.clone(), &entry.origin);
+            if let Some(own) = self.values.get_mut(name) {
+                own.reach = entry.reach;
+            }
         }
         self.listed.extend(over.listed.iter().cloned());
         for (target, settings) in &over.targets {
