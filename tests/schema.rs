@@ -164,3 +164,109 @@ fn names_the_line_of_keys_without_effect_and_of_features_that_are_none() {
         "Cargo.toml:8:1: the package has no feature `gpu`; did you mean `gpus`?"
     );
 }
+
+#[test]
+fn says_what_was_searched_and_how_to_get_it() {
+    let Some(package) = package("") else { return };
+    let sources = "sources = [\"kernels/*.cu\"]\n";
+    let without = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+    let fails = |keys: &str, shim: bool| {
+        declare(&package, keys);
+        let mut script = package.script();
+        script
+            .env("CUDA_PATH", "/nonexistent")
+            .env("ROCM_PATH", "/nonexistent")
+            .env("OFFLOAD_MISSING", "error");
+        if !shim {
+            script
+                .env_remove("OFFLOAD_COMPILER")
+                .env("PATH", "/nowhere");
+        }
+        package.fails(&mut script)
+    };
+    let apt = "Debian, Ubuntu: `apt install ";
+    let cuda =
+        |target: &str| format!("language = \"cuda\"\n{sources}{without}targets = [\"{target}\"]\n");
+    // A compiler; one of NVIDIA's; headers.
+    let error = fails(&cuda("sm_80"), false);
+    let (searched, hint) = error.split_once('\n').unwrap();
+    assert_eq!(
+        searched,
+        "module `kernels`: no compiler for `cuda`: searched PATH for clang-24 to clang-16 and clang, none is in PATH"
+    );
+    assert!(
+        hint.starts_with(&format!(
+            "hint: install clang ({apt}clang-19 lld-19 llvm-19`; Fedora: "
+        )),
+        "{hint}"
+    );
+    assert!(
+        hint.ends_with("or build without device code: OFFLOAD_MISSING=stub"),
+        "{hint}"
+    );
+    let error = fails(&cuda("sm_80"), true);
+    assert!(
+        error.contains("`ptxas` not found (searched: /nonexistent/bin, "),
+        "{error}"
+    );
+    assert!(
+        error.contains("PyPI: `pip install nvidia-cuda-nvcc`), and set CUDA_PATH to its root"),
+        "{error}"
+    );
+    let error = fails(&cuda("sm_80").replace(without, ""), true);
+    assert!(
+        error.contains("`include/cuda_runtime.h` not found (searched: /nonexistent, "),
+        "{error}"
+    );
+    assert!(
+        error.contains(&format!(
+            "hint: install NVIDIA's CUDA toolkit ({apt}nvidia-cuda-toolkit`; "
+        )),
+        "{error}"
+    );
+    let hip = |flags: &str| format!("language = \"hip\"\n{sources}{flags}targets = [\"gfx90a\"]\n");
+    let rocm = fails(&hip(""), true);
+    let found_here =
+        !rocm.contains("`include/hip/hip_runtime.h` not found (searched: /nonexistent, ");
+    assert!(
+        found_here
+            || rocm.contains(&format!(
+                "device libraries ({apt}libamdhip64-dev rocm-device-libs`; "
+            )),
+        "{rocm}"
+    );
+    // The tools beside clang, of its release: the name of this one does not tell it, but its headers do.
+    let error = fails(&hip(without), true);
+    assert!(
+        error.contains("`ld.lld` not found (searched: llvm/bin)\n"),
+        "{error}"
+    );
+    assert!(
+        error.contains(&format!(
+            "hint: install lld of clang's release ({apt}lld-19`; "
+        )),
+        "{error}"
+    );
+    fs::remove_file(package.at("llvm/bin/llvm-link")).unwrap();
+    let error = fails(&cuda("compute_80"), true);
+    assert!(
+        error.contains("`llvm-link` not found (searched: "),
+        "{error}"
+    );
+    assert!(
+        error.contains(&format!(
+            "hint: install the LLVM tools of clang's release ({apt}llvm-19`; "
+        )),
+        "{error}"
+    );
+    let openmp = "language = \"openmp\"\nsources = [\"kernels/k.cu\"]\n";
+    let flags = "flags = [\"-xc\"]\ntargets = [\"gfx90a\"]\n";
+    fs::remove_file(package.at("llvm/lib")).unwrap();
+    let error = fails(&format!("{openmp}{flags}"), false);
+    assert!(
+        error.contains(&format!(
+            "{apt}clang-19 lld-19 llvm-19 libomp-19-dev`; Fedora: "
+        )),
+        "{error}"
+    );
+}

@@ -12,16 +12,14 @@ use crate::language::Language;
 use crate::module::Module;
 use crate::sdk::{self, Root};
 use crate::toolchain::device_only::Rocm;
+use crate::toolchain::install::Need;
 use crate::toolchain::{self, Answers, Command, Family, Llvm, NotFound, Search};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-const HINT: &str = "hint: install clang with OpenMP's offload runtime of the same release \
-    (Debian: `apt install clang-19 lld-19 llvm-19 libomp-19-dev`), set `compiler` in \
-    [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: OFFLOAD_MISSING=stub";
-
-const CLANG_HINT: &str = "hint: install clang (Debian: `apt install clang-19 lld-19 llvm-19`), set `compiler` in \
-    [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: OFFLOAD_MISSING=stub";
+/// Behind how to get one.
+const INSTEAD: &str = "set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: \
+    OFFLOAD_MISSING=stub";
 
 /// The machine of programs that run here.
 const HERE: Machine = if cfg!(target_arch = "aarch64") {
@@ -217,7 +215,8 @@ fn clangs(module: &Module, search: &Search, sdk: Option<&Option<Root>>) -> Vec<L
 fn no_clang(module: &Module, problem: &str) -> Error {
     let name = &module.name;
     Error::missing(format_args!(
-        "module `{name}`: no compiler for its targets: {problem}\n{CLANG_HINT}"
+        "module `{name}`: no compiler for its targets: {problem}\nhint: {}, {INSTEAD}",
+        Need::Clang.install(None)
     ))
 }
 
@@ -242,11 +241,12 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
             format!("module `{name}`: no compiler for `{language}`: {searched}, {saw}")
         }
     };
-    let hint = match module.language {
-        Language::OpenMp => HINT,
-        _ => CLANG_HINT,
+    let need = match module.language {
+        Language::OpenMp => Need::ClangWithRuntime,
+        _ => Need::Clang,
     };
-    Error::missing(format!("{problem}\n{hint}"))
+    let install = need.install(None);
+    Error::missing(format!("{problem}\nhint: {install}, {INSTEAD}"))
 }
 
 /// That a cross build has no runtime to link.

@@ -99,7 +99,7 @@ mod tests {
             "container",
             "\"bundle\"",
             [
-                "`bundle` is no container of `openmp` (`offload-binary` is)",
+                "`bundle` is no container of `openmp` with host code (`offload-binary` is)",
                 "",
                 "`bundle` is no container of `cuda` (`fatbin`, `offload-binary`, `raw` are)",
                 "",

@@ -8,6 +8,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::language::Language;
 use crate::module::Module;
+use crate::toolchain::install::Need;
 use crate::toolchain::{Answers, Search};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ struct Sdk {
     options: &'static [&'static str],
     /// Spellings of what does without headers, and without device libraries.
     without: [&'static [&'static str]; 2],
-    install: &'static str,
+    need: Need,
 }
 
 /// Where a ROCm tree is that nothing names.
@@ -46,7 +47,7 @@ static ROCM: Sdk = Sdk {
         &["-nogpuinc", "-nohipinc"],
         &["-nogpulib", "-no-gpulib", "-nohiplib"],
     ],
-    install: "install ROCm's HIP headers and device libraries and set ROCM_PATH",
+    need: Need::Rocm,
 };
 
 static CUDA: Sdk = Sdk {
@@ -64,7 +65,7 @@ static CUDA: Sdk = Sdk {
         &["-nogpuinc", "-nocudainc"],
         &["-nogpulib", "-no-gpulib", "-nocudalib"],
     ],
-    install: "install NVIDIA's CUDA toolkit and set CUDA_PATH to its root",
+    need: Need::CudaToolkit,
 };
 
 /// The root of what the sources of `module` include; nothing where they do without or `flags` name it.
@@ -168,14 +169,15 @@ impl Sdk {
         let [no_headers, no_libraries] = self.without.map(|names| names[0]);
         Err(Error::missing(format_args!(
             "module `{}`: no {} for `{}`: `{}` not found (searched: {}, and {} name others)\n\
-             hint: {}, or declare that the sources need nothing of it: `flags = [\"{no_headers}\", \"{no_libraries}\"]`",
+             hint: {} and name its root by {}, or declare that the sources need nothing of it: `flags = [\"{no_headers}\", \"{no_libraries}\"]`",
             module.name,
             self.vendor,
             module.language.name(),
             self.header,
             searched.join(", "),
             self.variables.join(", "),
-            self.install,
+            self.need.install(None),
+            self.variables.first().unwrap_or(&""),
         )))
     }
 }

@@ -432,7 +432,7 @@ impl DeviceLinker<'_> {
             NotFound::new(
                 "clang",
                 vec!["PATH".to_owned()],
-                "install clang of the release that compiled the device code (Debian: `clang-<release>`)",
+                "install clang of the release that compiled the device code (Debian, Ubuntu: `clang-<release>`; Fedora, Arch, conda-forge: `clang`)",
             )
         })
     }

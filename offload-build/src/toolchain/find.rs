@@ -1,5 +1,6 @@
 //! Where the programs are: what was searched is kept, so that a report can say it.
 
+use super::install::Need;
 use crate::container::elf::Machine;
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -58,9 +59,11 @@ impl Search {
                 program: name.to_owned(),
                 searched,
                 instead: Vec::new(),
-                hint: "install NVIDIA's CUDA toolkit (or the PyPI package `nvidia-cuda-nvcc`) \
-                       and set CUDA_PATH to its root"
-                    .into(),
+                hint: format!(
+                    "{}, and set CUDA_PATH to its root",
+                    Need::CudaTools.install(None)
+                )
+                .into(),
             }
         })
     }
@@ -186,7 +189,7 @@ impl Llvm {
             program: name.to_owned(),
             searched: vec![bin.display().to_string()],
             instead: Vec::new(),
-            hint: "install the LLVM tools of the same release as clang (Debian: `llvm-<release>` and `lld-<release>`)".into(),
+            hint: Need::of_sibling(name).install(self.release()).into(),
         })
     }
 
@@ -223,9 +226,12 @@ impl Llvm {
             .find(|path| path.is_file());
         found.ok_or_else(|| NotFound {
             program: name,
-            searched: self.libraries(HERE).map(|dir| dir.display().to_string()).collect(),
+            searched: self
+                .libraries(HERE)
+                .map(|dir| dir.display().to_string())
+                .collect(),
             instead: self.processors(&format!("{prefix}-")),
-            hint: "install the OpenMP runtime of the same release as clang (Debian: `libomp-<release>-dev`)".into(),
+            hint: Need::OffloadRuntime.install(self.release()).into(),
         })
     }
 
