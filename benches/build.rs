@@ -1,0 +1,356 @@
+//! A build script with 64 kernels for 3 targets, beside the same work by one command line for each file.
+//!
+//! | rows               | what is measured                                                                   |
+//! |--------------------|------------------------------------------------------------------------------------|
+//! | ours               | the build script alone, without Cargo: compiles, a device link for each target, packing |
+//! | `clang`, `nvcc`    | each source for all targets by one command, without a link: as people do it by hand |
+//!
+//! Each row is one run: its time, and that of the processors, which other work on the machine changes less. What a shim in the place of clang and `llvm-link` counts is beside the seconds: what others
+//! start is counted by command lines, of which each runs a compiler for each target.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const LLVM: &str = "/usr/lib/llvm-22/bin";
+/// Set for the process that is the build script.
+const SCRIPT: &str = "OFFLOAD_BENCH_SCRIPT";
+const SOURCES: usize = 64;
+/// A header of so many of them.
+const GROUP: usize = 8;
+
+/// Starts a program, after a byte more in a file.
+const SHIM: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  int log = open(LOG, O_WRONLY | O_APPEND | O_CREAT, 0666);
+  if (argc > 1 && write(log, "x", 1) != 1) return 1;
+  argv[0] = REAL;
+  return execv(REAL, argv);
+}
+"#;
+
+fn main() {
+    if std::env::var_os(SCRIPT).is_some() {
+        let built = offload_build::Build::from_manifest().and_then(offload_build::Build::run);
+        built.expect("the build script succeeds");
+        return;
+    }
+    // `cargo test --benches` asks for nothing that takes as long.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    println!("load before: {}", load());
+    for code in [Code::Hip, Code::Cuda] {
+        let bench = Bench::new(code);
+        println!(
+            "\n{SOURCES} kernels of {}, targets {}",
+            code.language(),
+            code.targets().join(", ")
+        );
+        for jobs in [1, 2] {
+            let _ = fs::remove_dir_all(bench.path("out"));
+            bench.ours(&format!("ours, cold, {}", jobs_text(jobs)), jobs);
+        }
+        bench.ours("ours, nothing changed", 2);
+        bench.edit("kernels/group.h", &header(2));
+        bench.ours(&format!("ours, a header of {GROUP} edited"), 2);
+        bench.edit(
+            &code.source(0),
+            &kernel(code, 0).replace("seed + 0", "seed + 7"),
+        );
+        bench.ours("ours, a source edited", 2);
+        bench.theirs();
+    }
+    println!("\nload after: {}", load());
+}
+
+fn load() -> String {
+    fs::read_to_string("/proc/loadavg")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+fn jobs_text(jobs: usize) -> &'static str {
+    match jobs {
+        1 => "1 core",
+        _ => "2 cores",
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Code {
+    Hip,
+    Cuda,
+}
+
+impl Code {
+    fn language(self) -> &'static str {
+        match self {
+            Self::Hip => "hip",
+            Self::Cuda => "cuda",
+        }
+    }
+
+    fn targets(self) -> [&'static str; 3] {
+        match self {
+            Self::Hip => ["gfx90a", "gfx942", "gfx1100"],
+            Self::Cuda => ["sm_80", "sm_86", "sm_90"],
+        }
+    }
+
+    fn source(self, index: usize) -> String {
+        let extension = match self {
+            Self::Hip => "hip",
+            Self::Cuda => "cu",
+        };
+        format!("kernels/k{index:02}.{extension}")
+    }
+}
+
+struct Bench {
+    code: Code,
+    folder: TempDir,
+    cuda: Option<PathBuf>,
+}
+
+impl Bench {
+    fn new(code: Code) -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        let bench = Self {
+            code,
+            folder,
+            cuda: std::env::var_os("CUDA_PATH").map(PathBuf::from),
+        };
+        for name in ["kernels", "llvm/bin", "theirs"] {
+            fs::create_dir_all(bench.path(name)).expect("a folder");
+        }
+        symlink("/usr/lib/llvm-22/lib", bench.path("llvm/lib")).expect("a link");
+        symlink(format!("{LLVM}/ld.lld"), bench.path("llvm/bin/ld.lld")).expect("a link");
+        bench.write("shim.c", SHIM);
+        for name in ["clang", "llvm-link"] {
+            let mut command = Command::new(format!("{LLVM}/clang"));
+            command
+                .args(["-O2", "-static"])
+                .arg(format!("-DREAL=\"{LLVM}/{name}\""))
+                .arg(format!("-DLOG=\"{}\"", bench.path("starts").display()))
+                .arg(bench.path("shim.c"))
+                .arg("-o")
+                .arg(bench.path("llvm/bin").join(name));
+            run(&mut command);
+        }
+        let mut manifest = format!(
+            "[package]\nname = \"bench\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"{}\"\n\
+             sources = [\"kernels/k[0-9]*\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n",
+            code.language()
+        );
+        let _ = writeln!(manifest, "targets = {:?}", code.targets());
+        bench.write("Cargo.toml", &manifest);
+        bench.write("kernels/k.h", COMMON);
+        bench.write("kernels/group.h", &header(1));
+        for index in 0..SOURCES {
+            bench.write(&code.source(index), &kernel(code, index));
+        }
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("a file");
+    }
+
+    /// What was written less than a moment ago is not trusted by the cache.
+    fn edit(&self, name: &str, text: &str) {
+        std::thread::sleep(Duration::from_millis(50));
+        self.write(name, text);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+
+    fn ours(&self, name: &str, jobs: usize) {
+        let _ = fs::remove_file(self.path("starts"));
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
+            .env_clear()
+            .env(SCRIPT, "1")
+            .env("PATH", "/usr/bin:/bin")
+            .env("CARGO_MANIFEST_DIR", self.folder.path())
+            .env("CARGO_PKG_NAME", "bench")
+            .env("CARGO_PKG_VERSION", "1.0.0")
+            .env("OUT_DIR", self.path("out"))
+            .env("TARGET", "x86_64-unknown-linux-gnu")
+            .env("HOST", "x86_64-unknown-linux-gnu")
+            .env("OPT_LEVEL", "3")
+            .env("PROFILE", "release")
+            .env("NUM_JOBS", jobs.to_string())
+            .env("OFFLOAD_COMPILER", self.path("llvm/bin/clang"))
+            .env("OFFLOAD_MISSING", "error");
+        if let Some(cuda) = &self.cuda {
+            command.env("CUDA_PATH", cuda);
+        }
+        let clock = Clock::start();
+        run(command.stdout(Stdio::null()));
+        let starts = fs::metadata(self.path("starts")).map_or(0, |file| file.len());
+        clock.print(name, &format!("{starts:4} programs of LLVM started"));
+    }
+
+    /// The same by one command for each source.
+    fn theirs(&self) {
+        let flags = ["-O3", "-c"];
+        let options: Vec<String> = match self.code {
+            Code::Hip => {
+                let archs = self
+                    .code
+                    .targets()
+                    .map(|target| format!("--offload-arch={target}"));
+                let fixed = [
+                    "-x",
+                    "hip",
+                    "--offload-device-only",
+                    "--gpu-bundle-output",
+                    "-nogpulib",
+                    "-nogpuinc",
+                ];
+                fixed.map(str::to_owned).into_iter().chain(archs).collect()
+            }
+            Code::Cuda => {
+                let archs = self.code.targets().map(|target| {
+                    format!(
+                        "-gencode=arch={},code={target}",
+                        target.replace("sm", "compute")
+                    )
+                });
+                std::iter::once("-fatbin".to_owned()).chain(archs).collect()
+            }
+        };
+        let (name, program) = match (self.code, &self.cuda) {
+            (Code::Hip, _) => ("clang", PathBuf::from(format!("{LLVM}/clang"))),
+            (Code::Cuda, Some(cuda)) if cuda.join("bin/nvcc").is_file() => {
+                ("nvcc", cuda.join("bin/nvcc"))
+            }
+            (Code::Cuda, _) => return println!("  no nvcc below CUDA_PATH"),
+        };
+        for jobs in [1, 2] {
+            let left = Mutex::new(0..SOURCES);
+            let clock = Clock::start();
+            std::thread::scope(|scope| {
+                for _ in 0..jobs {
+                    scope.spawn(|| {
+                        while let Some(index) = left.lock().ok().and_then(|mut left| left.next()) {
+                            let mut command = Command::new(&program);
+                            command.args(&options);
+                            // What makes a fat binary links nothing anyway.
+                            command.args(&flags[..if name == "nvcc" { 1 } else { 2 }]);
+                            let output = self.path("theirs").join(index.to_string());
+                            command.arg(self.path(&self.code.source(index)));
+                            run(command.arg("-o").arg(output).stderr(Stdio::null()));
+                        }
+                    });
+                }
+            });
+            let name = format!("{name} for each file, cold, {}", jobs_text(jobs));
+            clock.print(&name, &format!("{SOURCES:4} command lines"));
+        }
+    }
+}
+
+/// When something began, and how much time of processors the programs that this one started had taken.
+struct Clock {
+    start: Instant,
+    cpu: f64,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self {
+            start: Instant::now(),
+            cpu: cpu(),
+        }
+    }
+
+    fn print(&self, name: &str, what: &str) {
+        let time = self.start.elapsed().as_secs_f64();
+        let cpu = cpu() - self.cpu;
+        println!("  {name:<36} {time:7.2} s   processors {cpu:7.2} s   {what}");
+    }
+}
+
+/// In seconds, of all that has ended: `cutime` and `cstime` of proc(5), in hundredths.
+fn cpu() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name, in parentheses, may have blanks.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks = fields.split_whitespace().skip(13).take(2);
+    ticks
+        .filter_map(|ticks| ticks.parse::<f64>().ok())
+        .sum::<f64>()
+        / 100.0
+}
+
+fn run(command: &mut Command) {
+    let status = command.status().expect("the tool starts");
+    assert!(status.success(), "{command:?}");
+}
+
+/// What HIP and CUDA have in their headers, and nvcc by itself.
+const COMMON: &str = "#ifndef __CUDACC_VER_MAJOR__\n#define __global__ __attribute__((global))\n#define __device__ __attribute__((device))\n\
+    #define __shared__ __attribute__((shared))\n#endif\n\
+    struct Item { float weight, value[7]; };\n\
+    static __device__ inline float mix(float a, float b) { return a * b + 0.5f * (a - b); }\n";
+
+fn header(number: usize) -> String {
+    format!("static __device__ inline float grouped(float x) {{ return x * {number}.25f; }}\n")
+}
+
+/// Loops, shared memory and calls: an unrolled stencil over items.
+fn kernel(code: Code, index: usize) -> String {
+    let barrier = match code {
+        Code::Hip => "__builtin_amdgcn_s_barrier()",
+        Code::Cuda => "BARRIER",
+    };
+    let thread = match code {
+        Code::Hip => "__builtin_amdgcn_workitem_id_x()",
+        Code::Cuda => "THREAD",
+    };
+    // nvcc's words and clang's.
+    let words = match code {
+        Code::Hip => "",
+        Code::Cuda => {
+            "#ifdef __CUDACC_VER_MAJOR__\n#define THREAD threadIdx.x\n#define BARRIER __syncthreads()\n#else\n\
+             #define THREAD __nvvm_read_ptx_sreg_tid_x()\n#define BARRIER __syncthreads()\n#endif\n"
+        }
+    };
+    let (group, grouped) = match index < GROUP {
+        true => ("#include \"group.h\"\n", "grouped(sum)"),
+        false => ("", "sum"),
+    };
+    format!(
+        "#include \"k.h\"\n{group}{words}\
+         extern \"C\" __global__ void kernel{index}(Item *items, float *out, int count, float seed) {{\n  \
+           __shared__ float tile[256];\n  \
+           int thread = {thread};\n  \
+           float sum = seed + {index};\n  \
+           for (int i = thread; i < count; i += 256) {{\n    \
+             Item item = items[i];\n    \
+             tile[thread] = item.weight;\n    \
+             {barrier};\n    \
+             #pragma unroll\n    \
+             for (int j = 0; j < 7; j++)\n      \
+               sum = mix(sum, item.value[j] * tile[(thread + j * {step}) & 255]);\n    \
+             {barrier};\n    \
+             items[i].value[{index} % 7] = sum;\n  \
+           }}\n  \
+           out[thread] = {grouped};\n}}\n",
+        step = index + 1
+    )
+}
