@@ -141,6 +141,33 @@ fn needs_none_of_nvidias_tools_for_ptx_alone() {
 }
 
 #[test]
+fn leaves_ptx_out_where_nobody_makes_it() {
+    let names = ["sm_80", "compute_80"];
+    let (Some(cuda), Some(package)) = (cuda(), package(&format!("{CUDA}{}", targets(&names))))
+    else {
+        return;
+    };
+    // nvcc reads its own headers.
+    package.put(
+        "kernels/k.h",
+        "struct Pair { char a; double b; };\n__device__ int twice(int x);\n",
+    );
+    let mut script = script(&package, &cuda);
+    script
+        .env("OFFLOAD_COMPILER", cuda.join("bin/nvcc"))
+        .env("OFFLOAD_FLAGS", "-w");
+    let told = text(&script.output().unwrap());
+    let note = "module `kernels`: no image for `compute_80`: PTX is made by clang: leave out `compiler`, or this target";
+    assert!(told.contains(&format!("cargo::warning={note}\n")), "{told}");
+    assert!(
+        told.contains("cargo::rustc-cfg=offload_target_sm_80\n"),
+        "{told}"
+    );
+    let error = package.fails(script.env("OFFLOAD_MISSING", "error"));
+    assert_eq!(error, note);
+}
+
+#[test]
 fn makes_ptx_of_llvm_ir() {
     let (Some(package), Some(clang)) = (package(""), support::tool("llvm19", &["clang"])) else {
         return;

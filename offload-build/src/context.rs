@@ -84,14 +84,16 @@ impl Context<'_> {
                 continue;
             }
             if target.is_ptx && (self.deferred || self.compiler.family == Family::Nvcc) {
-                let (name, written) = (&module.name, &target.written);
-                let problem = match self.deferred {
-                    true => "offload-link makes images alone: take `register = \"complete\"`",
-                    false => "`nvcc` makes images alone here: take clang, without `compiler`",
+                let reason = match self.deferred {
+                    true => "offload-link makes images alone, no PTX",
+                    false => "PTX is made by clang: leave out `compiler`, or this target",
                 };
-                return Err(Error::new(format_args!(
-                    "module `{name}`: no PTX for `{written}`: {problem}"
-                )));
+                let note = no_image(module, target, &reason);
+                if module.missing == Missing::Error {
+                    return Err(Error::new(note));
+                }
+                code.notes.push(note);
+                continue;
             }
             let folder = self.folder(module).join(target.folder());
             let is_like = |(other, _): &&(Target, Vec<DeviceInput>)| target.compiles_like(other);

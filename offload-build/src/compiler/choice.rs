@@ -56,7 +56,7 @@ pub(super) fn unknown(module: &Module, llvm: &Llvm, answers: &Answers) -> Option
 }
 
 fn processor(target: &Target) -> &str {
-    target.written.split(':').next().unwrap_or_default()
+    target.id.processor()
 }
 
 /// Those that clang has a back end for.
