@@ -6,7 +6,7 @@
 use crate::error::Error;
 use crate::language::Language;
 use crate::module::wrong;
-use crate::settings::{Reach, Settings, nearest};
+use crate::settings::{Entry, Reach, Settings, nearest};
 use std::collections::BTreeSet;
 
 /// Keys, and the languages on whose modules they have no effect.
@@ -52,10 +52,13 @@ pub(crate) fn check(modules: &[Settings]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that the feature of a module is one of the package's.
+/// Checks that the feature of a module is one of the package's, unless it was written for other packages, too.
 pub(crate) fn feature(module: &Settings, declared: &BTreeSet<String>) -> Result<(), Error> {
+    let is_own = |entry: &Entry| entry.reach != Reach::World;
     match module.text("feature") {
-        Some(feature) if !declared.contains(feature) => {
+        Some(feature)
+            if !declared.contains(feature) && module.entry("feature").is_some_and(is_own) =>
+        {
             let hint = nearest(feature, declared.iter().map(String::as_str));
             let problem = format!("the package has no feature `{feature}`{hint}");
             Err(wrong(module, "feature", problem))
