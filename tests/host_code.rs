@@ -129,6 +129,7 @@ fn calls_what_is_a_sources_own_the_same_on_both_sides() {
             if extension == "cu" && support::tool("cuda", &["ptxas"]).is_none() {
                 continue;
             }
+            let keys = keys.replace("\"sm_90\"", "\"sm_90\", \"compute_90\"");
             let Some(package) = package(extension, &format!("{keys}{ALONE}opt-level = 2\n")) else {
                 return;
             };
@@ -280,6 +281,68 @@ fn starts_with_nvidias_headers_and_runtime() {
 }
 
 #[test]
+fn compiles_with_nvcc_what_registers_itself() {
+    let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {
+        return;
+    };
+    let Some(package) = package("cu", CUDA) else {
+        return;
+    };
+    package.put("kernels/k.h", "__device__ int twice(int x);\n");
+    let kernels = KERNELS.replace("*x *= factor", "*x = twice(*x) * factor");
+    package.put("kernels/k.cu", &kernels);
+    let helper = "#include \"k.h\"\n__device__ int twice(int x) { return 2 * x; }\n";
+    package.put("kernels/helper.cu", helper);
+    let build = || {
+        let mut script = package.script();
+        script
+            .env("OFFLOAD_COMPILER", &nvcc)
+            .env("PATH", std::env::var_os("PATH").unwrap());
+        text(&script.output().unwrap())
+    };
+    let told = build();
+    let main = "unsafe extern \"C\" { fn cudaGetDeviceCount(count: *mut i32) -> i32; fn cudaPeekAtLastError() -> i32; }\n\
+        fn main() {\n\
+          let mut count = 0;\n\
+          let status = unsafe { cudaGetDeviceCount(&mut count) };\n\
+          let launched = unsafe { launch(std::ptr::null_mut()); cudaPeekAtLastError() };\n\
+          assert!(count > 0 || status != 0 && launched != 0, \"{status} {launched}\");\n\
+          let plain = kernels::kernel::_Z5plainPif;\n\
+          println!(\"{:?} {} {}\", plain.arguments, plain.images.len(), plain.stub().is_some());\n\
+          println!(\"{:?}\", kernels::image());\n\
+        }";
+    let program = program(&package, &told, main, Path::new(""));
+    let seen = support::run(&mut Command::new(program));
+    assert_eq!(
+        seen,
+        "[Argument { offset: 0, size: 8 }, Argument { offset: 8, size: 4 }] 2 true\n\
+         Err(NotBuilt { reason: \"nvcc has the images for itself\" })\n"
+    );
+    // Of what nvcc gives to others, the user's functions keep their names, and what C++ shares.
+    let names = defined(&package);
+    let ours = |name: &&String| {
+        !name.ends_with('!') && !name.starts_with("pack_kernels_") && !name.starts_with("_ZN4dim3C")
+    };
+    let others: Vec<&String> = names.iter().filter(ours).collect();
+    // Device functions are among them.
+    assert_eq!(others, ["_Z5twicei", "launch"]);
+    for name in ["_Z5plainPif!", "_Z5scaleIiEvPT_!", "factor!"] {
+        assert!(names.contains(name), "{name}: {names:?}");
+    }
+    assert!(
+        names
+            .iter()
+            .any(|name| name.starts_with("__cudaRegisterLinkedBinary_"))
+    );
+    // The same again starts nothing.
+    let object = package.at(OUT).join("offload/kernels/images.o");
+    let time = || fs::metadata(&object).unwrap().modified().unwrap();
+    let before = time();
+    build();
+    assert_eq!(time(), before);
+}
+
+#[test]
 fn compresses_what_is_registered() {
     let Some(package) = package("hip", &format!("{HIP}{ALONE}compress = \"zstd\"\n")) else {
         return;
@@ -329,6 +392,7 @@ fn refuses_what_has_no_host_code() {
         return;
     };
     let hip = HIP.replace("host = true\n", "");
+    let nvcc = format!("{CUDA}compiler = \"nvcc\"\n").replace("*.cu", "k.hip");
     for (keys, problem) in [
         (
             format!("{HIP}{ALONE}rdc = false\n"),
@@ -347,6 +411,10 @@ fn refuses_what_has_no_host_code() {
             "9:1: without `host = true` a module of `hip` is device code that the program loads itself",
         ),
         (
+            format!("{nvcc}flags = [\"-xcu\"]\nregister = \"deferred\"\n"),
+            "11:1: what `nvcc` links is registered: take clang, without `compiler`",
+        ),
+        (
             "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\ntargets = [\"gfx90a\"]\n\
              host = true\n"
                 .to_owned(),
@@ -358,7 +426,8 @@ fn refuses_what_has_no_host_code() {
         ),
     ] {
         declare(&package, &keys);
-        let error = package.fails(&mut package.script());
+        let mut script = package.script();
+        let error = package.fails(script.env_remove("OFFLOAD_COMPILER"));
         assert_eq!(error, format!("Cargo.toml:{problem}"), "{keys}");
     }
     let mut script = package.script();

@@ -27,15 +27,19 @@ pub(crate) struct Described {
     pub(crate) stub: Option<Stub>,
 }
 
-/// Where a program reads what stands for a kernel on the host: in its offload entry.
+/// Where a program has what stands for a kernel on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stub {
-    /// Of the entry.
-    pub(crate) symbol: String,
-    /// The entry's size, in words of eight bytes.
-    pub(crate) words: usize,
-    /// Which of them is the address.
-    pub(crate) address: usize,
+pub(crate) enum Stub {
+    /// In the kernel's offload entry.
+    Entry {
+        symbol: String,
+        /// The entry's size, in words of eight bytes.
+        words: usize,
+        /// Which of them is the address.
+        address: usize,
+    },
+    /// It is this function.
+    Function { symbol: String },
 }
 
 /// Where the images are.
@@ -50,6 +54,8 @@ pub(crate) enum Content {
     },
     /// In the hands of `offload-link`, which has yet to link them.
     Deferred { anchor: String, images: Vec<Image> },
+    /// In the static library of this module, where another compiler has put them: nothing has their bytes.
+    Kept { anchor: String, images: Vec<Image> },
     /// In a file, which Rust includes.
     Included {
         /// Below `OUT_DIR`.
@@ -256,8 +262,11 @@ impl Content {
                     images,
                 )
             }
-            Self::Deferred { anchor, images } => {
-                let reason = "the images are linked by offload-link, with those of other crates";
+            Self::Deferred { anchor, images } | Self::Kept { anchor, images } => {
+                let reason = match self {
+                    Self::Kept { .. } => "nvcc has the images for itself",
+                    _ => "the images are linked by offload-link, with those of other crates",
+                };
                 let image = format!(
                     "unsafe {{ {anchor}() }}\n    Err(super::NotBuilt {{ reason: {reason:?} }})"
                 );
@@ -298,7 +307,7 @@ impl Content {
         writeln!(out, "{declarations}")?;
         writeln!(
             out,
-            "pub(super) fn image() -> Result<&'static [u8], super::NotBuilt> {{\n    {image}\n}}\n"
+            "#[inline(never)]\npub(super) fn image() -> Result<&'static [u8], super::NotBuilt> {{\n    {image}\n}}\n"
         )?;
         writeln!(out, "static IMAGES: [super::Image; {}] = [", images.len())?;
         for Image {
@@ -320,14 +329,16 @@ impl Content {
         }
         writeln!(out, "];\n")?;
         let pull = match self {
-            Self::Linked { anchor, .. } | Self::Deferred { anchor, .. } => {
+            Self::Linked { anchor, .. }
+            | Self::Deferred { anchor, .. }
+            | Self::Kept { anchor, .. } => {
                 format!("    unsafe {{ {anchor}() }}\n")
             }
             Self::Included { .. } | Self::NotBuilt(_) => String::new(),
         };
         writeln!(
             out,
-            "pub(super) fn images() -> &'static [super::Image] {{\n{pull}    &IMAGES\n}}"
+            "#[inline(never)]\npub(super) fn images() -> &'static [super::Image] {{\n{pull}    &IMAGES\n}}"
         )
     }
 }

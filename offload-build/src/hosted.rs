@@ -3,9 +3,11 @@
 
 mod archive;
 mod entries;
+mod nvcc;
 mod registration;
 
 pub(crate) use archive::Archive;
+pub(crate) use nvcc::Description;
 pub(crate) use registration::Registration;
 
 use crate::artifacts::{self, Unit};
@@ -16,12 +18,15 @@ use crate::language::Language;
 use crate::module::{Module, Target};
 use crate::plan::{Plan, Step};
 use crate::toolchain::task::{self, Task};
-use crate::toolchain::{Command, Llvm, single_source};
-use archive::Own;
+use crate::toolchain::{Command, Family, Llvm, single_source};
+use archive::{Own, Symbols};
 use std::path::{Path, PathBuf};
 
 /// Plans a module, and says for which of its targets there will be an image.
 pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
+    if context.compiler.family == Family::Nvcc {
+        return nvcc::plan(module, context);
+    }
     let folder = context.folder(module);
     let mut compiles = Vec::new();
     let mut units = Vec::new();
@@ -57,7 +62,10 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let hosts: Vec<PathBuf> = units.into_iter().map(|unit| unit.host).collect();
     let own = (!context.deferred).then(|| Own {
         suffix: context.unique.to_owned(),
-        renames_symbols: module.language != Language::OpenMp,
+        symbols: match module.language {
+            Language::OpenMp => Symbols::None,
+            _ => Symbols::OfEntries,
+        },
     });
     let registration = Registration {
         module: module.name.clone(),
@@ -75,12 +83,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         .chain(hosts)
         .collect();
     let join = context.join(&module.name, inputs, &object);
-    let archive = Archive {
-        name: format!("{}_offload", context.unique),
-        library: context.out.join(format!("lib{}_offload.a", context.unique)),
-        object,
-        own,
-    };
+    let archive = context.archive(object, own);
     let stages = vec![
         compiles,
         code.links,
@@ -96,12 +99,25 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
 }
 
 impl Context<'_> {
+    /// The module's library, of its one object.
+    fn archive(&self, object: PathBuf, own: Option<Own>) -> Archive {
+        let name = format!("{}_offload", self.unique);
+        Archive {
+            library: self.out.join(format!("lib{name}.a")),
+            name,
+            object,
+            own,
+        }
+    }
+
     /// One relocatable object of what registers the images, which comes first, and the host objects.
     fn join(&self, module: &str, inputs: Vec<PathBuf>, object: &Path) -> Task {
-        // hipcc links HIP's runtime.
+        // hipcc links HIP's runtime, and nvcc NVIDIA's; there the host's compiler is the system's.
         let llvm = self.compiler.llvm.as_ref();
-        let program = llvm.map_or(&self.compiler.program, |llvm| &llvm.clang);
-        let mut link = Command::new(program).arg("--no-default-config");
+        let mut link = match llvm {
+            Some(llvm) => Command::new(&llvm.clang).arg("--no-default-config"),
+            None => Command::new("cc"),
+        };
         if self.host.is_cross {
             link = link.arg(format!("--target={}", self.host.triple));
             // Without it clang takes the linker for that host when there is one, otherwise this machine's.

@@ -435,9 +435,9 @@ fn compiler(settings: &Settings, language: Language) -> Result<(), Error> {
     if family != Family::Nvcc {
         return Ok(());
     }
-    if settings.flag("host") == Some(true) {
-        let problem = "`nvcc` registers kernels in its own way, before the images are linked: take clang, without `compiler`";
-        return Err(wrong(settings, "host", problem));
+    if settings.text("register") == Some("deferred") {
+        let problem = "what `nvcc` links is registered: take clang, without `compiler`";
+        return Err(wrong(settings, "register", problem));
     }
     if !settings.list("artifact").is_empty() {
         let problem =

@@ -30,6 +30,8 @@ pub(crate) enum Step {
     Extract(Extraction),
     /// Check the linked images, write the object that registers them, and the file that Rust includes.
     Register(hosted::Registration),
+    /// Read what nvcc linked and registered, and write the file that Rust includes.
+    Describe(hosted::Description),
     /// Take an image out of a source.
     Take(Take),
     /// Check the linked images of a module without host code, and write their container and the file that Rust includes.
@@ -127,6 +129,7 @@ impl Step {
             Self::Run(task) => task.run(digests).map_err(Error::new),
             Self::Extract(extraction) => extraction.execute(),
             Self::Register(registration) => registration.execute(),
+            Self::Describe(description) => description.execute(),
             Self::Take(take) => take.execute(),
             Self::Pack(packing) => packing.execute(),
             Self::Archive(archive) => archive.execute(),
@@ -148,6 +151,7 @@ impl Step {
                 one(&extraction.library),
             ),
             Self::Register(registration) => (registration.outputs(), registration.inputs()),
+            Self::Describe(description) => (description.outputs(), description.inputs()),
             Self::Take(take) => (one(&take.output), one(&take.source)),
             Self::Pack(packing) => (packing.outputs(), packing.inputs()),
             Self::Archive(archive) => (one(&archive.library), one(&archive.object)),
@@ -172,6 +176,7 @@ impl Step {
                 library, target, ..
             }) => format!("images of `{}` for {target}", library.display()),
             Self::Register(registration) => format!("registration of `{}`", registration.module),
+            Self::Describe(description) => format!("kernels of `{}`", description.module),
             Self::Take(take) => format!("image of `{}` for {}", take.source.display(), take.target),
             Self::Pack(packing) => format!("images of `{}`", packing.module),
             Self::Archive(archive) => format!("library `{}`", archive.name),
@@ -191,6 +196,7 @@ impl fmt::Display for Plan {
             Step::Artifact(artifact) => artifact.library.parent(),
             Step::Extract(_)
             | Step::Register(_)
+            | Step::Describe(_)
             | Step::Take(_)
             | Step::Pack(_)
             | Step::Archive(_) => None,
@@ -225,6 +231,7 @@ impl fmt::Display for Step {
             }
             Self::Extract(extraction) => extraction.fmt(f),
             Self::Artifact(artifact) => artifact.fmt(f),
+            Self::Describe(description) => description.fmt(f),
             Self::Take(take) => take.fmt(f),
             Self::Pack(packing) => packing.fmt(f),
             Self::Register(registration) => {

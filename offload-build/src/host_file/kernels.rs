@@ -1,6 +1,6 @@
 //! The kernels in the file that Rust includes: a constant for each.
 
-use super::{Described, HostFile};
+use super::{Described, HostFile, Stub};
 use crate::container::kernels::Kernel;
 use std::fmt::{self, Write as _};
 
@@ -109,12 +109,26 @@ pub(super) fn write_stubs(described: &[Described], out: &mut String) -> fmt::Res
         "type Address = *const ::core::ffi::c_void;\n\npub(super) fn no_stub() -> Option<Address> {{\n    None\n}}\n"
     )?;
     for (index, stub) in stubs {
-        let (symbol, words, address) = (&stub.symbol, stub.words, stub.address);
+        let (item, symbol, address) = match stub {
+            Stub::Entry {
+                symbol,
+                words,
+                address,
+            } => (
+                format!("static ENTRY_{index}: [usize; {words}]"),
+                symbol,
+                format!("unsafe {{ ENTRY_{index}[{address}] }}"),
+            ),
+            Stub::Function { symbol } => (
+                format!("fn function_{index}()"),
+                symbol,
+                format!("function_{index}"),
+            ),
+        };
         writeln!(
             out,
-            "unsafe extern \"C\" {{\n    #[link_name = {symbol:?}]\n    static ENTRY_{index}: [usize; {words}];\n}}\n\n\
-             pub(super) fn stub_{index}() -> Option<Address> {{\n    \
-             Some(unsafe {{ ENTRY_{index}[{address}] }} as Address)\n}}\n"
+            "unsafe extern \"C\" {{\n    #[link_name = {symbol:?}]\n    {item};\n}}\n\n\
+             #[inline(never)]\npub(super) fn stub_{index}() -> Option<Address> {{\n    Some({address} as Address)\n}}\n"
         )?;
     }
     Ok(())

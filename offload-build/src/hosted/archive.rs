@@ -5,7 +5,8 @@ use crate::container::archive::{self, NewMember};
 use crate::container::elf;
 use crate::error::{self, Error};
 use crate::toolchain::task::{self, Done};
-use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
+use object::elf as elf_names;
+use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolFlags};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -26,12 +27,26 @@ pub(crate) struct Archive {
 pub(super) struct Own {
     /// Behind names, which no other module in any program has.
     pub(super) suffix: String,
-    /// Whether symbols of kernels and globals get it, too: two versions of a crate have the same.
-    pub(super) renames_symbols: bool,
+    /// Whose symbols get it: two versions of a crate have the same.
+    pub(super) symbols: Symbols,
+}
+
+/// The symbols of a module that are its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Symbols {
+    /// None: OpenMP's kernels have names of their file.
+    None,
+    /// What the offload entries name, and the entries.
+    OfEntries,
+    /// What nvcc hides from other objects, or names for them alone.
+    OfNvcc,
 }
 
 /// In the names of functions that launch a kernel.
 const DEVICE_STUB: &str = "__device_stub__";
+/// What nvcc's objects have for each other by names of their sources, and weak, as whatever registers a program's kernels
+/// looks for it there.
+const NVCC: [&str; 3] = ["__fatbinwrap_", "__cudaRegisterLinkedBinary_", "hostRef"];
 
 impl Archive {
     pub(crate) fn execute(&self) -> Result<Done, Error> {
@@ -39,19 +54,14 @@ impl Archive {
         let wrong = |error| Error::because(self.object.display(), error);
         if let Some(own) = &self.own {
             let rewritten = |error| Error::because(self.object.display(), error);
-            let section = entry_section(&object).map_err(wrong)?;
-            if own.renames_symbols {
-                let registered = registered(&object, &section).map_err(wrong)?;
-                object = elf::rename_symbols(&object, |name| {
-                    let is_own = registered.contains(name)
-                        || entries::is_entry_symbol(name)
-                        || name.contains(DEVICE_STUB);
-                    is_own.then(|| own.name(name))
-                })
-                .map_err(rewritten)?;
+            let symbols = own.of(&object).map_err(wrong)?;
+            let rename = |name: &str| symbols.contains(name).then(|| own.name(name));
+            object = elf::rename_symbols(&object, rename).map_err(rewritten)?;
+            if own.symbols != Symbols::OfNvcc {
+                let section = entry_section(&object).map_err(wrong)?;
+                let name = format!("{section}_{}", own.suffix);
+                object = elf::rename_section(&object, &section, &name).map_err(rewritten)?;
             }
-            let name = format!("{section}_{}", own.suffix);
-            object = elf::rename_section(&object, &section, &name).map_err(rewritten)?;
         }
         let symbols: Vec<String> = {
             let file = object::File::parse(object.as_slice()).map_err(wrong)?;
@@ -78,10 +88,42 @@ impl Archive {
 impl Own {
     /// The name of a symbol that is this module's own.
     pub(super) fn name(&self, symbol: &str) -> String {
-        match self.renames_symbols {
-            true => format!("{symbol}.{}", self.suffix),
-            false => symbol.to_owned(),
+        match self.symbols {
+            Symbols::None => symbol.to_owned(),
+            Symbols::OfEntries | Symbols::OfNvcc => format!("{symbol}.{}", self.suffix),
         }
+    }
+
+    /// Those that an object defines.
+    fn of(&self, object: &[u8]) -> object::Result<BTreeSet<String>> {
+        let file = object::File::parse(object)?;
+        let registered = match self.symbols {
+            Symbols::None => return Ok(BTreeSet::new()),
+            Symbols::OfEntries => registered(&file)?,
+            Symbols::OfNvcc => BTreeSet::new(),
+        };
+        let mut own = BTreeSet::new();
+        for symbol in file.symbols() {
+            let name = symbol.name()?;
+            let is_own = match self.symbols {
+                Symbols::OfNvcc => {
+                    let SymbolFlags::Elf { st_other, .. } = symbol.flags() else {
+                        continue;
+                    };
+                    let is_hidden = st_other.visibility() == elf_names::STV_HIDDEN;
+                    is_hidden || NVCC.iter().any(|prefix| name.starts_with(prefix))
+                }
+                _ => {
+                    registered.contains(name)
+                        || entries::is_entry_symbol(name)
+                        || name.contains(DEVICE_STUB)
+                }
+            };
+            if is_own && symbol.is_global() && !symbol.is_undefined() {
+                own.insert(name.to_owned());
+            }
+        }
+        Ok(own)
     }
 }
 
@@ -96,12 +138,12 @@ fn entry_section(object: &[u8]) -> object::Result<String> {
     Ok(found.unwrap_or_default().to_owned())
 }
 
-/// The symbols that entries in `section` refer to, as far as other objects see them.
-fn registered(object: &[u8], section: &str) -> object::Result<BTreeSet<String>> {
-    let file = object::File::parse(object)?;
+/// The symbols that entries refer to, as far as other objects see them.
+fn registered(file: &object::File<'_>) -> object::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
+    let is_entries = |name: object::Result<&str>| name.is_ok_and(entries::is_entry_section);
     let sections = file.sections();
-    for section in sections.filter(|found| found.name() == Ok(section)) {
+    for section in sections.filter(|section| is_entries(section.name())) {
         for (_, relocation) in section.relocations() {
             let RelocationTarget::Symbol(index) = relocation.target() else {
                 continue;

@@ -208,7 +208,7 @@ impl Entries {
     /// Where the program reads what stands for a kernel on the host.
     fn stub(&self, named: &Named, own: Option<&Own>) -> Stub {
         let symbol = &named.symbol;
-        Stub {
+        Stub::Entry {
             symbol: own.map_or_else(|| symbol.clone(), |own| own.name(symbol)),
             words: (self.layout.stride() / WORD) as usize,
             address: match self.layout {

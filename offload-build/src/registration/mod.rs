@@ -16,6 +16,7 @@
 //!
 //! The machine code is a table per instruction set (`machine/`), so an object costs no process.
 
+pub mod anchor;
 pub mod c_source;
 pub mod coff;
 pub mod deferred;

@@ -40,12 +40,33 @@ impl Nvcc<'_> {
     /// The cubin of one source: to be linked with others, or without `rdc` an image by itself.
     #[must_use]
     pub fn cubin(&self, processor: &str, compile: &Compile<'_>) -> Command {
-        let mut command = Command::new(self.nvcc)
+        let command = Command::new(self.nvcc)
             .args(["-x", "cu", "-cubin", "-m64"])
             .arg(format!("-arch={processor}"))
             .arg(format!("-rdc={}", compile.rdc))
             // `-O` is of host code.
             .arg(format!("-Xptxas=-O{}", level(compile.opt_level)));
+        self.finish(command, compile)
+    }
+
+    /// The host's object of one source, with device code for all of `processors` that is not linked yet: nvcc makes
+    /// no host code without the device's.
+    #[must_use]
+    pub fn object(&self, processors: &[String], compile: &Compile<'_>) -> Command {
+        let command = Command::new(self.nvcc)
+            .args(["-x", "cu", "-dc", "-m64", "-Xcompiler=-fPIC"])
+            .args(generations(processors))
+            .arg(format!("-O{}", level(compile.opt_level)))
+            .arg(format!("-Xptxas=-O{}", level(compile.opt_level)));
+        let command = match self.debug {
+            true => command.arg("-g"),
+            false => command,
+        };
+        self.finish(command, compile)
+    }
+
+    /// Everything behind what the two differ in.
+    fn finish(&self, mut command: Command, compile: &Compile<'_>) -> Command {
         let says = |flag: &String| DEBUG.contains(&flag.as_str());
         if self.debug && !compile.flags.iter().any(says) {
             command = command.arg("-lineinfo");
@@ -70,6 +91,34 @@ impl Nvcc<'_> {
             .arg("-o")
             .arg(task::part(compile.output))
     }
+}
+
+/// The device link of `objects` for all of `processors`: an object with the images, which registers them for all.
+#[must_use]
+pub fn registered_images(
+    nvcc: &Path,
+    processors: &[String],
+    flags: &[String],
+    objects: &[PathBuf],
+    output: &Path,
+) -> Command {
+    let debug = flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()));
+    Command::new(nvcc)
+        // What it says of kernels is read here.
+        .args(["-dlink", "-m64", "-no-compress", "-Xcompiler=-fPIC"])
+        .args(generations(processors))
+        .args(debug.then_some("-G"))
+        .args(objects)
+        .arg("-o")
+        .arg(output)
+}
+
+/// `-gencode` for each of them, `sm_90a`.
+fn generations(processors: &[String]) -> impl Iterator<Item = String> {
+    processors.iter().map(|processor| {
+        let number = processor.trim_start_matches("sm_");
+        format!("-gencode=arch=compute_{number},code={processor}")
+    })
 }
 
 /// ptxas has none for size.
