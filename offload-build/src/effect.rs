@@ -10,13 +10,14 @@ use crate::settings::{Entry, Reach, Settings, nearest};
 use std::collections::BTreeSet;
 
 /// Keys, and the languages on whose modules they have no effect.
-const WITHOUT: [(&str, &[Language]); 10] = [
+const WITHOUT: [(&str, &[Language]); 11] = [
     ("include", &[Language::Bitcode, Language::Prebuilt]),
     ("define", &[Language::Bitcode, Language::Prebuilt]),
     ("std", &[Language::Bitcode, Language::Prebuilt]),
     ("flags", &[Language::Prebuilt]),
     ("opt-level", &[Language::Prebuilt]),
     ("compiler", &[Language::Prebuilt]),
+    ("launcher", &[Language::Bitcode, Language::Prebuilt]),
     ("missing", &[Language::Prebuilt]),
     ("archives", &[Language::Prebuilt]),
     ("link", &[Language::Prebuilt]),
@@ -80,7 +81,7 @@ mod tests {
 
     /// A value of each key that is right somewhere, and what is wrong with it in modules of each language, in the order
     /// of [`LANGUAGES`]; nothing where it is accepted.
-    const TABLE: [(&str, &str, [&str; 5]); 21] = [
+    const TABLE: [(&str, &str, [&str; 5]); 22] = [
         ("language", "", [""; 5]),
         ("sources", "", [""; 5]),
         ("targets", "", [""; 5]),
@@ -148,6 +149,7 @@ mod tests {
         ),
         ("exclude", "[\"b.*\"]", [""; 5]),
         ("compiler", "\"clang\"", NONE_OF_IMAGES),
+        ("launcher", "\"ccache\"", NONE_OF_IR),
         (
             "register",
             "\"complete\"",
