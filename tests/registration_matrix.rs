@@ -477,6 +477,17 @@ fn check(workspace: &Workspace, log: &str, what: &str) {
     assert_eq!(of("variable").len(), 2, "{what}: {log}");
 }
 
+/// What is registered completely is finished: our linker leaves it alone.
+fn under_our_linker(workspace: &Workspace) {
+    let ours = env!("CARGO_BIN_EXE_offload-link");
+    let _ = fs::remove_file(workspace.log());
+    let mut cargo = workspace.cargo(Linker::RustLld, &["test", "-p", "app", "--test", "runs"]);
+    cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", ours);
+    succeed(&mut cargo);
+    let log = fs::read_to_string(workspace.log()).unwrap();
+    check(workspace, &log, "offload-link");
+}
+
 fn matrix(language: Language, mode: Mode) {
     let Some(workspace) = Workspace::new(language, mode) else {
         return;
@@ -543,6 +554,9 @@ fn matrix(language: Language, mode: Mode) {
                 workspace.check(&format!("{what} {shape}"), &mut Command::new(&program));
             }
         }
+    }
+    if mode == Mode::Complete {
+        under_our_linker(&workspace);
     }
 }
 

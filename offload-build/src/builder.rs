@@ -2,10 +2,11 @@
 
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::layers;
 use crate::module::Target;
 use crate::native;
 use crate::plan::Plan;
-use crate::run::{self, Run, finish};
+use crate::run::{Run, finish};
 use crate::settings::{self, Setting, Settings};
 
 /// The device code of a package: read from its manifest, changed by the build script, then built.
@@ -39,7 +40,7 @@ impl Build {
     /// When this is not a build script, or the manifest or an `OFFLOAD_*` variable is wrong.
     pub fn from_manifest() -> Result<Self, Error> {
         let environment = Environment::of_process();
-        let modules = run::settings(&environment);
+        let modules = layers::settings(&environment);
         let modules = finish(&environment, modules)?;
         Ok(Self {
             environment,

@@ -34,6 +34,7 @@ mod host_file;
 mod hosted;
 mod images;
 mod language;
+mod layers;
 mod libraries;
 mod manifest;
 mod module;

@@ -1,0 +1,77 @@
+//! The settings of each module: the manifest's layers, then the variables.
+
+use crate::effect;
+use crate::environment::Environment;
+use crate::error::{self, Error};
+use crate::manifest::{self, Source};
+use crate::settings::{KEYS, Reach, Settings};
+use crate::toolchain::Command;
+use std::path::{Path, PathBuf};
+
+/// All of them.
+pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error> {
+    let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
+    let path = root.join("Cargo.toml");
+    let text = std::fs::read_to_string(&path).map_err(error::io(&path))?;
+    let workspace = workspace(environment, &path)?;
+    let profile = match environment.cargo("PROFILE").as_deref() {
+        Some("release") => "release",
+        _ => "dev",
+    };
+    let source = Source {
+        file: "Cargo.toml",
+        text: &text,
+    };
+    let above = workspace.as_ref().map(|(above, text)| {
+        let own = *above == path;
+        let file = if own {
+            source.file.to_owned()
+        } else {
+            above.display().to_string()
+        };
+        (file, text)
+    });
+    let above = above.as_ref().map(|(file, text)| Source { file, text });
+    let mut modules = manifest::modules(source, above, profile).map_err(Error::new)?;
+    environment.watch(&path);
+    if let Some((path, _)) = &workspace {
+        environment.watch(path);
+    }
+    for key in KEYS.iter().filter(|key| key.name != "name") {
+        let Some((variable, value)) = environment.setting(key.name) else {
+            continue;
+        };
+        let setting = key
+            .form
+            .parse(&value)
+            .map_err(|problem| Error::new(format_args!("{variable}: {problem}")))?;
+        let mut over = Settings::default();
+        over.set(key.name, setting, &variable);
+        let over = over.reaching(Reach::World);
+        modules.iter_mut().for_each(|module| module.overlay(&over));
+    }
+    let features = manifest::features(source).map_err(Error::new)?;
+    for module in &modules {
+        effect::feature(module, &features)?;
+    }
+    Ok(modules)
+}
+
+/// The manifest of the workspace that a package is a member of; its own, when that is the root.
+///
+/// Cargo is asked: `exclude`, `package.workspace` and vendored packages are its to tell. Whatever runs this
+/// build script in Cargo's place has no workspaces.
+fn workspace(environment: &Environment, own: &Path) -> Result<Option<(PathBuf, String)>, Error> {
+    let Some(cargo) = environment.cargo("CARGO") else {
+        return Ok(None);
+    };
+    let locate =
+        Command::new(cargo).args(["locate-project", "--workspace", "--message-format=plain"]);
+    // It fails for a package below a workspace of which it is no member.
+    let Ok(found) = locate.arg("--manifest-path").arg(own).run() else {
+        return Ok(None);
+    };
+    let path = PathBuf::from(found.stdout.trim_end());
+    let text = std::fs::read_to_string(&path).map_err(error::io(&path))?;
+    Ok(Some((path, text)))
+}
