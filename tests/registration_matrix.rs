@@ -379,23 +379,23 @@ impl Workspace {
         cargo
     }
 
-    /// Runs a program, and looks at what the runtime was told.
+    /// Runs a program, whose shared Rust libraries are in `built`, and looks at what the runtime was told.
     #[track_caller]
-    fn check(&self, what: &str, program: &mut Command) {
+    fn check(&self, what: &str, program: &mut Command, built: &Path) {
         let _ = fs::remove_file(self.log());
         program
             .env("GPU_LOG", self.log())
-            .env("LD_LIBRARY_PATH", self.loader_path());
+            .env("LD_LIBRARY_PATH", self.loader_path(built));
         succeed(program);
         let log = fs::read_to_string(self.log()).unwrap();
         check(self, &log, what);
     }
 
-    fn loader_path(&self) -> String {
+    fn loader_path(&self, built: &Path) -> String {
         let std = support::run(Command::new("rustc").args(["--print", "target-libdir"]));
         let folders = [
             self.root.join("runtime"),
-            self.target_dir().join(TARGET).join("debug"),
+            built.to_owned(),
             PathBuf::from(std.trim()),
         ];
         folders.map(|folder| folder.display().to_string()).join(":")
@@ -518,19 +518,24 @@ fn matrix(language: Language, mode: Mode) {
                     )
                     .args(flags),
             );
-            workspace.check(&format!("{what} bin"), &mut Command::new(built.join("app")));
+            workspace.check(
+                &format!("{what} bin"),
+                &mut Command::new(built.join("app")),
+                &built,
+            );
             let example = built.join("examples/show");
-            workspace.check(&format!("{what} example"), &mut Command::new(example));
+            workspace.check(
+                &format!("{what} example"),
+                &mut Command::new(example),
+                &built,
+            );
             if !fat {
                 let mut cargo = workspace.cargo(linker, &["build", "--example", "uses"]);
-                let flags = format!("{} -Cprefer-dynamic", linker.rustflags());
+                let prefer = format!("{} -Cprefer-dynamic", linker.rustflags());
                 cargo.current_dir(workspace.root.join("shared"));
-                succeed(cargo.env("RUSTFLAGS", flags));
-                let uses = workspace
-                    .target_dir()
-                    .join(TARGET)
-                    .join("debug/examples/uses");
-                workspace.check(&format!("{what} dylib"), &mut Command::new(uses));
+                succeed(cargo.env("RUSTFLAGS", prefer).args(flags));
+                let uses = built.join("examples/uses");
+                workspace.check(&format!("{what} dylib"), &mut Command::new(uses), &built);
             }
             for (library, shape) in [("libplug.so", "cdylib"), ("libarchive.a", "staticlib")] {
                 let program = workspace.root.join("program");
@@ -551,7 +556,11 @@ fn matrix(language: Language, mode: Mode) {
                     .arg("-o")
                     .arg(&program);
                 succeed(&mut cc);
-                workspace.check(&format!("{what} {shape}"), &mut Command::new(&program));
+                workspace.check(
+                    &format!("{what} {shape}"),
+                    &mut Command::new(&program),
+                    &built,
+                );
             }
         }
     }
