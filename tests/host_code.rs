@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use support::launches::HEADER;
 use support::package::{Package, text};
 
 const OUT: &str = "target/build/pack-0123/out";
@@ -18,24 +19,6 @@ const HIP: &str = "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"
 const CUDA: &str = "language = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\", \"sm_90\"]\n";
 const ALONE: &str = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 
-/// What the sources need of the vendors' headers.
-const HEADER: &str = r#"
-#ifdef __HIP__
-#define NAME(name) __hip##name
-#define LAUNCH_KERNEL hipLaunchKernel
-#else
-#define NAME(name) __cuda##name
-#define LAUNCH_KERNEL cudaLaunchKernel
-#endif
-struct dim3 { unsigned x, y, z; constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {} };
-extern "C" {
-int NAME(PushCallConfiguration)(dim3, dim3, unsigned long = 0, void * = 0);
-int NAME(PopCallConfiguration)(dim3 *, dim3 *, unsigned long *, void *);
-int LAUNCH_KERNEL(const void *, dim3, dim3, void **, unsigned long, void *);
-}
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-"#;
 const KERNELS: &str = r#"
 #include "k.h"
 __device__ int factor = 3;

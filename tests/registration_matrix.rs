@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use support::launches::HEADER;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -61,26 +62,8 @@ int hipLaunchKernel(const void *a) { return launch(a); }
 int cudaLaunchKernel(const void *a) { return launch(a); }
 "#;
 
-/// What the sources need of the vendors' headers.
-const HEADER: &str = r#"
-#ifdef __HIP__
-#define NAME(name) __hip##name
-#define LAUNCH_KERNEL hipLaunchKernel
-#else
-#define NAME(name) __cuda##name
-#define LAUNCH_KERNEL cudaLaunchKernel
-#endif
-struct dim3 { unsigned x, y, z; constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {} };
-extern "C" {
-int NAME(PushCallConfiguration)(dim3, dim3, unsigned long = 0, void * = 0);
-int NAME(PopCallConfiguration)(dim3 *, dim3 *, unsigned long *, void *);
-int LAUNCH_KERNEL(const void *, dim3, dim3, void **, unsigned long, void *);
-}
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-template <class T> __global__ void TEMPLATE(T *x) { *x += 1; }
-__device__ int twice(int x);
-"#;
+/// A kernel that each file which uses it instantiates, and a function that one defines.
+const SHARED: &str = "template <class T> __global__ void TEMPLATE(T *x) { *x += 1; }\n__device__ int twice(int x);\n";
 
 /// A kernel of its own, one that is nobody else's, one that another file instantiates too, and a variable.
 const SOURCE: &str = r#"
@@ -338,7 +321,7 @@ impl Workspace {
         let build = "fn main() -> Result<(), offload_build::Error> { offload_build::Build::from_manifest()?.run() }\n";
         self.put(&format!("leaf{version}/build.rs"), build);
         let kernels = format!("leaf{version}/kernels");
-        self.put(&format!("{kernels}/gpu.h"), HEADER);
+        self.put(&format!("{kernels}/gpu.h"), &format!("{HEADER}{SHARED}"));
         self.put(&format!("{kernels}/kernel.{extension}"), SOURCE);
         self.put(&format!("{kernels}/helper.{extension}"), HELPER);
         let mangled = format!("_Z{}{plain}Pi", plain.len());

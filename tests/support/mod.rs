@@ -12,6 +12,7 @@
 pub mod beside;
 pub mod cuda_package;
 pub mod folder;
+pub mod launches;
 pub mod package;
 
 use std::io::Write;
