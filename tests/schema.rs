@@ -201,7 +201,10 @@ fn says_what_was_searched_and_how_to_get_it() {
         "{hint}"
     );
     assert!(
-        hint.ends_with("or build without device code: OFFLOAD_MISSING=stub"),
+        hint.ends_with(
+            ", say `compiler = \"nvcc\"`, set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, \
+             or build without device code: OFFLOAD_MISSING=stub"
+        ),
         "{hint}"
     );
     let error = fails(&cuda("sm_80"), true);

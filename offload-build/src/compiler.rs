@@ -246,7 +246,12 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
         _ => Need::Clang,
     };
     let install = need.install(None);
-    Error::missing(format!("{problem}\nhint: {install}, {INSTEAD}"))
+    let vendors = match (declared, module.language) {
+        (None, Language::Hip) => ", say `compiler = \"hipcc\"`",
+        (None, Language::Cuda) => ", say `compiler = \"nvcc\"`",
+        _ => "",
+    };
+    Error::missing(format!("{problem}\nhint: {install}{vendors}, {INSTEAD}"))
 }
 
 /// That a cross build has no runtime to link.
