@@ -194,6 +194,15 @@ impl CommandError {
         &self.command
     }
 
+    /// What the program wrote; nothing when it did not start.
+    #[must_use]
+    pub fn output(&self) -> &str {
+        match &self.cause {
+            Cause::Start(_) => "",
+            Cause::Failed { output, .. } => output,
+        }
+    }
+
     /// How the program ended; nothing when it did not start.
     #[must_use]
     pub fn status(&self) -> Option<ExitStatus> {

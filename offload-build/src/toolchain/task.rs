@@ -228,7 +228,7 @@ impl Task {
     fn run_plainly(&self, part: &Path) -> Result<String, TaskError> {
         run_all(&self.commands, &[]).map_err(|error| {
             let _ = fs::remove_file(part);
-            let text = error.to_string();
+            let text = error.output();
             // The second is of ptxas.
             let undefined = text.contains("undefined") || text.contains("Unresolved extern");
             let hint = if undefined { self.undefined_hint } else { "" };

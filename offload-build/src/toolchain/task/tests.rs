@@ -111,6 +111,24 @@ fn keeps_nothing_of_a_command_that_failed() {
 }
 
 #[test]
+fn hints_at_undefined_symbols_that_the_program_tells_of() {
+    let bench = Bench::new("undefined");
+    let fails = |script: &str| {
+        let mut task = bench.task(script);
+        task.undefined_hint = "elsewhere";
+        task.run(&Digests::default()).unwrap_err().to_string()
+    };
+    let error = fails("echo 'undefined symbol: f' >&2; exit 1");
+    assert!(
+        error.ends_with("undefined symbol: f\nhint: elsewhere"),
+        "{error}"
+    );
+    // Its command line is not what it tells.
+    let error = fails("exit 1 # --no-undefined");
+    assert!(!error.contains("hint"), "{error}");
+}
+
+#[test]
 fn runs_without_a_launcher_that_leaves_no_dependencies() {
     let bench = Bench::new("launched");
     assert_eq!(bench.starts_after(&bench.good()), 1);
