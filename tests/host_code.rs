@@ -234,11 +234,11 @@ fn starts_with_nvidias_headers_and_runtime() {
     ) else {
         return;
     };
-    let root = ptxas.ancestors().nth(2).unwrap();
-    if !root.join("include/cuda_runtime.h").is_file() {
-        println!("skipped: {} has no headers", root.display());
+    // A folder with ptxas alone is no toolkit.
+    if support::tool("cuda", &["../include/cuda_runtime.h"]).is_none() {
         return;
     }
+    let root = ptxas.ancestors().nth(2).unwrap();
     let Some(package) = package("cu", CUDA) else {
         return;
     };
@@ -388,6 +388,10 @@ fn refuses_what_has_no_host_code() {
         (
             format!("{HIP}{ALONE}container = \"raw\"\n"),
             "10:1: `raw` is no container of `hip` with host code (`bundle` is)",
+        ),
+        (
+            format!("{HIP}{ALONE}register = \"deferred\"\ncompress = \"zstd\"\n"),
+            "11:1: the last link makes a `deferred` module's bundle: `offload-link --compress` is for that",
         ),
         (
             format!("{hip}{ALONE}register = \"deferred\"\n"),

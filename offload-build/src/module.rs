@@ -184,7 +184,7 @@ impl Module {
             library_dirs,
             artifacts: choices::artifacts(settings, language)?,
             library: library.unwrap_or_else(|| name.clone()),
-            compress: choices::compress(settings, container)?,
+            compress: choices::compress(settings, container, register)?,
             container,
             name,
             language,

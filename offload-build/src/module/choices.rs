@@ -155,6 +155,7 @@ pub(super) fn container(
 pub(super) fn compress(
     settings: &Settings,
     container: Container,
+    register: Register,
 ) -> Result<Option<(Method, Option<i32>)>, Error> {
     let text = settings.text("compress").unwrap_or("none");
     let (method, level) = match text.split_once(':') {
@@ -174,6 +175,10 @@ pub(super) fn compress(
         }
     };
     match container {
+        Container::Bundle if register == Register::Deferred => {
+            let problem = "the last link makes a `deferred` module's bundle: `offload-link --compress` is for that";
+            Err(wrong(settings, "compress", problem))
+        }
         Container::Bundle => Ok(Some(how)),
         other => {
             let problem = format!(
