@@ -618,7 +618,7 @@ fn builds_for_hosts_that_have_no_host_code() {
     let error = package.fails(script.env("TARGET", "x86_64-pc-windows-msvc"));
     assert_eq!(
         error,
-        "`x86_64-pc-windows-msvc` is not supported as a host yet (x86_64 and aarch64 Linux are)"
+        "OpenMP is not supported for `x86_64-pc-windows-msvc`: LLVM's offload runtime is one of Linux (x86_64 and aarch64 here)"
     );
 }
 

@@ -209,7 +209,10 @@ fn writes_the_object_that_llvm_writes() {
         let case = Case::new(release, clang, wrapper);
         let ours = ours(
             &case,
-            EntryTable::StartStop { section },
+            EntryTable::StartStop {
+                section,
+                entries: &[],
+            },
             BlobSection::Offloading,
         );
         assert_eq!(summary(&ours), summary(&case.llvm), "LLVM {release}");
@@ -242,6 +245,7 @@ fn runs_the_region_on_the_device_whatever_linker_was_used() {
     let Some(case) = case19() else { return };
     let table = EntryTable::StartStop {
         section: "omp_offloading_entries",
+        entries: &[],
     };
     for section in [BlobSection::Offloading, BlobSection::Finished] {
         case.write("registration.o", &ours(&case, table, section));
@@ -274,7 +278,10 @@ fn runs_the_region_when_registered_in_c_or_in_ir() {
         (registration.to_c(&files).unwrap(), module)
     };
     let section = "omp_offloading_entries";
-    let whole = registration(EntryTable::StartStop { section });
+    let whole = registration(EntryTable::StartStop {
+        section,
+        entries: &[],
+    });
     let range = registration(EntryTable::SectionRange {
         section,
         size: 32,
@@ -346,6 +353,7 @@ fn gives_images_and_an_anchor_to_the_program() {
         images: &[case.image(), case.image()],
         table: EntryTable::StartStop {
             section: "omp_offloading_entries",
+            entries: &[],
         },
         section: BlobSection::Finished,
         globals: &[
@@ -398,6 +406,7 @@ fn defers_with_an_object_that_only_our_linker_completes() {
         images: &[],
         table: EntryTable::StartStop {
             section: "omp_offloading_entries",
+            entries: &[],
         },
         section: BlobSection::Offloading,
         globals: &[Global::Marker {
@@ -433,6 +442,7 @@ fn links_for_aarch64() {
         }],
         table: EntryTable::StartStop {
             section: "llvm_offload_entries",
+            entries: &[],
         },
         section: BlobSection::Offloading,
         globals: &[Global::Anchor { name: "anchor" }],
@@ -470,7 +480,10 @@ fn rejects_what_no_object_can_hold() {
     let object = |images: &[Blob<'_>], globals: &[Global<'_>], host| {
         OpenMp {
             images,
-            table: EntryTable::StartStop { section: "s" },
+            table: EntryTable::StartStop {
+                section: "s",
+                entries: &[],
+            },
             section: BlobSection::Offloading,
             globals,
         }
@@ -528,7 +541,10 @@ fn rejects_what_no_object_can_hold() {
         );
     }
     let openmp = OpenMp {
-        table: EntryTable::StartStop { section: "/__X" },
+        table: EntryTable::StartStop {
+            section: "/__X",
+            entries: &[],
+        },
         ..openmp
     };
     assert_eq!(

@@ -6,13 +6,15 @@
 #[path = "registration_support.rs"]
 mod programs;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use object::{Object, ObjectSymbol};
 use offload_build::container::elf::Machine;
 use offload_build::format::offload_entry::EntryTable as Layout;
 use offload_build::registration::Global;
-use offload_build::registration::fat_binary::{FatBinary, HostTable, Runtime};
+use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_build::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use offload_build::target::Triple;
 use programs::support::{self, linkers, text, tool};
@@ -95,6 +97,65 @@ fn says_the_same_in_c_and_in_ir() {
                     }
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn registers_entries_at_symbols_of_theirs() {
+    let Some(case) = Case::new(Runtime::Hip) else {
+        return;
+    };
+    case.compile("22", "aa_", &["-c", "-o", "x.o"]).unwrap();
+    let object = fs::read(case.path("x.o")).unwrap();
+    let object = object::File::parse(&*object).unwrap();
+    let entries = object.symbols().filter_map(|symbol| {
+        let name = symbol.name().unwrap();
+        let is_entry = name.starts_with(".offloading.entry.");
+        is_entry.then(|| (symbol.address(), name.to_owned()))
+    });
+    // In the order of the section.
+    let entries: BTreeMap<u64, String> = entries.collect();
+    let at = |symbol: &'_ String| HostTable {
+        layout: Layout::V21,
+        table: EntryTable::Symbol {
+            symbol: String::leak(symbol.clone()),
+            size: Layout::V21.stride(),
+        },
+    };
+    let tables: Vec<HostTable<'_>> = entries.values().map(at).collect();
+    case.write("image", b"image");
+    let section = start_stop(Layout::V21, Runtime::Hip);
+    case.write("r.o", &case.registration(b"image", &[section]));
+    let expected = case.run(&bfd(), &["r.o", "x.o"]);
+    let calls = expected.lines().filter(|line| line.contains("aa_"));
+    assert_eq!(calls.count(), tables.len(), "{expected}");
+
+    let registration = FatBinary {
+        runtime: Runtime::Hip,
+        bytes: b"image",
+        tables: &tables,
+        symbols: HipSymbols::default(),
+        globals: &[],
+    };
+    case.write("r.o", &registration.to_object(Machine::X86_64).unwrap());
+    let source = registration.to_c(Path::new("image")).unwrap();
+    case.write("r.c", source.as_bytes());
+    let host = Triple::parse("x86_64-pc-linux-gnu").unwrap();
+    case.write("r.bc", registration.to_ir(&host).unwrap().as_bytes());
+    case.clang(&["-c", "-fPIC", "r.bc", "-o", "ir.o"]);
+    let mut objects = vec!["r.o".to_owned(), "ir.o".to_owned()];
+    for (index, compiler) in compilers().iter().enumerate() {
+        let name = format!("c{index}.o");
+        let mut compile = case.command(compiler);
+        compile.args(["-c", "-fPIC", "-Wall", "-Werror", "r.c", "-o", &name]);
+        succeed(&mut compile);
+        objects.push(name);
+    }
+    for object in objects {
+        for (name, linker) in linkers() {
+            let seen = case.run(&linker.display().to_string(), &[&object, "x.o"]);
+            assert_eq!(seen, expected, "{object} {name}");
         }
     }
 }

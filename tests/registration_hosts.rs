@@ -30,6 +30,7 @@ fn sources(dir: &Path) -> Vec<&'static str> {
     fs::write(dir.join("image"), b"image").unwrap();
     let table = EntryTable::StartStop {
         section: "llvm_offload_entries",
+        entries: &[],
     };
     let files = [Path::new("image")];
     let openmp = OpenMp {
@@ -47,7 +48,10 @@ fn sources(dir: &Path) -> Vec<&'static str> {
         let tables = [
             HostTable {
                 layout: Layout::V19,
-                table: EntryTable::StartStop { section: old },
+                table: EntryTable::StartStop {
+                    section: old,
+                    entries: &[],
+                },
             },
             HostTable {
                 layout: Layout::V21,
@@ -119,6 +123,7 @@ fn compiles_for_every_host_that_clang_knows() {
 fn objects_for_windows() -> [(&'static str, Vec<u8>); 3] {
     let table = EntryTable::StartStop {
         section: "llvm_offload_entries",
+        entries: &[],
     };
     let fat_binary = |runtime| {
         let fat_binary = FatBinary {

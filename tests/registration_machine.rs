@@ -238,7 +238,10 @@ fn coff_summary(bytes: &[u8]) -> BTreeMap<String, String> {
 
 #[test]
 fn is_what_clang_makes_of_the_assembler_source_for_windows() {
-    let table = EntryTable::StartStop { section: "s" };
+    let table = EntryTable::StartStop {
+        section: "s",
+        entries: &[],
+    };
     let fat_binary = |runtime| {
         let tables = [HostTable {
             layout: offload_entry::EntryTable::V21,

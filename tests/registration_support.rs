@@ -121,7 +121,10 @@ pub fn prefix(runtime: Runtime) -> &'static str {
 
 pub fn start_stop(layout: Layout, runtime: Runtime) -> HostTable<'static> {
     let section = layout.section(runtime.kind()).unwrap();
-    let table = EntryTable::StartStop { section };
+    let table = EntryTable::StartStop {
+        section,
+        entries: &[],
+    };
     HostTable { layout, table }
 }
 

@@ -52,8 +52,9 @@ impl<'a> Input<'a> {
 
     fn table(&mut self) -> EntryTable<'a> {
         let section = self.text();
-        match self.byte() % 2 {
-            0 => EntryTable::StartStop { section },
+        match self.byte() % 3 {
+            2 => EntryTable::Symbol { symbol: section, size: self.number() },
+            0 => EntryTable::StartStop { section, entries: &[] },
             _ => EntryTable::SectionRange {
                 section,
                 size: self.number(),

@@ -97,7 +97,7 @@ impl Compiler {
         let sysroot = sysroot(&module.own.flags);
         let (llvm, runtime) = match module.language {
             Language::OpenMp => {
-                host.machine()?;
+                openmp_host(host)?;
                 let both = with_runtime(&found, host, sysroot.as_deref());
                 let (llvm, runtime) = both.ok_or_else(no_compiler)?;
                 (llvm, Some(runtime))
@@ -178,6 +178,16 @@ impl Compiler {
         };
         own.chain(toolkit.map(Path::to_owned)).collect()
     }
+}
+
+/// Whether OpenMP's offload runtime may be there for a host.
+fn openmp_host(host: &Host) -> Result<(), Error> {
+    host.machine().map(drop).ok_or_else(|| {
+        Error::new(format_args!(
+            "OpenMP is not supported for `{}`: LLVM's offload runtime is one of Linux (x86_64 and aarch64 here)",
+            host.triple
+        ))
+    })
 }
 
 /// The first of `found` that has OpenMP's runtime for the host. In a cross build that of the host may be missing.

@@ -255,11 +255,13 @@ impl Context<'_> {
         output: &Path,
         command: impl Fn(&Clang<'_>, &Compile<'_>) -> Command,
     ) -> Step {
+        let target = self.host.clang_target();
         let clang = Clang {
             clang: &self.compiler.program,
             release: self.compiler.llvm.as_ref().and_then(Llvm::release),
             host: &self.host.triple,
-            is_cross: self.host.is_cross,
+            target: target.as_deref(),
+            host_options: self.host.code_options(),
             std: module.std.as_deref(),
             include: &module.include,
             debug: self.debug,

@@ -3,6 +3,7 @@
 use crate::container::elf::Machine;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::registration::coff::WindowsAbi;
 use crate::toolchain::{Llvm, machine_of};
 use std::path::{Path, PathBuf};
 
@@ -12,10 +13,31 @@ pub(crate) struct Host {
     /// As Cargo has it.
     pub(crate) triple: String,
     machine: Option<Machine>,
+    windows: Option<Windows>,
     /// Whether it is another one than that on which the build runs.
     pub(crate) is_cross: bool,
     /// Folders in which the programs' linker looks, as far as Cargo and the C compilers say.
     folders: Vec<PathBuf>,
+}
+
+/// What sets hosts of Windows apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Windows {
+    abi: WindowsAbi,
+    is_x86_64: bool,
+    /// LLVM's libraries in place of GNU's.
+    is_llvm: bool,
+    /// Microsoft's C library is a part of the program.
+    has_static_crt: bool,
+}
+
+/// How host objects look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Objects {
+    /// ELF, which a relocatable link joins.
+    Elf(Machine),
+    /// COFF, which stay apart.
+    Coff(WindowsAbi),
 }
 
 impl Host {
@@ -23,6 +45,9 @@ impl Host {
     pub(crate) fn of(environment: &Environment) -> Result<Self, Error> {
         let triple = environment.required("TARGET")?;
         let machine = machine(&triple);
+        let features = environment.cargo("CARGO_CFG_TARGET_FEATURE");
+        let features = features.unwrap_or_default();
+        let has_static_crt = features.split(',').any(|feature| feature == "crt-static");
         let is_cross = triple != environment.required("HOST")?;
         let rustflags = environment
             .cargo("CARGO_ENCODED_RUSTFLAGS")
@@ -34,6 +59,7 @@ impl Host {
             folders.extend(named.filter(|folder| !folder.as_os_str().is_empty()));
         }
         Ok(Self {
+            windows: windows(&triple, has_static_crt),
             triple,
             machine,
             is_cross,
@@ -53,14 +79,83 @@ impl Host {
         self.folders.clone().into_iter().chain(named)
     }
 
-    /// For its objects, which modules with host code need.
-    pub(crate) fn machine(&self) -> Result<Machine, Error> {
-        self.machine.ok_or_else(|| {
+    /// How the objects of modules with host code look.
+    pub(crate) fn objects(&self) -> Result<Objects, Error> {
+        let windows = self.windows.filter(|windows| windows.is_x86_64);
+        let objects = windows.map(|windows| Objects::Coff(windows.abi));
+        let objects = objects.or_else(|| self.machine.map(Objects::Elf));
+        objects.ok_or_else(|| {
             Error::new(format_args!(
-                "`{}` is not supported as a host yet (x86_64 and aarch64 Linux are)",
+                "modules with host code are not supported for `{}` (they are for x86_64 and aarch64 Linux, and for \
+                 x86_64 Windows)",
                 self.triple
             ))
         })
+    }
+
+    /// The processor of ELF objects, where those are supported.
+    pub(crate) fn machine(&self) -> Option<Machine> {
+        self.machine
+    }
+
+    /// As clang spells it, where it may take another by itself.
+    pub(crate) fn clang_target(&self) -> Option<String> {
+        match self.windows {
+            // Cargo has a triple for each set of libraries, clang for each ABI.
+            Some(windows) => {
+                let abi = match windows.abi {
+                    WindowsAbi::Msvc => "msvc",
+                    WindowsAbi::Gnu => "gnu",
+                };
+                Some(format!("{}-pc-windows-{abi}", self.arch()))
+            }
+            None => self.is_cross.then(|| self.triple.clone()),
+        }
+    }
+
+    /// Options for host objects that Rust programs of any kind can be linked with.
+    pub(crate) fn code_options(&self) -> &'static [&'static str] {
+        match self.windows {
+            None => &["-fPIC"],
+            Some(Windows {
+                abi: WindowsAbi::Gnu,
+                ..
+            }) => &[],
+            // An object names the C library that it wants, and there must be one.
+            Some(windows) if windows.has_static_crt => &["-fms-runtime-lib=static"],
+            Some(_) => &["-fms-runtime-lib=dll"],
+        }
+    }
+
+    /// The library of C++, as `-l` wants it, unless objects name it themselves.
+    pub(crate) fn cpp_library(&self) -> Option<&'static str> {
+        match self.windows {
+            None => Some("stdc++"),
+            Some(windows) if windows.abi == WindowsAbi::Msvc => None,
+            Some(windows) if windows.is_llvm => Some("c++"),
+            Some(_) => Some("stdc++"),
+        }
+    }
+
+    /// The file of the static library that `-l` calls `name`.
+    pub(crate) fn static_library(&self, name: &str) -> String {
+        match self.windows {
+            Some(windows) if windows.abi == WindowsAbi::Msvc => format!("{name}.lib"),
+            _ => format!("lib{name}.a"),
+        }
+    }
+
+    /// What the import library of a DLL may be called, on a host of Windows.
+    pub(crate) fn import_libraries(&self, name: &str) -> Vec<String> {
+        let microsofts = format!("{name}.lib");
+        match self.windows.map(|windows| windows.abi) {
+            Some(WindowsAbi::Gnu) => vec![format!("lib{name}.dll.a"), microsofts],
+            _ => vec![microsofts],
+        }
+    }
+
+    pub(crate) fn is_windows(&self) -> bool {
+        self.windows.is_some()
     }
 
     /// The processor, as triples name it.
@@ -122,6 +217,19 @@ fn machine(triple: &str) -> Option<Machine> {
         Some("aarch64") if linux => Some(Machine::AARCH64),
         _ => None,
     }
+}
+
+fn windows(triple: &str, has_static_crt: bool) -> Option<Windows> {
+    let (_, abi) = triple.split_once("-windows-")?;
+    Some(Windows {
+        abi: match abi {
+            "msvc" => WindowsAbi::Msvc,
+            _ => WindowsAbi::Gnu,
+        },
+        is_x86_64: triple.starts_with("x86_64-"),
+        is_llvm: abi == "gnullvm",
+        has_static_crt,
+    })
 }
 
 /// The folders of rustc's `-L` that hold libraries of C.
@@ -193,6 +301,7 @@ mod tests {
         let host = |folder: Option<&str>| Host {
             triple: "aarch64-unknown-linux-gnu".into(),
             machine: Some(Machine::AARCH64),
+            windows: None,
             is_cross: true,
             folders: folder.map(|name| root.join(name)).into_iter().collect(),
         };

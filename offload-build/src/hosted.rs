@@ -1,9 +1,10 @@
-//! The plan of a module with host code: host objects with offload entries, an image for each target, and one
-//! relocatable object that holds the host code together with what registers the images.
+//! The plan of a module with host code: host objects with offload entries, an image for each target, and a static
+//! library of the host code together with what registers the images: on ELF one object, on COFF several.
 
 mod archive;
 mod entries;
 mod nvcc;
+mod own;
 mod registration;
 
 pub(crate) use archive::Archive;
@@ -13,13 +14,14 @@ pub(crate) use registration::Registration;
 use crate::artifacts::{self, Unit};
 use crate::context::{self, Context};
 use crate::error::Error;
+use crate::host::Objects;
 use crate::images::Images;
 use crate::language::Language;
 use crate::module::{Module, Target};
 use crate::plan::{Plan, Step};
 use crate::toolchain::task::{self, Task};
 use crate::toolchain::{Command, Family, Llvm, single_source};
-use archive::{Own, Symbols};
+use own::{Own, Symbols};
 use std::path::{Path, PathBuf};
 
 /// Plans a module, and says for which of its targets there will be an image.
@@ -27,6 +29,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     if context.compiler.family == Family::Nvcc {
         return nvcc::plan(module, context);
     }
+    let form = context.host.objects()?;
     let folder = context.folder(module);
     let mut compiles = Vec::new();
     let mut units = Vec::new();
@@ -60,52 +63,58 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     compiles.extend(code.compiles);
     let artifacts = artifacts::plan(module, &units, &context.host.triple, context.out)?;
     let hosts: Vec<PathBuf> = units.into_iter().map(|unit| unit.host).collect();
-    let own = (!context.deferred).then(|| Own {
+    let own = |symbols| Own {
         suffix: context.unique.to_owned(),
-        symbols: match module.language {
-            Language::OpenMp => Symbols::None,
-            _ => Symbols::OfEntries,
-        },
+        symbols,
+    };
+    let names = (!context.deferred).then(|| match module.language {
+        Language::OpenMp => own(Symbols::None),
+        _ => own(Symbols::OfEntries),
     });
     let registration = Registration {
         module: module.name.clone(),
         images: Images::new(module, code.images, &context.compiler.version),
         hosts: hosts.clone(),
-        host: context.host.machine()?,
+        host: form,
         unique: context.unique.to_owned(),
-        own: own.clone(),
+        own: names.clone(),
         output: folder.join("registration.o"),
         host_file: context.out.join(format!("{}.rs", module.name)),
     };
-    let object = folder.join("module.o");
-    let inputs = [registration.output.clone()]
-        .into_iter()
-        .chain(hosts)
-        .collect();
-    let join = context.join(&module.name, inputs, &object);
-    let archive = context.archive(object, own);
-    let stages = vec![
-        compiles,
-        code.links,
-        vec![Step::Register(registration)],
-        vec![Step::Run(join)],
+    let output = registration.output.clone();
+    let mut objects: Vec<PathBuf> = [output].into_iter().chain(hosts).collect();
+    let mut stages = vec![compiles, code.links, vec![Step::Register(registration)]];
+    if let Objects::Elf(_) = form {
+        let object = folder.join("module.o");
+        let join = context.join(&module.name, objects, &object);
+        stages.push(vec![Step::Run(join)]);
+        objects = vec![object];
+    }
+    let names = match form {
+        // Nothing joins them, and what is weak in two of them must not meet.
+        Objects::Coff(_) => names.or_else(|| Some(own(Symbols::None))),
+        Objects::Elf(_) => names,
+    };
+    let archive = context.archive(objects, names);
+    let artifacts = artifacts.into_iter().map(Step::Artifact);
+    stages.push(
         [Step::Archive(archive)]
             .into_iter()
-            .chain(artifacts.into_iter().map(Step::Artifact))
+            .chain(artifacts)
             .collect(),
-    ];
+    );
     let notes = code.notes;
     Ok((Plan { stages, notes }, code.built))
 }
 
 impl Context<'_> {
-    /// The module's library, of its one object.
-    fn archive(&self, object: PathBuf, own: Option<Own>) -> Archive {
+    /// The module's library.
+    fn archive(&self, objects: Vec<PathBuf>, own: Option<Own>) -> Archive {
         let name = format!("{}_offload", self.unique);
         Archive {
-            library: self.out.join(format!("lib{name}.a")),
+            library: self.out.join(self.host.static_library(&name)),
             name,
-            object,
+            objects,
             own,
         }
     }

@@ -36,7 +36,7 @@ pub(crate) enum Step {
     Take(Take),
     /// Check the linked images of a module without host code, and write their container and the file that Rust includes.
     Pack(Packing),
-    /// Put the object of a module into its static library.
+    /// Put the objects of a module into its static library.
     Archive(hosted::Archive),
     /// Write a library for programs that are linked elsewhere.
     Artifact(Artifact),
@@ -154,7 +154,7 @@ impl Step {
             Self::Describe(description) => (description.outputs(), description.inputs()),
             Self::Take(take) => (one(&take.output), one(&take.source)),
             Self::Pack(packing) => (packing.outputs(), packing.inputs()),
-            Self::Archive(archive) => (one(&archive.library), one(&archive.object)),
+            Self::Archive(archive) => (one(&archive.library), archive.objects.clone()),
             Self::Artifact(artifact) => (one(&artifact.library), artifact.inputs()),
         };
         let commands = match self {
@@ -248,7 +248,7 @@ impl fmt::Display for Step {
                     Command::new("ar")
                         .arg("rcsD")
                         .arg(&archive.library)
-                        .arg(&archive.object)
+                        .args(&archive.objects)
                 )
             }
         }

@@ -270,8 +270,10 @@ impl<'a> Run<'a> {
             }
         }
         let mut modules = finished.iter().map(|(module, _)| module);
-        if modules.any(|module| module.has_host_code && module.has_cpp()) {
-            environment.tell("rustc-link-lib", "dylib=stdc++");
+        let has_cpp = modules.any(|module| module.has_host_code && module.has_cpp());
+        let mut hosts = finished.iter().map(|(_, built)| &built.host);
+        if let Some(library) = hosts.next().filter(|_| has_cpp).and_then(Host::cpp_library) {
+            environment.tell("rustc-link-lib", format_args!("dylib={library}"));
         }
         Ok(())
     }
@@ -292,6 +294,10 @@ impl<'a> Run<'a> {
                 return Ok(None);
             }
         };
+        if built.host.is_windows() {
+            // Programs find DLLs in `PATH`.
+            return Ok(Some(folder.clone()));
+        }
         let links = self.out.join("offload/runtime");
         runtime.link(folder, &links)?;
         // For this package's own programs; no build script can do it for those that depend on it. What is built for

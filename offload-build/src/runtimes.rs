@@ -80,6 +80,9 @@ fn gpu_folder(
     environment: &Environment,
     roots: Vec<PathBuf>,
 ) -> Result<PathBuf, NotFound> {
+    if host.is_windows() {
+        return windows_folder(module, libraries, host, environment, &roots);
+    }
     let arch = host.arch();
     let below = ["lib", "lib64"].map(str::to_owned).into_iter().chain([
         format!("lib/{arch}-linux-gnu"),
@@ -90,7 +93,7 @@ fn gpu_folder(
         .iter()
         .flat_map(|root| below.iter().map(|folder| root.join(folder)));
     let searched: Vec<PathBuf> = host.link_folders(environment).chain(inside).collect();
-    let machine = host.machine().ok().map(|machine| machine.number);
+    let machine = host.machine().map(|machine| machine.number);
     let fits = |folder: &&PathBuf| {
         let has = |library: &&str| {
             let files = versions(folder, library).unwrap_or_default();
@@ -103,14 +106,45 @@ fn gpu_folder(
     };
     searched.iter().find(fits).cloned().ok_or_else(|| {
         let name = libraries.first().copied().unwrap_or_default();
-        let searched = searched.iter().map(|folder| folder.display().to_string());
-        let hint = format!(
-            "programs with this module are linked with it; its folder may be named by LIBRARY_PATH or by `-L` in \
-             Cargo's `rustflags`, its tree by {}",
-            sdk::variable(module)
-        );
-        NotFound::new(&format!("lib{name}.so"), searched.collect(), hint)
+        missing(module, &format!("lib{name}.so"), &searched)
     })
+}
+
+/// The folder of the import libraries of HIP's or CUDA's runtime, searched for in the same order.
+fn windows_folder(
+    module: &Module,
+    libraries: &[&str],
+    host: &Host,
+    environment: &Environment,
+    roots: &[PathBuf],
+) -> Result<PathBuf, NotFound> {
+    let below = ["lib/x64", "lib"];
+    let inside = roots
+        .iter()
+        .flat_map(|root| below.iter().map(|folder| root.join(folder)));
+    let searched: Vec<PathBuf> = host.link_folders(environment).chain(inside).collect();
+    let fits = |folder: &&PathBuf| {
+        let has = |library: &&str| {
+            let mut files = host.import_libraries(library).into_iter();
+            files.any(|file| folder.join(file).is_file())
+        };
+        libraries.iter().all(has)
+    };
+    searched.iter().find(fits).cloned().ok_or_else(|| {
+        let name = libraries.first().copied().unwrap_or_default();
+        let files = host.import_libraries(name);
+        missing(module, &files.join("` or `"), &searched)
+    })
+}
+
+fn missing(module: &Module, file: &str, searched: &[PathBuf]) -> NotFound {
+    let searched = searched.iter().map(|folder| folder.display().to_string());
+    let hint = format!(
+        "programs with this module are linked with it; its folder may be named by LIBRARY_PATH or by `-L` in \
+         Cargo's `rustflags`, its tree by {}",
+        sdk::variable(module)
+    );
+    NotFound::new(file, searched.collect(), hint)
 }
 
 /// The files of a shared library in `folder`, sorted.

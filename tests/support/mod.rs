@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What `OFFLOAD_REQUIRE` may list, and where Debian has it besides `PATH`.
-const WORDS: [(&str, &[&str]); 14] = [
+const WORDS: [(&str, &[&str]); 16] = [
     ("llvm16", &["/usr/lib/llvm-16/bin"]),
     ("llvm19", &["/usr/lib/llvm-19/bin"]),
     ("llvm22", &["/usr/lib/llvm-22/bin"]),
@@ -35,6 +35,8 @@ const WORDS: [(&str, &[&str]); 14] = [
     ("ccache", &[]),
     ("distcc", &[]),
     ("sccache", &[]),
+    ("mingw", &[]),
+    ("wine", &["/usr/lib/wine"]),
 ];
 
 /// The first of `names` that this machine has: programs, or libraries. `word` is what

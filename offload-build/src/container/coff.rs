@@ -1,5 +1,5 @@
 //! COFF: object files, of the ordinary and the large form, and PE images. Their sections are found,
-//! added and removed.
+//! added and removed, and sections and symbols of objects get other names.
 //!
 //! The layouts are those of the crate `object`. Integers are little-endian.
 //!
@@ -18,11 +18,13 @@ mod file;
 mod headers;
 mod image;
 mod listing;
+mod rename;
 mod symbols;
 mod write;
 
 pub use edit::{add_sections, remove_sections};
 pub(super) use listing::{Listed, Listing};
+pub use rename::{Object, Symbol};
 
 /// A section of a COFF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +86,8 @@ pub enum CoffError {
     /// A header of the same shape as that of a large object: a member of an import library, or
     /// code for a linker that optimizes.
     Anonymous,
+    /// A PE image, where an object was expected.
+    Image,
     /// An optional header of an unknown kind, or too short for its directories.
     OptionalHeader {
         /// From the start of the file.
@@ -130,6 +134,7 @@ impl fmt::Display for CoffError {
                 write!(f, "expected a PE signature at offset {offset:#x}")
             }
             Self::Anonymous => write!(f, "no object: of an import library, or code for a linker"),
+            Self::Image => write!(f, "no object: a PE image"),
             Self::OptionalHeader { offset, size } => write!(
                 f,
                 "optional header at offset {offset:#x} with size {size:#x} is not that of an image"

@@ -1,36 +1,51 @@
 //! The offload entries of a module's host objects: what its images must have.
 
+pub(super) mod coff;
+
 use crate::error::{self, Error};
 use crate::format::bytes::Cursor;
 use crate::format::offload_entry::{EntryTable, OffloadEntry};
-use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
+use object::{BinaryFormat, Object, ObjectSection, ObjectSymbol, SectionFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The symbol of an offload entry is one of these and the name of the kernel or global: to LLVM 16, and after.
 const ENTRY_SYMBOLS: [&str; 2] = [".omp_offloading.entry.", ".offloading.entry."];
 
-/// The offload entries of host objects, all in one section.
+/// The offload entries of host objects, all in sections of one name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entries {
-    pub(super) section: String,
+    section: String,
     /// How they look.
     pub(super) layout: EntryTable,
-    /// Bytes, in all objects together.
-    pub(super) size: u64,
-    pub(super) flags: u64,
-    pub(super) alignment: u64,
+    pub(super) place: Place,
     /// By the names that the runtime knows.
     pub(super) named: BTreeMap<String, Named>,
+}
+
+/// Where the registration finds them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In one section of the joined object.
+    Section {
+        /// Bytes, in all objects together.
+        size: u64,
+        flags: u64,
+        alignment: u64,
+    },
+    /// Each by its symbol.
+    Symbols,
 }
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
-    /// Its own symbol.
+    /// Its own symbol, as clang calls it.
     pub(super) symbol: String,
+    /// The symbol by which others find it, while nothing is renamed.
+    pub(super) seen_as: String,
     /// A kernel; else a global.
     pub(super) is_kernel: bool,
 }
@@ -41,59 +56,106 @@ impl Entries {
         let mut found: Option<Self> = None;
         for path in objects {
             let bytes = fs::read(path).map_err(error::io(path))?;
-            let wrong = |problem: &dyn fmt::Display| {
-                Error::new(format_args!("{}: {problem}", path.display()))
+            let file = object::File::parse(bytes.as_slice());
+            let file = file.map_err(|error| wrong(path, &error))?;
+            let sections = match file.format() {
+                BinaryFormat::Elf => of_elf(&file),
+                BinaryFormat::Coff => coff::sections(&bytes).map_err(|error| error.to_string()),
+                _ => Err("is neither an ELF nor a COFF object".to_owned()),
             };
-            let file = object::File::parse(bytes.as_slice()).map_err(|error| wrong(&error))?;
-            for section in file.sections() {
-                let name = section.name().map_err(|error| wrong(&error))?;
-                if section.size() == 0 || !is_entry_section(name) {
-                    continue;
+            for section in sections.map_err(|problem| wrong(path, &problem))? {
+                match &mut found {
+                    None => found = Some(section),
+                    Some(known) => known.join(section).map_err(|text| wrong(path, &text))?,
                 }
-                let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
-                    return Err(wrong(&"is not an ELF object"));
-                };
-                let named = named(&file, &section).map_err(|error| wrong(&error))?;
-                let Some((layout, named)) = named else {
-                    return Err(wrong(&format_args!(
-                        "`{name}` has entries of no known size"
-                    )));
-                };
-                let entries = found.get_or_insert_with(|| Self {
-                    section: name.to_owned(),
-                    layout,
-                    size: 0,
-                    flags: sh_flags.0,
-                    alignment: section.align(),
-                    named: BTreeMap::new(),
-                });
-                if entries.section != name || entries.alignment != section.align() {
-                    return Err(wrong(&format_args!(
-                        "`{name}` is of another language or LLVM release than `{}`",
-                        entries.section
-                    )));
-                }
-                entries.size += section.size();
-                entries.named.extend(named);
             }
         }
         Ok(found)
+    }
+
+    /// Adds those of another object.
+    fn join(&mut self, other: Self) -> Result<(), String> {
+        let fits = match (&mut self.place, &other.place) {
+            (
+                Place::Section {
+                    size, alignment, ..
+                },
+                Place::Section {
+                    size: more,
+                    alignment: same,
+                    ..
+                },
+            ) if alignment == same => {
+                *size += more;
+                true
+            }
+            (Place::Symbols, Place::Symbols) => true,
+            _ => false,
+        };
+        if !fits || self.section != other.section || self.layout != other.layout {
+            return Err(format!(
+                "`{}` is of another language or LLVM release than `{}`",
+                other.section, self.section
+            ));
+        }
+        self.named.extend(other.named);
+        Ok(())
     }
 
     /// What the images define.
     pub(super) fn names(&self) -> BTreeSet<String> {
         self.named.keys().cloned().collect()
     }
+
+    /// The section they are in, as compilers call it.
+    pub(super) fn section(&self) -> &str {
+        &self.section
+    }
 }
 
-/// Whether a symbol is that of an offload entry.
-pub(super) fn is_entry_symbol(name: &str) -> bool {
-    ENTRY_SYMBOLS.iter().any(|prefix| name.starts_with(prefix))
+fn wrong(path: &Path, problem: &dyn fmt::Display) -> Error {
+    Error::new(format_args!("{}: {problem}", path.display()))
+}
+
+/// What a symbol is called after that is the one of an offload entry.
+pub(super) fn name_of(symbol: &str) -> Option<&str> {
+    let mut prefixes = ENTRY_SYMBOLS.iter();
+    prefixes.find_map(|prefix| symbol.strip_prefix(prefix))
 }
 
 pub(super) fn is_entry_section(name: &str) -> bool {
     let mut all = EntryTable::ALL.into_iter().flat_map(EntryTable::sections);
     all.any(|known| known == name)
+}
+
+fn no_size(section: &str) -> String {
+    format!("`{section}` has entries of no known size")
+}
+
+fn of_elf(file: &object::File<'_>) -> Result<Vec<Entries>, String> {
+    let mut found = Vec::new();
+    for section in file.sections() {
+        let name = section.name().map_err(|error| error.to_string())?;
+        if section.size() == 0 || !is_entry_section(name) {
+            continue;
+        }
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
+            continue;
+        };
+        let named = named(file, &section).map_err(|error| error.to_string())?;
+        let (layout, named) = named.ok_or_else(|| no_size(name))?;
+        found.push(Entries {
+            section: name.to_owned(),
+            layout,
+            place: Place::Section {
+                size: section.size(),
+                flags: sh_flags.0,
+                alignment: section.align(),
+            },
+            named,
+        });
+    }
+    Ok(found)
 }
 
 type Found = Option<(EntryTable, BTreeMap<String, Named>)>;
@@ -107,8 +169,7 @@ fn named(file: &object::File<'_>, section: &object::Section<'_, '_>) -> object::
             continue;
         }
         let name = symbol.name()?;
-        let mut prefixes = ENTRY_SYMBOLS.iter();
-        let Some(entry) = prefixes.find_map(|prefix| name.strip_prefix(prefix)) else {
+        let Some(entry) = name_of(name) else {
             continue;
         };
         let Some(layout) = EntryTable::find(section.name()?, symbol.size()) else {
@@ -123,9 +184,12 @@ fn named(file: &object::File<'_>, section: &object::Section<'_, '_>) -> object::
         let Ok(read) = OffloadEntry::read(&mut cursor, layout) else {
             return Ok(None);
         };
-        let symbol = name.to_owned();
-        let is_kernel = read.size == 0;
-        named.insert(entry.to_owned(), Named { symbol, is_kernel });
+        let named_entry = Named {
+            symbol: name.to_owned(),
+            seen_as: name.to_owned(),
+            is_kernel: read.size == 0,
+        };
+        named.insert(entry.to_owned(), named_entry);
     }
     Ok(found)
 }

@@ -1,7 +1,7 @@
 //! The plan of a CUDA module whose host code nvcc compiles: objects of the host with device code for all targets, whose
 //! device link makes an object that registers the images. What is left to do is to join them, and to say what they have.
 
-use super::archive::{Own, Symbols};
+use super::own::{Own, Symbols};
 use crate::container::elf::Machine;
 use crate::context::{self, Context};
 use crate::error::{self, Error};
@@ -26,7 +26,7 @@ const SECTION: &str = ".nv_fatbin";
 
 /// Plans a module, which has an image for each of its targets.
 pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
-    check(module, context)?;
+    let host = check(module, context)?;
     let folder = context.folder(module);
     let processors = module.targets.iter().map(|target| target.id.to_string());
     let processors: Vec<String> = processors.collect();
@@ -84,7 +84,7 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         images: Images::new(module, planned.collect(), &context.compiler.version),
         linked: linked.clone(),
         objects: objects.clone(),
-        host: context.host.machine()?,
+        host,
         anchor: format!("{}_anchor", context.unique),
         own: own.clone(),
         output: folder.join("registration.o"),
@@ -99,22 +99,23 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         vec![Step::Run(link)],
         vec![Step::Describe(description)],
         vec![Step::Run(join)],
-        vec![Step::Archive(context.archive(object, Some(own)))],
+        vec![Step::Archive(context.archive(vec![object], Some(own)))],
     ];
     let notes = Vec::new();
     Ok((Plan { stages, notes }, module.targets.clone()))
 }
 
 /// What nvcc cannot do, as one process compiles for the host and all targets.
-fn check(module: &Module, context: &Context<'_>) -> Result<(), Error> {
+fn check(module: &Module, context: &Context<'_>) -> Result<Machine, Error> {
     let name = &module.name;
     let hint = "hint: clang can, without `compiler`";
-    if context.host.is_cross {
+    let machine = context.host.machine().filter(|_| !context.host.is_cross);
+    let Some(machine) = machine else {
         return Err(Error::new(format_args!(
             "module `{name}`: host code for `{}` is not made by `nvcc` here\n{hint}",
             context.host.triple
         )));
-    }
+    };
     if let Some(target) = module.targets.iter().find(|target| target.is_ptx) {
         return Err(Error::new(format_args!(
             "module `{name}`: PTX for `{}` is not linked by `nvcc`\n{hint}",
@@ -129,7 +130,7 @@ fn check(module: &Module, context: &Context<'_>) -> Result<(), Error> {
             target.written
         )));
     }
-    Ok(())
+    Ok(machine)
 }
 
 /// Reads what the device link made, and writes the file that Rust includes, and an object for it to call.

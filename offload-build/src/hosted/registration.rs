@@ -1,10 +1,10 @@
 //! The object that registers the images of a module, and the file that Rust includes.
 
-use super::archive::Own;
-use super::entries::{Entries, Named};
-use crate::container::elf::Machine;
+use super::entries::{Entries, Named, Place as EntryPlace};
+use super::own::Own;
 use crate::error::{self, Error};
 use crate::format::offload_entry::EntryTable as Layout;
+use crate::host::Objects;
 use crate::host_file::{Content, Described, HostFile, Place, Stub};
 use crate::images::{Images, Packed};
 use crate::language::Language;
@@ -26,7 +26,7 @@ pub(crate) struct Registration {
     pub(crate) module: String,
     pub(crate) images: Images,
     pub(super) hosts: Vec<PathBuf>,
-    pub(super) host: Machine,
+    pub(super) host: Objects,
     /// Unique in the whole program: prefix of symbols.
     pub(super) unique: String,
     /// What makes its names its own; nothing where the last link registers the images.
@@ -107,12 +107,16 @@ impl Registration {
         let symbols = Symbols::new(self, &anchor, size, ranges);
         let registration = OpenMp {
             images: &blobs,
-            table: entries.range(),
+            table: entries.table(),
             section: BlobSection::Finished,
             globals: &symbols.globals(),
         };
+        let object = match self.host {
+            Objects::Elf(machine) => registration.to_object(machine),
+            Objects::Coff(abi) => registration.to_coff(abi),
+        };
         Ok(Written {
-            object: registration.to_object(self.host).map_err(Error::new)?,
+            object: object.map_err(Error::new)?,
             content: symbols.content(self),
             described: Vec::new(),
             warning: None,
@@ -135,21 +139,24 @@ impl Registration {
             warning,
         } = self.images.pack(&images)?;
         let symbols = Symbols::new(self, &anchor, bytes.len() as u64, ranges);
+        let entry_symbols = entries.symbols(own);
+        let tables = entries.tables(&entry_symbols);
         let registration = FatBinary {
             runtime: match self.images.language {
                 Language::Cuda => Runtime::Cuda,
                 _ => Runtime::Hip,
             },
             bytes: &bytes,
-            tables: &[HostTable {
-                layout: entries.layout,
-                table: entries.range(),
-            }],
+            tables: &tables,
             symbols: HipSymbols::default(),
             globals: &symbols.globals(),
         };
+        let object = match self.host {
+            Objects::Elf(machine) => registration.to_object(machine),
+            Objects::Coff(abi) => registration.to_coff(abi),
+        };
         Ok(Written {
-            object: registration.to_object(self.host).map_err(Error::new)?,
+            object: object.map_err(Error::new)?,
             content: symbols.content(self),
             described,
             warning,
@@ -182,8 +189,12 @@ impl Registration {
             images: Vec::new(),
             stub: Some(entries.stub(named, None)),
         });
+        let object = match self.host {
+            Objects::Elf(machine) => registration.to_object(machine),
+            Objects::Coff(abi) => registration.to_coff(abi),
+        };
         Ok(Written {
-            object: registration.to_object(self.host).map_err(Error::new)?,
+            object: object.map_err(Error::new)?,
             described: described.collect(),
             content: Content::Deferred {
                 anchor,
@@ -195,21 +206,57 @@ impl Registration {
 }
 
 impl Entries {
-    /// As the registration finds them in the joined object.
-    fn range(&self) -> EntryTable<'_> {
-        EntryTable::SectionRange {
-            section: &self.section,
-            size: self.size,
-            flags: self.flags,
-            alignment: self.alignment,
+    /// As the registration finds them, where they are in one section.
+    fn table(&self) -> EntryTable<'_> {
+        let section = self.section();
+        match self.place {
+            EntryPlace::Section {
+                size,
+                flags,
+                alignment,
+            } => EntryTable::SectionRange {
+                section,
+                size,
+                flags,
+                alignment,
+            },
+            EntryPlace::Symbols => EntryTable::StartStop {
+                section,
+                entries: &[],
+            },
+        }
+    }
+
+    /// Where each of them is that has a place of its own.
+    fn symbols(&self, own: &Own) -> Vec<String> {
+        match self.place {
+            EntryPlace::Section { .. } => Vec::new(),
+            EntryPlace::Symbols => {
+                let named = self.named.values();
+                named.map(|named| own.name(&named.symbol)).collect()
+            }
+        }
+    }
+
+    /// As the registration finds them; `symbols` are where they are, unless they are in one section.
+    fn tables<'a>(&'a self, symbols: &'a [String]) -> Vec<HostTable<'a>> {
+        let layout = self.layout;
+        let table = |table| HostTable { layout, table };
+        match self.place {
+            EntryPlace::Section { .. } => vec![table(self.table())],
+            EntryPlace::Symbols => {
+                let size = layout.stride();
+                let at = |symbol: &'a String| table(EntryTable::Symbol { symbol, size });
+                symbols.iter().map(at).collect()
+            }
         }
     }
 
     /// Where the program reads what stands for a kernel on the host.
     fn stub(&self, named: &Named, own: Option<&Own>) -> Stub {
-        let symbol = &named.symbol;
+        let symbol = own.map(|own| own.name(&named.symbol));
         Stub::Entry {
-            symbol: own.map_or_else(|| symbol.clone(), |own| own.name(symbol)),
+            symbol: symbol.unwrap_or_else(|| named.seen_as.clone()),
             words: (self.layout.stride() / WORD) as usize,
             address: match self.layout {
                 Layout::V19 => 0,

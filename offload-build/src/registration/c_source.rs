@@ -42,19 +42,24 @@ impl OpenMp<'_> {
         let mut definitions = String::new();
         let mut images = String::new();
         define_table(&mut definitions, 0, &self.table, "entry")?;
+        let ends = ends(0, &self.table);
         for (index, (blob, file)) in self.images.iter().zip(files).enumerate() {
             let (start, end) = blob.checked(index)?;
             define_image(&mut definitions, index, "IMAGES", 8, file);
             let _ = writeln!(
                 images,
-                "  {{image_{index} + {start}, image_{index} + {end}, FIRST(0), LAST(0)}},"
+                "  {{image_{index} + {start}, image_{index} + {end}, {ends}}},"
             );
         }
         let sizes = self.images.iter().map(|blob| blob.bytes.len() as u64);
         define_globals(&mut definitions, self.globals, all(sizes))?;
         let filled = fill(
             OPENMP,
-            &[("DEFINITIONS", &definitions), ("IMAGES", &images)],
+            &[
+                ("DEFINITIONS", &definitions),
+                ("ENDS", &ends),
+                ("IMAGES", &images),
+            ],
         );
         Ok(format!("{ENTRIES}\n{filled}"))
     }
@@ -76,10 +81,10 @@ impl FatBinary<'_> {
             };
             define_table(&mut definitions, index, table, record)?;
             let [first, second] = self.runtime.kinds(*layout);
+            let ends = ends(index, table);
             let _ = writeln!(
                 tables,
-                "  {{FIRST({index}), LAST({index}), &keep_{index}, sizeof(struct {record}), \
-                 {{{first}, {second}}}}},"
+                "  {{{ends}, &keep_{index}, sizeof(struct {record}), {{{first}, {second}}}}},"
             );
         }
         define_image(
@@ -204,7 +209,7 @@ fn define_table(
 ) -> Result<(), Error> {
     // Writing to a string does not fail.
     let _ = match *table {
-        EntryTable::StartStop { section } => {
+        EntryTable::StartStop { section, .. } => {
             let section = label(section)?;
             writeln!(out, "ENTRIES({index}, \"{section}\", {record})")
         }
@@ -226,8 +231,20 @@ fn define_table(
                 "RANGE({index}, \"{section}\", \"{flags}\", {alignment}, {size})"
             )
         }
+        EntryTable::Symbol { symbol, .. } => {
+            let symbol = label(symbol)?;
+            writeln!(out, "extern const char keep_{index} LABEL(\"{symbol}\");")
+        }
     };
     Ok(())
+}
+
+/// The first byte of a table, and that behind it.
+fn ends(index: usize, table: &EntryTable<'_>) -> String {
+    match table {
+        EntryTable::Symbol { size, .. } => format!("&keep_{index}, &keep_{index} + {size}"),
+        _ => format!("FIRST({index}), LAST({index})"),
+    }
 }
 
 fn define_image(out: &mut String, index: usize, section: &str, alignment: u64, file: &Path) {

@@ -22,11 +22,13 @@ use object::{
     SymbolFlags, SymbolKind, SymbolScope, pe,
 };
 
+use super::deferred::Deferred;
 use super::entries::EntryTable;
 use super::fat_binary::{FatBinary, HostTable, Runtime};
 use super::machine::{Operand, Text, windows_x86_64};
 use super::openmp::OpenMp;
-use super::{Error, Global, check_name};
+use super::{Error, Global, NEEDS_OFFLOAD_LINK, check_name};
+use crate::container::elf::OFFLOADING_SECTION;
 use crate::format::offload_entry;
 
 /// Where the C runtime of a Windows host looks for constructors.
@@ -91,6 +93,7 @@ impl OpenMp<'_> {
         for (at, (symbol, addend)) in pointers {
             writer.address(data, at, symbol, addend)?;
         }
+        writer.keep(data)?;
         writer.globals(self.globals, images)?;
         let operands = [(Operand::Descriptor, data_symbol, descriptor)];
         writer.constructor(startup, text, abi, &operands)?;
@@ -99,7 +102,7 @@ impl OpenMp<'_> {
 
     /// The layout of the entries, where the section's name tells it: OpenMP's runtime finds it out.
     fn layout(&self) -> Option<offload_entry::EntryTable> {
-        let EntryTable::StartStop { section } = self.table else {
+        let EntryTable::StartStop { section, .. } = self.table else {
             return None;
         };
         let mut all = offload_entry::EntryTable::ALL.into_iter();
@@ -134,6 +137,7 @@ impl FatBinary<'_> {
         writer.object.set_section_data(tables, list, 8);
         let name = self.runtime.name();
         writer.local(&format!(".{name}.entry_tables"), tables, 0);
+        writer.keep(tables)?;
         for (at, (symbol, addend)) in pointers {
             writer.address(tables, at, symbol, addend)?;
         }
@@ -175,8 +179,29 @@ impl FatBinary<'_> {
     }
 }
 
+impl Deferred<'_> {
+    /// The object for an x86-64 host of Windows. What demands our linker is a constructor: linkers that collect
+    /// garbage keep these alone.
+    ///
+    /// # Errors
+    ///
+    /// When `anchor` is not a symbol name.
+    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, Error> {
+        let mut writer = Coff::new();
+        let binaries = writer.section(OFFLOADING_SECTION, EXCLUDED, 8);
+        writer.object.set_section_data(binaries, self.binaries, 8);
+        let demand = writer.undefined(NEEDS_OFFLOAD_LINK);
+        writer.hook(abi, demand)?;
+        writer.globals(&[Global::Anchor { name: self.anchor }], binaries)?;
+        Ok(writer.object.write()?)
+    }
+}
+
 const READ_ONLY: pe::SectionFlags =
     pe::SectionFlags(pe::IMAGE_SCN_CNT_INITIALIZED_DATA.0 | pe::IMAGE_SCN_MEM_READ.0);
+/// As clang 22 embeds images: not for programs.
+const EXCLUDED: pe::SectionFlags =
+    pe::SectionFlags(pe::IMAGE_SCN_LNK_REMOVE.0 | pe::IMAGE_SCN_MEM_DISCARDABLE.0);
 const READ_WRITE: pe::SectionFlags = pe::SectionFlags(READ_ONLY.0 | pe::IMAGE_SCN_MEM_WRITE.0);
 const CODE: pe::SectionFlags = pe::SectionFlags(
     pe::IMAGE_SCN_CNT_CODE.0 | pe::IMAGE_SCN_MEM_EXECUTE.0 | pe::IMAGE_SCN_MEM_READ.0,
@@ -191,6 +216,8 @@ type Address = (SymbolId, u64);
 /// A COFF object under construction.
 struct Coff<'a> {
     object: Object<'a>,
+    /// At entries that must stay in the program.
+    kept: Vec<SymbolId>,
 }
 
 impl Coff<'_> {
@@ -198,7 +225,10 @@ impl Coff<'_> {
         let format = BinaryFormat::Coff;
         let mut object = Object::new(format, Architecture::X86_64, Endianness::Little);
         object.add_file_symbol(b"offload.wrapper.module".to_vec());
-        Self { object }
+        Self {
+            object,
+            kept: Vec::new(),
+        }
     }
 
     fn add(&mut self, name: &str, kind: SectionKind, flags: pe::SectionFlags) -> SectionId {
@@ -246,18 +276,23 @@ impl Coff<'_> {
         self.symbol((name, kind, SymbolScope::Linkage), section, value);
     }
 
-    /// Defines the ends of a table: behind the first entry of zeros, before the last.
+    /// The ends of a table; of a section, which it defines: behind the first entry of zeros, before the last.
     fn ends(
         &mut self,
         table: &EntryTable<'_>,
         layout: offload_entry::EntryTable,
     ) -> Result<(Address, Address), Error> {
-        let section = match *table {
-            EntryTable::StartStop { section } => section,
+        let (section, entries) = match *table {
+            EntryTable::StartStop { section, entries } => (section, entries),
             EntryTable::SectionRange { section, .. } => {
                 return Err(Error::Name {
                     name: section.to_owned(),
                 });
+            }
+            EntryTable::Symbol { symbol, size } => {
+                check_name(symbol)?;
+                let symbol = self.undefined(symbol);
+                return Ok(((symbol, 0), (symbol, size)));
             }
         };
         check_name(section)?;
@@ -274,7 +309,22 @@ impl Coff<'_> {
             self.object.append_section_data(id, &zeros, 8);
             self.object.section_symbol(id)
         });
+        for entry in entries {
+            check_name(entry)?;
+            let symbol = self.undefined(entry);
+            self.kept.push(symbol);
+        }
         Ok(((first, stride), (last, 0)))
+    }
+
+    /// Refers to what must stay in the program, behind everything else in a section that stays itself.
+    fn keep(&mut self, section: SectionId) -> Result<(), Error> {
+        for symbol in std::mem::take(&mut self.kept) {
+            let at = self.object.append_section_data(section, &[0; 4], 4);
+            let typ = pe::IMAGE_REL_AMD64_ADDR32NB;
+            self.relocate(section, at, typ, (symbol, 0))?;
+        }
+        Ok(())
     }
 
     fn startup(&mut self, text: &Text) -> SectionId {
@@ -327,13 +377,7 @@ impl Coff<'_> {
             };
             self.object.add_relocation(startup, relocation)?;
         }
-        let hook = match abi {
-            WindowsAbi::Msvc => self.section(".CRT$XCA00101", READ_ONLY, 8),
-            // 65535 less the priority: the last of the list runs first.
-            WindowsAbi::Gnu => self.section(".ctors.65434", READ_WRITE, 8),
-        };
-        self.object.append_section_data(hook, &[0; 8], 8);
-        self.address(hook, 0, own, 0)?;
+        self.hook(abi, own)?;
 
         let xdata = self.section(".xdata", READ_ONLY, 4);
         self.object.append_section_data(xdata, text.unwind, 4);
@@ -348,6 +392,17 @@ impl Coff<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Has the function at a symbol called before `main`.
+    fn hook(&mut self, abi: WindowsAbi, function: SymbolId) -> Result<(), Error> {
+        let hook = match abi {
+            WindowsAbi::Msvc => self.section(".CRT$XCA00101", READ_ONLY, 8),
+            // 65535 less the priority: the last of the list runs first.
+            WindowsAbi::Gnu => self.section(".ctors.65434", READ_WRITE, 8),
+        };
+        self.object.append_section_data(hook, &[0; 8], 8);
+        self.address(hook, 0, function, 0)
     }
 
     fn undefined(&mut self, name: &str) -> SymbolId {

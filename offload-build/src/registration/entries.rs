@@ -3,7 +3,7 @@
 use object::write::SymbolId;
 use object::{SymbolKind, elf};
 
-use super::{Error, Writer};
+use super::{Error, Writer, check_name};
 
 /// How the object names the offload entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,9 @@ pub enum EntryTable<'a> {
     StartStop {
         /// Section name; a C identifier.
         section: &'a str,
+        /// COFF: symbols at entries of other objects, which linkers that collect garbage would leave out, as nothing
+        /// else refers to them.
+        entries: &'a [&'a str],
     },
     /// The first `size` bytes of the section that a relocatable link makes out of this object's
     /// (empty) `section` and those of the objects after it.
@@ -24,6 +27,14 @@ pub enum EntryTable<'a> {
         flags: u64,
         /// `sh_addralign` of that section in the host's objects.
         alignment: u64,
+    },
+    /// One entry, or several in a row, where another object defines a symbol: nothing depends on what linkers
+    /// do with sections.
+    Symbol {
+        /// Symbol name.
+        symbol: &'a str,
+        /// Bytes from there on.
+        size: u64,
     },
 }
 
@@ -38,7 +49,7 @@ impl EntryTable<'_> {
     /// The section must exist even when no object has entries, or its ends would be undefined.
     pub(super) fn ends(&self, writer: &mut Writer<'_>) -> Result<Ends, Error> {
         match *self {
-            Self::StartStop { section } => {
+            Self::StartStop { section, .. } => {
                 writer.claim_gnu_abi();
                 let flags = elf::SHF_ALLOC | elf::SHF_GNU_RETAIN;
                 let id = writer.section(section, elf::SHT_PROGBITS, flags, 8)?;
@@ -60,6 +71,14 @@ impl EntryTable<'_> {
                 let flags = elf::SectionFlags(flags);
                 let id = writer.section(section, elf::SHT_PROGBITS, flags, alignment)?;
                 let symbol = writer.object.section_symbol(id);
+                Ok(Ends {
+                    first: (symbol, 0),
+                    last: (symbol, size),
+                })
+            }
+            Self::Symbol { symbol, size } => {
+                check_name(symbol)?;
+                let symbol = writer.undefined(symbol, elf::STV_HIDDEN);
                 Ok(Ends {
                     first: (symbol, 0),
                     last: (symbol, size),

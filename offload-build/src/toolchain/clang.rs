@@ -30,8 +30,10 @@ pub struct Clang<'a> {
     pub release: Option<u32>,
     /// The host's triple.
     pub host: &'a str,
-    /// Whether it is another one than clang's own.
-    pub is_cross: bool,
+    /// The same as clang spells it, where it may be another one than clang's own.
+    pub target: Option<&'a str>,
+    /// Options for host objects that go with the host.
+    pub host_options: &'a [&'a str],
     /// `-std=`.
     pub std: Option<&'a str>,
     /// `-I`, in order.
@@ -94,7 +96,8 @@ impl Clang<'_> {
         if self.debug {
             command = command.arg("-g");
         }
-        self.finish_openmp(command.args(["--offload-host-only", "-fPIC"]), compile)
+        let command = command.arg("--offload-host-only").args(self.host_options);
+        self.finish_openmp(command, compile)
     }
 
     /// The image of one source for one target: an object for a CPU, bitcode for a GPU.
@@ -132,11 +135,10 @@ impl Clang<'_> {
     }
 
     pub(super) fn start(&self) -> Command {
-        let mut command = Command::new(self.clang).arg("--no-default-config");
-        if self.is_cross {
-            command = command.arg(format!("--target={}", self.host));
-        }
-        command
+        let target = self.target.map(|target| format!("--target={target}"));
+        Command::new(self.clang)
+            .arg("--no-default-config")
+            .args(target)
     }
 
     pub(super) fn finish(&self, command: Command, compile: &Compile<'_>) -> Command {
@@ -225,7 +227,8 @@ mod tests {
             clang: Path::new("clang-19"),
             release: Some(19),
             host: "x86_64-unknown-linux-gnu",
-            is_cross: false,
+            target: None,
+            host_options: &["-fPIC"],
             std: Some("c11"),
             include: &include,
             debug: true,

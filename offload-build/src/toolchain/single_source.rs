@@ -46,7 +46,7 @@ fn start(clang: &Clang<'_>, language: &str, compile: &Compile<'_>) -> Command {
     if clang.debug {
         command = command.arg("-g");
     }
-    command.arg("-fPIC").args(unit(clang, compile))
+    command.args(clang.host_options).args(unit(clang, compile))
 }
 
 /// Names what is local to the source: both sides must call it the same, whatever else differs on their command lines.

@@ -20,6 +20,7 @@ struct entry {
 
 /* ENTRIES(i, section, type): the table of a section, first_i to last_i. keep_i is in that section,
    which what is registered refers to: linkers that collect garbage leave the section alone.
+   Of a table at a symbol, keep_i is its first byte.
    RANGE(i, section, flags, alignment, size): the first bytes of a section that a relocatable link
    makes of this object and those after it. */
 #if defined(_WIN32)

@@ -22,7 +22,8 @@ static const struct image images[] = {
 @IMAGES@  {0, 0, 0, 0},
 };
 static const struct descriptor descriptor = {
-  sizeof images / sizeof *images - 1, images, FIRST(0), LAST(0),
+  sizeof images / sizeof *images - 1, images,
+@ENDS@,
 };
 
 /* Not a destructor: it would run after the runtime's own. */

@@ -49,6 +49,7 @@ impl Told {
                 _ => {}
             }
             if dashes == Dashes::Two && told.triple.is_none() {
+                told.triple = behind_a_driver(&token.text);
                 match find(CC, &token.text, Dashes::One) {
                     Some(Found::Value(Host::Target, value)) => told.triple = Some(value),
                     Some(Found::Next(Host::Target)) => told.triple = value(),
@@ -61,6 +62,13 @@ impl Told {
         }
         told
     }
+}
+
+/// `<triple>` of `-Wl,--host-triple=<triple>`.
+fn behind_a_driver(text: &OsStr) -> Option<OsString> {
+    let mut parts = text.to_str()?.strip_prefix("-Wl,")?.split(',');
+    let triple = parts.find_map(|part| part.strip_prefix("--host-triple="));
+    triple.map(OsString::from)
 }
 
 /// The target whose libraries rustc names: `…/lib/rustlib/<target>/lib`.
@@ -202,6 +210,13 @@ fn tokens(argv: &[OsString], quoting: Quoting) -> Result<Vec<Token>, Error> {
     Ok(tokens)
 }
 
+/// Whether an object is one of those that the C runtime has behind all others, or Rust's for MinGW around them.
+fn is_frame(path: &Path) -> bool {
+    let frame = ["crtend.o", "crtendS.o", "crtn.o", "rsbegin.o", "rsend.o"];
+    let name = path.file_name().unwrap_or_default();
+    frame.iter().any(|frame| name == *frame)
+}
+
 impl Arguments {
     /// Understands `argv`, which is without the program's name; `tool` is that.
     pub(super) fn parse(argv: Vec<OsString>, tool: &str) -> Result<Self, Error> {
@@ -242,12 +257,12 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Before the first input after `-o`, or the first of all; never inside what must stay first.
+    /// Before the first input after `-o`, or the first of all; never behind the libraries, before what ends a program.
     /// Linkers for Windows take archives' members whatever the order: there after the output, as LLVM.
     fn insertion_point(&self, output: Option<usize>, end: usize) -> Option<usize> {
         let inputs = || {
             self.items.iter().filter_map(|item| match item {
-                Item::File { token, .. } => Some(*token),
+                Item::File { token, path, .. } if !is_frame(path) => Some(*token),
                 _ => None,
             })
         };

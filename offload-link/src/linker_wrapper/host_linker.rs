@@ -28,6 +28,9 @@ const MACHINES: &[(u16, &str, &str)] = &[
     (elf::EM_S390.0, "s390x-unknown-linux-gnu", "s390x-linux-gnu-gcc"),
 ];
 
+/// MinGW's compiler, as rustc calls it.
+const MINGW: &str = "x86_64-w64-mingw32-gcc";
+
 /// `e_machine` of programs that run here.
 const HERE: u16 = if cfg!(target_arch = "aarch64") {
     elf::EM_AARCH64.0
@@ -57,6 +60,9 @@ pub(super) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Comma
         return Ok(Command::new("ld"));
     }
     let foreign = || {
+        if arguments.family == Family::MinGw {
+            return in_path(MINGW).then(|| OsString::from(MINGW));
+        }
         let machine = host?.number;
         let (.., gcc) = MACHINES.iter().find(|row| row.0 == machine)?;
         (machine != HERE && in_path(gcc)).then(|| OsString::from(gcc))

@@ -56,6 +56,8 @@ pub(super) struct EntrySection {
     pub strides: Vec<u64>,
     /// Whose entries can be in it.
     pub kinds: Vec<OffloadKind>,
+    /// COFF: symbols at its entries.
+    pub symbols: Vec<String>,
 }
 
 /// What the compiler left in a host object.
@@ -85,21 +87,25 @@ pub(super) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
     match unit.kind {
         UnitKind::Elf => of_elf(blocks, range).ok(),
         UnitKind::Coff => {
-            let sections = coff::sections(blocks, range).ok()?;
-            let names = sections.iter().map(|section| section.name);
-            Some(of_names(names.collect()))
+            let object = coff::Object::read(blocks, range).ok()?;
+            Some(of_coff(&object))
         }
         UnitKind::Bitcode => {
             let names = bitcode::section_names(blocks, range.clone()).ok()?;
-            let symbols = container::symbols(blocks, range).unwrap_or_default();
-            let demand = |name: &[u8]| name == NEEDS_OFFLOAD_LINK.as_bytes();
             Some(HostSide {
-                deferred: symbols.iter().any(|symbol| demand(symbol.name)),
+                deferred: demands(blocks, range),
                 ..of_names(names.iter().map(Vec::as_slice).collect())
             })
         }
         UnitKind::Other => None,
     }
+}
+
+/// Whether a unit wants a linker that registers its images.
+fn demands<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
+    let symbols = container::symbols(data, range).unwrap_or_default();
+    let demand = |name: &[u8]| name == NEEDS_OFFLOAD_LINK.as_bytes();
+    symbols.iter().any(|symbol| demand(symbol.name))
 }
 
 /// The name of the section, when offload entries are in it.
@@ -163,11 +169,30 @@ fn of_names(names: Vec<&[u8]>) -> HostSide {
             false => vec![table.stride()],
         },
         kinds: kinds_of(name),
+        symbols: Vec::new(),
     });
     HostSide {
         entries: entries.collect(),
         ..HostSide::default()
     }
+}
+
+fn of_coff(object: &coff::Object<'_>) -> HostSide {
+    let sections: Vec<&[u8]> = object.sections().map(|(name, _)| name).collect();
+    let mut found = of_names(sections.clone());
+    for symbol in object.symbols().filter(|symbol| symbol.is_external) {
+        found.deferred |= symbol.name == NEEDS_OFFLOAD_LINK.as_bytes();
+        let number = symbol.section.and_then(|number| number.checked_sub(1));
+        let name = number.and_then(|index| sections.get(index));
+        let Some(name) = name.and_then(|name| entry_section(name)) else {
+            continue;
+        };
+        let section = found.entries.iter_mut().find(|known| known.name == name);
+        if let (Some(section), Ok(symbol)) = (section, std::str::from_utf8(symbol.name)) {
+            section.symbols.push(symbol.to_owned());
+        }
+    }
+    found
 }
 
 fn of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<HostSide, ElfError> {
@@ -192,6 +217,7 @@ fn of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<HostSide, El
             alignment: section.alignment,
             strides: Vec::new(),
             kinds,
+            symbols: Vec::new(),
         });
     }
     for symbol in elf.symbols(SymbolTable::All)? {

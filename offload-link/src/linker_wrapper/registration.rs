@@ -120,6 +120,7 @@ impl HostEntries {
                     known.strides = section.strides;
                 }
                 known.kinds.extend(section.kinds);
+                known.symbols.extend(section.symbols);
             }
         }
         if let Some(release) = arguments.options.llvm {
@@ -156,6 +157,7 @@ impl HostEntries {
                     alignment: 8,
                     strides: Vec::new(),
                     kinds: host_objects::kinds_of(section),
+                    symbols: Vec::new(),
                 });
             }
         }
@@ -182,10 +184,11 @@ impl EntrySection {
         offload_entry::EntryTable::find(self.name, stride).unwrap_or(default)
     }
 
-    fn table(&self, relocatable: bool) -> EntryTable<'_> {
+    /// `entries` are its symbols.
+    fn table<'a>(&'a self, relocatable: bool, entries: &'a [&'a str]) -> EntryTable<'a> {
         let section = self.name;
         match relocatable {
-            false => EntryTable::StartStop { section },
+            false => EntryTable::StartStop { section, entries },
             true => EntryTable::SectionRange {
                 section,
                 size: self.size,
@@ -286,6 +289,8 @@ pub(super) fn forms<'a>(
     let globals = if entries.deferred { &demand[..] } else { &[] };
     let kind = container.kind.name();
     let tables: Vec<&EntrySection> = entries.of(container.kind).collect();
+    let names = |table: &&'a EntrySection| table.symbols.iter().map(String::as_str).collect();
+    let symbols: Vec<Vec<&str>> = tables.iter().map(names).collect();
     let section = match relocatable {
         false => BlobSection::Offloading,
         true => BlobSection::Finished,
@@ -300,10 +305,10 @@ pub(super) fn forms<'a>(
                 })
                 .collect();
             // A descriptor has one table; several descriptors are as good as one.
-            for table in &tables {
+            for (table, symbols) in tables.iter().zip(&symbols) {
                 let form = Form::OpenMp(OpenMp {
                     images: &images,
-                    table: table.table(relocatable),
+                    table: table.table(relocatable, symbols),
                     section,
                     globals,
                 });
@@ -315,13 +320,12 @@ pub(super) fn forms<'a>(
             Ok(())
         }
         Content::FatBinary(runtime, bytes) => {
-            let tables: Vec<HostTable<'_>> = tables
-                .iter()
-                .map(|table| HostTable {
-                    layout: table.layout(),
-                    table: table.table(relocatable),
-                })
-                .collect();
+            let tables = tables.iter().zip(&symbols);
+            let tables = tables.map(|(table, symbols)| HostTable {
+                layout: table.layout(),
+                table: table.table(relocatable, symbols),
+            });
+            let tables: Vec<HostTable<'_>> = tables.collect();
             let names = |list: &'a [String]| list.iter().map(String::as_str).collect::<Vec<_>>();
             let [fat_binary, handle] = match runtime {
                 Runtime::Hip => [names(&entries.hip.fat_binary), names(&entries.hip.handle)],

@@ -137,7 +137,10 @@ fn registration(options: &Options) -> Result<Vec<u8>, Error> {
     let layout = offload_entry::EntryTable::of(options.llvm);
     let table = layout.section(options.kind).map(|section| HostTable {
         layout,
-        table: EntryTable::StartStop { section },
+        table: EntryTable::StartStop {
+            section,
+            entries: &[],
+        },
     });
     if let Some(runtime) = Runtime::of(options.kind) {
         let [input] = &*options.inputs else {

@@ -220,3 +220,53 @@ fn makes_no_large_file_of_a_small_one() {
     ];
     assert_eq!(error(relocations), CoffError::TooLarge { value: 640 });
 }
+
+#[test]
+fn gives_sections_and_symbols_other_names() {
+    use object::{Object as _, ObjectSection, ObjectSymbol};
+    let read = |file: &[u8]| {
+        let file = object::File::parse(file).unwrap();
+        let symbol = |symbol: object::Symbol<'_, '_>| {
+            let section = symbol.section_index().map(|index| index.0);
+            (symbol.name().unwrap().to_owned(), section, symbol.address())
+        };
+        let sections = file.sections().map(|section| {
+            let targets = section.relocations().map(|(at, it)| (at, it.target()));
+            let content = section.data().unwrap().to_owned();
+            (
+                section.name().unwrap().to_owned(),
+                targets.collect::<Vec<_>>(),
+                content,
+            )
+        });
+        let sections: Vec<_> = sections.collect();
+        (sections, file.symbols().map(symbol).collect::<Vec<_>>())
+    };
+    let (mut sections, mut symbols) = read(HOST);
+    let (long, name) = (".data$of_many_letters", "a_name_of_many_letters");
+    let mut object = Object::read(HOST, 0..HOST.len() as u64).unwrap();
+    let index = |symbol: &str| {
+        let found = object.symbols().find(|it| it.name == symbol.as_bytes());
+        found.unwrap().index
+    };
+    let (z, y) = (index("z"), index("y"));
+    // `llvm-readobj -r`: `f` reads both variables.
+    let referred: Vec<usize> = object.referred(1).collect();
+    assert!(referred.contains(&z) && referred.contains(&y));
+    object.rename_section(2, long);
+    object.rename_symbol(z, name);
+    object.rename_section(99, "none");
+    object.rename_symbol(99, "none");
+    let written = to_bytes(&object.write().unwrap(), &[HOST]).unwrap();
+    sections[1].0 = long.to_owned();
+    for (symbol, ..) in &mut symbols {
+        match symbol.as_str() {
+            ".data" => *symbol = long.to_owned(),
+            "z" => *symbol = name.to_owned(),
+            _ => {}
+        }
+    }
+    assert_eq!(read(&written), (sections, symbols));
+    let error = Object::read(IMAGE, 0..IMAGE.len() as u64).unwrap_err();
+    assert_eq!(error.to_string(), "no object: a PE image");
+}

@@ -53,7 +53,7 @@ impl Module {
             offload_entry::EntryTable::V20 | offload_entry::EntryTable::V21 => ENTRY,
         };
         match *table {
-            EntryTable::StartStop { section } => {
+            EntryTable::StartStop { section, .. } => {
                 check_name(section)?;
                 let ends = [("start", "A"), ("stop", "Z")];
                 let [first, last] = ends.map(|(end, _)| identifier(&format!("__{end}_{section}")));
@@ -96,6 +96,16 @@ impl Module {
                     "{first} = internal {sort} [0 x {record}] zeroinitializer, section {}, align {}",
                     quoted(section.as_bytes()),
                     alignment
+                );
+                let last = inside(&first, size);
+                Ok(Ends { first, last })
+            }
+            EntryTable::Symbol { symbol, size } => {
+                check_name(symbol)?;
+                let first = identifier(symbol);
+                let _ = writeln!(
+                    self.text,
+                    "{first} = external hidden constant [{size} x i8]"
                 );
                 let last = inside(&first, size);
                 Ok(Ends { first, last })

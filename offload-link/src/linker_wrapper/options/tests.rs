@@ -552,6 +552,34 @@ fn reads_the_command_lines_of_microsofts_linkers() {
 }
 
 #[test]
+fn inserts_objects_before_what_ends_a_program() {
+    // rustc for MinGW, and clang's driver for Linux.
+    for (line, expected) in [
+        (
+            "rsbegin.o main.o lib.rlib -lhip -o x /lib/rsend.o",
+            "rsbegin.o new.o main.o lib.rlib -lhip -o x /lib/rsend.o",
+        ),
+        (
+            "-o x /usr/lib/Scrt1.o /usr/lib/crti.o crtbeginS.o a.o -lc crtendS.o crtn.o",
+            "-o x new.o /usr/lib/Scrt1.o /usr/lib/crti.o crtbeginS.o a.o -lc crtendS.o crtn.o",
+        ),
+        // rustc for musl.
+        (
+            "rcrt1.o main.o libc.rlib -o x crtendS.o crtn.o",
+            "new.o rcrt1.o main.o libc.rlib -o x crtendS.o crtn.o",
+        ),
+    ] {
+        let line = line.split(' ').map(OsString::from).collect();
+        let arguments = Arguments::parse(line, "offload-link").unwrap();
+        let line = arguments
+            .render(&["new.o".into()], &[], |_| unreachable!())
+            .unwrap();
+        let line: Vec<_> = line.iter().map(|arg| arg.to_string_lossy()).collect();
+        assert_eq!(line.join(" "), expected);
+    }
+}
+
+#[test]
 fn inserts_objects_among_the_inputs_of_microsofts_linkers() {
     let line = [
         "--host-triple=x86_64-pc-windows-msvc",
