@@ -3,7 +3,7 @@
 use crate::error::Error;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -25,8 +25,11 @@ impl Environment {
     }
 
     pub(crate) fn new(variables: BTreeMap<OsString, OsString>) -> Self {
+        let variables = variables.into_iter();
         Self {
-            variables,
+            variables: variables
+                .map(|(name, value)| (as_found(&name), value))
+                .collect(),
             announced: RefCell::default(),
             directives: RefCell::default(),
         }
@@ -34,7 +37,7 @@ impl Environment {
 
     /// A variable that Cargo sets for build scripts.
     pub(crate) fn cargo(&self, name: &str) -> Option<String> {
-        let value = self.variables.get(std::ffi::OsStr::new(name))?;
+        let value = self.variables.get(&as_found(OsStr::new(name)))?;
         Some(value.to_string_lossy().into_owned())
     }
 
@@ -103,6 +106,14 @@ impl Environment {
     /// Watches `path`, a file or a folder.
     pub(crate) fn watch(&self, path: &Path) {
         self.tell("rerun-if-changed", path.display());
+    }
+}
+
+/// The name of a variable as it is looked up: Windows takes `Path` for `PATH`.
+fn as_found(name: &OsStr) -> OsString {
+    match cfg!(windows) {
+        true => name.to_ascii_uppercase(),
+        false => name.to_owned(),
     }
 }
 

@@ -4,6 +4,7 @@ use super::Compiler;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::module::Module;
+use crate::toolchain::find::{program_in, real_path};
 use crate::toolchain::{Answers, Command, Family, NotFound, Search};
 use std::path::{Path, PathBuf};
 
@@ -16,9 +17,9 @@ pub(super) fn find(
     answers: &Answers,
 ) -> Result<Compiler, Error> {
     let roots = search.cuda.iter().map(|root| root.join("bin"));
-    let is_path = declared.contains('/');
+    let is_path = Path::new(declared).components().count() > 1;
     let bins: Vec<PathBuf> = roots.filter(|_| !is_path).collect();
-    let in_roots = bins.iter().map(|bin| bin.join(declared));
+    let in_roots = bins.iter().map(|bin| program_in(bin, declared));
     let in_path = search.programs(declared).next();
     let found = in_path.or_else(|| in_roots.into_iter().find(|path| path.is_file()));
     let Some(program) = found else {
@@ -38,7 +39,7 @@ pub(super) fn find(
         )));
     };
     let host = host_compiler(module, environment, search)?;
-    let real = program.canonicalize().unwrap_or_else(|_| program.clone());
+    let real = real_path(&program).unwrap_or_else(|| program.clone());
     let root = real.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
     let question = Command::new(&program).arg("--version");
     let answer = answers.to(&question).map_err(Error::new)?;

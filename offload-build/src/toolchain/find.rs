@@ -3,6 +3,7 @@
 use super::install::Need;
 use crate::container::elf::Machine;
 use std::borrow::Cow;
+use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
@@ -47,7 +48,9 @@ impl Search {
     /// When none of the trees, nor `PATH`, has it.
     pub fn cuda_program(&self, name: &'static str) -> Result<PathBuf, NotFound> {
         let bins = self.cuda.iter().map(|root| root.join("bin"));
-        let found = bins.map(|bin| bin.join(name)).find(|path| path.is_file());
+        let found = bins
+            .map(|bin| program_in(&bin, name))
+            .find(|path| path.is_file());
         found.or_else(|| self.program(&[name])).ok_or_else(|| {
             let mut searched: Vec<String> = self
                 .cuda
@@ -139,11 +142,24 @@ pub struct Llvm {
     pub prefix: PathBuf,
 }
 
+/// A program in a folder, as this system calls the file.
+pub(crate) fn program_in(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}{EXE_SUFFIX}"))
+}
+
+/// Where a file really is, links resolved. What Windows says of it starts with `\\?\`, which compilers do not take.
+pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    let plain = real.to_str().and_then(|real| real.strip_prefix(r"\\?\"));
+    let plain = plain.filter(|plain| cfg!(windows) && plain.get(1..3) == Some(r":\"));
+    Some(plain.map_or(real.clone(), PathBuf::from))
+}
+
 impl Llvm {
     /// The installation to which `clang` belongs.
     #[must_use]
     pub fn of(clang: PathBuf) -> Self {
-        let real = clang.canonicalize().unwrap_or_else(|_| clang.clone());
+        let real = real_path(&clang).unwrap_or_else(|| clang.clone());
         let prefix = real.ancestors().nth(2).unwrap_or(Path::new("/"));
         Self {
             prefix: prefix.to_path_buf(),
@@ -155,10 +171,11 @@ impl Llvm {
     /// Nothing when neither tells, or there are several of these folders.
     #[must_use]
     pub fn release(&self) -> Option<u32> {
-        let real = self.clang.canonicalize().ok();
+        let real = real_path(&self.clang);
         let names = [real.as_deref(), Some(self.clang.as_path())];
         let named = names.into_iter().flatten().find_map(|path| {
             let name = path.file_name()?.to_str()?;
+            let name = name.strip_suffix(EXE_SUFFIX)?;
             name.strip_prefix("clang-")?.parse().ok()
         });
         named.or_else(|| {
@@ -181,7 +198,7 @@ impl Llvm {
     /// When clang's folder does not have it.
     pub fn sibling(&self, name: &'static str) -> Result<PathBuf, NotFound> {
         let bin = self.prefix.join("bin");
-        let path = bin.join(name);
+        let path = program_in(&bin, name);
         if path.is_file() {
             return Ok(path);
         }

@@ -4,7 +4,7 @@
 //! path they need none, which is all that a client does: read a byte to start, write it back to end.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -90,6 +90,7 @@ impl Server {
     /// `--jobserver-auth=fifo:PATH`, or `=R,W`: descriptors that this process inherited.
     #[cfg(target_os = "linux")]
     fn open(makeflags: &str) -> Option<Self> {
+        use std::fs::OpenOptions;
         use std::os::unix::fs::OpenOptionsExt;
         /// `O_NONBLOCK` of Linux: an empty pipe answers at once.
         const NONBLOCK: i32 = if cfg!(any(target_arch = "mips", target_arch = "mips64")) {
@@ -147,6 +148,7 @@ impl Server {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+    use std::fs::OpenOptions;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// The largest number of items that `jobs` worked on at once, out of twelve.

@@ -4,7 +4,7 @@
 //! clang made is linked by that clang.
 
 use crate::toolchain::Llvm;
-use crate::toolchain::find::RELEASES;
+use crate::toolchain::find::{RELEASES, program_in};
 use std::path::{Path, PathBuf};
 
 /// Variables that change what hipcc, or the clang that it runs, reads or does.
@@ -87,7 +87,7 @@ pub fn llvm_of(clang: PathBuf) -> Llvm {
         return llvm;
     }
     let prefixes = ["llvm", "lib/llvm"].map(|name| llvm.prefix.join(name));
-    let has_lld = |prefix: &PathBuf| prefix.join("bin/ld.lld").is_file();
+    let has_lld = |prefix: &PathBuf| program_in(&prefix.join("bin"), "ld.lld").is_file();
     match prefixes.into_iter().find(has_lld) {
         Some(prefix) => Llvm { prefix, ..llvm },
         None => llvm,
@@ -106,7 +106,7 @@ pub fn clang_behind(version: &str) -> Option<Llvm> {
     let release = after("clang version ")?.split('.').next()?;
     // Debian's hipcc takes one of several that lie in one folder.
     let names = [format!("clang-{release}"), "clang".to_owned()];
-    let paths = names.iter().map(|name| folder.join(name));
+    let paths = names.iter().map(|name| program_in(folder, name));
     paths.into_iter().find(|path| path.is_file()).map(Llvm::of)
 }
 
