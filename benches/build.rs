@@ -48,11 +48,12 @@ fn main() {
         return;
     }
     println!("load before: {}", load());
-    for code in [Code::Hip, Code::Cuda] {
+    for code in [Code::Hip, Code::HipByFile, Code::Cuda] {
         let bench = Bench::new(code);
         println!(
-            "\n{SOURCES} kernels of {}, targets {}",
+            "\n{SOURCES} kernels of {}{}, targets {}",
             code.language(),
+            code.keys(),
             code.targets().join(", ")
         );
         for jobs in [1, 2] {
@@ -67,7 +68,9 @@ fn main() {
             &kernel(code, 0).replace("seed + 0", "seed + 7"),
         );
         bench.ours("ours, a source edited", 2);
-        bench.theirs();
+        if code != Code::HipByFile {
+            bench.theirs();
+        }
     }
     println!("\nload after: {}", load());
 }
@@ -89,27 +92,36 @@ fn jobs_text(jobs: usize) -> &'static str {
 #[derive(Clone, Copy, PartialEq)]
 enum Code {
     Hip,
+    /// Each source compiled to machine code by itself, as `clang` without `-fgpu-rdc` does.
+    HipByFile,
     Cuda,
 }
 
 impl Code {
     fn language(self) -> &'static str {
         match self {
-            Self::Hip => "hip",
+            Self::Hip | Self::HipByFile => "hip",
             Self::Cuda => "cuda",
+        }
+    }
+
+    fn keys(self) -> &'static str {
+        match self {
+            Self::HipByFile => " with rdc = false",
+            Self::Hip | Self::Cuda => "",
         }
     }
 
     fn targets(self) -> [&'static str; 3] {
         match self {
-            Self::Hip => ["gfx90a", "gfx942", "gfx1100"],
+            Self::Hip | Self::HipByFile => ["gfx90a", "gfx942", "gfx1100"],
             Self::Cuda => ["sm_80", "sm_86", "sm_90"],
         }
     }
 
     fn source(self, index: usize) -> String {
         let extension = match self {
-            Self::Hip => "hip",
+            Self::Hip | Self::HipByFile => "hip",
             Self::Cuda => "cu",
         };
         format!("kernels/k{index:02}.{extension}")
@@ -153,6 +165,9 @@ impl Bench {
             code.language()
         );
         let _ = writeln!(manifest, "targets = {:?}", code.targets());
+        if code == Code::HipByFile {
+            manifest += "rdc = false\n";
+        }
         bench.write("Cargo.toml", &manifest);
         bench.write("kernels/k.h", COMMON);
         bench.write("kernels/group.h", &header(1));
@@ -208,7 +223,7 @@ impl Bench {
     fn theirs(&self) {
         let flags = ["-O3", "-c"];
         let options: Vec<String> = match self.code {
-            Code::Hip => {
+            Code::Hip | Code::HipByFile => {
                 let archs = self
                     .code
                     .targets()
@@ -234,7 +249,7 @@ impl Bench {
             }
         };
         let (name, program) = match (self.code, &self.cuda) {
-            (Code::Hip, _) => ("clang", PathBuf::from(format!("{LLVM}/clang"))),
+            (Code::Hip | Code::HipByFile, _) => ("clang", PathBuf::from(format!("{LLVM}/clang"))),
             (Code::Cuda, Some(cuda)) if cuda.join("bin/nvcc").is_file() => {
                 ("nvcc", cuda.join("bin/nvcc"))
             }
@@ -315,16 +330,16 @@ fn header(number: usize) -> String {
 /// Loops, shared memory and calls: an unrolled stencil over items.
 fn kernel(code: Code, index: usize) -> String {
     let barrier = match code {
-        Code::Hip => "__builtin_amdgcn_s_barrier()",
+        Code::Hip | Code::HipByFile => "__builtin_amdgcn_s_barrier()",
         Code::Cuda => "BARRIER",
     };
     let thread = match code {
-        Code::Hip => "__builtin_amdgcn_workitem_id_x()",
+        Code::Hip | Code::HipByFile => "__builtin_amdgcn_workitem_id_x()",
         Code::Cuda => "THREAD",
     };
     // nvcc's words and clang's.
     let words = match code {
-        Code::Hip => "",
+        Code::Hip | Code::HipByFile => "",
         Code::Cuda => {
             "#ifdef __CUDACC_VER_MAJOR__\n#define THREAD threadIdx.x\n#define BARRIER __syncthreads()\n#else\n\
              #define THREAD __nvvm_read_ptx_sreg_tid_x()\n#define BARRIER __syncthreads()\n#endif\n"

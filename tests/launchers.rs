@@ -15,6 +15,9 @@ const MANIFEST: &str = "[package]\nname = \"pack\"\n[workspace]\n[package.metada
 const OPENMP: &str = "language = \"openmp\"\nsources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"gfx90a\"]\n";
 const HIP: &str = "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a:xnack-\", \"gfx1100\"]\n\
     flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+/// Compiled to machine code: an assembler behind each compile.
+const MACHINE: &str = "language = \"hip\"\nsources = [\"own/*.hip\"]\ntargets = [\"gfx90a:xnack-\", \"gfx1100\"]\n\
+    flags = [\"-nogpulib\", \"-nogpuinc\"]\nrdc = false\n";
 const CUDA: &str = "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\", \"sm_90\"]\n\
     flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 const HOSTED: &str = "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\n\
@@ -30,7 +33,7 @@ const KERNEL: &str = "#include \"k.h\"\n__device__ int twice(int);\n\
 const HELPER: &str = "#include \"k.h\"\n__device__ int twice(int x) { return ONE + x; }\n";
 
 /// What is built: the keys, and how many compiles that is.
-const LANGUAGES: [(&str, usize); 4] = [(OPENMP, 3), (HIP, 4), (CUDA, 4), (HOSTED, 4)];
+const LANGUAGES: [(&str, usize); 5] = [(OPENMP, 3), (HIP, 4), (MACHINE, 8), (CUDA, 4), (HOSTED, 4)];
 
 /// A package with sources of every language.
 fn package(keys: &str) -> Option<Package> {
@@ -41,6 +44,11 @@ fn package(keys: &str) -> Option<Package> {
     for extension in ["hip", "cu"] {
         package.put(&format!("kernels/k.{extension}"), KERNEL);
         package.put(&format!("kernels/helper.{extension}"), HELPER);
+    }
+    for name in ["one", "two"] {
+        let kernel = KERNEL.replace("twice(int);", "twice(int x) { return ONE + x; }");
+        let kernel = kernel.replace("\"k.h\"", "\"../kernels/k.h\"");
+        package.put(&format!("own/{name}.hip"), &kernel.replace("scale", name));
     }
     package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
     Some(package)
@@ -258,7 +266,7 @@ fn finds_in_ccache_what_another_checkout_made() {
     if support::tool("ccache", &["ccache"]).is_none() {
         return;
     }
-    for (keys, count) in [(HIP, 4), (CUDA, 4), (OPENMP, 0)] {
+    for (keys, count) in [(HIP, 4), (MACHINE, 8), (CUDA, 4), (OPENMP, 0)] {
         let (Some(one), Some(two)) = (package(keys), package(keys)) else {
             return;
         };
@@ -398,7 +406,7 @@ fn open_to_all(package: &Package) {
 
 #[test]
 fn compiles_hip_and_cuda_on_other_machines_of_distcc() {
-    for (keys, count) in [(HIP, 4), (CUDA, 4), (HOSTED, 2), (OPENMP, 0)] {
+    for (keys, count) in [(HIP, 4), (MACHINE, 4), (CUDA, 4), (HOSTED, 2), (OPENMP, 0)] {
         let Some(package) = package(keys) else {
             return;
         };
@@ -539,10 +547,16 @@ fn compiles_without_a_launcher_that_gives_what_cannot_be_right() {
                 "host code",
                 format!("{output}\"$@\" || exit 1\nprintf '\\177ELF' > \"$last\""),
             ),
+            (
+                "host code of an assembler",
+                format!(
+                    "{output}\"$@\" || exit 1\ncase $last in *.part) cp /bin/true \"$last\";; esac"
+                ),
+            ),
         ];
         for (name, lines) in cases {
             // Host objects are objects.
-            if name == "host code" && (keys == OPENMP || keys == HOSTED) {
+            if name.starts_with("host code") && (keys == OPENMP || keys == HOSTED) {
                 continue;
             }
             stand_in(&package, "bin/wrap", &lines);
@@ -552,7 +566,8 @@ fn compiles_without_a_launcher_that_gives_what_cannot_be_right() {
             assert!(results == plain, "{name}: {keys}");
             let told = text(&script.output().unwrap());
             let warning = "compiled without the launcher: ";
-            assert_eq!(told.matches(warning).count(), count, "{name}: {keys}{told}");
+            let tasks = if keys == MACHINE { count / 2 } else { count };
+            assert_eq!(told.matches(warning).count(), tasks, "{name}: {keys}{told}");
         }
     }
 }

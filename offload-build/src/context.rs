@@ -7,6 +7,7 @@ use crate::host::Host;
 use crate::language::Language;
 use crate::libraries;
 use crate::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
+use crate::machine_code;
 use crate::module::{Flags, Missing, Module, Target, excluded};
 use crate::plan::Step;
 use crate::planned_image::PlannedImage;
@@ -14,7 +15,7 @@ use crate::toolchain::clang::{self, Clang, Compile, Part};
 use crate::toolchain::device_only;
 use crate::toolchain::launcher::{Launched, Launcher};
 use crate::toolchain::nvcc::{self, Nvcc};
-use crate::toolchain::task::{self, Task};
+use crate::toolchain::task::{self, Finish, Task};
 use crate::toolchain::{Command, Family, Llvm, NotFound, Search, returned};
 use md5::{Digest, Md5};
 use std::ffi::OsString;
@@ -29,6 +30,8 @@ const REGISTER_HINT: &str = "device functions of other crates are found when bot
     and offload-link is Cargo's linker";
 const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
     `archives` and `link` name";
+const OWN_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers: \
+    with `rdc = true`, the default, those of the other sources too";
 
 /// What the plan of a module is made from, besides the module.
 pub(crate) struct Context<'a> {
@@ -191,7 +194,8 @@ impl Context<'_> {
         units: &mut [Unit],
     ) -> (Vec<Step>, Vec<DeviceInput>) {
         let family = self.compiler.family;
-        let bitcode = !target.triple.is_cpu() && family != Family::Nvcc;
+        let is_machine_code = self.makes_machine_code(module);
+        let bitcode = !target.triple.is_cpu() && family != Family::Nvcc && !is_machine_code;
         let mut tasks = Vec::new();
         let mut inputs = Vec::new();
         for (source, unit) in module.sources.iter().zip(units) {
@@ -206,7 +210,7 @@ impl Context<'_> {
             let output = folder
                 .join(stem(self.root, source))
                 .with_extension(extension);
-            tasks.push(self.compile(
+            let task = self.compile(
                 module,
                 source,
                 &target.own,
@@ -235,7 +239,11 @@ impl Context<'_> {
                         }
                     }
                 },
-            ));
+            );
+            tasks.push(Step::Run(match is_machine_code {
+                true => self.assembled(task, target),
+                false => task,
+            }));
             unit.images.push((target.clone(), output.clone()));
             inputs.push(if bitcode {
                 DeviceInput::Bitcode(output)
@@ -254,7 +262,7 @@ impl Context<'_> {
         what_for: &str,
         output: &Path,
         command: impl Fn(&Clang<'_>, &Compile<'_>) -> Command,
-    ) -> Step {
+    ) -> Task {
         let target = self.host.clang_target();
         let clang = Clang {
             clang: &self.compiler.program,
@@ -266,9 +274,13 @@ impl Context<'_> {
             include: &module.include,
             debug: self.debug,
         };
+        let assembly = self
+            .makes_machine_code(module)
+            .then(|| machine_code::assembly(output));
         let compile = Compile {
             source,
             output,
+            assembly: assembly.as_deref(),
             // What makes a file's functions its own is a part of clang's optimiser.
             opt_level: match own.opt_level.as_str() {
                 "0" if !module.rdc && self.compiler.family != Family::Nvcc => "1",
@@ -287,11 +299,11 @@ impl Context<'_> {
             Language::Bitcode => (vec![source.to_owned()], None),
             _ => (Vec::new(), Some(clang::depfile(output))),
         };
-        Step::Run(Task {
+        Task {
             title: format!("{} for {what_for}", shown.display()),
             commands: vec![command(&clang, &compile)],
             launched: self.launched(
-                module.language,
+                module,
                 |part| {
                     command(
                         &clang,
@@ -306,9 +318,10 @@ impl Context<'_> {
             inputs,
             depfile,
             output: output.to_owned(),
+            finish: Finish::None,
             environment: self.variables.to_owned(),
             undefined_hint: "",
-        })
+        }
     }
 
     /// The same in every checkout.
@@ -322,7 +335,7 @@ impl Context<'_> {
     /// A compile as the launcher starts it.
     fn launched(
         &self,
-        language: Language,
+        module: &Module,
         command: impl Fn(Part<'_>) -> Command,
         output: &Path,
     ) -> Option<Launched> {
@@ -330,13 +343,14 @@ impl Context<'_> {
         let is_bitcode = output
             .extension()
             .is_some_and(|extension| extension == "bc");
-        let commands = match language {
+        let is_devices = is_bitcode || self.makes_machine_code(module);
+        let commands = match module.language {
             // No compile of a source: what IR costs is in the device link.
             Language::Bitcode | Language::Prebuilt => return None,
             // Names of OpenMP's kernels hold numbers of files, which are others on another machine; host objects, and
             // the cubins of nvcc, the name of the text that is sent.
             Language::Hip | Language::Cuda
-                if launcher.sends() && is_bitcode && self.compiler.family == Family::Clang =>
+                if launcher.sends() && is_devices && self.compiler.family == Family::Clang =>
             {
                 let mut text = output.as_os_str().to_owned();
                 text.push(".ii");
@@ -358,6 +372,11 @@ impl Context<'_> {
         output: &Path,
     ) -> Result<Task, NotFound> {
         let files = inputs.iter().map(|input| input.path().to_owned()).collect();
+        let is_object = |input: &DeviceInput| matches!(input, DeviceInput::Object(_));
+        let finish = match target.triple.is_amdgpu() && inputs.iter().any(is_object) {
+            true => Finish::JoinNotes,
+            false => Finish::None,
+        };
         let job = LinkJob {
             triple: target.triple.clone(),
             processor: target.id.to_string(),
@@ -402,10 +421,12 @@ impl Context<'_> {
             inputs: files,
             depfile: None,
             output: output.to_owned(),
+            finish,
             environment: self.variables.to_owned(),
             undefined_hint: match module.language {
                 Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
                 Language::OpenMp => GPU_HINT,
+                _ if !module.rdc => OWN_HINT,
                 _ if module.has_host_code => REGISTER_HINT,
                 _ => MODULE_HINT,
             },

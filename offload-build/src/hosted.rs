@@ -36,7 +36,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     for source in &module.sources {
         let stem = context::stem(context.root, source);
         let output = folder.join("host").join(&stem).with_extension("o");
-        compiles.push(context.compile(
+        compiles.push(Step::Run(context.compile(
             module,
             source,
             &module.own,
@@ -52,7 +52,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
                     _ => clang.host_object(compile),
                 }
             },
-        ));
+        )));
         units.push(Unit {
             stem: stem.trim_end_matches('.').to_owned(),
             host: output,
@@ -146,6 +146,7 @@ impl Context<'_> {
             inputs,
             depfile: None,
             output: object.to_owned(),
+            finish: task::Finish::None,
             environment: String::new(),
             undefined_hint: "",
         }

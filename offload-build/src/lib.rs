@@ -36,6 +36,7 @@ mod images;
 mod language;
 mod layers;
 mod libraries;
+mod machine_code;
 mod manifest;
 mod module;
 mod native;

@@ -224,6 +224,10 @@ impl fmt::Display for Step {
                         .iter()
                         .try_for_each(|command| writeln!(f, "{command}"))?,
                 }
+                if let Some(what) = task.finish.what() {
+                    let part = task::part(&task.output).into_os_string();
+                    writeln!(f, "# {what}, in this process: {}", Quoted(&part))?;
+                }
                 let rename = Command::new("mv")
                     .arg(task::part(&task.output))
                     .arg(&task.output);

@@ -6,6 +6,7 @@
 pub mod archive;
 pub mod bundled;
 pub mod bundles;
+pub mod code_object;
 pub mod coff;
 pub mod device_archive;
 pub mod device_library;

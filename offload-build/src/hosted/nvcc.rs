@@ -35,7 +35,7 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     for source in &module.sources {
         let stem = context::stem(context.root, source);
         let output = folder.join("host").join(&stem).with_extension("o");
-        compiles.push(context.compile(
+        compiles.push(Step::Run(context.compile(
             module,
             source,
             &module.own,
@@ -50,7 +50,7 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
                 };
                 nvcc.object(&processors, compile)
             },
-        ));
+        )));
         objects.push(output);
     }
     let linked = folder.join("images.o");
@@ -69,6 +69,7 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         inputs: objects.clone(),
         depfile: None,
         output: linked.clone(),
+        finish: task::Finish::None,
         environment: context.variables.to_owned(),
         undefined_hint: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
     };

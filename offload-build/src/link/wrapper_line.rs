@@ -129,7 +129,9 @@ impl DeviceLinker<'_> {
         if self.way == Way::Own && job.has_bitcode() && !self.compiler_args.iter().any(is_level) {
             command = command.arg(format!("-O{}", self.opt_level));
         }
-        if triple.is_amdgpu() && release < LTO_BY_DEFAULT && !options.no_lto {
+        // Of objects alone LLVM asks for it, too, without any effect.
+        let has_ir = self.way == Way::Llvm || job.has_bitcode();
+        if triple.is_amdgpu() && release < LTO_BY_DEFAULT && !options.no_lto && has_ir {
             command = command.arg("-flto");
         } else if triple.is_cpu() && !options.no_lto && job.has_bitcode() {
             command = command.args(self.lto(job));

@@ -21,6 +21,14 @@ pub const VARIABLES: &[&str] = &[
 /// The last release that was seen to write dependencies of HIP's device pass (16 and 19 do, 21 and 22 do not).
 const HIP_DEPENDENCIES: u32 = 19;
 
+/// Machine code as text. sccache takes what has no `-c` for no compile.
+const ASSEMBLY: [&str; 4] = [
+    "-S",
+    "--start-no-unused-arguments",
+    "-c",
+    "--end-no-unused-arguments",
+];
+
 /// What all compiles of one module have in common.
 #[derive(Clone, Debug)]
 pub struct Clang<'a> {
@@ -49,6 +57,9 @@ pub struct Compile<'a> {
     pub source: &'a Path,
     /// The file that is made; its dependencies are written beside it, see [`depfile`].
     pub output: &'a Path,
+    /// Of HIP: the file that machine code is written to as text, of which the output is assembled. Without it the output
+    /// is bitcode.
+    pub assembly: Option<&'a Path>,
     /// `-O`.
     pub opt_level: &'a str,
     /// Of HIP and CUDA: whether other sources call its device functions.
@@ -188,15 +199,18 @@ impl Clang<'_> {
         if let Some(std) = self.std {
             command = command.arg(format!("-std={std}"));
         }
+        let (made, compiles): (PathBuf, &[&str]) = match compile.assembly {
+            Some(text) => (text.to_owned(), &ASSEMBLY),
+            None => (task::part(compile.output), &["-c"]),
+        };
         let (mode, input, output) = match compile.part {
-            Part::Whole => ("-c", compile.source, task::part(compile.output)),
-            Part::Preprocess(text) => ("-E", compile.source, text.to_owned()),
+            Part::Whole => (compiles, compile.source, made),
+            Part::Preprocess(text) => (&["-E"][..], compile.source, text.to_owned()),
             Part::Compile(text) => {
                 // The text has the headers that clang includes by itself. What is not used in one half is in the other.
                 let once = ["-nogpuinc", "-Wno-unused-command-line-argument"];
                 let command = command.args(compile.flags).args(once);
-                let output = task::part(compile.output);
-                return command.arg("-c").arg(text).arg("-o").arg(output);
+                return command.args(compiles).arg(text).arg("-o").arg(made);
             }
         };
         for folder in self.include {
@@ -209,7 +223,7 @@ impl Clang<'_> {
         command
             .args(compile.flags)
             .args(dependencies)
-            .arg(mode)
+            .args(mode)
             .arg(input)
             .arg("-o")
             .arg(output)
@@ -240,6 +254,7 @@ mod tests {
         let compile = Compile {
             source: Path::new("k.c"),
             output: Path::new("k.o"),
+            assembly: None,
             opt_level: "2",
             rdc: true,
             define: &define,

@@ -1,5 +1,5 @@
 //! clang's command lines for HIP, CUDA and LLVM IR: the device's side of one source for one processor, as bitcode that
-//! the device link joins with that of other sources.
+//! the device link joins with that of other sources, or of HIP as machine code.
 
 use crate::target::Triple;
 use crate::toolchain::clang::{Clang, Compile, Part};
@@ -19,6 +19,24 @@ pub fn hip(
     // For one processor too clang would write a bundle.
     let command = start(clang, "hip", processor, compile).arg("--no-gpu-bundle-output");
     clang.finish_hip(of_tree(command, rocm, compile), compile)
+}
+
+/// Makes an object of the text that [`hip`] has written.
+///
+/// clang makes objects of HIP for nobody but its own link, so text it is (`-Xclang -emit-obj` does not go together with the
+/// `-E` of a cache).
+#[must_use]
+pub fn assemble(clang: &Path, processor: &str, text: &Path, output: &Path) -> Command {
+    Command::new(clang)
+        .arg("--no-default-config")
+        .arg("--target=amdgcn-amd-amdhsa")
+        .arg(format!("-mcpu={processor}"))
+        // Caches add options of compiles.
+        .arg("-Wno-unused-command-line-argument")
+        .arg("-c")
+        .arg(text)
+        .arg("-o")
+        .arg(task::part(output))
 }
 
 /// Where a ROCm tree is, and what clang does not find in it by itself.
@@ -106,7 +124,7 @@ fn start(clang: &Clang<'_>, language: &str, processor: &str, compile: &Compile<'
         .arg("--offload-device-only")
         .arg(format!("--offload-arch={processor}"))
         .args(compile.rdc.then_some("-fgpu-rdc"))
-        .arg("-emit-llvm")
+        .args(compile.assembly.is_none().then_some("-emit-llvm"))
         // Otherwise clang makes it of its command line. Not by `-Xclang`, which sccache does not know.
         .arg(format!("-cuid={}", compile.unit))
 }
@@ -154,6 +172,7 @@ mod tests {
             let compile = Compile {
                 source: Path::new("k.hip"),
                 output: Path::new(output),
+                assembly: None,
                 opt_level: "3",
                 rdc: true,
                 define: &define,

@@ -89,7 +89,7 @@ fn from(root: &Path, name: &str) -> String {
 /// Commands in the place of others, with the same result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launched {
-    /// The one that the launcher starts is the last.
+    /// Those that the launcher starts are behind others.
     pub commands: Vec<Command>,
 }
 

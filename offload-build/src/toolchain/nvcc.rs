@@ -172,6 +172,7 @@ mod tests {
         let mut compile = Compile {
             source: Path::new("k.cu"),
             output: Path::new("k.cubin"),
+            assembly: None,
             opt_level: "s",
             rdc: true,
             define: &define,

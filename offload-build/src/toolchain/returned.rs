@@ -3,6 +3,7 @@
 //! OpenMP's kernels are called `__omp_offloading_<device>_<inode>_<function>_l<line>`, in hexadecimal numbers of the file
 //! that they are in. The host's object and each image must say the same.
 
+use crate::container::elf::Elf;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -14,12 +15,27 @@ const KERNEL: &[u8] = b"__omp_offloading_";
 /// How bitcode starts: bare, in a wrapper.
 const BITCODE: [[u8; 4]; 2] = [*b"BC\xc0\xde", [0xde, 0xc0, 0x17, 0x0b]];
 
-/// Checks `output`, made of the files `reads`: that it is bitcode where it shall be, and names none but these.
-pub(super) fn check(output: &Path, is_bitcode: bool, reads: &[PathBuf]) -> Result<(), String> {
+/// What an output shall be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bitcode,
+    /// An object with AMD's machine code.
+    Amd,
+    /// Nobody can tell.
+    Any,
+}
+
+/// Checks `output`, made of the files `reads`: that it is of its kind, and names none but these.
+pub(super) fn check(output: &Path, kind: Kind, reads: &[PathBuf]) -> Result<(), String> {
     let shown = output.display();
     let bytes = fs::read(output).map_err(|error| format!("{shown}: {error}"))?;
-    if is_bitcode && BITCODE.iter().all(|start| !bytes.starts_with(start)) {
+    if kind == Kind::Bitcode && BITCODE.iter().all(|start| !bytes.starts_with(start)) {
         return Err(format!("{shown}: not the bitcode of a device"));
+    }
+    let elf = || Elf::parse(bytes.as_slice(), 0..bytes.len() as u64);
+    let is_amd = || elf().is_ok_and(|elf| elf.machine == object::elf::EM_AMDGPU.0);
+    if kind == Kind::Amd && !is_amd() {
+        return Err(format!("{shown}: not the machine code of a device"));
     }
     let known: BTreeSet<String> = reads.iter().filter_map(|path| number(path)).collect();
     // Where files have no numbers.

@@ -8,6 +8,7 @@
 //! A launcher is not part of how an output is made: with and without one it is the same. What comes back from it is
 //! looked at, and made again without it where it cannot be right.
 
+use crate::container::code_object::{self, CodeObjectError};
 use crate::toolchain::launcher::Launched;
 use crate::toolchain::{Command, CommandError, depfile, returned};
 use md5::{Digest, Md5};
@@ -31,14 +32,51 @@ pub struct Task {
     pub launched: Option<Launched>,
     /// Files that the commands are known to read, besides those that `depfile` names.
     pub inputs: Vec<PathBuf>,
-    /// What the last command writes about the files that it read, as `make` reads it.
+    /// What a command writes about the files that it read, as `make` reads it.
     pub depfile: Option<PathBuf>,
     /// The file that is made.
     pub output: PathBuf,
+    /// What this process does to it before it has its name.
+    pub finish: Finish,
     /// What else decides the content: variables that compilers read.
     pub environment: String,
     /// What to try when a command fails over undefined symbols; empty when nobody knows.
     pub undefined_hint: &'static str,
+}
+
+/// What is done in this process to what commands made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// Nothing.
+    #[default]
+    None,
+    /// To an object with AMD's machine code: [`code_object::share_descriptors`].
+    ShareDescriptors,
+    /// To an image linked of such objects: [`code_object::join_notes`].
+    JoinNotes,
+}
+
+impl Finish {
+    /// For people; nothing where nothing is done.
+    #[must_use]
+    pub fn what(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::ShareDescriptors => Some("descriptors of shared kernels made weak"),
+            Self::JoinNotes => Some("notes of metadata joined"),
+        }
+    }
+
+    fn run(self, path: &Path) -> io::Result<()> {
+        let edit: fn(&mut [u8]) -> Result<(), CodeObjectError> = match self {
+            Self::None => return Ok(()),
+            Self::ShareDescriptors => code_object::share_descriptors,
+            Self::JoinNotes => code_object::join_notes,
+        };
+        let mut bytes = fs::read(path)?;
+        edit(&mut bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        fs::write(path, bytes)
+    }
 }
 
 /// The name under which an output is made, before it is renamed: beside its place.
@@ -158,6 +196,8 @@ impl Task {
             Some(Err(problem)) => problem + &self.run_plainly(&part)?,
             None => self.run_plainly(&part)?,
         };
+        let finished = self.finish.run(&part);
+        finished.map_err(|error| TaskError::File(part.clone(), error))?;
         fs::rename(&part, &self.output).map_err(|error| TaskError::File(part, error))?;
         let reads = self
             .reads()
@@ -266,7 +306,12 @@ impl Task {
             .output
             .extension()
             .is_some_and(|extension| extension == "bc");
-        returned::check(part, is_bitcode, &reads)
+        let kind = match self.finish {
+            Finish::ShareDescriptors => returned::Kind::Amd,
+            _ if is_bitcode => returned::Kind::Bitcode,
+            _ => returned::Kind::Any,
+        };
+        returned::check(part, kind, &reads)
     }
 
     fn reads(&self) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
@@ -293,6 +338,7 @@ impl Task {
         for command in &self.commands {
             hash.update(format!("\0{command}\0{}", identity(command.program())));
         }
+        hash.update(self.finish.what().unwrap_or_default());
         hex(hash)
     }
 

@@ -1,0 +1,124 @@
+//! Descriptors of kernels that several objects have.
+
+use std::collections::BTreeSet;
+
+use object::elf;
+
+use super::CodeObjectError;
+use crate::container::elf::{Binding, Elf, Place, SymbolTable};
+
+/// Behind the name of a kernel, that of its descriptor.
+const DESCRIPTOR: &[u8] = b".kd";
+/// Of a symbol of 64 bits, and where its binding is, above its type.
+const SYMBOL_SIZE: usize = size_of::<elf::Sym64<object::LittleEndian>>();
+const ST_INFO: usize = 4;
+
+/// Makes the descriptors of kernels weak that other objects may have as well, as templates and `inline` kernels of a
+/// header: those in a section group. Not of kernels that are a source's own, `static` or in a namespace without a name:
+/// where two sources have one of a name, they are two, and a linker shall say so.
+///
+/// # Errors
+///
+/// When it is no ELF file, or its symbols cannot be read.
+pub fn share_descriptors(object: &mut [u8]) -> Result<(), CodeObjectError> {
+    let elf = Elf::parse(&*object, 0..object.len() as u64)?;
+    let groups: BTreeSet<u32> = elf
+        .sections()
+        .filter(|section| section.flags & elf::SHF_GROUP.0 != 0)
+        .map(|section| section.index)
+        .collect();
+    let is_table =
+        |section: &crate::container::elf::Section| section.section_type == elf::SHT_SYMTAB.0;
+    let Some(table) = elf.sections().find(is_table) else {
+        return Ok(());
+    };
+    let symbols = elf.symbols(SymbolTable::All)?;
+    let is_grouped = |place| matches!(place, Place::Section(index) if groups.contains(&index));
+    let shared: BTreeSet<&[u8]> = symbols
+        .iter()
+        .filter(|symbol| symbol.binding != Binding::Local && is_grouped(symbol.place))
+        .map(|symbol| symbol.name)
+        .filter(|name| !is_of_one_source(name))
+        .collect();
+    let mut places = Vec::new();
+    for (index, symbol) in symbols.iter().enumerate() {
+        let kernel = symbol.name.strip_suffix(DESCRIPTOR);
+        let is_shared = kernel.is_some_and(|kernel| shared.contains(kernel));
+        if is_shared && symbol.binding == Binding::Global {
+            places.push(index);
+        }
+    }
+    let start = usize::try_from(table.offset).map_err(|_| CodeObjectError::Symbols)?;
+    for index in places {
+        let place = index
+            .checked_mul(SYMBOL_SIZE)
+            .and_then(|offset| start.checked_add(offset)?.checked_add(ST_INFO));
+        let info = place.and_then(|place| object.get_mut(place));
+        let info = info.ok_or(CodeObjectError::Symbols)?;
+        *info = elf::STB_WEAK.0 << 4 | *info & 0xf;
+    }
+    Ok(())
+}
+
+/// Whether a name, as C++ mangles it, is `static` (`L` before it) or in a namespace without a name.
+///
+/// Specification: <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangle.name>; the `L` is of GCC and clang.
+fn is_of_one_source(name: &[u8]) -> bool {
+    const UNNAMED: &[u8] = b"12_GLOBAL__N_1";
+    let Some(rest) = name.strip_prefix(b"_Z") else {
+        return false;
+    };
+    if rest.windows(UNNAMED.len()).any(|part| part == UNNAMED) {
+        return true;
+    }
+    let mut rest = rest.strip_prefix(b"N").unwrap_or(rest);
+    // Names, each with its length before it.
+    loop {
+        if let [b'L', b'0'..=b'9', ..] = rest {
+            return true;
+        }
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = rest.get(..count).unwrap_or_default();
+        let length = std::str::from_utf8(digits)
+            .ok()
+            .and_then(|text| text.parse::<usize>().ok());
+        let end = length.and_then(|length| count.checked_add(length));
+        match end.and_then(|end| rest.get(end..)) {
+            Some(behind) => rest = behind,
+            None => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_names_that_are_a_sources_own() {
+        // As clang 22 mangles them.
+        for own in [
+            "_ZL2stPi",
+            "_ZN2nsL2stEPi",
+            "_ZL1tIiEvPT_",
+            "_ZN12_GLOBAL__N_12anEPi",
+            "_ZN2ns12_GLOBAL__N_12anEPi",
+            "_Z1tIN12_GLOBAL__N_11AEEvPT_",
+        ] {
+            assert!(is_of_one_source(own.as_bytes()), "{own}");
+        }
+        for other in [
+            "scale",
+            "_Z2inPi",
+            "_Z2tkIiEvPT_",
+            "_ZN2ns2tkIiEEvPT_",
+            "_Z4L1xyPi",
+            "_Z",
+            "_Z9",
+            "_Z99999999999999999999x",
+            "L1x",
+        ] {
+            assert!(!is_of_one_source(other.as_bytes()), "{other}");
+        }
+    }
+}
