@@ -104,20 +104,35 @@ fn program(package: &Package, told: &str, main: &str, libraries: &Path) -> PathB
 
 #[test]
 fn calls_what_is_a_sources_own_the_same_on_both_sides() {
-    for release in ["llvm19", "llvm22"] {
+    let apart = format!("{HIP}rdc = false\n");
+    for release in ["llvm16", "llvm19", "llvm22"] {
         let Some(clang) = support::tool(release, &["clang"]) else {
             return;
         };
-        for (keys, extension) in [(HIP, "hip"), (CUDA, "cu")] {
-            if extension == "cu" && support::tool("cuda", &["ptxas"]).is_none() {
+        for (keys, extension) in [(HIP, "hip"), (&apart, "hip"), (CUDA, "cu")] {
+            let lacks_ptxas = || support::tool("cuda", &["ptxas"]).is_none();
+            // Without a toolkit's headers clang 16 knows launches of before CUDA 9.2 alone.
+            if extension == "cu" && (release == "llvm16" || lacks_ptxas()) {
                 continue;
             }
             let keys = keys.replace("\"sm_90\"", "\"sm_90\", \"compute_90\"");
             let Some(package) = package(extension, &format!("{keys}{ALONE}opt-level = 2\n")) else {
                 return;
             };
+            if *keys == apart {
+                // Of its own as well, and of that name.
+                package.put(
+                    "kernels/other.hip",
+                    &KERNELS
+                        .replace("launch(", "start(")
+                        .replace("factor", "other_factor")
+                        .replace("plain", "other"),
+                );
+            }
             let mut script = package.script();
-            let path = std::env::var_os("PATH").unwrap();
+            // Debian's clang 16 may come without a linker of its release.
+            let path =
+                std::env::var("PATH").unwrap() + ":" + package.at("llvm/bin").to_str().unwrap();
             script.env("OFFLOAD_COMPILER", &clang).env("PATH", path);
             text(&script.output().unwrap());
             let file = fs::read_to_string(package.at(OUT).join("kernels.rs")).unwrap();
@@ -378,8 +393,12 @@ fn refuses_what_has_no_host_code() {
     let nvcc = format!("{CUDA}compiler = \"nvcc\"\n").replace("*.cu", "k.hip");
     for (keys, problem) in [
         (
-            format!("{HIP}{ALONE}rdc = false\n"),
+            format!("{}{ALONE}rdc = false\nflags = [\"-xcuda\"]\n", CUDA.replace("*.cu", "*.hip")).replace(ALONE, ""),
             "6:1: host code knows the kernels of sources that are linked with each other: not with `rdc = false`",
+        ),
+        (
+            format!("{HIP}{ALONE}register = \"deferred\"\nrdc = false\n"),
+            "10:1: a `deferred` module calls device functions of other crates: not with `rdc = false`",
         ),
         (
             format!("{HIP}{ALONE}register = \"none\"\n"),

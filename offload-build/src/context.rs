@@ -8,7 +8,7 @@ use crate::language::Language;
 use crate::libraries;
 use crate::link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::machine_code;
-use crate::module::{Flags, Missing, Module, Target, excluded};
+use crate::module::{Missing, Module, Target, excluded};
 use crate::plan::Step;
 use crate::planned_image::PlannedImage;
 use crate::toolchain::clang::{self, Clang, Compile, Part};
@@ -51,6 +51,14 @@ pub(crate) struct Context<'a> {
     /// Unique in the whole program: prefix of symbols and name of the library.
     pub(crate) unique: &'a str,
     pub(crate) deferred: bool,
+}
+
+/// What a compile is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Side<'a> {
+    /// The host, as people are told.
+    Host(&'static str),
+    Device(&'a Target),
 }
 
 /// How a plan makes the images of a module.
@@ -213,8 +221,7 @@ impl Context<'_> {
             let task = self.compile(
                 module,
                 source,
-                &target.own,
-                &target.written,
+                Side::Device(target),
                 &output,
                 |clang, compile| {
                     let processor = target.id.to_string();
@@ -222,7 +229,12 @@ impl Context<'_> {
                     match module.language {
                         Language::OpenMp => clang.device_image(&target.triple, &processor, compile),
                         Language::Hip => {
-                            device_only::hip(clang, &processor, self.compiler.rocm(), compile)
+                            let text = machine_code::assembly(&output);
+                            let compile = Compile {
+                                assembly: is_machine_code.then_some(text.as_path()),
+                                ..compile.clone()
+                            };
+                            device_only::hip(clang, &processor, self.compiler.rocm(), &compile)
                         }
                         Language::Cuda if family == Family::Nvcc => {
                             let nvcc = Nvcc {
@@ -258,8 +270,7 @@ impl Context<'_> {
         &self,
         module: &Module,
         source: &Path,
-        own: &Flags,
-        what_for: &str,
+        side: Side<'_>,
         output: &Path,
         command: impl Fn(&Clang<'_>, &Compile<'_>) -> Command,
     ) -> Task {
@@ -274,19 +285,22 @@ impl Context<'_> {
             include: &module.include,
             debug: self.debug,
         };
-        let assembly = self
-            .makes_machine_code(module)
-            .then(|| machine_code::assembly(output));
+        let (own, what_for) = match side {
+            Side::Host(what_for) => (&module.own, what_for),
+            Side::Device(target) => (&target.own, target.written.as_str()),
+        };
+        let is_device = matches!(side, Side::Device(_));
         let compile = Compile {
             source,
             output,
-            assembly: assembly.as_deref(),
+            assembly: None,
             // What makes a file's functions its own is a part of clang's optimiser.
             opt_level: match own.opt_level.as_str() {
-                "0" if !module.rdc && self.compiler.family != Family::Nvcc => "1",
+                "0" if is_device && !module.rdc && self.compiler.family != Family::Nvcc => "1",
                 level => level,
             },
             rdc: module.rdc,
+            has_host_code: module.has_host_code,
             define: &own.define,
             flags: &own.flags,
             unit: &self.unit(module, source),
@@ -304,6 +318,7 @@ impl Context<'_> {
             commands: vec![command(&clang, &compile)],
             launched: self.launched(
                 module,
+                side,
                 |part| {
                     command(
                         &clang,
@@ -336,21 +351,20 @@ impl Context<'_> {
     fn launched(
         &self,
         module: &Module,
+        side: Side<'_>,
         command: impl Fn(Part<'_>) -> Command,
         output: &Path,
     ) -> Option<Launched> {
         let launcher = self.launcher?;
-        let is_bitcode = output
-            .extension()
-            .is_some_and(|extension| extension == "bc");
-        let is_devices = is_bitcode || self.makes_machine_code(module);
         let commands = match module.language {
             // No compile of a source: what IR costs is in the device link.
             Language::Bitcode | Language::Prebuilt => return None,
             // Names of OpenMP's kernels hold numbers of files, which are others on another machine; host objects, and
             // the cubins of nvcc, the name of the text that is sent.
             Language::Hip | Language::Cuda
-                if launcher.sends() && is_devices && self.compiler.family == Family::Clang =>
+                if launcher.sends()
+                    && matches!(side, Side::Device(_))
+                    && self.compiler.family == Family::Clang =>
             {
                 let mut text = output.as_os_str().to_owned();
                 text.push(".ii");

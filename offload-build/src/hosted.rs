@@ -39,8 +39,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         compiles.push(Step::Run(context.compile(
             module,
             source,
-            &module.own,
-            "the host",
+            context::Side::Host("the host"),
             &output,
             |clang, compile| {
                 let sdk = context.compiler.sdk.as_deref();

@@ -173,6 +173,7 @@ impl Module {
         choices::compiler(settings, language)?;
         let has_host_code = choices::host(settings, language, rdc)?;
         let register = choices::register(settings, language, has_host_code)?;
+        choices::deferred(settings, register, rdc)?;
         let container = choices::container(settings, language, has_host_code, &targets)?;
         Ok(Self {
             sources,

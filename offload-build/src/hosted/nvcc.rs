@@ -38,8 +38,7 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         compiles.push(Step::Run(context.compile(
             module,
             source,
-            &module.own,
-            "the host and all targets",
+            context::Side::Host("the host and all targets"),
             &output,
             |clang, compile| {
                 let nvcc = Nvcc {

@@ -41,6 +41,16 @@ pub(super) fn register(
     Err(wrong(settings, "register", problem))
 }
 
+/// What the last link joins are sources that call each other.
+pub(super) fn deferred(settings: &Settings, register: Register, rdc: bool) -> Result<(), Error> {
+    if rdc || register != Register::Deferred {
+        return Ok(());
+    }
+    let problem =
+        "a `deferred` module calls device functions of other crates: not with `rdc = false`";
+    Err(wrong(settings, "register", problem))
+}
+
 /// Of what is compiled apart, NVIDIA's tools make no image together, and a fat binary's loader takes one for each target.
 pub(super) fn rdc(settings: &Settings, language: Language, sources: usize) -> Result<bool, Error> {
     let Some(rdc) = settings.flag("rdc") else {
@@ -107,8 +117,9 @@ pub(super) fn host(settings: &Settings, language: Language, rdc: bool) -> Result
     };
     let name = language.name();
     let problem = match language {
-        Language::Hip | Language::Cuda if rdc || !host => return Ok(host),
-        Language::Hip | Language::Cuda => {
+        Language::Hip => return Ok(host),
+        Language::Cuda if rdc || !host => return Ok(host),
+        Language::Cuda => {
             "host code knows the kernels of sources that are linked with each other: not with `rdc = false`".to_owned()
         }
         Language::OpenMp => format!("`host` is for `hip` and `cuda`: `{name}` has host code anyway"),

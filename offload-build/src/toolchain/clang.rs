@@ -64,6 +64,8 @@ pub struct Compile<'a> {
     pub opt_level: &'a str,
     /// Of HIP and CUDA: whether other sources call its device functions.
     pub rdc: bool,
+    /// Of HIP: whether host code starts its kernels, also those that are the source's own, by the same names.
+    pub has_host_code: bool,
     /// `-D`, by name; empty for a name without value.
     pub define: &'a BTreeMap<String, String>,
     /// As spelled, behind everything else.
@@ -257,6 +259,7 @@ mod tests {
             assembly: None,
             opt_level: "2",
             rdc: true,
+            has_host_code: false,
             define: &define,
             flags: &["-Wall".to_owned()],
             unit: "",

@@ -17,7 +17,11 @@ pub fn hip(
     compile: &Compile<'_>,
 ) -> Command {
     // For one processor too clang would write a bundle.
-    let command = start(clang, "hip", processor, compile).arg("--no-gpu-bundle-output");
+    let mut command = start(clang, "hip", processor, compile).arg("--no-gpu-bundle-output");
+    if compile.has_host_code && !compile.rdc {
+        // To the front end alone: it names kernels as it does for the host, and the driver still has each source by itself.
+        command = command.args(["-Xclang", "-fgpu-rdc"]);
+    }
     clang.finish_hip(of_tree(command, rocm, compile), compile)
 }
 
@@ -175,6 +179,7 @@ mod tests {
                 assembly: None,
                 opt_level: "3",
                 rdc: true,
+                has_host_code: false,
                 define: &define,
                 flags: &["-Wall".to_owned()],
                 unit: "12ab",

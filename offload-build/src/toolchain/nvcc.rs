@@ -175,6 +175,7 @@ mod tests {
             assembly: None,
             opt_level: "s",
             rdc: true,
+            has_host_code: false,
             define: &define,
             flags: &["--use_fast_math".to_owned()],
             unit: "",
