@@ -45,10 +45,6 @@ fn package(keys: &str) -> Option<Package> {
     Some(package)
 }
 
-fn folder(target: &str) -> String {
-    target.replace(['+', ':'], "-")
-}
-
 /// The image for each target, and where it is.
 fn images(package: &Package) -> Vec<(PathBuf, Vec<u8>)> {
     let folders = fs::read_dir(package.at(OUT)).unwrap().flatten();

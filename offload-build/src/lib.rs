@@ -25,6 +25,7 @@ mod artifacts;
 mod builder;
 mod compiler;
 mod context;
+mod device_link;
 mod device_only;
 mod effect;
 mod environment;
