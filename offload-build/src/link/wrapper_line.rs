@@ -216,7 +216,8 @@ impl DeviceLinker<'_> {
             return args.filter(|arg| !has_lld || *arg != LLD).collect();
         }
         let alone = self.options.no_lto && job.has_bitcode() && release < LTO_BY_DEFAULT;
-        let without = alone || self.options.has_device_libraries;
+        // To a link of objects alone the option means nothing, and clang 22 says so.
+        let without = alone || self.options.has_device_libraries && job.has_bitcode();
         without.then_some("-nogpulib").into_iter().collect()
     }
 

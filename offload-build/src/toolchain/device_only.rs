@@ -35,8 +35,8 @@ pub fn assemble(clang: &Path, processor: &str, text: &Path, output: &Path) -> Co
         .arg("--no-default-config")
         .arg("--target=amdgcn-amd-amdhsa")
         .arg(format!("-mcpu={processor}"))
-        // Caches add options of compiles.
-        .arg("-Wno-unused-command-line-argument")
+        // Caches add options of compiles; and clang warns of its own debug information.
+        .args(["-Wno-unused-command-line-argument", "-Wa,--no-warn"])
         .arg("-c")
         .arg(text)
         .arg("-o")
