@@ -19,6 +19,7 @@ use crate::images::Images;
 use crate::language::Language;
 use crate::module::{Module, Target};
 use crate::plan::{Plan, Step};
+use crate::toolchain::finish::Finish;
 use crate::toolchain::task::{self, Task};
 use crate::toolchain::{Command, Family, Llvm, single_source};
 use own::{Own, Symbols};
@@ -145,7 +146,7 @@ impl Context<'_> {
             inputs,
             depfile: None,
             output: object.to_owned(),
-            finish: task::Finish::None,
+            finish: Finish::None,
             environment: String::new(),
             undefined_hint: "",
         }

@@ -8,7 +8,8 @@ use crate::context::Context;
 use crate::language::Language;
 use crate::module::{Module, Target};
 use crate::toolchain::device_only;
-use crate::toolchain::task::{Finish, Task};
+use crate::toolchain::finish::Finish;
+use crate::toolchain::task::Task;
 use crate::toolchain::{Family, Llvm};
 use std::path::{Path, PathBuf};
 

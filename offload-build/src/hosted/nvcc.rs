@@ -13,6 +13,7 @@ use crate::module::{Module, Target};
 use crate::plan::{Plan, Step};
 use crate::planned_image::PlannedImage;
 use crate::registration::anchor;
+use crate::toolchain::finish::Finish;
 use crate::toolchain::nvcc::{self, Nvcc};
 use crate::toolchain::task::{self, Done, Task};
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -68,7 +69,7 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         inputs: objects.clone(),
         depfile: None,
         output: linked.clone(),
-        finish: task::Finish::None,
+        finish: Finish::None,
         environment: context.variables.to_owned(),
         undefined_hint: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
     };

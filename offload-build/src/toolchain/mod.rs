@@ -7,6 +7,7 @@ pub mod depfile;
 pub mod device_only;
 pub mod family;
 pub mod find;
+pub mod finish;
 pub(crate) mod install;
 pub mod jobserver;
 pub mod launcher;

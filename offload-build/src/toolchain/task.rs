@@ -8,7 +8,7 @@
 //! A launcher is not part of how an output is made: with and without one it is the same. What comes back from it is
 //! looked at, and made again without it where it cannot be right.
 
-use crate::container::code_object::{self, CodeObjectError};
+use crate::toolchain::finish::Finish;
 use crate::toolchain::launcher::Launched;
 use crate::toolchain::{Command, CommandError, depfile, returned};
 use md5::{Digest, Md5};
@@ -42,41 +42,6 @@ pub struct Task {
     pub environment: String,
     /// What to try when a command fails over undefined symbols; empty when nobody knows.
     pub undefined_hint: &'static str,
-}
-
-/// What is done in this process to what commands made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Finish {
-    /// Nothing.
-    #[default]
-    None,
-    /// To an object with AMD's machine code: [`code_object::share_descriptors`].
-    ShareDescriptors,
-    /// To an image linked of such objects: [`code_object::join_notes`].
-    JoinNotes,
-}
-
-impl Finish {
-    /// For people; nothing where nothing is done.
-    #[must_use]
-    pub fn what(self) -> Option<&'static str> {
-        match self {
-            Self::None => None,
-            Self::ShareDescriptors => Some("descriptors of shared kernels made weak"),
-            Self::JoinNotes => Some("notes of metadata joined"),
-        }
-    }
-
-    fn run(self, path: &Path) -> io::Result<()> {
-        let edit: fn(&mut [u8]) -> Result<(), CodeObjectError> = match self {
-            Self::None => return Ok(()),
-            Self::ShareDescriptors => code_object::share_descriptors,
-            Self::JoinNotes => code_object::join_notes,
-        };
-        let mut bytes = fs::read(path)?;
-        edit(&mut bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        fs::write(path, bytes)
-    }
 }
 
 /// The name under which an output is made, before it is renamed: beside its place.
