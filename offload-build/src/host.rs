@@ -288,6 +288,87 @@ mod tests {
     }
 
     #[test]
+    fn knows_what_objects_and_libraries_of_windows_are_called() {
+        let host = |triple: &str, features: &str| {
+            let variables = [
+                ("TARGET", triple),
+                ("HOST", "x86_64-unknown-linux-gnu"),
+                ("CARGO_CFG_TARGET_FEATURE", features),
+            ];
+            let variables = variables.map(|(name, value)| (name.into(), value.into()));
+            Host::of(&Environment::new(variables.into())).unwrap()
+        };
+        let (msvc, gnu) = ("x86_64-pc-windows-msvc", "x86_64-pc-windows-gnu");
+        let coff = |abi| Some(Objects::Coff(abi));
+        for (triple, features, target, objects, options, cpp, library) in [
+            (
+                msvc,
+                "fxsr,sse2",
+                msvc,
+                coff(WindowsAbi::Msvc),
+                &["-fms-runtime-lib=dll"][..],
+                None,
+                "k.lib",
+            ),
+            (
+                "x86_64-win7-windows-msvc",
+                "crt-static,fxsr",
+                msvc,
+                coff(WindowsAbi::Msvc),
+                &["-fms-runtime-lib=static"],
+                None,
+                "k.lib",
+            ),
+            (
+                gnu,
+                "",
+                gnu,
+                coff(WindowsAbi::Gnu),
+                &[],
+                Some("stdc++"),
+                "libk.a",
+            ),
+            (
+                "x86_64-pc-windows-gnullvm",
+                "",
+                gnu,
+                coff(WindowsAbi::Gnu),
+                &[],
+                Some("c++"),
+                "libk.a",
+            ),
+            (
+                "aarch64-pc-windows-msvc",
+                "",
+                "aarch64-pc-windows-msvc",
+                None,
+                &["-fms-runtime-lib=dll"],
+                None,
+                "k.lib",
+            ),
+            (
+                "aarch64-unknown-linux-gnu",
+                "",
+                "aarch64-unknown-linux-gnu",
+                Some(Objects::Elf(Machine::AARCH64)),
+                &["-fPIC"],
+                Some("stdc++"),
+                "libk.a",
+            ),
+        ] {
+            let host = host(triple, features);
+            assert_eq!(host.clang_target().as_deref(), Some(target), "{triple}");
+            assert_eq!(host.objects().ok(), objects, "{triple}");
+            assert_eq!(host.code_options(), options, "{triple}");
+            assert_eq!(host.cpp_library(), cpp, "{triple}");
+            assert_eq!(host.static_library("k"), library, "{triple}");
+        }
+        let library = |triple| host(triple, "").import_libraries("amdhip64");
+        assert_eq!(library(msvc), ["amdhip64.lib"]);
+        assert_eq!(library(gnu), ["libamdhip64.dll.a", "amdhip64.lib"]);
+    }
+
+    #[test]
     fn takes_a_runtime_for_its_own_machine_and_release() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
