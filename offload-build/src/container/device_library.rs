@@ -19,7 +19,7 @@ use object::{ReadRef, elf};
 use super::archive::{Archive, ArchiveError};
 use super::bundled::{self, DeviceTarget};
 use super::elf::Elf;
-use crate::format::bytes::Window;
+use super::find::link_inputs_in;
 use crate::format::magic::Magic;
 use crate::target::EntryIdError;
 
@@ -153,8 +153,7 @@ fn offload_binaries<'d, R: ReadRef<'d>>(
     range: Range<u64>,
     add: &mut impl FnMut(Option<DeviceTarget>, Option<u64>, Range<u64>, Option<&Arc<[u8]>>),
 ) -> Result<(), Problem> {
-    let start = range.start;
-    let images = super::link_inputs(Window::new(data, range));
+    let images = link_inputs_in(data, range);
     for image in images.map_err(|problem| Problem::Images(Box::new(problem)))? {
         let target = DeviceTarget {
             kind: image.entry.offload_kind,
@@ -162,14 +161,7 @@ fn offload_binaries<'d, R: ReadRef<'d>>(
             processor: image.entry.arch().to_owned(),
         };
         let place = image.entry.image.clone();
-        match &image.bytes {
-            Some(bytes) => add(Some(target), None, place, Some(bytes)),
-            None => {
-                let moved = |at: u64| at.saturating_add(start);
-                let place = moved(place.start)..moved(place.end);
-                add(Some(target), None, place, None);
-            }
-        }
+        add(Some(target), None, place, image.bytes.as_ref());
     }
     Ok(())
 }

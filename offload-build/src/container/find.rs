@@ -121,7 +121,8 @@ enum Look {
 ///
 /// When a file, member or offload binary is invalid.
 pub fn find<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<Item>, Error> {
-    look(data, Look::All)
+    let size = data.len().unwrap_or(0);
+    look(data, 0..size, Look::All)
 }
 
 /// Finds every image in `data`, as [`find`] does, for those who know of no other files.
@@ -130,7 +131,7 @@ pub fn find<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<Item>, Error> {
 ///
 /// As [`find`], and when an archive is thin: its members are files of their own.
 pub fn images<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
-    all_here(look(data, Look::All)?)
+    all_here(find(data)?)
 }
 
 /// As [`images`], without the finished ones, for which the names of all sections of ELF files are
@@ -140,7 +141,16 @@ pub fn images<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
 ///
 /// As [`images`].
 pub fn link_inputs<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
-    all_here(look(data, Look::Inputs)?)
+    let size = data.len().unwrap_or(0);
+    link_inputs_in(data, 0..size)
+}
+
+/// Those of the file in a range of `data`.
+pub(super) fn link_inputs_in<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<FoundImage>, Error> {
+    all_here(look(data, range, Look::Inputs)?)
 }
 
 fn all_here(items: Vec<Item>) -> Result<Vec<FoundImage>, Error> {
@@ -155,8 +165,8 @@ fn all_here(items: Vec<Item>) -> Result<Vec<FoundImage>, Error> {
     images.collect()
 }
 
-fn look<'d, R: ReadRef<'d>>(data: R, look: Look) -> Result<Vec<Item>, Error> {
-    let size = data.len().unwrap_or(0);
+fn look<'d, R: ReadRef<'d>>(data: R, range: Range<u64>, look: Look) -> Result<Vec<Item>, Error> {
+    let size = range.end.saturating_sub(range.start);
     let mut finder = Finder {
         data,
         look,
@@ -165,7 +175,7 @@ fn look<'d, R: ReadRef<'d>>(data: R, look: Look) -> Result<Vec<Item>, Error> {
         members: Vec::new(),
         found: Vec::new(),
     };
-    match finder.file(0..size) {
+    match finder.file(range) {
         Ok(()) => Ok(finder.found),
         Err(problem) => Err(Error {
             members: finder.members,

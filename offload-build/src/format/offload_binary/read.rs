@@ -265,6 +265,12 @@ fn strings_in<'d, R: ReadRef<'d>>(
     let size = range.end.saturating_sub(range.start);
     let bytes = Cursor::new(data, range.clone()).read(size, "strings");
     let bytes = bytes.map_err(|problem| (None, Problem::Outside(problem)))?;
+    strings_among(bytes, &range, entries)
+}
+
+/// The strings of all entries in `bytes`, which are those of `range`. Apart from the reading, so that compilers make it
+/// once, whatever is read from.
+fn strings_among(bytes: &[u8], range: &Range<u64>, entries: &[RawEntry]) -> At<Vec<Strings>> {
     let place = |offset: u64| usize::try_from(offset.checked_sub(range.start)?).ok();
 
     // Each string is looked through once, however many keys and values are a tail of it.
