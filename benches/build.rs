@@ -1,4 +1,5 @@
-//! A build script with 64 kernels for 3 targets, beside the same work by one command line for each file.
+//! What a user's first build pays for the build-dependency; then a build script with 64 kernels for 3 targets, beside
+//! the same work by one command line for each file.
 //!
 //! | rows               | what is measured                                                                   |
 //! |--------------------|------------------------------------------------------------------------------------|
@@ -8,10 +9,17 @@
 //! Each row is one run: its time, and that of the processors, which other work on the machine changes less. What a shim in the place of clang and `llvm-link` counts is beside the seconds: what others
 //! start is counted by command lines, of which each runs a compiler for each target.
 
+#[path = "../tests/support/crates.rs"]
+#[allow(
+    unreachable_pub,
+    reason = "a module of several crates, none of which exports it"
+)]
+mod crates;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -48,6 +56,7 @@ fn main() {
         return;
     }
     println!("load before: {}", load());
+    cold_library();
     for code in [Code::Hip, Code::HipByFile, Code::Cuda] {
         let bench = Bench::new(code);
         println!(
@@ -73,6 +82,44 @@ fn main() {
         }
     }
     println!("\nload after: {}", load());
+}
+
+/// A package whose build script uses the library, built from nothing as Cargo builds what comes from a registry: without
+/// debug information, not incrementally.
+fn cold_library() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let library = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+    put(
+        "Cargo.toml",
+        &format!(
+            "[package]\nname = \"user\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n[workspace]\n\
+             [build-dependencies]\noffload-build.path = {library:?}\n"
+        ),
+    );
+    put("lib.rs", "");
+    put(
+        "build.rs",
+        "fn main() -> Result<(), offload_build::Error> {\n    if std::env::var_os(\"NEVER\").is_some() {\n        \
+         offload_build::Build::from_manifest()?.run()?;\n    }\n    Ok(())\n}\n",
+    );
+    let lock = library.join("../Cargo.lock");
+    fs::copy(lock, folder.path().join("Cargo.lock")).expect("the lock file");
+    println!(
+        "\noffload-build as a build-dependency, {} crates",
+        crates::compiled().len()
+    );
+    for jobs in [1, 2] {
+        let _ = fs::remove_dir_all(folder.path().join("target"));
+        let clock = Clock::start();
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--offline", &format!("--jobs={jobs}")]);
+        cargo
+            .current_dir(folder.path())
+            .env("CARGO_INCREMENTAL", "0");
+        run(cargo.env_remove("CARGO_TARGET_DIR"));
+        clock.print(&format!("cold, {}", jobs_text(jobs)), "");
+    }
 }
 
 fn load() -> String {

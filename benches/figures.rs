@@ -26,7 +26,6 @@ fn main() {
     let folder = folder.path();
     device_links(folder);
     example(folder);
-    cold_library(folder);
 }
 
 /// A program of 40 objects, each with an image for the CPU device.
@@ -60,41 +59,6 @@ fn example(folder: &Path) {
     println!("\ncargo build of examples/openmp-saxpy, three targets");
     println!("  cold, with offload-build   {cold:8.2} s");
     println!("  nothing changed            {warm:8.2} s");
-}
-
-/// What a user's first build pays for the build-dependency.
-fn cold_library(folder: &Path) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut cargo = Command::new(env!("CARGO"));
-    let build = ["build", "--quiet", "--offline", "-p", "offload-build"];
-    cargo
-        .args(build)
-        .current_dir(&root)
-        .env("CARGO_TARGET_DIR", folder.join("library"));
-    let time = seconds(&mut cargo);
-    let tree = Command::new(env!("CARGO"))
-        .args([
-            "tree",
-            "-p",
-            "offload-build",
-            "-e",
-            "normal",
-            "--prefix",
-            "none",
-            "--offline",
-        ])
-        .current_dir(&root)
-        .output()
-        .expect("cargo tree");
-    let text = String::from_utf8_lossy(&tree.stdout).into_owned();
-    let mut crates: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.split(' ').next())
-        .collect();
-    crates.sort_unstable();
-    crates.dedup();
-    println!("\ncold build of offload-build, debug");
-    println!("  {} crates, {time:.2} s", crates.len());
 }
 
 /// Objects of one function each, made once by the clang that the links use.

@@ -12,6 +12,13 @@
 //! write the same files: names ([`target`]), bytes ([`mod@format`]), the files that hold them
 //! ([`container`]), compilers ([`toolchain`]), device links ([`link`]) and what gives images to a runtime
 //! ([`registration`]). Formats read any bytes without a panic, and of large files only the headers.
+//!
+//! Every user compiles this crate before the first kernel, so no feature is on by default:
+//!
+//! | feature | what is added |
+//! |---------|---------------|
+//! | `zlib`, `zstd` | compressed bundles and offload binaries; without them their headers can be read |
+//! | `tools` | what no build script needs: offload binaries as YAML, text bundles written, bundles found in object files, objects that embed images, registrations in C, as LLVM IR and for SYCL, device links of SPIR-V and of LLVM IR as text |
 
 pub mod container;
 pub mod format;

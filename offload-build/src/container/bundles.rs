@@ -104,7 +104,7 @@ impl<'d, R: ReadRef<'d>> Finder<R> {
             if self.starts_with_bundle(section.offset, section.size) {
                 let name = listing
                     .name(&section)
-                    .unwrap_or(section.raw_name())
+                    .unwrap_or(section.header.raw_name())
                     .to_vec();
                 match listing.check(&section) {
                     Ok(range) => self.bundles(Some(name), range)?,

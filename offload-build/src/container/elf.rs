@@ -19,16 +19,20 @@ use object::{Endianness, ReadRef, elf};
 use crate::format::bytes::{Cursor, OutOfBounds, Window};
 
 mod edit;
+#[cfg(feature = "tools")]
+mod embed;
 mod error;
 mod rename;
 mod symbols;
 mod write;
 
 pub use edit::{add_sections, remove_sections};
+#[cfg(feature = "tools")]
+pub use embed::embed;
 pub use error::ElfError;
 pub use rename::{rename_section, rename_symbols};
 pub use symbols::{Binding, Place, Symbol, SymbolTable};
-pub use write::{Machine, WriteError, embed};
+pub use write::{Machine, WriteError};
 
 /// The type of sections of offload binaries.
 pub const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;

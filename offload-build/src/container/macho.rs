@@ -10,6 +10,7 @@ use object::read::macho::{FatArch, MachHeader, MachOFatFile, Section, Segment};
 use object::read::{FileKind, Result};
 use object::{BigEndian, Endianness, ReadRef, macho};
 
+use super::find::Problem;
 use crate::format::bytes::Window;
 
 /// What linkers leave out: there is no rule for Mach-O, so the segment is the one of LLVM's own
@@ -30,7 +31,14 @@ pub(super) struct Listed {
 }
 
 /// The sections of the Mach-O file that a range of `data` consists of.
-pub(super) fn sections<'d, R: ReadRef<'d>>(data: R, range: &Range<u64>) -> Result<Vec<Listed>> {
+pub(super) fn sections<'d, R: ReadRef<'d>>(
+    data: R,
+    range: &Range<u64>,
+) -> std::result::Result<Vec<Listed>, Problem> {
+    list(data, range).map_err(Problem::MachO)
+}
+
+fn list<'d, R: ReadRef<'d>>(data: R, range: &Range<u64>) -> Result<Vec<Listed>> {
     let window = Window::new(data, range.clone());
     let mut sections = match FileKind::parse(window)? {
         FileKind::MachO32 => of::<macho::MachHeader32<Endianness>, _>(window)?,
@@ -82,7 +90,11 @@ pub(super) type Slice = (Vec<u8>, Range<u64>);
 pub(super) fn slices<'d, R: ReadRef<'d>>(
     data: R,
     range: &Range<u64>,
-) -> Result<Option<Vec<Slice>>> {
+) -> std::result::Result<Option<Vec<Slice>>, Problem> {
+    split(data, range).map_err(Problem::MachO)
+}
+
+fn split<'d, R: ReadRef<'d>>(data: R, range: &Range<u64>) -> Result<Option<Vec<Slice>>> {
     /// The oldest version of a class file is 45, and no file is for as many processors.
     const CLASS_FILE: u32 = 43;
     let window = Window::new(data, range.clone());

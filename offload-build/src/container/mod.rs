@@ -5,16 +5,20 @@
 
 pub mod archive;
 pub mod bundled;
+#[cfg(feature = "tools")]
 pub mod bundles;
 pub mod code_object;
 pub mod coff;
+#[cfg(feature = "tools")]
 pub mod device_archive;
 pub mod device_library;
 pub mod edit;
 pub mod elf;
+#[cfg(feature = "tools")]
 pub mod embed;
 mod find;
 pub mod kernels;
+#[cfg_attr(not(feature = "tools"), path = "macho/unread.rs")]
 mod macho;
 pub mod object_bundle;
 mod symbols;

@@ -17,6 +17,7 @@
 
 mod bitstream;
 mod embedded;
+#[cfg(feature = "tools")]
 mod sections;
 
 use std::collections::BTreeSet;
@@ -31,6 +32,7 @@ use super::magic::Magic;
 use bitstream::{Record, blocks};
 
 pub use embedded::embedded_objects;
+#[cfg(feature = "tools")]
 pub use sections::section_names;
 
 record! {

@@ -17,12 +17,18 @@
 //! LLVM 22 lists an entry without its end forever and crashes when it unbundles it, and writes a
 //! text that contains an end, of which the rest is lost when read. Here both are errors.
 
+#[cfg(feature = "tools")]
+mod write;
+
 use std::fmt;
 use std::ops::Range;
 
 use object::ReadRef;
 
 use super::bytes::{Cursor, OutOfBounds};
+
+#[cfg(feature = "tools")]
+pub use write::{WriteError, comments, to_bytes};
 
 /// What starts a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,49 +142,6 @@ fn find(bytes: &[u8], from: usize, wanted: &[u8]) -> Option<Range<usize>> {
     Some(start..start.checked_add(wanted.len())?)
 }
 
-/// The comments around one text, for those who copy the texts from file to file.
-///
-/// # Errors
-///
-/// When the entry ID contains a line feed.
-pub fn comments(id: &str, comment: Comment) -> Result<[Vec<u8>; 2], WriteError> {
-    if id.contains('\n') {
-        let id = id.to_owned();
-        return Err(WriteError::Lines { id });
-    }
-    let line = |word| [&comment.marker(word), id.as_bytes(), b"\n"].concat();
-    Ok([START, END].map(line))
-}
-
-/// The bytes of a text bundle, as LLVM writes it. Each entry is an ID and its text.
-///
-/// # Errors
-///
-/// When a text would not be read back: it contains the comment that ends it, an entry ID contains
-/// a line feed, or an entry ID is given twice.
-pub fn to_bytes(entries: &[(&str, &[u8])], comment: Comment) -> Result<Vec<u8>, WriteError> {
-    let mut bytes = Vec::new();
-    let ending = comment.marker(END);
-    for (index, (id, text)) in entries.iter().enumerate() {
-        let owned = || (*id).to_owned();
-        if entries.iter().take(index).any(|(other, _)| other == id) {
-            return Err(WriteError::Twice { id: owned() });
-        }
-        let [start, end] = comments(id, comment)?;
-        if let Some(found) = find(text, 0, &ending) {
-            let offset = found.start as u64;
-            return Err(WriteError::Ends {
-                id: owned(),
-                offset,
-            });
-        }
-        bytes.extend_from_slice(&start);
-        bytes.extend_from_slice(text);
-        bytes.extend_from_slice(&end);
-    }
-    Ok(bytes)
-}
-
 /// Why bytes are not a text bundle. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -218,44 +181,6 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// Why a text bundle cannot be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WriteError {
-    /// Two texts with one ID.
-    Twice {
-        /// The ID.
-        id: String,
-    },
-    /// An entry ID of several lines.
-    Lines {
-        /// The ID.
-        id: String,
-    },
-    /// A text that would be cut short when read.
-    Ends {
-        /// Its ID.
-        id: String,
-        /// Where in the text the comment is that would end it.
-        offset: u64,
-    },
-}
-
-impl fmt::Display for WriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Twice { id } => write!(f, "two texts for the entry ID {id:?}"),
-            Self::Lines { id } => write!(f, "the entry ID {id:?} contains a line feed"),
-            Self::Ends { id, offset } => write!(
-                f,
-                "the text for {id:?} contains the end of a text bundle at offset {offset:#x}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for WriteError {}
 
 #[cfg(test)]
 mod tests {

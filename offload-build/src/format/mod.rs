@@ -10,6 +10,7 @@ pub mod bundles;
 pub mod bytes;
 mod codec;
 pub mod compressed_bundle;
+#[cfg(feature = "tools")]
 pub mod device_text;
 pub mod fatbin;
 pub mod global_symbol;
@@ -17,6 +18,7 @@ pub mod magic;
 pub mod msgpack;
 pub mod offload_binary;
 pub mod offload_entry;
+#[cfg(feature = "tools")]
 pub mod offload_yaml;
 pub mod pieces;
 pub mod ptx;

@@ -36,6 +36,7 @@
 
 mod compressed;
 mod error;
+#[cfg(feature = "tools")]
 mod pair_order;
 mod read;
 mod strings;
@@ -51,6 +52,7 @@ use crate::target::{ImageKind, LlvmRelease, OffloadKind};
 pub use super::codec::Method;
 pub use compressed::{Compressed, compress};
 pub use error::{Error, InflateError, Problem, WriteError};
+#[cfg(feature = "tools")]
 pub use pair_order::{PackagerMap, pair_order};
 pub use read::walk;
 pub use strings::Strings;

@@ -21,11 +21,14 @@ pub mod fatbin;
 pub mod fatbinary;
 pub mod hip_bundle;
 mod nvptx;
+#[cfg(feature = "tools")]
 pub mod spirv;
+#[cfg(feature = "tools")]
 mod text;
 mod wrapper_line;
 
 pub use check::{CheckError, check, check_header, check_ptx, processor_of};
+#[cfg(feature = "tools")]
 pub use text::SourceText;
 
 use crate::target::{ImageKind, OffloadKind, Triple};

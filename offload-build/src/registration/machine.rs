@@ -11,8 +11,10 @@ use object::{Architecture, RelocationFlags, elf, pe};
 
 mod fat_binary_aarch64;
 mod fat_binary_x86_64;
-mod sycl_aarch64;
-mod sycl_x86_64;
+#[cfg(feature = "tools")]
+pub(super) mod sycl_aarch64;
+#[cfg(feature = "tools")]
+pub(super) mod sycl_x86_64;
 pub(super) mod windows_x86_64;
 
 /// What differs between instruction sets.
@@ -21,7 +23,6 @@ pub(super) struct Code {
     pub(super) openmp: &'static Text,
     pub(super) cuda: &'static Text,
     pub(super) hip: &'static Text,
-    pub(super) sycl: &'static Text,
     /// A function that only returns.
     pub(super) empty_function: &'static [u8],
     /// A 64-bit address.
@@ -112,7 +113,6 @@ static X86_64: Code = Code {
     openmp: &OPENMP_X86_64,
     cuda: &fat_binary_x86_64::CUDA,
     hip: &fat_binary_x86_64::HIP,
-    sycl: &sycl_x86_64::SYCL,
     empty_function: &[0xc3],
     absolute: elf::R_X86_64_64,
     unwind_type: elf::SHT_X86_64_UNWIND,
@@ -164,7 +164,6 @@ static AARCH64: Code = Code {
     openmp: &OPENMP_AARCH64,
     cuda: &fat_binary_aarch64::CUDA,
     hip: &fat_binary_aarch64::HIP,
-    sycl: &sycl_aarch64::SYCL,
     empty_function: &[0xc0, 0x03, 0x5f, 0xd6],
     absolute: elf::R_AARCH64_ABS64,
     unwind_type: elf::SHT_PROGBITS,

@@ -13,19 +13,23 @@
 //!
 //! For hosts of Windows there are COFF objects ([`coff`]).
 //! [`c_source`] writes the same in C, for any host, and [`llvm_ir`] as a module of LLVM.
+//! These two and [`sycl`] are of the feature `tools`.
 //!
 //! The machine code is a table per instruction set (`machine/`), so an object costs no process.
 
 pub mod anchor;
+#[cfg(feature = "tools")]
 pub mod c_source;
 pub mod coff;
 pub mod deferred;
 mod entries;
 pub mod fat_binary;
 pub mod hip_symbols;
+#[cfg(feature = "tools")]
 pub mod llvm_ir;
 mod machine;
 pub mod openmp;
+#[cfg(feature = "tools")]
 pub mod sycl;
 mod writer;
 

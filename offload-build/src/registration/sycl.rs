@@ -18,9 +18,9 @@
 //! LLVM 22. The descriptors of Intel's compiler have other versions.
 
 use object::write::{SectionId, SymbolId};
-use object::{SymbolKind, elf};
+use object::{Architecture, SymbolKind, elf};
 
-use super::machine::Operand;
+use super::machine::{Operand, sycl_aarch64, sycl_x86_64};
 pub use super::openmp::BlobSection;
 use super::{Error, Global, Writer};
 use crate::container::elf::Machine;
@@ -75,7 +75,10 @@ impl<'a> Sycl<'a> {
             count: self.images.len(),
         })?;
         let mut writer = Writer::new(host)?;
-        let instructions = writer.code.sycl;
+        let instructions = match writer.code.architecture {
+            Architecture::Aarch64 => &sycl_aarch64::SYCL,
+            _ => &sycl_x86_64::SYCL,
+        };
         let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
         let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;
         let startup = writer.startup(instructions)?;

@@ -1,5 +1,8 @@
 //! An ELF object under construction, with what all registration objects have.
 
+#[cfg(feature = "tools")]
+mod destructor;
+
 use object::elf;
 use object::write::{
     Object, Relocation, SectionId, StandardSegment, Symbol, SymbolId, SymbolSection,
@@ -281,23 +284,6 @@ impl<'a> Writer<'a> {
             self.relocate(unwind, *at, relocation, startup_symbol, *function)?;
         }
         Ok(())
-    }
-
-    /// Makes the second function of `text` a destructor.
-    pub(super) fn destructor(
-        &mut self,
-        startup: SectionId,
-        text: &Text,
-        priority: u16,
-    ) -> Result<(), Error> {
-        let name = format!(".fini_array.{priority}");
-        let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
-        let fini = self.section(&name, elf::SHT_FINI_ARRAY, flags, 8)?;
-        self.object.append_section_data(fini, &[0; 8], 8);
-        let startup = self.object.section_symbol(startup);
-        let function = text.functions.get(1).map_or(0, |function| function.offset);
-        let absolute = self.code.absolute;
-        self.relocate(fini, 0, absolute, startup, function)
     }
 
     /// The section that holds images, still empty.

@@ -28,7 +28,7 @@ pub(in crate::container) struct Listing<'d, R> {
 pub(in crate::container) struct Listed<'d> {
     /// The first is 1.
     pub(in crate::container) number: usize,
-    header: &'d pe::ImageSectionHeader,
+    pub(in crate::container) header: &'d pe::ImageSectionHeader,
     /// From the start of the data; may lie outside of the file.
     pub(in crate::container) offset: u64,
     /// In bytes, without what fills up the file behind it.
@@ -118,12 +118,7 @@ impl<'d, R: ReadRef<'d>> Listing<'d, R> {
     }
 }
 
-impl<'d> Listed<'d> {
-    /// As the header has it: where the name is, when it is long.
-    pub(in crate::container) fn raw_name(&self) -> &'d [u8] {
-        self.header.raw_name()
-    }
-
+impl Listed<'_> {
     /// Whether linkers leave it out.
     pub(in crate::container) fn removed(&self) -> bool {
         let characteristics = self.header.characteristics.get(LE);

@@ -1,12 +1,10 @@
-//! ELF files, written: an object that carries offload binaries.
+//! ELF files, written: for which machines, and why not.
 
 use std::fmt;
 
 use object::elf;
 
 use super::ElfError;
-use crate::container::embed::{EmbedError, Flavor, Host, embed_bytes};
-use crate::target::Triple;
 
 /// What the headers of a host's objects say about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +16,7 @@ pub struct Machine {
 }
 
 /// Architecture of triples, its machine with the flags of Linux distributions.
-const MACHINES: [(&str, Machine); 4] = [
+pub(super) const MACHINES: [(&str, Machine); 4] = [
     ("x86_64", Machine::X86_64),
     ("aarch64", Machine::AARCH64),
     ("riscv64", Machine::RISCV64),
@@ -46,32 +44,6 @@ impl Machine {
         number: elf::EM_PPC64.0,
         flags: 2,
     };
-
-    /// That of a host, when objects for it can be written.
-    #[must_use]
-    pub fn of(triple: &Triple) -> Option<Self> {
-        let row = MACHINES.iter().find(|(arch, _)| *arch == triple.arch());
-        row.map(|(_, machine)| *machine)
-    }
-}
-
-/// An object that carries offload binaries for the linker wrapper, and nothing else.
-///
-/// # Errors
-///
-/// When objects for that machine cannot be written.
-pub fn embed(machine: Machine, offload_binaries: &[u8]) -> Result<Vec<u8>, WriteError> {
-    let known = MACHINES
-        .iter()
-        .find(|(_, known)| known.number == machine.number);
-    if known.is_none() {
-        return Err(WriteError::Machine {
-            number: machine.number,
-        });
-    }
-    let host = Host::of_machine(machine);
-    let object = embed_bytes(host, Flavor::Excluded, offload_binaries);
-    object.map_err(|EmbedError::TooLarge { size: value }| WriteError::TooLarge { value })
 }
 
 /// Why an ELF file cannot be written.

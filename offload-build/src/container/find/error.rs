@@ -29,6 +29,8 @@ pub enum Problem {
     Coff(CoffError),
     /// With the headers of a Mach-O file.
     MachO(object::read::Error),
+    /// A Mach-O file, and this crate without its feature `tools`.
+    Unread,
     /// A file in a universal one is not inside of it.
     Slice(OutOfBounds),
     /// With bitcode.
@@ -98,6 +100,7 @@ impl fmt::Display for Problem {
             Self::Elf(problem) => problem.fmt(f),
             Self::Coff(problem) => problem.fmt(f),
             Self::MachO(problem) => write!(f, "the Mach-O headers are damaged: {problem}"),
+            Self::Unread => f.write_str("Mach-O files are read with the cargo feature `tools`"),
             Self::Slice(problem) => problem.fmt(f),
             Self::Bitcode(problem) => problem.fmt(f),
             Self::Section { number, problem } => write!(f, "section {number}: {problem}"),
