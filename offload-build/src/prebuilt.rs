@@ -29,19 +29,18 @@ const MADE_BY: &str = "none here: the image was there";
 pub(crate) fn plan(module: &Module, root: &Path, out: &Path) -> Result<(Plan, Vec<Target>), Error> {
     let mut found = Vec::new();
     for source in &module.sources {
-        for (number, image) in images(source)?.into_iter().enumerate() {
-            found.push((source.as_path(), number, image));
-        }
+        let images = images(source)?.into_iter();
+        found.extend(images.map(|image| (source.as_path(), image)));
     }
     let folder = out.join("offload").join(&module.name);
     let mut takes = Vec::new();
     let mut planned = Vec::new();
     for target in &module.targets {
-        let (source, number, _) = chosen(module, target, root, &found)?;
+        let (source, image) = chosen(module, target, root, &found)?;
         let output = folder.join(target.folder()).join("image");
         takes.push(Step::Take(Take {
             source: source.to_path_buf(),
-            number: *number,
+            image: image.clone(),
             target: target.written.clone(),
             output: output.clone(),
         }));
@@ -59,7 +58,7 @@ pub(crate) fn plan(module: &Module, root: &Path, out: &Path) -> Result<(Plan, Ve
     Ok((plan, module.targets.clone()))
 }
 
-type Row<'a> = (&'a Path, usize, Found);
+type Row<'a> = (&'a Path, Found);
 
 /// The one image for a target: its own before one that serves it as well.
 fn chosen<'a, 'b>(
@@ -73,10 +72,10 @@ fn chosen<'a, 'b>(
         triple: target.triple.as_str(),
         arch: &id,
     };
-    let is_own = |(_, _, image): &&Row<'_>| image.is_own(&wanted);
+    let is_own = |(_, image): &&Row<'_>| image.is_own(&wanted);
     let serving: Vec<&Row<'_>> = found
         .iter()
-        .filter(|(source, _, image)| {
+        .filter(|(source, image)| {
             !excluded(&target.own.exclude, root, source) && image.serves(target, &wanted)
         })
         .collect();
@@ -86,9 +85,9 @@ fn chosen<'a, 'b>(
     match candidates.as_slice() {
         [one, others @ ..] if are_same(one, others)? => Ok(*one),
         [] => {
-            let compressed = found.iter().find_map(|(source, _, image)| {
-                Some((source, image.compressed_for(target, &wanted)?))
-            });
+            let compressed = found
+                .iter()
+                .find_map(|(source, image)| Some((source, image.compressed_for(target, &wanted)?)));
             if let Some((source, which)) = compressed {
                 let (written, source) = (&target.written, source.display());
                 return Err(Error::new(format_args!(
@@ -99,8 +98,8 @@ fn chosen<'a, 'b>(
             }
             let mut sources: Vec<String> = Vec::new();
             for source in &module.sources {
-                let images = found.iter().filter(|(of, ..)| *of == source);
-                let has: BTreeSet<String> = images.map(|(_, _, image)| image.to_string()).collect();
+                let images = found.iter().filter(|(of, _)| *of == source);
+                let has: BTreeSet<String> = images.map(|(_, image)| image.to_string()).collect();
                 let has: Vec<String> = has.into_iter().collect();
                 let has = match has.as_slice() {
                     [] => "none".to_owned(),
@@ -118,7 +117,7 @@ fn chosen<'a, 'b>(
         several => {
             let sources: Vec<String> = several
                 .iter()
-                .map(|(source, _, image)| format!("`{}` ({image})", source.display()))
+                .map(|(source, image)| format!("`{}` ({image})", source.display()))
                 .collect();
             Err(Error::new(format_args!(
                 "module `{name}`: several images for `{}`: {}",
@@ -134,8 +133,8 @@ fn are_same(one: &Row<'_>, others: &[&Row<'_>]) -> Result<bool, Error> {
     if others.is_empty() {
         return Ok(true);
     }
-    let bytes = one.2.read(one.0)?;
-    for (source, _, image) in others {
+    let bytes = one.1.read(one.0)?;
+    for (source, image) in others {
         if image.read(source)? != bytes {
             return Ok(false);
         }
@@ -147,8 +146,8 @@ fn are_same(one: &Row<'_>, others: &[&Row<'_>]) -> Result<bool, Error> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Take {
     pub(crate) source: PathBuf,
-    /// Which of its images.
-    number: usize,
+    /// With what had to be unpacked to find it.
+    image: Found,
     /// As the manifest spells it.
     pub(crate) target: String,
     pub(crate) output: PathBuf,
@@ -156,14 +155,7 @@ pub(crate) struct Take {
 
 impl Take {
     pub(crate) fn execute(&self) -> Result<Done, Error> {
-        let image = images(&self.source)?.into_iter().nth(self.number);
-        let image = image.ok_or_else(|| {
-            Error::new(format_args!(
-                "`{}` changed while it was read",
-                self.source.display()
-            ))
-        })?;
-        let bytes = image.read(&self.source)?;
+        let bytes = self.image.read(&self.source)?;
         task::write(&self.output, &bytes).map_err(error::io(&self.output))?;
         Ok(Done::default())
     }
@@ -177,5 +169,36 @@ impl fmt::Display for Take {
             "# image for {} of {source}, in this process: {output}",
             self.target
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::bundle::{self, BundleImage};
+    use crate::format::compressed_bundle;
+    use std::fs;
+    use std::num::NonZeroU64;
+
+    #[test]
+    fn takes_an_image_out_of_what_was_unpacked_to_find_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, output) = (folder.path().join("k.hipfb"), folder.path().join("image"));
+        let image = b"BC\xc0\xde of an image";
+        let id = "hipv4-amdgcn-amd-amdhsa--gfx90a";
+        let plain = bundle::to_bytes(&[BundleImage { id, image }], NonZeroU64::MIN).unwrap();
+        let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
+        fs::write(&source, packed).unwrap();
+        let found = images(&source).unwrap().remove(0);
+        // Whoever unpacks it again needs it again.
+        fs::remove_file(&source).unwrap();
+        let take = Take {
+            source,
+            image: found,
+            target: "gfx90a".to_owned(),
+            output: output.clone(),
+        };
+        take.execute().unwrap();
+        assert_eq!(fs::read(output).unwrap(), image);
     }
 }

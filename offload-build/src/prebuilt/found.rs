@@ -25,6 +25,7 @@ const HEAD: u64 = 64 << 10;
 const NVIDIA: &str = "nvptx64-nvidia-cuda";
 
 /// An image in a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// What its container says that it is for.
     declared: Option<DeviceTarget>,
