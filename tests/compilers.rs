@@ -153,7 +153,6 @@ fn takes_a_clang_that_knows_all_targets() {
         return;
     };
     // By its name the newest, which is 16; and one that knows no GPU at all.
-    symlink(package.at("lld/ld.lld"), package.at("llvm/bin/ld.lld")).unwrap();
     script(
         &package,
         "llvm/bin/clang-24",

@@ -66,6 +66,9 @@ impl Cross {
         let qemu = support::tool("qemu", &["qemu-aarch64", "qemu-aarch64-static"])?;
         support::tool("cuda", &["ptxas"])?;
         let package = Package::new(KEYS)?;
+        // Where clang finds it for devices, and a link for the host does not take it.
+        fs::create_dir(package.at("linkers")).unwrap();
+        fs::rename(package.at("llvm/bin/ld.lld"), package.at("linkers/ld.lld")).unwrap();
         let cross = Self { package, cc, qemu };
         let put = |name: &str, text: &str| cross.package.put(name, text);
         put("runtime/target.c", RECORDER);
@@ -97,7 +100,11 @@ impl Cross {
         let mut script = self.package.script();
         let cuda = support::tool("cuda", &["ptxas"]).unwrap();
         let cuda = cuda.ancestors().nth(2).unwrap().to_owned();
-        script.env("TARGET", HOST).env("CUDA_PATH", cuda);
+        let path = format!("{}:/usr/bin:/bin", self.at("linkers").display());
+        script
+            .env("TARGET", HOST)
+            .env("CUDA_PATH", cuda)
+            .env("PATH", path);
         script
     }
 

@@ -38,8 +38,6 @@ extern "C" int launch(int *x) {
 
 fn package(extension: &str, keys: &str) -> Option<Package> {
     let package = Package::new("")?;
-    let lld = Path::new("/usr/lib/llvm-19/bin/ld.lld");
-    std::os::unix::fs::symlink(lld, package.at("llvm/bin/ld.lld")).unwrap();
     fs::remove_file(package.at("kernels/k.c")).unwrap();
     package.put("kernels/k.h", HEADER);
     package.put(&format!("kernels/k.{extension}"), KERNELS);

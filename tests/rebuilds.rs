@@ -7,7 +7,6 @@ mod support;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 use support::package::{Package, text};
 
@@ -54,8 +53,6 @@ impl Case {
         if self.targets[0].starts_with("sm_") {
             support::tool("cuda", &["ptxas"])?;
         }
-        let lld = Path::new("/usr/lib/llvm-19/bin/ld.lld");
-        std::os::unix::fs::symlink(lld, package.at("llvm/bin/ld.lld")).unwrap();
         package.put("kernels/k.h", HEADER);
         for name in ["device.h", "one.h", "host.h"] {
             package.put(&format!("kernels/{name}"), "");

@@ -239,17 +239,25 @@ fn says_what_was_searched_and_how_to_get_it() {
         "{rocm}"
     );
     // The tools beside clang, of its release: the name of this one does not tell it, but its headers do.
-    let error = fails(&hip(without), true);
-    assert!(
-        error.contains("`ld.lld` not found (searched: llvm/bin)\n"),
-        "{error}"
+    fs::remove_file(package.at("llvm/bin/ld.lld")).unwrap();
+    package.put(
+        "kernels/k.c",
+        "void f(int *x) {\n#pragma omp target map(tofrom : *x)\n  *x += 1;\n}\n",
     );
-    assert!(
-        error.contains(&format!(
-            "hint: install lld of clang's release ({apt}lld-19`; "
-        )),
-        "{error}"
-    );
+    let openmp = "language = \"openmp\"\nsources = [\"kernels/*.c\"]\ntargets = [\"gfx90a\"]\n";
+    for keys in [&hip(without), openmp] {
+        let error = fails(keys, true);
+        assert!(
+            error.contains("`ld.lld` not found (searched: llvm/bin)\n"),
+            "{error}"
+        );
+        assert!(
+            error.contains(&format!(
+                "hint: install lld of clang's release ({apt}lld-19`; "
+            )),
+            "{error}"
+        );
+    }
     fs::remove_file(package.at("llvm/bin/llvm-link")).unwrap();
     let error = fails(&cuda("compute_80"), true);
     assert!(

@@ -29,7 +29,7 @@ impl Package {
         package.put("kernels/k.c", KERNEL);
         package.put("kernels/k.h", "#define ONE 1\n");
         let llvm = Path::new("/usr/lib/llvm-19");
-        for name in ["lib", "bin/llvm-link"] {
+        for name in ["lib", "bin/llvm-link", "bin/ld.lld"] {
             let link = package.at("llvm").join(name);
             fs::create_dir_all(link.parent().unwrap()).unwrap();
             std::os::unix::fs::symlink(llvm.join(name), link).unwrap();

@@ -284,7 +284,13 @@ impl DeviceLinker<'_> {
         // Objects need no clang: what the host's programs are linked with will do.
         let command = match (self.llvm, module) {
             (None, None) => Command::new(self.cc),
-            _ => self.clang(job)?.args(self.foreign(job)),
+            _ => {
+                let foreign = self.foreign(job);
+                if foreign.contains(&wrapper_line::LLD) {
+                    self.check_lld()?;
+                }
+                self.clang(job)?.args(foreign)
+            }
         };
         let command = command
             .args([
@@ -357,6 +363,7 @@ impl DeviceLinker<'_> {
         if module.is_some() {
             command = command.args(self.device_runtime("amdgpu", job)?);
         }
+        self.check_lld()?;
         Ok(self.extra(self.module(command, module)))
     }
 
@@ -428,6 +435,15 @@ impl DeviceLinker<'_> {
         command
             .args(self.compiler_args)
             .args(behind("-Xlinker", self.linker_args))
+    }
+
+    /// That lld is where clang looks for it, which runs it: beside itself or in `PATH`.
+    fn check_lld(&self) -> Result<(), NotFound> {
+        let is_needed = !self.options.dry_run && self.search.program(&["ld.lld"]).is_none();
+        match self.llvm() {
+            Ok(llvm) if is_needed => llvm.sibling("ld.lld").map(|_| ()),
+            _ => Ok(()),
+        }
     }
 
     fn llvm(&self) -> Result<&Llvm, NotFound> {

@@ -43,6 +43,8 @@ struct Case<'a> {
     /// The folder of headers of clang's release.
     release: &'a str,
     helper: bool,
+    /// A file of the installation that is not there.
+    without: &'a str,
     triple: &'a str,
     processor: &'a str,
     kind: OffloadKind,
@@ -60,6 +62,7 @@ impl Default for Case<'_> {
             llvm: true,
             release: "22",
             helper: false,
+            without: "",
             triple: "",
             processor: "",
             kind: OffloadKind::OPENMP,
@@ -79,6 +82,9 @@ impl Case<'_> {
         more.extend(helper.then_some("bin/clang-nvlink-wrapper"));
         let tree = Tree::new(self.name, &more);
         let folder = &tree.0;
+        if !self.without.is_empty() {
+            fs::remove_file(folder.join(self.without)).unwrap();
+        }
         let llvm = Llvm {
             clang: folder.join("bin/clang"),
             prefix: folder.clone(),
@@ -596,6 +602,51 @@ fn says_what_is_missing_where_it_was_searched_and_how_to_get_it() {
     assert_eq!(
         intel.plan().unwrap_err(),
         "`spirv-link` not found (searched: PATH)\n\
-         hint: install the tools of SPIR-V (Debian: `spirv-tools`)"
+         hint: install the tools of SPIR-V (Debian, Ubuntu: `apt install spirv-tools`; Fedora: `dnf install spirv-tools`; \
+         Arch: `pacman -S spirv-tools`; conda-forge: `conda install spirv-tools`)"
     );
+}
+
+#[test]
+fn says_that_lld_is_missing_before_anything_runs() {
+    let amd = Case {
+        name: "no-lld",
+        triple: AMD,
+        processor: "gfx90a",
+        inputs: &["a.bc"],
+        without: "bin/ld.lld",
+        ..Case::default()
+    };
+    let foreign = Case {
+        name: "no-lld-foreign",
+        triple: "riscv64-unknown-linux-gnu",
+        processor: "",
+        inputs: &["a.o"],
+        compiler_args: &["--sysroot=/riscv"],
+        ..amd
+    };
+    let hip = Case {
+        name: "no-lld-hip",
+        kind: OffloadKind::HIP,
+        ..amd
+    };
+    for case in [&amd, &foreign, &hip] {
+        assert_eq!(
+            case.plan().unwrap_err(),
+            "`ld.lld` not found (searched: bin)\n\
+             hint: install lld of clang's release (Debian, Ubuntu: `apt install lld-22`; Fedora: `dnf install lld`; \
+             Arch: `pacman -S lld`; conda-forge: `conda install lld`)",
+            "{}",
+            case.name
+        );
+    }
+    let printed = Case {
+        name: "no-lld-printed",
+        options: LinkOptions {
+            dry_run: true,
+            ..LinkOptions::default()
+        },
+        ..amd
+    };
+    printed.plan().unwrap();
 }

@@ -7,6 +7,7 @@
 
 use super::{DeviceInput, DeviceLinker, LinkJob, Way, behind, processor_flag};
 use crate::target::OffloadKind;
+use crate::toolchain::install::Need;
 use crate::toolchain::{Command, Llvm, NotFound};
 use std::ffi::OsString;
 use std::path::Path;
@@ -46,7 +47,7 @@ impl DeviceLinker<'_> {
             return Err(NotFound::new(
                 "spirv-link",
                 vec!["PATH".to_owned()],
-                "install the tools of SPIR-V (Debian: `spirv-tools`)",
+                Need::SpirvTools.install(None),
             ));
         }
         if job.triple.is_nvptx() {
@@ -55,11 +56,8 @@ impl DeviceLinker<'_> {
             self.search.cuda_program("nvlink")?;
             llvm.sibling("clang-nvlink-wrapper")?;
         }
-        if self.way == Way::Own
-            && job.triple.is_amdgpu()
-            && self.search.program(&["ld.lld"]).is_none()
-        {
-            llvm.sibling("ld.lld")?;
+        if self.way == Way::Own && job.triple.is_amdgpu() {
+            self.check_lld()?;
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! Where the programs are: what was searched is kept, so that a report can say it.
 
+#[cfg(feature = "tools")]
+mod releases;
+
 use super::install::Need;
 use crate::container::elf::Machine;
 use std::borrow::Cow;
@@ -86,51 +89,6 @@ impl Search {
         }
         found
     }
-
-    /// The clang of one release: by its versioned name, in the folder where Debian has it, or a plain
-    /// `clang` that belongs to it.
-    #[must_use]
-    pub fn clang_of(&self, release: u32) -> Option<Llvm> {
-        let named = self.program(&[&format!("clang-{release}")]).map(Llvm::of);
-        let plain = || {
-            let mut plain = self.programs("clang").map(Llvm::of);
-            plain.find(|llvm| llvm.release() == Some(release))
-        };
-        named.or_else(|| debian(release)).or_else(plain)
-    }
-
-    /// The newest clang that reads bitcode of `release`: one of it or newer. One whose release cannot be told is
-    /// taken last. Otherwise those that are too old.
-    ///
-    /// # Errors
-    ///
-    /// The installations found that are older.
-    pub fn clang_from(&self, release: u32) -> Result<Llvm, Vec<Llvm>> {
-        let first = self.clangs_from(release).into_iter().next();
-        first.ok_or_else(|| self.all_clangs())
-    }
-
-    /// Every clang that reads bitcode of `release`, in the order of [`Self::clang_from`].
-    #[must_use]
-    pub fn clangs_from(&self, release: u32) -> Vec<Llvm> {
-        let mut found = self.all_clangs();
-        found.retain(|llvm| llvm.release().is_none_or(|found| found >= release));
-        found
-    }
-
-    /// Debian's too, whatever `PATH` says: the newest first.
-    fn all_clangs(&self) -> Vec<Llvm> {
-        let mut found = self.clangs();
-        found.extend(RELEASES.rev().filter_map(debian));
-        found.sort_by_key(|llvm| std::cmp::Reverse(llvm.release()));
-        found
-    }
-}
-
-/// Where Debian has a release, whatever `PATH` says.
-fn debian(release: u32) -> Option<Llvm> {
-    let path = PathBuf::from(format!("/usr/lib/llvm-{release}/bin/clang"));
-    path.is_file().then(|| Llvm::of(path))
 }
 
 /// One LLVM installation, known by its clang.

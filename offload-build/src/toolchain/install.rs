@@ -19,6 +19,8 @@ pub(crate) enum Need {
     CudaToolkit,
     /// Headers of HIP, and AMD's device libraries.
     Rocm,
+    /// `spirv-link`.
+    SpirvTools,
 }
 
 /// What is installed, by which commands: of Debian and Ubuntu with `<n>` for the release, of Fedora, of Arch, and in an
@@ -35,7 +37,7 @@ const PACMAN: &str = "Arch";
 const CONDA: &str = "conda-forge";
 const PYPI: &str = "PyPI";
 
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 9] = [
     Row {
         need: Need::Clang,
         what: "clang",
@@ -110,6 +112,16 @@ const ROWS: [Row; 8] = [
             (APT, "apt install libamdhip64-dev rocm-device-libs"),
             (DNF, "dnf install rocm-hip-devel rocm-device-libs"),
             (PACMAN, "pacman -S hip-runtime-amd rocm-device-libs"),
+        ],
+    },
+    Row {
+        need: Need::SpirvTools,
+        what: "the tools of SPIR-V",
+        commands: &[
+            (APT, "apt install spirv-tools"),
+            (DNF, "dnf install spirv-tools"),
+            (PACMAN, "pacman -S spirv-tools"),
+            (CONDA, "conda install spirv-tools"),
         ],
     },
 ];

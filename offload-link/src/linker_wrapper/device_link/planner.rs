@@ -270,18 +270,7 @@ fn too_old(older: &[Llvm], made_by: Option<u32>) -> Result<Option<Llvm>, NotFoun
     let (Some(made_by), false) = (made_by, older.is_empty()) else {
         return Ok(None);
     };
-    let found = older.iter().map(|llvm| {
-        let release = llvm.release().unwrap_or_default();
-        format!("{} is of LLVM {release}", llvm.clang.display())
-    });
-    Err(NotFound::new(
-        &format!("clang-{made_by}"),
-        found.collect(),
-        format!(
-            "the device code was compiled by LLVM {made_by}, which older releases do not read: install that or a newer \
-             one (Debian: `clang-{made_by} lld-{made_by} llvm-{made_by}`)"
-        ),
-    ))
+    Err(NotFound::newer_clang(made_by, older))
 }
 
 /// `<stem of the host file>-<triple>-<processor>.o`, and a number when that is taken.
@@ -316,8 +305,9 @@ mod tests {
         assert_eq!(
             too_old(&[old], Some(22)).unwrap_err().to_string(),
             "`clang-22` not found (searched: /usr/lib/llvm-19/bin/clang-19 is of LLVM 19)\n\
-             hint: the device code was compiled by LLVM 22, which older releases do not read: install that or a newer \
-             one (Debian: `clang-22 lld-22 llvm-22`)"
+             hint: the device code was compiled by LLVM 22, which older releases do not read: install clang (Debian, \
+             Ubuntu: `apt install clang-22 lld-22 llvm-22`; Fedora: `dnf install clang lld llvm`; Arch: `pacman -S clang \
+             lld llvm`; conda-forge: `conda install clangxx lld llvm-tools`), of that release or a newer one"
         );
         assert_eq!(too_old(&[], Some(22)), Ok(None));
     }
