@@ -65,6 +65,9 @@ int NAME(PushCallConfiguration)(void) { return 0; }
 int NAME(PopCallConfiguration)(void) { return 0; }
 int hipLaunchKernel(const void *a) { return launch(a); }
 int cudaLaunchKernel(const void *a) { return launch(a); }
+/* As the stubs of nvcc 13 launch; a kernel is its address here. */
+int NAME(GetKernel)(const void **kernel, const void *a) { *kernel = a; return 0; }
+int NAME(LaunchKernel)(const void *kernel) { return launch(kernel); }
 "#;
 
 /// A kernel that each file which uses it instantiates, and a function that one defines.
