@@ -77,7 +77,7 @@ impl<'d, R: ReadRef<'d>> Listing<'d, R> {
         let sections = (1..).zip(self.table.iter());
         sections.filter_map(|(number, header)| {
             let (offset, size) = match self.image {
-                true => header.pe_file_range(),
+                true => image_range(header),
                 false => header.coff_file_range()?,
             };
             let offset = self.range.start.saturating_add(offset.into());
@@ -124,4 +124,11 @@ impl Listed<'_> {
         let characteristics = self.header.characteristics.get(LE);
         characteristics.contains(pe::IMAGE_SCN_LNK_REMOVE)
     }
+}
+
+/// Where a section of an image is in the file: behind what is loaded the file may be filled up.
+fn image_range(header: &pe::ImageSectionHeader) -> (u32, u32) {
+    let size = header.size_of_raw_data.get(LE);
+    let loaded = header.virtual_size.get(LE);
+    (header.pointer_to_raw_data.get(LE), size.min(loaded))
 }
