@@ -18,7 +18,7 @@
 //! | feature | what is added |
 //! |---------|---------------|
 //! | `zlib`, `zstd` | compressed bundles and offload binaries; without them their headers can be read |
-//! | `tools` | what no build script needs: offload binaries as YAML, text bundles written, bundles found in object files, objects that embed images, registrations in C, as LLVM IR and for SYCL, device links of SPIR-V and of LLVM IR as text |
+//! | `tools` | what no build script needs: images found in Mach-O files, offload binaries as YAML, text bundles written, bundles found in object files, objects that embed images, registrations in C, as LLVM IR and for SYCL, device links of SPIR-V and of LLVM IR as text |
 
 pub mod container;
 pub mod format;
