@@ -14,6 +14,23 @@ fn whole(pieces: &[Piece], inputs: &[&[u8]]) -> Option<Vec<u8>> {
     (size < 1 << 22).then(|| to_bytes(pieces, inputs).expect("pieces lie in their inputs"))
 }
 
+/// All that has a name gets another.
+fn renamed(data: &[u8], range: std::ops::Range<u64>) {
+    let Ok(mut object) = coff::Object::read(data, range) else { return };
+    let symbols: Vec<usize> = object.symbols().map(|symbol| symbol.index).collect();
+    let count = object.sections().count();
+    for number in 0..=count.min(99) {
+        let _ = object.referred(number).count();
+        object.rename_section(number, "a long name of a section");
+    }
+    symbols.iter().for_each(|index| object.rename_symbol(*index, "a long name of a symbol"));
+    let Ok(pieces) = object.write() else { return };
+    let Some(written) = whole(&pieces, &[data]) else { return };
+    let again = coff::Object::read(&written[..], 0..written.len() as u64);
+    let again = again.expect("what is written can be read");
+    assert!(again.symbols().all(|symbol| symbol.name == b"a long name of a symbol"));
+}
+
 fuzz_target!(|data: &[u8]| {
     let range = 0..data.len() as u64;
     // Also what cannot be told to be an object.
@@ -25,6 +42,7 @@ fuzz_target!(|data: &[u8]| {
     ] {
         let _ = pieces.and_then(|pieces| whole(&pieces, &[data]));
     }
+    renamed(data, range.clone());
     let Ok(before) = bundle_sections(data, range.clone()) else { return };
     let entries = [("host-x", None), ("hip-y", Some(3))].map(|(id, size)| NewEntry { id, size });
     let Ok(pieces) = embed_bundle(data, range, &entries) else { return };
