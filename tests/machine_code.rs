@@ -325,7 +325,8 @@ int main(int argc, char **argv) {
         "/usr/include/amd_comgr/amd_comgr.h",
         "/usr/include/amd_comgr.h",
     ];
-    let header = header.into_iter().find(|path| Path::new(path).is_file())?;
+    let mut header = header.into_iter();
+    let header = header.find(|path| Path::new(path).is_file()).unwrap();
     package.put(
         "comgr.c",
         &PROGRAM.replace("<amd_comgr/amd_comgr.h>", &format!("\"{header}\"")),

@@ -262,7 +262,10 @@ fn programs(language: Language, mode: Mode) {
         ];
         tools.put("main.c", MAIN);
         tools.put("start.c", C_RUNTIME);
-        for linker in ["", "-fuse-ld=lld"] {
+        // Of Microsoft's there is one.
+        let linkers = ["", "-fuse-ld=lld"];
+        let count = if host == GNU { 2 } else { 1 };
+        for linker in &linkers[..count] {
             let _ = fs::remove_file(tools.at("program.exe"));
             let linker_of_host = if host == GNU {
                 &tools.mingw

@@ -46,8 +46,7 @@ pub fn sections<'d, R: ReadRef<'d>>(
     range: Range<u64>,
 ) -> Result<Vec<Section<'d>>, CoffError> {
     let file = File::read(data, range)?;
-    let sections = file.parts.into_iter();
-    Ok(sections.map(file::Part::into_section).collect())
+    Ok(file.parts.iter().map(file::Part::section).collect())
 }
 
 /// The processors of COFF objects, which have no other magic: those that LLVM knows, of the years

@@ -178,7 +178,7 @@ fn of_names(names: Vec<&[u8]>) -> HostSide {
 }
 
 fn of_coff(object: &coff::Object<'_>) -> HostSide {
-    let sections: Vec<&[u8]> = object.sections().map(|(name, _)| name).collect();
+    let sections: Vec<&[u8]> = object.sections().map(|section| section.name).collect();
     let mut found = of_names(sections.clone());
     for symbol in object.symbols().filter(|symbol| symbol.is_external) {
         found.deferred |= symbol.name == NEEDS_OFFLOAD_LINK.as_bytes();

@@ -163,9 +163,9 @@ impl<'d> Part<'d> {
         !matches!(self.content, Piece::Copy { input: 0, .. } | Piece::Zeros(_))
     }
 
-    pub(super) fn into_section(self) -> Section<'d> {
-        let content = match self.content {
-            Piece::Copy { range, .. } => range,
+    pub(super) fn section(&self) -> Section<'d> {
+        let content = match &self.content {
+            Piece::Copy { range, .. } => range.clone(),
             _ => 0..0,
         };
         let name = self.name;

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use object::{LittleEndian as LE, ReadRef, pe};
 
-use super::file::File;
-use super::{CoffError, symbols};
+use super::file::{File, Part};
+use super::{CoffError, Section, symbols};
 use crate::format::pieces::Piece;
 
 /// A COFF object whose names can be changed.
@@ -43,10 +43,9 @@ impl<'d> Object<'d> {
         }
     }
 
-    /// Name and size in bytes of each section, in the order of their numbers.
-    pub fn sections(&self) -> impl Iterator<Item = (&'d [u8], u64)> + '_ {
-        let parts = self.0.parts.iter();
-        parts.map(|part| (part.name, part.header.size_of_raw_data.get(LE).into()))
+    /// All sections, in the order of their numbers, of which the first is 1.
+    pub fn sections(&self) -> impl Iterator<Item = Section<'d>> + '_ {
+        self.0.parts.iter().map(Part::section)
     }
 
     /// All symbols, in their order.

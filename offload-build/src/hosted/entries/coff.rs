@@ -2,11 +2,12 @@
 //! alias without a place, `.offloading.entry.NAME`, and the one that stands in for it, at the entry.
 
 use super::{Entries, Named, Place, is_entry_section, name_of, no_size};
-use crate::container::coff::{CoffError, Object, Section, sections as section_contents};
+use crate::container::coff::{CoffError, Object};
 use crate::format::bytes::Cursor;
 use crate::format::offload_entry::{EntryTable, OffloadEntry};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 /// Behind the name of the section: linkers sort by it.
 const GROUP: &str = "$OE";
@@ -79,35 +80,32 @@ pub(in crate::hosted) fn entries(object: &Object<'_>) -> Vec<CoffEntry> {
     found
 }
 
-/// The numbers of the sections of offload entries that are not empty, with their names as on ELF and their sizes.
+/// The numbers of the sections of offload entries that are not empty, with their names as on ELF and their contents.
 pub(in crate::hosted) fn entry_sections<'d>(
     object: &Object<'d>,
-) -> impl Iterator<Item = (usize, &'d str, u64)> {
+) -> impl Iterator<Item = (usize, &'d str, Range<u64>)> {
     let sections: Vec<_> = object.sections().collect();
-    (1..).zip(sections).filter_map(|(number, (name, size))| {
-        let name = std::str::from_utf8(name).ok()?;
+    (1..).zip(sections).filter_map(|(number, section)| {
+        let name = std::str::from_utf8(section.name).ok()?;
         let name = name.strip_suffix(GROUP).unwrap_or(name);
-        (size > 0 && is_entry_section(name)).then_some((number, name, size))
+        let is_wanted = !section.content.is_empty() && is_entry_section(name);
+        is_wanted.then_some((number, name, section.content))
     })
 }
 
 /// The offload entries of each section that has some.
 pub(super) fn sections(bytes: &[u8]) -> Result<Vec<Entries>, Problem> {
-    let range = 0..bytes.len() as u64;
-    let object = Object::read(bytes, range.clone())?;
-    let contents = section_contents(bytes, range)?;
+    let object = Object::read(bytes, 0..bytes.len() as u64)?;
     let all = entries(&object);
     let mut found = Vec::new();
-    for (number, section, size) in entry_sections(&object) {
+    for (number, section, content) in entry_sections(&object) {
+        let size = content.end - content.start;
         let here: Vec<&CoffEntry> = all.iter().filter(|it| it.section == number).collect();
         // Entries follow each other, and each has a symbol.
         let stride = size.checked_div(here.len() as u64);
         let layout = stride.and_then(|stride| EntryTable::find(section, stride));
         let layout = layout.filter(|layout| layout.stride() * here.len() as u64 == size);
-        let content = contents.get(number.wrapping_sub(1));
-        let (Some(layout), Some(Section { content, .. })) = (layout, content) else {
-            return Err(Problem::Entries(no_size(section)));
-        };
+        let layout = layout.ok_or_else(|| Problem::Entries(no_size(section)))?;
         let mut named = BTreeMap::new();
         for entry in here {
             let start = content.start.saturating_add(entry.value.into());

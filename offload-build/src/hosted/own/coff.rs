@@ -56,8 +56,8 @@ impl Own {
     /// New names of sections, by their numbers.
     fn sections(&self, object: &Object<'_>, own: &BTreeSet<String>) -> BTreeMap<usize, String> {
         let mut names = BTreeMap::new();
-        for (number, (name, _)) in (1..).zip(object.sections()) {
-            let name = String::from_utf8_lossy(name);
+        for (number, section) in (1..).zip(object.sections()) {
+            let name = String::from_utf8_lossy(section.name);
             // MinGW: where several objects may have a function, its sections are called by it, and its linker takes one
             // of each name.
             let called = name.split_once('$');
