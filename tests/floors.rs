@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules of the crate by floor. What is not listed is above all of these.
 const FLOORS: [&[&str]; 5] = [
-    &["target"],
+    &["escape", "target"],
     &["format"],
     &["container"],
     &["toolchain"],

@@ -21,6 +21,7 @@
 //! | `tools` | what no build script needs: images found in Mach-O files, offload binaries as YAML, text bundles written, bundles found in object files, objects that embed images, registrations in C, as LLVM IR and for SYCL, device links of SPIR-V and of LLVM IR as text |
 
 pub mod container;
+pub mod escape;
 pub mod format;
 pub mod link;
 pub mod registration;
