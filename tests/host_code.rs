@@ -222,10 +222,10 @@ fn describes_kernels_and_their_stubs() {
     let main = "use std::ffi::c_void;\n\
         unsafe extern \"C\" { fn hipLaunchKernel(stub: *const c_void) -> i32; }\n\
         fn main() {\n\
-          let plain = kernels::kernel::_Z5plainPif;\n\
+          let plain = kernels::kernel::plain;\n\
           println!(\"{} {:?} {}\", plain.name, plain.arguments, plain.images.len());\n\
           println!(\"{}\", unsafe { hipLaunchKernel(plain.stub().unwrap()) });\n\
-          println!(\"{}\", unsafe { hipLaunchKernel(kernels::find_kernel(\"_Z5scaleIiEvPT_\").unwrap().stub().unwrap()) });\n\
+          println!(\"{}\", unsafe { hipLaunchKernel(kernels::find_kernel(\"scale<int>\").unwrap().stub().unwrap()) });\n\
           println!(\"{}\", unsafe { launch(std::ptr::null_mut()) });\n\
           println!(\"{}\", kernels::image().unwrap().starts_with(b\"__CLANG_OFFLOAD_BUNDLE__\"));\n\
           for image in kernels::images() { println!(\"{} {:?}\", image.target, &image.bytes[..4]); }\n\
@@ -234,7 +234,7 @@ fn describes_kernels_and_their_stubs() {
     let seen = support::run(&mut Command::new(program));
     assert_eq!(
         seen,
-        "_Z5plainPif [Argument { offset: 0, size: 8 }, Argument { offset: 8, size: 4 }] 2\n1\n0\n0\ntrue\n\
+        "_Z5plainPif [Argument { offset: 0, size: 8, kind: Some(Pointer) }, Argument { offset: 8, size: 4, kind: Some(Value) }] 2\n1\n0\n0\ntrue\n\
          gfx90a [127, 69, 76, 70]\ngfx1100 [127, 69, 76, 70]\n"
     );
 }
@@ -303,7 +303,7 @@ fn compiles_with_nvcc_what_registers_itself() {
           let status = unsafe { cudaGetDeviceCount(&mut count) };\n\
           let launched = unsafe { launch(std::ptr::null_mut()); cudaPeekAtLastError() };\n\
           assert!(count > 0 || status != 0 && launched != 0, \"{status} {launched}\");\n\
-          let plain = kernels::kernel::_Z5plainPif;\n\
+          let plain = kernels::kernel::plain;\n\
           println!(\"{:?} {} {}\", plain.arguments, plain.images.len(), plain.stub().is_some());\n\
           println!(\"{:?}\", kernels::image());\n\
         }";
@@ -311,7 +311,7 @@ fn compiles_with_nvcc_what_registers_itself() {
     let seen = support::run(&mut Command::new(program));
     assert_eq!(
         seen,
-        "[Argument { offset: 0, size: 8 }, Argument { offset: 8, size: 4 }] 2 true\n\
+        "[Argument { offset: 0, size: 8, kind: Some(Pointer) }, Argument { offset: 8, size: 4, kind: Some(Value) }] 2 true\n\
          Err(NotBuilt { reason: \"nvcc has the images for itself\" })\n"
     );
     // Of what nvcc gives to others, the user's functions keep their names, and what C++ shares.

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use offload_build::container::kernels::{Argument, Kernel, kernels};
+use offload_build::container::kernels::{Argument, ArgumentKind, Kernel, kernels};
 use support::{Random, run, tool};
 
 const HIP: &str = "
@@ -153,7 +153,13 @@ fn kernel(keys: &BTreeMap<String, String>, items: &BTreeMap<String, Vec<Vec<Stri
     let argument = |lines: &Vec<String>| {
         let keys: BTreeMap<_, _> = lines.iter().map(|line| key_and_value(line)).collect();
         let (offset, size) = (number(&keys, ".offset"), number(&keys, ".size"));
-        (!keys[".value_kind"].starts_with("hidden_")).then_some(Argument { offset, size })
+        let value_kind = &*keys[".value_kind"];
+        let kind = match value_kind {
+            "global_buffer" | "dynamic_shared_pointer" => Some(ArgumentKind::Pointer),
+            "by_value" => Some(ArgumentKind::Value),
+            _ => None,
+        };
+        (!value_kind.starts_with("hidden_")).then_some(Argument { offset, size, kind })
     };
     let size = list(".reqd_workgroup_size").map(|lines| lines[0].parse().unwrap());
     let size: Vec<u32> = size.collect();

@@ -14,7 +14,7 @@ use std::process::Command;
 
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
 use object::{Object as _, ObjectSection as _};
-use offload_build::container::kernels::{Argument, Kernel, kernels};
+use offload_build::container::kernels::{Argument, ArgumentKind, Kernel, kernels};
 
 /// By ptxas of CUDA 12.4, for sm_80: OS/ABI 0x33 with ABI version 7.
 const SEVEN: &[u8] = include_bytes!("golden/cuda-12.4/kernels.cubin");
@@ -375,8 +375,14 @@ fn survives_as_many_parameters_as_there_can_be() {
 
 fn arguments(parameters: &[(u32, u32)]) -> Vec<Argument> {
     let parameters = parameters.iter();
-    let argument = |&(offset, size): &(u32, u32)| Argument { offset, size };
+    let argument = |&(offset, size): &(u32, u32)| argument(offset, size);
     parameters.map(argument).collect()
+}
+
+/// An argument of a kernel whose name is not mangled: eight bytes may be a pointer.
+fn argument(offset: u32, size: u32) -> Argument {
+    let kind = (size != 8).then_some(ArgumentKind::Value);
+    Argument { offset, size, kind }
 }
 
 /// NVIDIA's tools, and a folder for what they make.
@@ -478,7 +484,7 @@ fn theirs(name: &str, usage: &str, dump: &str) -> Kernel {
                         .unwrap())
                 };
                 let (offset, size) = (field("Offset"), field("Size"));
-                let other = parameters.insert(field("Ordinal"), Argument { offset, size });
+                let other = parameters.insert(field("Ordinal"), argument(offset, size));
                 assert_eq!(other, None);
             }
             "EIATTR_CBANK_PARAM_SIZE" => kernel.arguments_size = words()[0],

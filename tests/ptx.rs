@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use offload_build::container::kernels::{Kernel, kernels, ptx_kernels, undefined_in_ptx};
+use offload_build::container::kernels::{ArgumentKind, Kernel, kernels, ptx_kernels, undefined_in_ptx};
 use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
 use support::Random;
 
@@ -130,7 +130,13 @@ fn says_of_kernels_what_ptxas_makes_of_them() {
             assert_eq!(ours.len(), theirs.len());
             for (ours, theirs) in ours.iter().zip(theirs) {
                 compared += 1;
+                // `.ptr` is lost in a cubin.
+                let mut arguments = theirs.arguments.clone();
+                if ours.name == "types" {
+                    arguments[4].kind = Some(ArgumentKind::Pointer);
+                }
                 let expected = Kernel {
+                    arguments,
                     shared_size: theirs.shared_size - reserved,
                     private_size: 0,
                     registers: None,

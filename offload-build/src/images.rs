@@ -1,5 +1,6 @@
 //! The images of a module, together: read, checked against each other, packed in one container.
 
+use crate::container::kernels::Argument;
 use crate::error::Error;
 use crate::format::compressed_bundle::{self, Compression, Method};
 use crate::host_file::{self, Described, Place};
@@ -86,14 +87,18 @@ impl Images {
                     images: Vec::new(),
                     stub: None,
                 });
-                if let (true, Some((other, _))) = (
-                    described.arguments != kernel.arguments,
+                if let (false, Some((other, _))) = (
+                    are_passed_alike(&described.arguments, &kernel.arguments),
                     described.images.first(),
                 ) {
                     let name = &kernel.name;
                     return Err(Error::new(format_args!(
                         "{image}: kernel `{name}` takes other arguments than for `{other}`"
                     )));
+                }
+                // One image may tell what another does not.
+                for (known, argument) in described.arguments.iter_mut().zip(&kernel.arguments) {
+                    known.kind = known.kind.or(argument.kind);
                 }
                 described.images.push((target.clone(), kernel));
             }
@@ -210,6 +215,12 @@ impl Images {
             warning: None,
         }
     }
+}
+
+/// Whether two images take the same argument buffer.
+fn are_passed_alike(one: &[Argument], other: &[Argument]) -> bool {
+    let is_alike = |(one, other): (&Argument, &Argument)| one.is_at_the_place_of(other);
+    one.len() == other.len() && one.iter().zip(other).all(is_alike)
 }
 
 /// Of images that are in no container.

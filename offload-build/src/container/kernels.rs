@@ -7,6 +7,7 @@
 //! | PTX | a `.visible` or `.weak` `.entry`; before 3.1 each |
 
 mod amd;
+mod mangled;
 mod nvidia;
 mod ptx;
 
@@ -14,6 +15,8 @@ use object::read::elf::{ElfFile64, FileHeader as _};
 use object::{Object as _, ObjectSymbol as _, SymbolFlags};
 use std::collections::BTreeSet;
 use std::fmt;
+
+pub use mangled::source_name;
 
 /// Behind the name of a kernel, that of its descriptor.
 const DESCRIPTOR: &str = ".kd";
@@ -49,10 +52,36 @@ pub struct Kernel {
 /// An argument of a kernel, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// In the buffer of arguments.
+    /// Offset from the start of the argument buffer.
     pub offset: u32,
-    /// Its own.
+    /// Size of the argument itself.
     pub size: u32,
+    /// `None` if neither the image nor the kernel's name tells.
+    pub kind: Option<ArgumentKind>,
+}
+
+impl Argument {
+    /// An argument of which the image gives only the place.
+    fn at(offset: u32, size: u32) -> Self {
+        // Both vendors' pointers have 8 bytes.
+        let kind = (size != 8).then_some(ArgumentKind::Value);
+        Self { offset, size, kind }
+    }
+
+    /// Tells whether `other` takes the same bytes of the argument buffer.
+    #[must_use]
+    pub fn is_at_the_place_of(&self, other: &Self) -> bool {
+        (self.offset, self.size) == (other.offset, other.size)
+    }
+}
+
+/// Kind of an argument, for programs that check what they pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// An address that the device can use.
+    Pointer,
+    /// Anything else: a number, a structure (which may hold pointers).
+    Value,
 }
 
 /// The kernels of an image, by name. None in an image for a CPU.
@@ -71,12 +100,32 @@ pub fn kernels(image: &[u8]) -> Result<Vec<Kernel>, KernelError> {
     };
     let described = |name: String| {
         let kernel = known.iter().find(|kernel| kernel.name == name);
-        kernel.cloned().unwrap_or(Kernel {
+        let kernel = kernel.cloned().unwrap_or(Kernel {
             name,
             ..Kernel::default()
-        })
+        });
+        kernel.with_kinds()
     };
     Ok(names.into_iter().map(described).collect())
+}
+
+impl Kernel {
+    /// The same kernel; its mangled name tells argument kinds that the image does not.
+    fn with_kinds(mut self) -> Self {
+        if self
+            .arguments
+            .iter()
+            .all(|argument| argument.kind.is_some())
+        {
+            return self;
+        }
+        let kinds = mangled::parameter_kinds(&self.name);
+        let kinds = kinds.filter(|kinds| kinds.len() == self.arguments.len());
+        for (argument, kind) in self.arguments.iter_mut().zip(kinds.unwrap_or_default()) {
+            argument.kind.get_or_insert(kind);
+        }
+        self
+    }
 }
 
 /// The kernels of PTX, by name, as far as it says. What no image has before the driver makes it is nothing, or 0.
@@ -85,7 +134,8 @@ pub fn kernels(image: &[u8]) -> Result<Vec<Kernel>, KernelError> {
 ///
 /// When a kernel, or a variable in shared memory, is cut or makes no sense.
 pub fn ptx_kernels(text: &[u8]) -> Result<Vec<Kernel>, KernelError> {
-    ptx::Text::parse(text)?.kernels()
+    let kernels = ptx::Text::parse(text)?.kernels()?;
+    Ok(kernels.into_iter().map(Kernel::with_kinds).collect())
 }
 
 /// Which of `names`, of kernels and variables, PTX does not have, and the functions that it calls and neither it nor the

@@ -1,72 +1,140 @@
-//! The kernels in the file that Rust includes: a constant for each.
+//! The kernels in the file that Rust includes: constants for each.
 
-use super::{Described, HostFile, Stub};
-use crate::container::kernels::Kernel;
+use super::{Described, HostFile, Number, Stub};
+use crate::container::kernels::{Argument, Kernel, source_name};
+use crate::escape::terminal;
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 impl HostFile {
-    /// A constant for each kernel whose name Rust takes, and all of them.
+    /// A constant for each kernel, under its symbol and under its plain name, and all of them.
     pub(super) fn write_kernels(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "\n/// The kernels that the program starts.\n#[allow(dead_code, non_upper_case_globals)]\npub mod kernel {{\n    \
-             #[allow(unused_imports)]\n    use super::{{Argument, Kernel, KernelImage}};"
+            "\n/// The kernels that the program starts.\n\
+             #[allow(dead_code, unreachable_pub, non_upper_case_globals)]\npub mod kernel {{\n    \
+             #[allow(unused_imports)]\n    use super::{{Argument, ArgumentKind, Kernel, KernelImage}};"
         )?;
+        let mut constants = Vec::new();
         for (index, kernel) in self.described.iter().enumerate() {
-            let name = &kernel.name;
-            let (public, constant) = match constant_name(name) {
+            let (public, constant) = match constant_name(&kernel.name) {
                 Some(constant) => ("pub ", constant),
                 None => ("", format!("KERNEL_{index}")),
             };
-            writeln!(
-                f,
-                "\n    /// `{name}`.\n    {public}const {constant}: Kernel = Kernel {{"
-            )?;
-            writeln!(
-                f,
-                "        name: {name:?},\n        arguments: &{:?},",
-                kernel.arguments
-            )?;
-            writeln!(f, "        images: &[")?;
-            for (target, image) in &kernel.images {
-                let Kernel {
-                    arguments_size,
-                    max_threads,
-                    required_threads,
-                    shared_size,
-                    private_size,
-                    registers,
-                    scalar_registers,
-                    wavefront,
-                    ..
-                } = image;
-                writeln!(
-                    f,
-                    "            KernelImage {{ target: {target:?}, arguments_size: {arguments_size}, \
-                     max_threads: {max_threads:?}, required_threads: {required_threads:?}, \
-                     shared_size: {shared_size}, private_size: {private_size}, registers: {registers:?}, \
-                     scalar_registers: {scalar_registers:?}, wavefront: {wavefront:?} }},"
-                )?;
-            }
             let stub = match kernel.stub {
                 Some(_) => format!("stub_{index}"),
                 None => "no_stub".to_owned(),
             };
-            writeln!(
-                f,
-                "        ],\n        stub: super::linked::{stub},\n    }};"
-            )?;
+            kernel.write(f, public, &constant, &stub)?;
+            constants.push(constant);
         }
-        let all = self.described.iter().enumerate().map(|(index, kernel)| {
-            constant_name(&kernel.name).unwrap_or_else(|| format!("KERNEL_{index}"))
-        });
-        let all: Vec<String> = all.collect();
+        for (index, plain) in plain_names(&self.described) {
+            if let (Some(constant), Some(kernel)) =
+                (constants.get(index), self.described.get(index))
+            {
+                writeln!(
+                    f,
+                    "\n    /// `{}`.\n    pub const {plain}: Kernel = {constant};",
+                    terminal(&source_name(&kernel.name))
+                )?;
+            }
+        }
         writeln!(
             f,
             "\n    /// All of them.\n    pub static ALL: &[Kernel] = &[{}];\n}}",
-            all.join(", ")
+            constants.join(", ")
         )
     }
+}
+
+impl Described {
+    /// Writes the constant. Whatever an image says is written as a literal, or escaped in a comment: names of symbols may
+    /// hold any character.
+    fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        public: &str,
+        constant: &str,
+        stub: &str,
+    ) -> fmt::Result {
+        let name = &self.name;
+        let source_name = source_name(name);
+        writeln!(
+            f,
+            "\n    /// `{}`.\n    {public}const {constant}: Kernel = Kernel {{\n        name: {name:?},\n        \
+             source_name: {source_name:?},\n        arguments: &[",
+            terminal(&source_name)
+        )?;
+        for Argument { offset, size, kind } in &self.arguments {
+            let kind = match kind {
+                Some(kind) => format!("Some(ArgumentKind::{kind:?})"),
+                None => "None".to_owned(),
+            };
+            let (offset, size) = (Number::from(*offset), Number::from(*size));
+            writeln!(
+                f,
+                "            Argument {{ offset: {offset}, size: {size}, kind: {kind} }},"
+            )?;
+        }
+        writeln!(f, "        ],\n        images: &[")?;
+        for (target, image) in &self.images {
+            let Kernel {
+                arguments_size,
+                max_threads,
+                required_threads,
+                shared_size,
+                private_size,
+                registers,
+                scalar_registers,
+                wavefront,
+                ..
+            } = image;
+            let (arguments_size, shared_size, private_size) = (
+                Number::from(*arguments_size),
+                Number::from(*shared_size),
+                Number::from(*private_size),
+            );
+            writeln!(
+                f,
+                "            KernelImage {{ target: {target:?}, arguments_size: {arguments_size}, \
+                 max_threads: {max_threads:?}, required_threads: {required_threads:?}, \
+                 shared_size: {shared_size}, private_size: {private_size}, registers: {registers:?}, \
+                 scalar_registers: {scalar_registers:?}, wavefront: {wavefront:?} }},"
+            )?;
+        }
+        writeln!(
+            f,
+            "        ],\n        stub: super::linked::{stub},\n    }};"
+        )
+    }
+}
+
+/// Constants beside those of the symbols: the last part of the name in the source, without template arguments, for each
+/// kernel that alone has it.
+fn plain_names(described: &[Described]) -> Vec<(usize, String)> {
+    let plain = |kernel: &Described| {
+        let name = source_name(&kernel.name);
+        let name = name.split('<').next().unwrap_or_default();
+        let last = name.rsplit("::").next().unwrap_or_default();
+        constant_name(last)
+    };
+    let names: Vec<Option<String>> = described.iter().map(plain).collect();
+    let symbols: BTreeSet<String> = described
+        .iter()
+        .filter_map(|kernel| constant_name(&kernel.name))
+        .collect();
+    let is_unique = |name: &String| {
+        !symbols.contains(name)
+            && names
+                .iter()
+                .flatten()
+                .filter(|other| *other == name)
+                .count()
+                == 1
+    };
+    let unique = names.iter().enumerate();
+    let unique = unique.filter_map(|(index, name)| Some((index, name.clone()?)));
+    unique.filter(|(_, name)| is_unique(name)).collect()
 }
 
 /// The constant of a kernel: its name, where that is an identifier and no word of Rust's or ours.
@@ -81,6 +149,7 @@ fn constant_name(name: &str) -> Option<String> {
         "crate",
         "ALL",
         "Argument",
+        "ArgumentKind",
         "Kernel",
         "KernelImage",
     ];

@@ -15,7 +15,7 @@
 //! |          | `.sgpr_count`                            | `scalar_registers`                                   |
 //! |          | `.wavefront_size`                        | `wavefront`                                          |
 //! | argument | `.offset`, `.size`, required             | `offset`, `size`                                     |
-//! |          | `.value_kind`, required                  | `hidden_…`: the runtime adds it, and it is left out  |
+//! |          | `.value_kind`, required                  | `kind`; `hidden_…`: added by the runtime, left out   |
 //!
 //! Other keys are passed. The registers for accumulation, `.agpr_count`, are in the same file as the others
 //! from gfx90a on, and `.vgpr_count` has them already: with `v40` and `a19` in use it is 64 on gfx90a and
@@ -33,7 +33,7 @@ use object::Endianness;
 use object::elf::{FileHeader64, NoteType};
 use object::read::elf::{ElfFile64, NoteIterator, ProgramHeader as _, SectionHeader as _};
 
-use super::{Argument, DESCRIPTOR, Kernel, KernelError};
+use super::{Argument, ArgumentKind, DESCRIPTOR, Kernel, KernelError};
 use crate::format::msgpack::{self, Reader};
 
 /// Who gave the type of a note its meaning.
@@ -219,23 +219,29 @@ fn arguments(reader: &mut Reader<'_>) -> Result<Vec<Argument>, Problem> {
 fn argument(reader: &mut Reader<'_>) -> Result<Option<Argument>, Problem> {
     let start = reader.offset();
     let [mut offset, mut size] = [None; 2];
-    let mut hidden = None;
+    let mut value_kind = None;
     reader.map(|key, reader| {
         match key {
             b".offset" => offset = Some(reader.number()?),
             b".size" => size = Some(reader.number()?),
-            b".value_kind" => hidden = Some(reader.text()?.starts_with(HIDDEN)),
+            b".value_kind" => value_kind = Some(reader.text()?),
             _ => reader.skip()?,
         }
         Ok::<(), Problem>(())
     })?;
     let missing = |key| Problem::Missing { key, offset: start };
-    let hidden = hidden.ok_or(missing(".value_kind"))?;
+    let value_kind = value_kind.ok_or(missing(".value_kind"))?;
     let argument = Argument {
         offset: offset.ok_or(missing(".offset"))?,
         size: size.ok_or(missing(".size"))?,
+        kind: match &*value_kind {
+            "global_buffer" | "dynamic_shared_pointer" => Some(ArgumentKind::Pointer),
+            "by_value" => Some(ArgumentKind::Value),
+            // Images, samplers, pipes and queues of OpenCL.
+            _ => None,
+        },
     };
-    Ok((!hidden).then_some(argument))
+    Ok((!value_kind.starts_with(HIDDEN)).then_some(argument))
 }
 
 fn numbers<const N: usize>(
@@ -299,7 +305,11 @@ mod tests {
     fn reads_what_a_note_says_of_a_kernel() {
         let expected = Kernel {
             name: "k".to_owned(),
-            arguments: vec![Argument { offset: 4, size: 8 }],
+            arguments: vec![Argument {
+                offset: 4,
+                size: 8,
+                kind: Some(ArgumentKind::Value),
+            }],
             arguments_size: 12,
             max_threads: Some(1024),
             required_threads: Some([8, 4, 2]),

@@ -253,7 +253,7 @@ impl Found {
             ordinal, offset, ..
         } = parameter;
         let offset = offset.into();
-        match self.parameters.insert(ordinal, Argument { offset, size }) {
+        match self.parameters.insert(ordinal, Argument::at(offset, size)) {
             Some(_) => Err(format!("parameter {ordinal} is there twice")),
             None => Ok(()),
         }
@@ -275,7 +275,7 @@ impl Found {
             if ordinal != index {
                 return Err(format!("parameter {index} is missing, {ordinal} is there"));
             }
-            let Argument { offset, size } = argument;
+            let Argument { offset, size, .. } = argument;
             let range = OutOfBounds::check("parameter", offset.into(), size.into(), end.into());
             range.map_err(|problem| problem.to_string())?;
             kernel.arguments.push(argument);

@@ -13,7 +13,7 @@
 //!
 //! Specification: NVIDIA's "PTX ISA", "Directives". Against `ptxas` 13.5: `tests/kernels_ptx.rs`.
 
-use super::{Argument, Kernel, KernelError};
+use super::{Argument, ArgumentKind, Kernel, KernelError};
 use crate::format::ptx;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
@@ -79,6 +79,8 @@ struct Variable {
     name: String,
     align: u64,
     size: u64,
+    /// A parameter with `.ptr`.
+    is_pointer: bool,
 }
 
 impl Text {
@@ -229,7 +231,11 @@ impl Entry {
                     ))
                 })?;
                 let size = end.saturating_sub(offset);
-                kernel.arguments.push(Argument { offset, size });
+                let mut argument = Argument::at(offset, size);
+                if parameter.is_pointer {
+                    argument.kind = Some(ArgumentKind::Pointer);
+                }
+                kernel.arguments.push(argument);
                 kernel.arguments_size = end;
             }
         }
@@ -328,7 +334,6 @@ impl Variable {
         tokens: &mut Peekable<Tokens<'t>>,
     ) -> Result<&'t str, String> {
         let mut elements = 1_u64;
-        let mut is_pointer = false;
         while let Some(token) = tokens.next() {
             match token {
                 "," | ")" | ";" => {
@@ -339,14 +344,14 @@ impl Variable {
                     self.align = kind.align.unwrap_or(element);
                     return Ok(token);
                 }
-                ".ptr" => is_pointer = true,
+                ".ptr" => self.is_pointer = true,
                 ".align" => {
                     let align = number(tokens.next())?;
                     if !align.is_power_of_two() {
                         return Err(format!("its alignment {align} is no power of two"));
                     }
                     // Behind `.ptr` it is that of what is pointed to.
-                    if !is_pointer {
+                    if !self.is_pointer {
                         kind.align = Some(align);
                     }
                 }

@@ -1,0 +1,159 @@
+//! Names of kernels as their sources spell them, and argument kinds that mangled names tell.
+//!
+//! Mangling: Itanium C++ ABI, <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling>, which clang and nvcc use for
+//! device code of every host.
+
+use std::fmt::{self, Write};
+
+use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
+
+use super::ArgumentKind;
+
+/// Bytes of a demangled name at most: substitutions can double a name with every few bytes of the symbol.
+const LONGEST: usize = 4096;
+/// Nested types of a name at most; real ones have a few dozen.
+const DEEPEST: u32 = 128;
+
+/// Returns the name of a kernel with its namespaces and template arguments, without its parameters: `scale` for
+/// `_Z5scalePff`, `ns::scale<float, 256>` for `_ZN2ns5scaleIfLi256EEEvPf`.
+///
+/// A symbol that is not a mangled name, or whose name is longer than 4096 bytes, is returned as it is.
+#[must_use]
+pub fn source_name(symbol: &str) -> String {
+    let options = DemangleOptions::new()
+        .no_params()
+        .no_return_type()
+        .hide_expression_literal_types();
+    demangle(symbol, options).unwrap_or_else(|| symbol.to_owned())
+}
+
+/// Returns the kind of each parameter of a mangled function name; `None` if `symbol` is not one.
+pub(super) fn parameter_kinds(symbol: &str) -> Option<Vec<ArgumentKind>> {
+    let name = demangle(symbol, DemangleOptions::new())?;
+    let list = name.strip_suffix(')')?;
+    let mut types = Vec::new();
+    let (mut depth, mut end) = (0_usize, list.len());
+    // From the end: the list of parameters is the last pair of parentheses, and types nest in every kind of bracket.
+    for (index, byte) in list.bytes().enumerate().rev() {
+        match byte {
+            b')' | b'>' | b']' | b'}' => depth += 1,
+            b'(' if depth == 0 => {
+                types.push(list.get(index + 1..end)?.trim());
+                types.reverse();
+                let is_empty = types == [""] || types == ["void"];
+                return Some(match is_empty {
+                    true => Vec::new(),
+                    false => types.into_iter().map(kind).collect(),
+                });
+            }
+            b'(' | b'<' | b'[' | b'{' => depth = depth.checked_sub(1)?,
+            b',' if depth == 0 => {
+                types.push(list.get(index + 1..end)?.trim());
+                end = index;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The kind of a parameter of this type.
+fn kind(written: &str) -> ArgumentKind {
+    let unqualified = written
+        .trim_end_matches("const")
+        .trim_end_matches("volatile")
+        .trim_end_matches("restrict")
+        .trim_end();
+    match unqualified.ends_with(['*', '&']) || unqualified.contains("(*") {
+        true => ArgumentKind::Pointer,
+        false => ArgumentKind::Value,
+    }
+}
+
+fn demangle(symbol: &str, options: DemangleOptions) -> Option<String> {
+    // The bare name of a variable or a C function may be the encoding of a type (`f` is `float`).
+    if !symbol.starts_with("_Z") {
+        return None;
+    }
+    let parse = ParseOptions::default().recursion_limit(DEEPEST);
+    let symbol = BorrowedSymbol::new_with_options(symbol.as_bytes(), &parse).ok()?;
+    let mut name = Bounded(String::new());
+    let options = options.recursion_limit(DEEPEST);
+    symbol.structured_demangle(&mut name, &options).ok()?;
+    Some(name.0).filter(|name| !name.is_empty())
+}
+
+/// A string of at most [`LONGEST`] bytes.
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > LONGEST {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ArgumentKind::{Pointer, Value};
+
+    /// Checked with c++filt (binutils 2.40).
+    #[test]
+    fn reads_names_as_sources_spell_them() {
+        for (symbol, name) in [
+            ("_Z5scalePff", "scale"),
+            ("_Z5scaleIfLi256EEvPT_f", "scale<float, 256>"),
+            ("_ZN2ns5scaleIdLj4EEEvPT_", "ns::scale<double, 4>"),
+            ("_ZN12_GLOBAL__N_15localEPf", "(anonymous namespace)::local"),
+            ("_ZL6hiddenPf", "hidden"),
+            ("scale", "scale"),
+            ("f", "f"),
+            ("_Znonsense", "_Znonsense"),
+            ("", ""),
+        ] {
+            assert_eq!(source_name(symbol), name, "{symbol}");
+        }
+    }
+
+    #[test]
+    fn tells_pointers_from_values() {
+        for (symbol, kinds) in [
+            ("_Z5scalePff", Some(vec![Pointer, Value])),
+            ("_Z5scaleIfLi256EEvPT_f", Some(vec![Pointer, Value])),
+            (
+                "_Z1kPKdRK4pairIifE4dim3",
+                Some(vec![Pointer, Pointer, Value]),
+            ),
+            ("_Z1kPFviE", Some(vec![Pointer])),
+            ("_Z1kv", Some(vec![])),
+            ("_Z1k4pairIPffE", Some(vec![Value])),
+            ("scale", None),
+        ] {
+            assert_eq!(parameter_kinds(symbol), kinds, "{symbol}");
+        }
+    }
+
+    #[test]
+    fn bounds_names_that_substitutions_double() {
+        // `S0_` is `pair`, `S1_` is `pair<int, int>`, and each argument is a pair of the one before, twice.
+        let doubled = |times: u32| {
+            let mut symbol = "_Z1kI4pairIiiE".to_owned();
+            for digit in (1..=times).filter_map(|index| char::from_digit(index, 36)) {
+                let digit = digit.to_ascii_uppercase();
+                symbol += &format!("S0_IS{digit}_S{digit}_E");
+            }
+            symbol + "EvT_"
+        };
+        let short = source_name(&doubled(1));
+        assert!(short.starts_with("k<pair<int, int>, pair<"), "{short}");
+        let symbol = doubled(30);
+        assert_eq!(source_name(&symbol), symbol);
+        assert_eq!(parameter_kinds(&symbol), None);
+        let deep = format!("_Z1k{}i", "P".repeat(100_000));
+        assert_eq!(parameter_kinds(&deep), None);
+    }
+}
