@@ -83,7 +83,8 @@ fn names_kernels_as_the_source_does() {
 
 #[test]
 fn passes_the_strict_lints_of_clippy() {
-    let (Some(clippy), Some(package)) = (support::program("clippy-driver"), package(KERNELS)) else {
+    let (Some(clippy), Some(package)) = (support::program("clippy-driver"), package(KERNELS))
+    else {
         return;
     };
     // Some lints are for what a library exports, some for what a program does not.

@@ -12,7 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use offload_build::container::kernels::{ArgumentKind, Kernel, kernels, ptx_kernels, undefined_in_ptx};
+use offload_build::container::kernels::{
+    ArgumentKind, Kernel, kernels, ptx_kernels, undefined_in_ptx,
+};
 use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
 use support::Random;
 

@@ -22,10 +22,18 @@ use crate::settings::{self, Setting, Settings};
 #[derive(Debug)]
 pub struct Build {
     environment: Environment,
-    /// Those of each module, as the manifest and the variables have them.
-    modules: Vec<Settings>,
-    /// What the build script said.
-    own: Settings,
+    declared: Declared,
+    /// Modules that [`Build::module`] added.
+    added: Vec<Declared>,
+}
+
+/// Modules, and what the build script says of all of them.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    /// Settings of each module, from the manifest (or [`Build::new`]) and from variables.
+    pub(crate) modules: Vec<Settings>,
+    /// Settings from methods of [`Build`].
+    pub(crate) own: Settings,
 }
 
 /// Keys that hold for one target: what [`Build::target`] edits.
@@ -39,14 +47,63 @@ impl Build {
     ///
     /// When this is not a build script, or the manifest or an `OFFLOAD_*` variable is wrong.
     pub fn from_manifest() -> Result<Self, Error> {
+        Self::of(layers::settings)
+    }
+
+    /// Starts a module of `language` that the build script declares; the manifest needs no table for it.
+    ///
+    /// ```no_run
+    /// fn main() -> Result<(), offload_build::Error> {
+    ///     offload_build::Build::new("hip")?
+    ///         .sources(["kernels/*.hip"])
+    ///         .targets(["gfx90a", "gfx1100"])?
+    ///         .run()
+    /// }
+    /// ```
+    ///
+    /// `OFFLOAD_*` variables hold for it as for any module.
+    ///
+    /// # Errors
+    ///
+    /// If this is not a build script, the language is unknown or an `OFFLOAD_*` variable is invalid.
+    pub fn new(language: &str) -> Result<Self, Error> {
+        Self::of(|environment| layers::declared_in_code(environment, language))
+    }
+
+    fn of(
+        settings: impl FnOnce(&Environment) -> Result<Vec<Settings>, Error>,
+    ) -> Result<Self, Error> {
         let environment = Environment::of_process();
-        let modules = layers::settings(&environment);
+        let modules = settings(&environment);
         let modules = finish(&environment, modules)?;
+        let own = Settings::default();
         Ok(Self {
             environment,
-            modules,
-            own: Settings::default(),
+            declared: Declared { modules, own },
+            added: Vec::new(),
         })
+    }
+
+    /// Adds the modules of `other`, with their own settings: methods of `self` do not change them.
+    ///
+    /// A build script calls [`Build::run`] once, for all of its modules; each needs a [`name`](Build::name).
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), offload_build::Error> {
+    /// use offload_build::Build;
+    ///
+    /// let generated = std::env::var("OUT_DIR").unwrap_or_default() + "/attention.hip";
+    /// // … write that file …
+    /// let attention = Build::new("hip")?.name("attention").sources([generated]).targets(["gfx942"])?;
+    /// Build::from_manifest()?.module(attention).run()
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn module(mut self, other: Self) -> Self {
+        self.environment.adopt(&other.environment);
+        self.added.push(other.declared);
+        self.added.extend(other.added);
+        self
     }
 
     /// The language of the sources: `openmp`, `hip`, `cuda`, `bitcode` or `prebuilt`.
@@ -93,7 +150,7 @@ impl Build {
     /// Defines a macro; without a value when `value` is empty.
     #[must_use]
     pub fn define(mut self, name: &str, value: &str) -> Self {
-        define(&mut self.own, name, value);
+        define(&mut self.declared.own, name, value);
         self
     }
 
@@ -121,7 +178,9 @@ impl Build {
     /// Whether sources call device functions of other sources; without it each file's are its own.
     #[must_use]
     pub fn rdc(mut self, rdc: bool) -> Self {
-        self.own.set("rdc", Setting::Flag(rdc), "Build::rdc");
+        self.declared
+            .own
+            .set("rdc", Setting::Flag(rdc), "Build::rdc");
         self
     }
 
@@ -129,7 +188,9 @@ impl Build {
     /// registered when the program starts.
     #[must_use]
     pub fn host(mut self, host: bool) -> Self {
-        self.own.set("host", Setting::Flag(host), "Build::host");
+        self.declared
+            .own
+            .set("host", Setting::Flag(host), "Build::host");
         self
     }
 
@@ -218,9 +279,9 @@ impl Build {
     /// Edits what holds for one target only.
     #[must_use]
     pub fn target(mut self, target: &str, edit: impl FnOnce(TargetBuild) -> TargetBuild) -> Self {
-        let settings = self.own.targets.remove(target).unwrap_or_default();
+        let settings = self.declared.own.targets.remove(target).unwrap_or_default();
         let edited = edit(TargetBuild(settings)).0;
-        self.own.targets.insert(target.to_owned(), edited);
+        self.declared.own.targets.insert(target.to_owned(), edited);
         self
     }
 
@@ -230,7 +291,7 @@ impl Build {
     ///
     /// When a setting is wrong or a compiler is missing.
     pub fn plan(&self) -> Result<Plan, Error> {
-        Run::new(&self.environment, &self.modules, &self.own)?.plan()
+        Run::new(&self.environment, self.declared())?.plan()
     }
 
     /// Compiles, packs, embeds, registers, and tells Cargo what to link and what to watch.
@@ -241,8 +302,12 @@ impl Build {
     ///
     /// At whatever goes wrong, which is also reported to Cargo. What was built before stays whole.
     pub fn run(self) -> Result<(), Error> {
-        let run = Run::new(&self.environment, &self.modules, &self.own);
+        let run = Run::new(&self.environment, self.declared());
         finish(&self.environment, run.and_then(|run| run.execute()))
+    }
+
+    fn declared(&self) -> impl Iterator<Item = &Declared> {
+        [&self.declared].into_iter().chain(&self.added)
     }
 
     fn choice(mut self, name: &'static str, value: &str) -> Result<Self, Error> {
@@ -252,12 +317,14 @@ impl Build {
         let setting =
             setting.map_err(|problem| Error::new(format_args!("Build::{method}: {problem}")));
         let setting = finish(&self.environment, setting)?;
-        self.own.set(name, setting, format_args!("Build::{method}"));
+        self.declared
+            .own
+            .set(name, setting, format_args!("Build::{method}"));
         Ok(self)
     }
 
     fn text(mut self, name: &'static str, value: &str) -> Self {
-        self.own.set(
+        self.declared.own.set(
             name,
             Setting::Text(value.to_owned()),
             format_args!("Build::{name}"),
@@ -270,7 +337,7 @@ impl Build {
         name: &'static str,
         values: impl IntoIterator<Item = S>,
     ) -> Self {
-        list(&mut self.own, name, values);
+        list(&mut self.declared.own, name, values);
         self
     }
 }

@@ -80,6 +80,11 @@ impl Environment {
         text.lines().for_each(|line| self.tell(level, line));
     }
 
+    /// Takes over the lines that `other`, of the same process, owes Cargo.
+    pub(crate) fn adopt(&self, other: &Self) {
+        self.directives.borrow_mut().extend(other.take_directives());
+    }
+
     /// The lines for Cargo so far, which are then forgotten.
     pub(crate) fn take_directives(&self) -> Vec<String> {
         std::mem::take(&mut self.directives.borrow_mut())

@@ -1,18 +1,16 @@
-//! The settings of each module: the manifest's layers, then the variables.
+//! The settings of each module: the manifest's layers, or what the build script starts from, then the variables.
 
 use crate::effect;
 use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::manifest::{self, Source};
-use crate::settings::{KEYS, Reach, Settings};
+use crate::settings::{self, Form, KEYS, Reach, Setting, Settings};
 use crate::toolchain::Command;
 use std::path::{Path, PathBuf};
 
-/// All of them.
+/// Returns those of the modules that the manifest declares.
 pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error> {
-    let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
-    let path = root.join("Cargo.toml");
-    let text = std::fs::read_to_string(&path).map_err(error::io(&path))?;
+    let (path, text) = manifest(environment)?;
     let workspace = workspace(environment, &path)?;
     let profile = match environment.cargo("PROFILE").as_deref() {
         Some("release") => "release",
@@ -37,6 +35,42 @@ pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error
     if let Some((path, _)) = &workspace {
         environment.watch(path);
     }
+    overlay_variables(environment, &mut modules)?;
+    check_features(source, &modules)?;
+    Ok(modules)
+}
+
+/// Returns those of a module that the build script declares: its language, and the variables.
+pub(crate) fn declared_in_code(
+    environment: &Environment,
+    language: &str,
+) -> Result<Vec<Settings>, Error> {
+    let (path, text) = manifest(environment)?;
+    environment.watch(&path);
+    let form = settings::find("language").map_or(Form::Text, |key| key.form);
+    let language = form.check(Setting::Text(language.to_owned()));
+    let language = language.map_err(|problem| Error::new(format_args!("Build::new: {problem}")))?;
+    let mut module = Settings::default();
+    module.set("language", language, "Build::new");
+    let mut modules = vec![module];
+    overlay_variables(environment, &mut modules)?;
+    let source = Source {
+        file: "Cargo.toml",
+        text: &text,
+    };
+    check_features(source, &modules)?;
+    Ok(modules)
+}
+
+/// The package's manifest: its path and its text.
+fn manifest(environment: &Environment) -> Result<(PathBuf, String), Error> {
+    let path = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?).join("Cargo.toml");
+    let text = std::fs::read_to_string(&path).map_err(error::io(&path))?;
+    Ok((path, text))
+}
+
+/// Lays `OFFLOAD_<KEY>` over every module.
+fn overlay_variables(environment: &Environment, modules: &mut [Settings]) -> Result<(), Error> {
     for key in KEYS.iter().filter(|key| key.name != "name") {
         let Some((variable, value)) = environment.setting(key.name) else {
             continue;
@@ -50,11 +84,15 @@ pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error
         let over = over.reaching(Reach::World);
         modules.iter_mut().for_each(|module| module.overlay(&over));
     }
+    Ok(())
+}
+
+/// Checks that the package has the features that modules name.
+fn check_features(source: Source<'_>, modules: &[Settings]) -> Result<(), Error> {
     let features = manifest::features(source).map_err(Error::new)?;
-    for module in &modules {
-        effect::feature(module, &features)?;
-    }
-    Ok(modules)
+    modules
+        .iter()
+        .try_for_each(|module| effect::feature(module, &features))
 }
 
 /// The manifest of the workspace that a package is a member of; its own, when that is the root.

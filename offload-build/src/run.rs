@@ -2,6 +2,7 @@
 
 use crate::aliases;
 use crate::artifacts;
+use crate::builder::Declared;
 use crate::compiler::Compiler;
 use crate::context::Context;
 use crate::device_only;
@@ -18,7 +19,7 @@ use crate::plan::{Made, Outcome, Plan};
 use crate::prebuilt;
 use crate::record::{self, Record};
 use crate::runtimes::Runtime;
-use crate::settings::{Reach, Settings};
+use crate::settings::Reach;
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::launcher::Launcher;
 use crate::toolchain::{Answers, Command, Family, Search, task};
@@ -67,23 +68,30 @@ impl Built {
 }
 
 impl<'a> Run<'a> {
-    /// Checks the settings of each module, `own` laid over them; modules of features that are off are left out.
-    pub(crate) fn new(
+    /// Checks the settings of each module; modules of features that are off are left out.
+    pub(crate) fn new<'d>(
         environment: &'a Environment,
-        modules: &[Settings],
-        own: &Settings,
+        declared: impl Iterator<Item = &'d Declared>,
     ) -> Result<Self, Error> {
         let mut checked: Vec<Module> = Vec::new();
         let mut off = Vec::new();
         let mut cfg_names = BTreeSet::new();
         let native = Native::new(environment);
-        let mut modules = modules.to_vec();
-        aliases::apply(environment, &mut modules, own.text("language"))?;
-        let own = own.clone().reaching(Reach::Package);
-        modules
-            .iter_mut()
-            .for_each(|settings| settings.overlay(&own));
-        effect::check(&modules)?;
+        let mut modules = Vec::new();
+        for Declared {
+            modules: declared,
+            own,
+        } in declared
+        {
+            let mut declared = declared.clone();
+            aliases::apply(environment, &mut declared, own.text("language"))?;
+            let own = own.clone().reaching(Reach::Package);
+            declared
+                .iter_mut()
+                .for_each(|settings| settings.overlay(&own));
+            effect::check(&declared)?;
+            modules.extend(declared);
+        }
         for mut settings in modules {
             let listed = settings.listed.iter();
             cfg_names.extend(listed.filter_map(|text| Some(Target::parse(text).ok()?.cfg_name())));
@@ -493,7 +501,7 @@ fn unique(environment: &Environment, module: &Module) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Setting;
+    use crate::settings::{Setting, Settings};
 
     #[test]
     fn reads_variables_of_others_for_the_language_that_the_build_script_says() {
@@ -515,7 +523,11 @@ mod tests {
         module.set("targets", list("gfx90a"), "Cargo.toml");
         let mut own = Settings::default();
         let targets = |own: &Settings| {
-            let run = Run::new(&environment, std::slice::from_ref(&module), own).unwrap();
+            let declared = Declared {
+                modules: vec![module.clone()],
+                own: own.clone(),
+            };
+            let run = Run::new(&environment, [&declared].into_iter()).unwrap();
             run.modules[0].targets[0].written.clone()
         };
         assert_eq!(targets(&own), "gfx942");

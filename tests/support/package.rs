@@ -60,12 +60,18 @@ impl Package {
 
     /// The build script with what Cargo sets, and the counting clang.
     pub fn script(&self) -> Command {
+        self.script_called("build_script")
+    }
+
+    /// The same for another build script of `offload-build/examples`.
+    pub fn script_called(&self, name: &str) -> Command {
         let tests = std::env::current_exe().unwrap();
         let script = tests
             .parent()
             .and_then(Path::parent)
             .unwrap()
-            .join("examples/build_script");
+            .join("examples")
+            .join(name);
         assert!(
             script.is_file(),
             "{}: `cargo build --examples` makes it, and so does a run of all tests",
