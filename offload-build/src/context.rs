@@ -255,6 +255,19 @@ impl Context<'_> {
         (tasks, inputs)
     }
 
+    /// A number for a module in names of symbols.
+    fn module_number(&self, module: &Module) -> u64 {
+        let digest = Md5::digest(format!(
+            "{}\0{}\0{}",
+            self.package, self.unique, module.name
+        ));
+        let mut number = [0; 8];
+        for (byte, digest) in number.iter_mut().zip(digest) {
+            *byte = digest;
+        }
+        u64::from_le_bytes(number)
+    }
+
     pub(crate) fn compile(
         &self,
         module: &Module,
@@ -322,7 +335,10 @@ impl Context<'_> {
             inputs,
             depfile,
             output: output.to_owned(),
-            finish: Finish::None,
+            finish: match module.language {
+                Language::OpenMp => Finish::OwnRegions(self.module_number(module)),
+                _ => Finish::None,
+            },
             environment: self.variables.to_owned(),
             undefined_hint: "",
         }

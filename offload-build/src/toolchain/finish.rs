@@ -1,6 +1,7 @@
 //! What is left to do to a file that LLVM's tools have made.
 
-use crate::container::code_object::{self, CodeObjectError};
+use super::regions;
+use crate::container::code_object;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -15,6 +16,8 @@ pub enum Finish {
     ShareDescriptors,
     /// To an image linked of such objects: [`code_object::join_notes`].
     JoinNotes,
+    /// To a host object or an image of OpenMP: kernels get names of their module, which this number stands for.
+    OwnRegions(u64),
 }
 
 impl Finish {
@@ -25,18 +28,26 @@ impl Finish {
             Self::None => None,
             Self::ShareDescriptors => Some("descriptors of shared kernels made weak"),
             Self::JoinNotes => Some("notes of metadata joined"),
+            Self::OwnRegions(_) => Some("kernels named for this module alone"),
         }
     }
 
     /// Does it to a file.
     pub(super) fn run(self, path: &Path) -> io::Result<()> {
-        let edit: fn(&mut [u8]) -> Result<(), CodeObjectError> = match self {
-            Self::None => return Ok(()),
-            Self::ShareDescriptors => code_object::share_descriptors,
-            Self::JoinNotes => code_object::join_notes,
-        };
+        if self == Self::None {
+            return Ok(());
+        }
         let mut bytes = fs::read(path)?;
-        edit(&mut bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let edited = match self {
+            Self::ShareDescriptors => code_object::share_descriptors(&mut bytes),
+            Self::JoinNotes => code_object::join_notes(&mut bytes),
+            Self::OwnRegions(module) => {
+                regions::rename(&mut bytes, module);
+                Ok(())
+            }
+            Self::None => Ok(()),
+        };
+        edited.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         fs::write(path, bytes)
     }
 }

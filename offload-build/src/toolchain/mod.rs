@@ -13,6 +13,7 @@ pub mod jobserver;
 pub mod launcher;
 pub mod nvcc;
 pub mod ptxas;
+mod regions;
 pub(crate) mod returned;
 pub mod rocm;
 pub mod single_source;

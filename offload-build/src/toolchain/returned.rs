@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// How these names start.
-const KERNEL: &[u8] = b"__omp_offloading_";
+pub(super) const KERNEL: &[u8] = b"__omp_offloading_";
 
 /// How bitcode starts: bare, in a wrapper.
 const BITCODE: [[u8; 4]; 2] = [*b"BC\xc0\xde", [0xde, 0xc0, 0x17, 0x0b]];
@@ -70,7 +70,7 @@ fn numbers(bytes: &[u8]) -> BTreeSet<String> {
 }
 
 /// `<device>_<inode>` at the start of a name, with more behind it.
-fn number_at(name: &[u8]) -> Option<String> {
+pub(super) fn number_at(name: &[u8]) -> Option<String> {
     let mut parts = name.splitn(3, |&byte| byte == b'_');
     let (device, inode, _) = (parts.next()?, parts.next()?, parts.next()?);
     let is_number = |part: &[u8]| {

@@ -161,6 +161,12 @@ impl Task {
             Some(Err(problem)) => problem + &self.run_plainly(&part)?,
             None => self.run_plainly(&part)?,
         };
+        // While names still hold the numbers of files.
+        let named = match &self.depfile {
+            Some(_) => returned::named_files(&part)
+                .map_err(|error| TaskError::File(part.clone(), error))?,
+            None => BTreeSet::new(),
+        };
         let finished = self.finish.run(&part);
         finished.map_err(|error| TaskError::File(part.clone(), error))?;
         fs::rename(&part, &self.output).map_err(|error| TaskError::File(part, error))?;
@@ -178,11 +184,6 @@ impl Task {
             write(&kept, messages.as_bytes()).map_err(|error| TaskError::File(kept, error))?;
         }
         if reads.iter().all(settled) {
-            let named = match &self.depfile {
-                Some(_) => returned::named_files(&self.output)
-                    .map_err(|error| TaskError::File(self.output.clone(), error))?,
-                None => BTreeSet::new(),
-            };
             let lines = std::iter::once(&self.output)
                 .chain(&reads)
                 .filter_map(|path| {
@@ -303,7 +304,7 @@ impl Task {
         for command in &self.commands {
             hash.update(format!("\0{command}\0{}", identity(command.program())));
         }
-        hash.update(self.finish.what().unwrap_or_default());
+        hash.update(format!("\0{:?}", self.finish));
         hex(hash)
     }
 

@@ -234,7 +234,7 @@ fn argument(reader: &mut Reader<'_>) -> Result<Option<Argument>, Problem> {
     let argument = Argument {
         offset: offset.ok_or(missing(".offset"))?,
         size: size.ok_or(missing(".size"))?,
-        kind: match &*value_kind {
+        kind: match value_kind {
             "global_buffer" | "dynamic_shared_pointer" => Some(ArgumentKind::Pointer),
             "by_value" => Some(ArgumentKind::Value),
             // Images, samplers, pipes and queues of OpenCL.
