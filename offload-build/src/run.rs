@@ -306,21 +306,24 @@ impl<'a> Run<'a> {
             // Programs find DLLs in `PATH`.
             return Ok(Some(folder.clone()));
         }
-        let links = self.out.join("offload/runtime");
-        runtime.link(folder, &links)?;
-        // For this package's own programs; no build script can do it for those that depend on it. What is built for
-        // another host finds nothing there.
+        // What is built for another host finds nothing on this machine.
         let of_host =
             LOADER_FOLDERS.map(|known| format!("{known}/{}-linux-gnu", built.host.arch()));
         let known = LOADER_FOLDERS
             .into_iter()
             .chain(of_host.iter().map(|known| &**known));
         let is_known = known.into_iter().any(|known| folder == Path::new(known));
-        if !built.host.is_cross && !is_known {
+        let for_loader = !built.host.is_cross && !is_known;
+        let place = self.out.join("offload/runtime");
+        runtime.provide(folder, &place, for_loader)?;
+        if for_loader {
+            let copied = runtime.copied(folder)?;
+            copied.iter().for_each(|file| environment.watch(file));
+            // For this package's own programs; no build script can do it for those that depend on it.
             let rpath = format!("-Wl,-rpath,{}", folder.display());
             environment.tell("rustc-link-arg", rpath);
         }
-        Ok(Some(links))
+        Ok(Some(place))
     }
 
     /// Watches a path that is never there: what was not found is looked for in the next build again.

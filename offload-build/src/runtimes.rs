@@ -3,11 +3,12 @@
 use crate::compiler::Compiler;
 use crate::environment::Environment;
 use crate::error::{self, Error};
+use crate::escape::terminal;
 use crate::host::Host;
 use crate::language::Language;
 use crate::module::Module;
 use crate::sdk;
-use crate::toolchain::{NotFound, machine_of};
+use crate::toolchain::{NotFound, machine_of, task};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -47,29 +48,103 @@ impl Runtime {
         Some(Self { libraries, folder })
     }
 
-    /// Makes a folder with links to these libraries, and to them alone.
+    /// Makes `place`, a folder below `OUT_DIR`, in which linkers find these libraries of `folder`, and nothing else.
     ///
-    /// It is searched in the place of their own folder, which may hold other libraries that are not the system's;
-    /// and because it lies in the target folder, `cargo run` and `cargo test` put it into the loader's path,
-    /// for programs that only depend on this package as well.
-    pub(crate) fn link(&self, folder: &Path, links: &Path) -> Result<(), Error> {
-        fs::create_dir_all(links).map_err(error::io(links))?;
+    /// Linkers search it instead of `folder`, which may hold other libraries that are not the system's. Because it lies in
+    /// the target folder, `cargo run` and `cargo test` add it to the loader's path, also for programs that only depend on
+    /// this package. So if the loader does not find `folder` itself, `for_loader`, the libraries are copied; otherwise
+    /// linker scripts name them. There are no links to `folder`: whatever edits the target folder would edit the
+    /// system's libraries through them.
+    pub(crate) fn provide(
+        &self,
+        folder: &Path,
+        place: &Path,
+        for_loader: bool,
+    ) -> Result<(), Error> {
+        fs::create_dir_all(place).map_err(error::io(place))?;
+        remove_links(place)?;
         for library in self.libraries {
-            let files = versions(folder, library)?;
             let plain = format!("lib{library}.so");
-            let last = files.last().filter(|_| !files.contains(&plain));
-            let named = files.iter().map(|file| (file, file));
-            // Packages for those who only run programs lack the name that the linker knows.
-            for (link, file) in named.chain(last.map(|file| (&plain, file))) {
-                let (link, file) = (links.join(link), folder.join(file));
-                if fs::read_link(&link).ok().as_ref() != Some(&file) {
-                    let _ = fs::remove_file(&link);
-                    symlink(&file, &link).map_err(error::io(&link))?;
+            let files = versions(folder, library)?;
+            // Packages for those who only run programs lack the plain name, which linkers look for.
+            let linked = files.iter().find(|file| **file == plain).or(files.last());
+            if for_loader {
+                let named = files.iter().map(|file| (file, file));
+                let last = linked.filter(|file| **file != plain);
+                for (name, file) in named.chain(last.map(|file| (&plain, file))) {
+                    copy(&folder.join(file), name, place)?;
                 }
+            } else if let Some(file) = linked {
+                let (script, file) = (place.join(&plain), folder.join(file));
+                task::write(&script, linker_script(&file)?.as_bytes())
+                    .map_err(error::io(&script))?;
             }
         }
         Ok(())
     }
+
+    /// The files that [`Self::provide`] copies.
+    pub(crate) fn copied(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+        let mut copied = Vec::new();
+        for library in self.libraries {
+            let files = versions(folder, library)?;
+            copied.extend(files.iter().map(|file| folder.join(file)));
+        }
+        Ok(copied)
+    }
+}
+
+/// Copies a library to `place`, where it is called `name` too, by a link within `place`.
+fn copy(library: &Path, name: &str, place: &Path) -> Result<(), Error> {
+    let real = fs::canonicalize(library).map_err(error::io(library))?;
+    let real_name = real.file_name().unwrap_or_default();
+    let copy = place.join(real_name);
+    let bytes = fs::read(&real).map_err(error::io(&real))?;
+    task::write(&copy, &bytes).map_err(error::io(&copy))?;
+    match Path::new(real_name) == Path::new(name) {
+        true => Ok(()),
+        false => {
+            let link = place.join(name);
+            symlink(Path::new(real_name), &link).map_err(error::io(&link))
+        }
+    }
+}
+
+#[cfg(unix)]
+fn symlink(name: &Path, link: &Path) -> std::io::Result<()> {
+    task::remove(link)?;
+    std::os::unix::fs::symlink(name, link)
+}
+
+#[cfg(not(unix))]
+fn symlink(name: &Path, link: &Path) -> std::io::Result<()> {
+    fs::copy(link.with_file_name(name), link).map(|_| ())
+}
+
+/// Removes links, which earlier versions of this crate made.
+fn remove_links(place: &Path) -> Result<(), Error> {
+    for file in fs::read_dir(place).map_err(error::io(place))? {
+        let file = file.map_err(error::io(place))?;
+        let path = file.path();
+        if file.file_type().map_err(error::io(&path))?.is_symlink() {
+            fs::remove_file(&path).map_err(error::io(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// A script for ELF linkers (GNU ld, gold, lld, mold) that stands for a library.
+fn linker_script(library: &Path) -> Result<String, Error> {
+    let name = library.to_str().filter(|name| !name.contains(['"', '\n']));
+    let name = name.ok_or_else(|| {
+        Error::new(format_args!(
+            "`{}`: linker scripts cannot name this library",
+            terminal(library)
+        ))
+    })?;
+    Ok(format!(
+        "/* Made by offload-build. */\nINPUT ( \"{name}\" )\n"
+    ))
 }
 
 /// The folder of HIP's or CUDA's runtime: where programs' linker looks, as far as anybody says, then the vendor's tree.
@@ -162,14 +237,4 @@ fn versions(folder: &Path, library: &str) -> Result<Vec<String>, Error> {
     }
     found.sort();
     Ok(found)
-}
-
-#[cfg(unix)]
-fn symlink(original: &Path, link: &Path) -> std::io::Result<()> {
-    std::os::unix::fs::symlink(original, link)
-}
-
-#[cfg(not(unix))]
-fn symlink(original: &Path, link: &Path) -> std::io::Result<()> {
-    fs::copy(original, link).map(|_| ())
 }

@@ -125,14 +125,17 @@ impl Random {
     }
 }
 
+/// The first program: under any name in a release's own folder, then in `PATH`. There LLVM's tools find each other, also
+/// where `PATH` has them with a suffix only.
 fn find(folders: &[&str], names: &[&str]) -> Option<PathBuf> {
+    let own = folders.iter().map(Path::new);
+    let own = own.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::split_paths(&path).map(|folder| folder.to_path_buf());
-    let folders: Vec<PathBuf> = folders.iter().map(PathBuf::from).chain(path).collect();
-    let files = names
+    let path: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let others = names
         .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    files.into_iter().find(|file: &PathBuf| Path::is_file(file))
+        .flat_map(|name| path.iter().map(move |folder| folder.join(name)));
+    own.chain(others).find(|file| file.is_file())
 }
 
 /// Splits the list and checks its words.

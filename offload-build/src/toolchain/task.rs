@@ -353,6 +353,18 @@ pub fn identity(program: &Path) -> String {
     )
 }
 
+/// Removes a file, if it is there.
+///
+/// # Errors
+///
+/// When it stays.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Writes a file beside its place and renames it; a file that already holds `bytes` is left alone.
 ///
 /// # Errors
