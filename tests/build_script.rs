@@ -154,6 +154,34 @@ fn obeys_variables_over_the_manifest() {
 }
 
 #[test]
+fn optimizes_device_code_in_every_profile_and_host_code_as_cargo_does() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    // Of the host's compile and of the device's.
+    let levels = |opt_level: &str, profile: &str| {
+        let starts = package.at("starts");
+        let _ = fs::remove_file(&starts);
+        let _ = fs::remove_dir_all(package.at("target"));
+        let mut script = package.script();
+        script.env("OPT_LEVEL", opt_level).env("PROFILE", profile);
+        text(&script.output().unwrap());
+        let text = fs::read_to_string(&starts).unwrap();
+        ["--offload-host-only", "--offload-device-only"].map(|option| {
+            let line = text.lines().find(|line| line.contains(option)).unwrap();
+            let level = line.split(' ').find(|word| word.starts_with("-O"));
+            level.unwrap().to_owned()
+        })
+    };
+    assert_eq!(levels("0", "debug"), ["-O0", "-O3"]);
+    assert_eq!(levels("s", "release"), ["-Os", "-O3"]);
+    let keys = format!("{MANIFEST}{CPU}[package.metadata.offload.profile.dev]\nopt-level = 0\n");
+    package.put("Cargo.toml", &keys);
+    assert_eq!(levels("1", "debug"), ["-O0", "-O0"]);
+    assert_eq!(levels("1", "release"), ["-O1", "-O3"]);
+}
+
+#[test]
 fn leaves_an_image_out_only_with_a_line_that_says_so() {
     let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"sm_80\"]\n";
     let Some(package) = Package::new(keys) else {

@@ -448,7 +448,7 @@ fn links_ir_again_for_what_changed() {
     assert_eq!(made(&package, &mut script).0, 2);
     let mut level = self::script(&package);
     // Of IR only the device link has a level.
-    assert_eq!(made(&package, level.env("OFFLOAD_OPT_LEVEL", "3")).0, 1);
+    assert_eq!(made(&package, level.env("OFFLOAD_OPT_LEVEL", "2")).0, 1);
     assert_eq!(made(&package, &mut level), nothing());
     let shim = package.at("llvm/bin/clang");
     let text = fs::read_to_string(&shim).unwrap();
