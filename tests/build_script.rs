@@ -182,24 +182,79 @@ fn optimizes_device_code_in_every_profile_and_host_code_as_cargo_does() {
 }
 
 #[test]
-fn leaves_an_image_out_only_with_a_line_that_says_so() {
-    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"sm_80\"]\n";
+fn refuses_to_lose_a_target_and_says_how_to_go_on() {
+    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"sm_80\", \"x86_64-pc-linux-gnu\", \"gfx90a\", \"sm_90\"]\n";
     let Some(package) = Package::new(keys) else {
         return;
     };
-    let told = text(
-        &package
-            .script()
-            .env("CUDA_PATH", "/nonexistent")
-            .output()
-            .unwrap(),
+    let script = || {
+        let mut script = package.script();
+        script.env("CUDA_PATH", "/nonexistent");
+        script
+    };
+    let error = package.fails(&mut script());
+    let lines: Vec<&str> = error.lines().collect();
+    let start = "module `kernels`: no image for `sm_80`, `sm_90`: `ptxas` not found (searched: /nonexistent/bin, ";
+    let [reason, install, ways] = lines.as_slice() else {
+        panic!("{error}");
+    };
+    assert!(reason.starts_with(start), "{error}");
+    assert!(
+        install.starts_with("hint: install NVIDIA's compilers (Debian, Ubuntu: `apt install "),
+        "{error}"
     );
+    assert_eq!(
+        *ways,
+        "hint: OFFLOAD_TARGETS=x86_64-pc-linux-gnu,gfx90a builds the other targets; \
+         OFFLOAD_MISSING=skip leaves out the targets that cannot be built"
+    );
+    assert!(!package.has_library());
+    // Both ways are ways.
+    let others = "x86_64-pc-linux-gnu,gfx90a";
+    let told = text(&script().env("OFFLOAD_TARGETS", others).output().unwrap());
+    assert!(!told.contains("cargo::warning="), "{told}");
+    text(&script().env("OFFLOAD_MISSING", "skip").output().unwrap());
+    assert!(package.has_library());
+    package.put(
+        "Cargo.toml",
+        &format!("{MANIFEST}{keys}missing = \"error\"\n"),
+    );
+    assert_eq!(package.fails(&mut script()), error);
+}
+
+#[test]
+fn leaves_an_image_out_only_with_a_line_that_says_so() {
+    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"sm_80\"]\nmissing = \"skip\"\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    let mut script = package.script();
+    let told = text(&script.env("CUDA_PATH", "/nonexistent").output().unwrap());
     let line = "cargo::warning=module `kernels`: no image for `sm_80`: `ptxas` not found (searched: /nonexistent/bin,";
     assert!(told.contains(line), "{told}");
     assert!(!told.contains("rustc-cfg=offload_target_sm_80"), "{told}");
     assert!(
         told.contains("looks-again"),
         "a ptxas that appears is found by the next build: {told}"
+    );
+    // The program can tell, too.
+    package.put(
+        "main.rs",
+        "#[path = \"target/build/pack-0123/out/kernels.rs\"]\nmod kernels;\n\
+         fn main() { for skipped in kernels::SKIPPED { println!(\"{}: {}\", skipped.target, skipped.reason); } }\n",
+    );
+    let mut rustc = Command::new("rustc");
+    rustc.args([
+        "--edition=2024",
+        "main.rs",
+        "-Clink-args=-Wl,--unresolved-symbols=ignore-all",
+    ]);
+    support::run(rustc.current_dir(package.folder.path()));
+    let printed = support::run(&mut Command::new(package.at("main")));
+    let start = "sm_80: `ptxas` not found (searched: /nonexistent/bin, ";
+    assert!(
+        printed.starts_with(start) && printed.lines().count() == 1,
+        "{printed}"
     );
 }
 
@@ -609,7 +664,10 @@ fn builds_a_stub_when_the_tools_of_every_target_are_missing() {
     let error = package.fails(&mut script);
     assert!(
         error.starts_with("module `kernels`: no image for `sm_80`: `ptxas` not found (searched: ")
-            && error.ends_with("\nmodule `kernels`: no image can be built"),
+            && error.ends_with(
+                "\nmodule `kernels`: no image can be built\n\
+                 hint: OFFLOAD_MISSING=stub builds the crate without device code"
+            ),
         "{error}"
     );
     let told = text(&script.env("OFFLOAD_MISSING", "stub").output().unwrap());

@@ -3,6 +3,7 @@
 mod kernels;
 
 use crate::container::kernels::{Argument, Kernel};
+use crate::skipped::{self, Skipped};
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
@@ -14,6 +15,8 @@ pub(crate) struct HostFile {
     pub(crate) kernels: Vec<String>,
     /// What images say of those kernels that the program starts itself.
     pub(crate) described: Vec<Described>,
+    /// Targets without an image.
+    pub(crate) skipped: Vec<Skipped>,
     pub(crate) content: Content,
 }
 
@@ -224,6 +227,7 @@ impl fmt::Display for HostFile {
             self.kernels
         )?;
         f.write_str(ACCESSORS)?;
+        f.write_str(&skipped::rust(&self.skipped))?;
         self.write_kernels(f)?;
         // What the one state of the build does not need, another does.
         let lints = "unsafe_code, dead_code, clippy::unnecessary_wraps";
@@ -366,6 +370,7 @@ mod tests {
             module: "kernels".into(),
             kernels: vec!["k".into()],
             described: Vec::new(),
+            skipped: Vec::new(),
             content,
         };
         run_file(name, edition, &file, extra, main)
@@ -499,6 +504,7 @@ mod tests {
             module: "kernels".into(),
             kernels: Vec::new(),
             described: names.map(described).into(),
+            skipped: Vec::new(),
             content: Content::NotBuilt("no".into()),
         };
         let main = "let k = kernels::kernel::scale; println!(\"{} {} {}\", k.name, k.arguments[1].offset, k.arguments[1].size); \

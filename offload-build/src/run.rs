@@ -19,6 +19,7 @@ use crate::prebuilt;
 use crate::record::{self, Record};
 use crate::runtimes::Runtime;
 use crate::settings::{Reach, Settings};
+use crate::skipped::{self, Skipped};
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::launcher::Launcher;
 use crate::toolchain::{Answers, Command, Family, Search, task};
@@ -118,7 +119,7 @@ impl<'a> Run<'a> {
         for module in &self.modules {
             let built = self.prepare(module)?;
             plan.stages.extend(built.plan.stages);
-            plan.notes.extend(built.plan.notes);
+            plan.skipped.extend(built.plan.skipped);
         }
         Ok(plan)
     }
@@ -182,7 +183,7 @@ impl<'a> Run<'a> {
                 deferred: built.deferred,
                 compiler: built.compiler.as_ref(),
                 targets: &built.targets,
-                notes: &built.plan.notes,
+                skipped: &built.plan.skipped,
                 made,
             })
             .collect();
@@ -195,10 +196,10 @@ impl<'a> Run<'a> {
 
     fn build(&self, module: &Module, built: &Built) -> Result<Vec<Made>, Error> {
         let environment = self.environment;
-        for note in &built.plan.notes {
-            environment.report("warning", note);
+        for skipped in &built.plan.skipped {
+            environment.report("warning", &skipped.to_string());
         }
-        if !built.plan.notes.is_empty() {
+        if !built.plan.skipped.is_empty() {
             self.look_again();
         }
         let count = environment
@@ -286,8 +287,8 @@ impl<'a> Run<'a> {
             Ok(folder) => folder,
             Err(missing) => {
                 let text = missing.to_string();
-                let mut notes = built.plan.notes.iter();
-                if !notes.any(|note| note.ends_with(&text)) {
+                let mut skipped = built.plan.skipped.iter();
+                if !skipped.any(|skipped| skipped.reason == text) {
                     environment.report("warning", &text);
                     self.look_again();
                 }
@@ -324,10 +325,13 @@ impl<'a> Run<'a> {
     fn stub(&self, module: &Module, reason: &str) -> Result<(), Error> {
         self.environment.tell("rustc-cfg", "offload_stub");
         let path = self.host_file(&module.name);
+        let skipped = module.targets.iter();
+        let skipped = skipped.map(|target| Skipped::missing(module, target, reason));
         let file = HostFile {
             module: module.name.clone(),
             kernels: Vec::new(),
             described: Vec::new(),
+            skipped: skipped.collect(),
             content: Content::NotBuilt(reason.to_owned()),
         };
         task::write(&path, file.to_string().as_bytes()).map_err(error::io(&path))
@@ -400,6 +404,10 @@ impl<'a> Run<'a> {
             true => hosted::plan(module, &context)?,
             false => device_only::plan(module, &context)?,
         };
+        let is_only_module = self.modules.len() == 1;
+        if let Some(error) = skipped::refused(module, &plan.skipped, &targets, is_only_module) {
+            return Err(error);
+        }
         Ok(Built {
             deferred: context.deferred,
             plan,

@@ -85,7 +85,12 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     };
     let description = Description {
         module: module.name.clone(),
-        images: Images::new(module, planned.collect(), &context.compiler.version),
+        images: Images::new(
+            module,
+            planned.collect(),
+            Vec::new(),
+            &context.compiler.version,
+        ),
         linked: linked.clone(),
         objects: objects.clone(),
         host,
@@ -105,8 +110,8 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         vec![Step::Run(join)],
         vec![Step::Archive(context.archive(vec![object], Some(own)))],
     ];
-    let notes = Vec::new();
-    Ok((Plan { stages, notes }, module.targets.clone()))
+    let skipped = Vec::new();
+    Ok((Plan { stages, skipped }, module.targets.clone()))
 }
 
 /// What nvcc cannot do, as one process compiles for the host and all targets.
@@ -185,6 +190,7 @@ impl Description {
             module: self.module.clone(),
             kernels: described.iter().map(|kernel| kernel.name.clone()).collect(),
             described,
+            skipped: self.images.skipped.clone(),
             content: Content::Kept {
                 anchor: self.anchor.clone(),
                 images: images.collect(),
