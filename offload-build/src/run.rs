@@ -143,10 +143,11 @@ impl<'a> Run<'a> {
         }
         // What an earlier build wrote must not compile in the place of what a clean build does not have.
         for name in &self.off {
-            let _ = std::fs::remove_file(self.host_file(name));
+            let path = self.host_file(name);
+            task::remove(&path).map_err(error::io(&path))?;
         }
         let record = self.out.join(record::FILE);
-        let _ = std::fs::remove_file(&record);
+        task::remove(&record).map_err(error::io(&record))?;
         let (mut finished, mut made) = (Vec::new(), Vec::new());
         for module in &self.modules {
             module
@@ -396,7 +397,7 @@ impl<'a> Run<'a> {
             deferred: match module.register {
                 // A module of these is whole by itself, as with the vendors' compilers.
                 Register::Auto if module.language != Language::OpenMp => false,
-                Register::Auto => self.linked_by_us(),
+                Register::Auto => self.linked_by_us()?,
                 register => register == Register::Deferred,
             },
         };
@@ -421,25 +422,29 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the last link is run by `offload-link` of this version, as far as Cargo says.
-    fn linked_by_us(&self) -> bool {
+    fn linked_by_us(&self) -> Result<bool, Error> {
         let Some(linker) = self.environment.cargo("RUSTC_LINKER") else {
-            return false;
+            return Ok(false);
         };
         let stem = Path::new(&linker)
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        match stem.as_str() {
+        Ok(match stem.as_str() {
             "offload-link" | "offload-ld" => true,
             "cc" | "gcc" | "clang" | "ld" | "lld" | "rust-lld" | "mold" | "wild" => false,
             _ => {
-                let answer = Command::new(linker).arg("--print-offload-abi").run();
-                answer.is_ok_and(|answer| {
-                    answer.stdout.trim() == concat!("offload-link ", env!("CARGO_PKG_VERSION"))
-                })
+                match Command::new(linker).arg("--print-offload-abi").run() {
+                    Ok(answer) => {
+                        answer.stdout.trim() == concat!("offload-link ", env!("CARGO_PKG_VERSION"))
+                    }
+                    // A linker that is not there links nothing; any other refuses an option that it does not know.
+                    Err(error) if error.was_killed() => return Err(Error::new(error)),
+                    Err(_) => false,
+                }
             }
-        }
+        })
     }
 }
 
