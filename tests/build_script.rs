@@ -410,6 +410,44 @@ fn names_the_line_of_a_wrong_manifest() {
 }
 
 #[test]
+fn takes_each_file_once_and_names_what_it_cannot_examine() {
+    let keys = "sources = [\"kernels/**/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\"]\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(to, package.at("kernels").join(name)).unwrap();
+    };
+    // A folder in itself, another name of a source, and what Emacs puts beside a file that is edited.
+    link(".", "loop");
+    link("k.c", "other.c");
+    link("user@host.12:34", ".#k.c");
+    package.builds();
+    // The version, one source for host and device, a device link, a relocatable link.
+    assert_eq!(package.starts(), 5);
+    link("gone.c", "dangling.c");
+    assert_eq!(
+        package.fails(&mut package.script()),
+        "Cargo.toml:6:1: `kernels/**/*.c`: kernels/dangling.c: No such file or directory (os error 2)"
+    );
+    let fails = |pattern: &str| {
+        let keys = format!("sources = [\"{pattern}\"]\ntargets = [\"sm_80\"]\n");
+        package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+        package.fails(&mut package.script())
+    };
+    assert_eq!(
+        fails("kernels/"),
+        "Cargo.toml:6:1: `kernels/`: a folder\n\
+         hint: `kernels/*.c` lists its sources, `kernels/**/*.c` also those of folders in it"
+    );
+    assert_eq!(
+        fails("kernels/*.{c,cpp}"),
+        "Cargo.toml:6:1: `kernels/*.{c,cpp}`: no such file\n\
+         hint: patterns have no braces: list a pattern for each"
+    );
+}
+
+#[test]
 fn says_what_was_searched_for_a_missing_compiler() {
     let Some(package) = Package::new(CPU) else {
         return;
