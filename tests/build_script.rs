@@ -154,24 +154,107 @@ fn obeys_variables_over_the_manifest() {
 }
 
 #[test]
-fn leaves_an_image_out_only_with_a_line_that_says_so() {
-    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"sm_80\"]\n";
+fn optimizes_device_code_in_every_profile_and_host_code_as_cargo_does() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    // Of the host's compile and of the device's.
+    let levels = |opt_level: &str, profile: &str| {
+        let starts = package.at("starts");
+        let _ = fs::remove_file(&starts);
+        let _ = fs::remove_dir_all(package.at("target"));
+        let mut script = package.script();
+        script.env("OPT_LEVEL", opt_level).env("PROFILE", profile);
+        text(&script.output().unwrap());
+        let text = fs::read_to_string(&starts).unwrap();
+        ["--offload-host-only", "--offload-device-only"].map(|option| {
+            let line = text.lines().find(|line| line.contains(option)).unwrap();
+            let level = line.split(' ').find(|word| word.starts_with("-O"));
+            level.unwrap().to_owned()
+        })
+    };
+    assert_eq!(levels("0", "debug"), ["-O0", "-O3"]);
+    assert_eq!(levels("s", "release"), ["-Os", "-O3"]);
+    let keys = format!("{MANIFEST}{CPU}[package.metadata.offload.profile.dev]\nopt-level = 0\n");
+    package.put("Cargo.toml", &keys);
+    assert_eq!(levels("1", "debug"), ["-O0", "-O0"]);
+    assert_eq!(levels("1", "release"), ["-O1", "-O3"]);
+}
+
+#[test]
+fn refuses_to_lose_a_target_and_says_how_to_go_on() {
+    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"sm_80\", \"x86_64-pc-linux-gnu\", \"gfx90a\", \"sm_90\"]\n";
     let Some(package) = Package::new(keys) else {
         return;
     };
-    let told = text(
-        &package
-            .script()
-            .env("CUDA_PATH", "/nonexistent")
-            .output()
-            .unwrap(),
+    let script = || {
+        let mut script = package.script();
+        script.env("CUDA_PATH", "/nonexistent");
+        script
+    };
+    let error = package.fails(&mut script());
+    let lines: Vec<&str> = error.lines().collect();
+    let start = "module `kernels`: no image for `sm_80`, `sm_90`: `ptxas` not found (searched: /nonexistent/bin, ";
+    let [reason, install, ways] = lines.as_slice() else {
+        panic!("{error}");
+    };
+    assert!(reason.starts_with(start), "{error}");
+    assert!(
+        install.starts_with("hint: install NVIDIA's compilers (Debian, Ubuntu: `apt install "),
+        "{error}"
     );
+    assert_eq!(
+        *ways,
+        "hint: OFFLOAD_TARGETS=x86_64-pc-linux-gnu,gfx90a builds the other targets; \
+         OFFLOAD_MISSING=skip leaves out the targets that cannot be built"
+    );
+    assert!(!package.has_library());
+    // Both ways are ways.
+    let others = "x86_64-pc-linux-gnu,gfx90a";
+    let told = text(&script().env("OFFLOAD_TARGETS", others).output().unwrap());
+    assert!(!told.contains("cargo::warning="), "{told}");
+    text(&script().env("OFFLOAD_MISSING", "skip").output().unwrap());
+    assert!(package.has_library());
+    package.put(
+        "Cargo.toml",
+        &format!("{MANIFEST}{keys}missing = \"error\"\n"),
+    );
+    assert_eq!(package.fails(&mut script()), error);
+}
+
+#[test]
+fn leaves_an_image_out_only_with_a_line_that_says_so() {
+    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"sm_80\"]\nmissing = \"skip\"\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    let mut script = package.script();
+    let told = text(&script.env("CUDA_PATH", "/nonexistent").output().unwrap());
     let line = "cargo::warning=module `kernels`: no image for `sm_80`: `ptxas` not found (searched: /nonexistent/bin,";
     assert!(told.contains(line), "{told}");
     assert!(!told.contains("rustc-cfg=offload_target_sm_80"), "{told}");
     assert!(
         told.contains("looks-again"),
         "a ptxas that appears is found by the next build: {told}"
+    );
+    // The program can tell, too.
+    package.put(
+        "main.rs",
+        "#[path = \"target/build/pack-0123/out/kernels.rs\"]\nmod kernels;\n\
+         fn main() { for skipped in kernels::SKIPPED { println!(\"{}: {}\", skipped.target, skipped.reason); } }\n",
+    );
+    let mut rustc = Command::new("rustc");
+    rustc.args([
+        "--edition=2024",
+        "main.rs",
+        "-Clink-args=-Wl,--unresolved-symbols=ignore-all",
+    ]);
+    support::run(rustc.current_dir(package.folder.path()));
+    let printed = support::run(&mut Command::new(package.at("main")));
+    let start = "sm_80: `ptxas` not found (searched: /nonexistent/bin, ";
+    assert!(
+        printed.starts_with(start) && printed.lines().count() == 1,
+        "{printed}"
     );
 }
 
@@ -323,6 +406,44 @@ fn names_the_line_of_a_wrong_manifest() {
     assert_eq!(
         fails("sources = [\"kernels/k.c\"]\n"),
         "module `kernels` has no `targets`"
+    );
+}
+
+#[test]
+fn takes_each_file_once_and_names_what_it_cannot_examine() {
+    let keys = "sources = [\"kernels/**/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\"]\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(to, package.at("kernels").join(name)).unwrap();
+    };
+    // A folder in itself, another name of a source, and what Emacs puts beside a file that is edited.
+    link(".", "loop");
+    link("k.c", "other.c");
+    link("user@host.12:34", ".#k.c");
+    package.builds();
+    // The version, one source for host and device, a device link, a relocatable link.
+    assert_eq!(package.starts(), 5);
+    link("gone.c", "dangling.c");
+    assert_eq!(
+        package.fails(&mut package.script()),
+        "Cargo.toml:6:1: `kernels/**/*.c`: kernels/dangling.c: No such file or directory (os error 2)"
+    );
+    let fails = |pattern: &str| {
+        let keys = format!("sources = [\"{pattern}\"]\ntargets = [\"sm_80\"]\n");
+        package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+        package.fails(&mut package.script())
+    };
+    assert_eq!(
+        fails("kernels/"),
+        "Cargo.toml:6:1: `kernels/`: a folder\n\
+         hint: `kernels/*.c` lists its sources, `kernels/**/*.c` also those of folders in it"
+    );
+    assert_eq!(
+        fails("kernels/*.{c,cpp}"),
+        "Cargo.toml:6:1: `kernels/*.{c,cpp}`: no such file\n\
+         hint: patterns have no braces: list a pattern for each"
     );
 }
 
@@ -581,7 +702,10 @@ fn builds_a_stub_when_the_tools_of_every_target_are_missing() {
     let error = package.fails(&mut script);
     assert!(
         error.starts_with("module `kernels`: no image for `sm_80`: `ptxas` not found (searched: ")
-            && error.ends_with("\nmodule `kernels`: no image can be built"),
+            && error.ends_with(
+                "\nmodule `kernels`: no image can be built\n\
+                 hint: OFFLOAD_MISSING=stub builds the crate without device code"
+            ),
         "{error}"
     );
     let told = text(&script.env("OFFLOAD_MISSING", "stub").output().unwrap());

@@ -249,7 +249,8 @@ fn says_where_the_runtime_of_another_host_was_searched() {
     let Some(cross) = Cross::new() else {
         return;
     };
-    let told = text(&cross.script().output().unwrap());
+    let mut script = cross.script();
+    let told = text(&script.env("OFFLOAD_MISSING", "skip").output().unwrap());
     let lines: Vec<&str> = told
         .lines()
         .filter_map(|line| line.strip_prefix("cargo::warning="))

@@ -84,6 +84,9 @@ fn cargo(example: &str, mode: Mode, linker: Linker, subcommand: &str) -> Command
         .env("CARGO_TERM_COLOR", "never")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("OFFLOAD_REQUIRE");
+    if support::tool("cuda", &["ptxas"]).is_none() {
+        cargo.env("OFFLOAD_MISSING", "skip");
+    }
     if mode == Mode::Deferred {
         cargo.env(
             "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",

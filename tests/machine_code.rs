@@ -195,7 +195,7 @@ fn generates_no_code_in_the_device_link() {
     let out = package.at(OUT).join("gfx1100");
     let (clang, out) = (clang.display(), out.display());
     let link = format!(
-        "{clang} --no-default-config -o {out}/image.part --target=amdgcn-amd-amdhsa -mcpu=gfx1100 -O1 \
+        "{clang} --no-default-config -o {out}/image.part --target=amdgcn-amd-amdhsa -mcpu=gfx1100 -O3 \
          -Wl,--no-undefined {out}/kernels-scale.hip.o {out}/kernels-shrink.hip.o\n\
          # notes of metadata joined, in this process: {out}/image.part\n"
     );

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use support::package::{Package, text};
+use support::package::{CPU, Package, text};
 
 const OUT: &str = "target/build/pack-0123/out";
 const MANIFEST: &str = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
@@ -259,6 +259,41 @@ const ENDS: [&str; 3] = [
 ];
 
 #[test]
+fn takes_no_output_that_is_cut_off_for_good() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    // A compiler that succeeds all the same: what is made under the name in `cut` loses its second half.
+    let cut = package.at("cut");
+    let shim = format!(
+        "#!/bin/sh\necho \"$@\" >> '{0}'\n/usr/bin/clang-19 \"$@\" || exit\n[ -e '{1}' ] || exit 0\n\
+         for output; do [ \"$last\" = -o ] && case $output in *$(cat '{1}').part) \
+         truncate -s $(($(stat -c %s \"$output\") / 2)) \"$output\";; esac; last=$output; done\n",
+        package.at("starts").display(),
+        cut.display()
+    );
+    package.put("llvm/bin/clang", &shim);
+    let mut build = package.script();
+    build.env("OFFLOAD_TARGETS", "x86_64-pc-linux-gnu;gfx90a");
+    for name in [
+        "gfx90a/kernels-k.c.bc",
+        "host/kernels-k.c.o",
+        "x86_64-pc-linux-gnu/image",
+    ] {
+        let _ = fs::remove_dir_all(package.at("target"));
+        package.put("cut", name);
+        let error = package.fails(&mut build);
+        let expected = format!(
+            "`target/build/pack-0123/out/offload/kernels/{name}`: its compiler succeeded, but "
+        );
+        assert!(error.contains(&expected), "{name}: {error}");
+        assert!(error.contains("\ncommand: llvm/bin/clang "), "{error}");
+        fs::remove_file(&cut).unwrap();
+        text(&build.output().unwrap());
+    }
+}
+
+#[test]
 fn takes_nothing_of_an_interrupted_build_for_good() {
     for case in [HIP, CUDA] {
         let Some(package) = case.package() else {
@@ -448,7 +483,7 @@ fn links_ir_again_for_what_changed() {
     assert_eq!(made(&package, &mut script).0, 2);
     let mut level = self::script(&package);
     // Of IR only the device link has a level.
-    assert_eq!(made(&package, level.env("OFFLOAD_OPT_LEVEL", "3")).0, 1);
+    assert_eq!(made(&package, level.env("OFFLOAD_OPT_LEVEL", "2")).0, 1);
     assert_eq!(made(&package, &mut level), nothing());
     let shim = package.at("llvm/bin/clang");
     let text = fs::read_to_string(&shim).unwrap();

@@ -240,6 +240,16 @@ fn finds_compilers_of_trees_where_trees_are() {
     };
     let of = |name: &str| [format!("{name}/bin/amdclang++"), name.to_owned()];
     let both = path(&["tools", "sdk"]);
+    // One that cannot answer is asked again: it does not stand for a system without that tree.
+    script(&package, "tools/hipconfig", "exec /nonexistent/perl \"$@\"");
+    let error = package.fails(build(&package).env("PATH", &both));
+    assert!(
+        error.starts_with(
+            "cannot ask `hipconfig` where ROCm is: `tools/hipconfig` failed (exit status: 127)\n"
+        ) && error.ends_with("\nhint: with ROCM_PATH set to ROCm's root nobody is asked"),
+        "{error}"
+    );
+    script(&package, "tools/hipconfig", &hipconfig);
     assert_eq!(built(&[("PATH", both.clone())]), of("one"));
     assert_eq!(built(&[("PATH", path(&["sdk"]))]), of("two"));
     // Variables say it without a question, the first of them first.

@@ -72,7 +72,7 @@ fn does_without_what_is_missing_as_the_manifest_says() {
             "llvm/bin/clang",
             &both,
             [
-                Outcome::Built(vec!["compute_80"]),
+                error(one),
                 Outcome::Built(vec!["compute_80"]),
                 error(one),
                 Outcome::Built(vec!["compute_80"]),

@@ -12,7 +12,7 @@ use crate::container::archive::{self, Index, MemberPlan};
 use crate::container::definitions;
 use crate::container::object_bundle::{NewEntry, embed_bundle};
 use crate::error::{self, Error};
-use crate::format::pieces;
+use crate::format::pieces::{self, Piece};
 use crate::module::{Module, Target};
 use crate::target::{ConflictScope, EntryId, conflict, library_name};
 use crate::toolchain::Command;
@@ -177,7 +177,7 @@ impl Artifact {
             let range = 0..bytes.len() as u64;
             let wrong = |problem| Error::because(member.content.display(), problem);
             let symbols = definitions(*bytes, range.clone()).map_err(wrong)?;
-            let piece = pieces::Piece::Copy {
+            let piece = Piece::Copy {
                 input: number,
                 range,
             };
@@ -193,7 +193,7 @@ impl Artifact {
             .collect();
         let wrong = |problem| Error::because(self.library.display(), problem);
         let layout = archive::layout(&plans, Index::Always).map_err(wrong)?;
-        let bytes = pieces::to_bytes(&layout, &inputs).unwrap_or_default();
+        let bytes = whole(&layout, &inputs, &self.library)?;
         task::write(&self.library, &bytes).map_err(error::io(&self.library))?;
         Ok(Done::default())
     }
@@ -228,8 +228,19 @@ impl Member {
             .chain(&images)
             .map(Vec::as_slice)
             .collect();
-        Ok(pieces::to_bytes(&planned, &inputs).unwrap_or_default())
+        whole(&planned, &inputs, &self.content)
     }
+}
+
+/// All pieces of what is made of `path`.
+fn whole(pieces: &[Piece], inputs: &[&[u8]], path: &Path) -> Result<Vec<u8>, Error> {
+    let lacks = || {
+        Error::new(format_args!(
+            "{}: a piece is outside of its input",
+            path.display()
+        ))
+    };
+    pieces::to_bytes(pieces, inputs).ok_or_else(lacks)
 }
 
 /// For a dry run: what does the like.

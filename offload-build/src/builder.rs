@@ -160,7 +160,8 @@ impl Build {
         self.list("flags", flags)
     }
 
-    /// `0`, `1`, `2`, `3`, `s` or `z`; Cargo's, when nobody says.
+    /// `0`, `1`, `2`, `3`, `s` or `z`, for host and device code; by default 3 for device code and Cargo's level for
+    /// host code.
     ///
     /// # Errors
     ///

@@ -105,10 +105,10 @@ impl Compiler {
             _ => {
                 let first = found.first().ok_or_else(no_compiler)?;
                 let chosen = match is_declared {
-                    true => Ok(first.clone()),
-                    false => choice::choose(module, &found, answers),
+                    true => first.clone(),
+                    false => choice::choose(module, &found, answers)?,
                 };
-                (chosen.map_err(|problem| no_clang(module, &problem))?, None)
+                (chosen, None)
             }
         };
         let sdk = sdk?.map(|root| root.path);
@@ -133,7 +133,8 @@ impl Compiler {
     /// What the compiler that `module` declares does not know of its targets, and which other clang does.
     pub(crate) fn explain(&self, module: &Module, answers: &Answers) -> Option<String> {
         let llvm = self.llvm.as_ref()?;
-        let problem = choice::unknown(module, llvm, answers)?;
+        // The build failed already: a compiler that does not answer explains nothing.
+        let problem = choice::unknown(module, llvm, answers).ok()??;
         let others = self.search.clangs();
         Some(match choice::choose(module, &others, answers) {
             Ok(other) => format!(

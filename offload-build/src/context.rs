@@ -8,9 +8,10 @@ use crate::language::Language;
 use crate::libraries;
 use crate::link::DeviceInput;
 use crate::machine_code;
-use crate::module::{Missing, Module, Target, excluded};
+use crate::module::{Module, Target, excluded};
 use crate::plan::Step;
 use crate::planned_image::PlannedImage;
+use crate::skipped::{self, Skipped};
 use crate::toolchain::clang::{self, Clang, Compile, Part};
 use crate::toolchain::device_only;
 use crate::toolchain::finish::Finish;
@@ -19,7 +20,6 @@ use crate::toolchain::nvcc::{self, Nvcc};
 use crate::toolchain::task::Task;
 use crate::toolchain::{Command, Family, Llvm, Search, returned};
 use md5::{Digest, Md5};
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What the plan of a module is made from, besides the module.
@@ -59,8 +59,8 @@ pub(crate) struct DeviceCode {
     pub(crate) images: Vec<PlannedImage>,
     /// The targets that have one.
     pub(crate) built: Vec<Target>,
-    /// Why others have none.
-    pub(crate) notes: Vec<String>,
+    /// The others.
+    pub(crate) skipped: Vec<Skipped>,
 }
 
 impl Context<'_> {
@@ -80,7 +80,7 @@ impl Context<'_> {
         let mut compiled: Vec<(Target, Vec<DeviceInput>)> = Vec::new();
         for target in &module.targets {
             if let Some(reason) = foreign(target, self.host) {
-                code.notes.push(no_image(module, target, &reason));
+                code.skipped.push(Skipped::useless(module, target, reason));
                 continue;
             }
             if target.is_ptx && (self.deferred || self.compiler.family == Family::Nvcc) {
@@ -88,11 +88,7 @@ impl Context<'_> {
                     true => "offload-link makes images alone, no PTX",
                     false => "PTX is made by clang: leave out `compiler`, or this target",
                 };
-                let note = no_image(module, target, &reason);
-                if module.missing == Missing::Error {
-                    return Err(Error::new(note));
-                }
-                code.notes.push(note);
+                code.skipped.push(Skipped::missing(module, target, reason));
                 continue;
             }
             let folder = self.folder(module).join(target.folder());
@@ -151,13 +147,11 @@ impl Context<'_> {
                 match self.device_link(module, target, inputs, &output) {
                     Ok(task) => code.links.push(Step::Run(task)),
                     Err(unknown) if unknown.is_unsupported() => {
-                        return Err(Error::new(no_image(module, target, &unknown)));
-                    }
-                    Err(missing) if module.missing == Missing::Error => {
-                        return Err(Error::missing(no_image(module, target, &missing)));
+                        let skipped = Skipped::missing(module, target, unknown);
+                        return Err(Error::new(skipped));
                     }
                     Err(missing) => {
-                        code.notes.push(no_image(module, target, &missing));
+                        code.skipped.push(Skipped::missing(module, target, missing));
                         if module.artifacts.is_empty() {
                             code.compiles.truncate(start);
                         }
@@ -174,11 +168,7 @@ impl Context<'_> {
             code.built.push(target.clone());
         }
         if code.built.is_empty() {
-            return Err(Error::missing(format_args!(
-                "{}\nmodule `{}`: no image can be built",
-                code.notes.join("\n"),
-                module.name
-            )));
+            return Err(skipped::nothing_left(module, &code.skipped));
         }
         Ok(code)
     }
@@ -382,11 +372,6 @@ impl Context<'_> {
         };
         Some(Launched { commands })
     }
-}
-
-fn no_image(module: &Module, target: &Target, reason: &dyn fmt::Display) -> String {
-    let (name, written) = (&module.name, &target.written);
-    format!("module `{name}`: no image for `{written}`: {reason}")
 }
 
 /// Why programs for `host` take no image for `target`: OpenMP's CPU device is the processor that runs them.

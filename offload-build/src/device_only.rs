@@ -10,6 +10,7 @@ use crate::language::Container;
 use crate::module::{Module, Target};
 use crate::plan::{Plan, Step};
 use crate::planned_image::PlannedImage;
+use crate::skipped::Skipped;
 use crate::toolchain::task::{self, Done};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -27,7 +28,9 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let mut units: Vec<Unit> = module.sources.iter().map(unit).collect();
     let code = context.device_code(module, &mut units)?;
     let artifacts = artifacts::plan(module, &units, &context.host.triple, context.out)?;
-    let packing = Packing::new(module, code.images, &context.compiler.version, context.out);
+    let version = &context.compiler.version;
+    let skipped = code.skipped.clone();
+    let packing = Packing::new(module, code.images, skipped, version, context.out);
     let last = [Step::Pack(packing)].into_iter();
     let stages = vec![
         code.compiles,
@@ -35,8 +38,8 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         last.chain(artifacts.into_iter().map(Step::Artifact))
             .collect(),
     ];
-    let notes = code.notes;
-    Ok((Plan { stages, notes }, code.built))
+    let skipped = code.skipped;
+    Ok((Plan { stages, skipped }, code.built))
 }
 
 /// Checks the linked images, and writes their container and the file that Rust includes.
@@ -53,12 +56,13 @@ impl Packing {
     pub(crate) fn new(
         module: &Module,
         planned: Vec<PlannedImage>,
+        skipped: Vec<Skipped>,
         version: &str,
         out: &Path,
     ) -> Self {
         Self {
             module: module.name.clone(),
-            images: Images::new(module, planned, version),
+            images: Images::new(module, planned, skipped, version),
             output: out.join("offload").join(&module.name).join("images"),
             host_file: out.join(format!("{}.rs", module.name)),
         }
@@ -89,6 +93,7 @@ impl Packing {
             module: self.module.clone(),
             kernels: kernels.iter().map(|kernel| kernel.name.clone()).collect(),
             described: kernels,
+            skipped: self.images.skipped.clone(),
             content: Content::Included {
                 file: format!("offload/{}/images", self.module),
                 size: packed.bytes.len() as u64,

@@ -3,6 +3,7 @@
 mod kernels;
 
 use crate::container::kernels::{Argument, Kernel};
+use crate::skipped::{self, Skipped};
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
@@ -14,6 +15,8 @@ pub(crate) struct HostFile {
     pub(crate) kernels: Vec<String>,
     /// What images say of those kernels that the program starts itself.
     pub(crate) described: Vec<Described>,
+    /// Targets without an image.
+    pub(crate) skipped: Vec<Skipped>,
     pub(crate) content: Content,
 }
 
@@ -108,6 +111,7 @@ impl fmt::Display for HostFile {
              #[allow(dead_code, unreachable_pub)]\npub const KERNELS: &[&str] = &{:?};",
             self.kernels
         )?;
+        f.write_str(&skipped::rust(&self.skipped))?;
         self.write_kernels(f)?;
         // What the one state of the build does not need, another does. A crate that forbids unsafe code refuses to allow it.
         let unsafe_code = if self.is_safe() { "" } else { "unsafe_code, " };

@@ -73,7 +73,12 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     });
     let registration = Registration {
         module: module.name.clone(),
-        images: Images::new(module, code.images, &context.compiler.version),
+        images: Images::new(
+            module,
+            code.images,
+            code.skipped.clone(),
+            &context.compiler.version,
+        ),
         hosts: hosts.clone(),
         host: form,
         unique: context.unique.to_owned(),
@@ -103,8 +108,8 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             .chain(artifacts)
             .collect(),
     );
-    let notes = code.notes;
-    Ok((Plan { stages, notes }, code.built))
+    let skipped = code.skipped;
+    Ok((Plan { stages, skipped }, code.built))
 }
 
 impl Context<'_> {

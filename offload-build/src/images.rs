@@ -9,6 +9,7 @@ use crate::link::fatbin::{FatbinImage, cuda_fatbin};
 use crate::link::hip_bundle::{self, hip_bundle};
 use crate::module::Module;
 use crate::planned_image::PlannedImage;
+use crate::skipped::Skipped;
 use crate::target::ImageKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,6 +19,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Images {
     pub(crate) planned: Vec<PlannedImage>,
+    /// Targets without one.
+    pub(crate) skipped: Vec<Skipped>,
     pub(crate) container: Container,
     pub(crate) language: Language,
     compress: Option<(Method, Option<i32>)>,
@@ -37,9 +40,15 @@ pub(crate) struct Packed {
 
 impl Images {
     /// Of images that `version` of a compiler makes.
-    pub(crate) fn new(module: &Module, planned: Vec<PlannedImage>, version: &str) -> Self {
+    pub(crate) fn new(
+        module: &Module,
+        planned: Vec<PlannedImage>,
+        skipped: Vec<Skipped>,
+        version: &str,
+    ) -> Self {
         Self {
             planned,
+            skipped,
             container: module.container,
             language: module.language,
             compress: module.compress,

@@ -105,9 +105,11 @@ fn workspace(environment: &Environment, own: &Path) -> Result<Option<(PathBuf, S
     };
     let locate =
         Command::new(cargo).args(["locate-project", "--workspace", "--message-format=plain"]);
-    // It fails for a package below a workspace of which it is no member.
-    let Ok(found) = locate.arg("--manifest-path").arg(own).run() else {
-        return Ok(None);
+    let found = match locate.arg("--manifest-path").arg(own).run() {
+        Ok(found) => found,
+        // It exits with 101 for a package below a workspace of which it is no member.
+        Err(error) if error.status().is_some() && !error.was_killed() => return Ok(None),
+        Err(error) => return Err(Error::new(error)),
     };
     let path = PathBuf::from(found.stdout.trim_end());
     let text = std::fs::read_to_string(&path).map_err(error::io(&path))?;

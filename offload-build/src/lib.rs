@@ -57,6 +57,7 @@ mod run;
 mod runtimes;
 mod sdk;
 mod settings;
+mod skipped;
 
 pub use builder::{Build, TargetBuild};
 pub use error::Error;

@@ -126,13 +126,16 @@ impl Seen {
     fn of(path: &Path) -> Result<Self, Error> {
         let cache = open(path)?;
         let images = images(path, &cache)?;
-        let is_bitcode = |(index, image): (usize, &LibraryImage)| {
-            let content = image.content(&cache)?;
-            (Magic::of(content) == Magic::Bitcode).then_some(index)
-        };
+        let mut bitcode = BTreeSet::new();
+        for (index, image) in images.iter().enumerate() {
+            let content = image.content(&cache).ok_or_else(|| changed(path))?;
+            if Magic::of(content) == Magic::Bitcode {
+                bitcode.insert(index);
+            }
+        }
         Ok(Self {
             path: path.to_owned(),
-            bitcode: images.iter().enumerate().filter_map(is_bitcode).collect(),
+            bitcode,
             images,
         })
     }

@@ -207,9 +207,9 @@ impl Module {
             }),
             register,
             missing: match settings.text("missing") {
-                Some("error") => Missing::Error,
+                Some("skip") => Missing::Skip,
                 Some("stub") => Missing::Stub,
-                _ => Missing::Skip,
+                _ => Missing::Error,
             },
             warnings,
         })

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::hosted;
 use crate::libraries::Extraction;
 use crate::prebuilt::Take;
+use crate::skipped::Skipped;
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::task::{self, Digests, Task};
 use crate::toolchain::{Command, Quoted};
@@ -17,8 +18,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub(crate) stages: Vec<Vec<Step>>,
-    /// What is left out, and why: a line each.
-    pub(crate) notes: Vec<String>,
+    /// Targets that get no image.
+    pub(crate) skipped: Vec<Skipped>,
 }
 
 /// One step; later stages may read the files that it writes.
@@ -188,9 +189,9 @@ impl Step {
 /// As a POSIX shell takes it; what is done in this process is a comment.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.notes
-            .iter()
-            .try_for_each(|note| writeln!(f, "# {}", note.replace('\n', "\n# ")))?;
+        self.skipped.iter().try_for_each(|skipped| {
+            writeln!(f, "# {}", skipped.to_string().replace('\n', "\n# "))
+        })?;
         let tasks = self.stages.iter().flatten().filter_map(|step| match step {
             Step::Run(task) => task.output.parent(),
             Step::Artifact(artifact) => artifact.library.parent(),

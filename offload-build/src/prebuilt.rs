@@ -50,10 +50,10 @@ pub(crate) fn plan(module: &Module, root: &Path, out: &Path) -> Result<(Plan, Ve
         };
         planned.push(PlannedImage::new(target, image));
     }
-    let packing = Packing::new(module, planned, MADE_BY, out);
+    let packing = Packing::new(module, planned, Vec::new(), MADE_BY, out);
     let plan = Plan {
         stages: vec![takes, vec![Step::Pack(packing)]],
-        notes: Vec::new(),
+        skipped: Vec::new(),
     };
     Ok((plan, module.targets.clone()))
 }

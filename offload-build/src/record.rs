@@ -6,6 +6,7 @@ use crate::compiler::Compiler;
 use crate::host::Host;
 use crate::module::{Module, Register, Target};
 use crate::plan::Made;
+use crate::skipped::Skipped;
 use std::fmt::{self, Display, Write as _};
 
 /// Where it is, below `OUT_DIR`.
@@ -18,8 +19,8 @@ pub(crate) struct Record<'a> {
     pub(crate) compiler: Option<&'a Compiler>,
     /// Those that have an image.
     pub(crate) targets: &'a [Target],
-    /// Why others have none.
-    pub(crate) notes: &'a [String],
+    /// The others.
+    pub(crate) skipped: &'a [Skipped],
     pub(crate) made: &'a [Made],
 }
 
@@ -48,6 +49,7 @@ impl Display for Record<'_> {
             _ if self.deferred => "deferred",
             _ => "complete",
         };
+        let left_out: Vec<String> = self.skipped.iter().map(ToString::to_string).collect();
         write!(
             f,
             "{{\n      \"name\": {},\n      \"language\": {},\n      \"register\": {},\n      \"container\": {},\n      \
@@ -61,7 +63,7 @@ impl Display for Record<'_> {
             Text(version.unwrap_or_default()),
             List(self.targets, 6),
             List(
-                &self.notes.iter().map(|note| Text(note)).collect::<Vec<_>>(),
+                &left_out.iter().map(|text| Text(text)).collect::<Vec<_>>(),
                 6
             ),
             List(self.made, 6),

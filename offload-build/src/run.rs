@@ -20,6 +20,7 @@ use crate::prebuilt;
 use crate::record::{self, Record};
 use crate::runtimes::Runtime;
 use crate::settings::Reach;
+use crate::skipped::{self, Skipped};
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::launcher::Launcher;
 use crate::toolchain::{Answers, Command, Family, Search, task};
@@ -126,7 +127,7 @@ impl<'a> Run<'a> {
         for module in &self.modules {
             let built = self.prepare(module)?;
             plan.stages.extend(built.plan.stages);
-            plan.notes.extend(built.plan.notes);
+            plan.skipped.extend(built.plan.skipped);
         }
         Ok(plan)
     }
@@ -150,10 +151,11 @@ impl<'a> Run<'a> {
         }
         // What an earlier build wrote must not compile in the place of what a clean build does not have.
         for name in &self.off {
-            let _ = std::fs::remove_file(self.host_file(name));
+            let path = self.host_file(name);
+            task::remove(&path).map_err(error::io(&path))?;
         }
         let record = self.out.join(record::FILE);
-        let _ = std::fs::remove_file(&record);
+        task::remove(&record).map_err(error::io(&record))?;
         let (mut finished, mut made) = (Vec::new(), Vec::new());
         for module in &self.modules {
             module
@@ -190,7 +192,7 @@ impl<'a> Run<'a> {
                 deferred: built.deferred,
                 compiler: built.compiler.as_ref(),
                 targets: &built.targets,
-                notes: &built.plan.notes,
+                skipped: &built.plan.skipped,
                 made,
             })
             .collect();
@@ -203,10 +205,10 @@ impl<'a> Run<'a> {
 
     fn build(&self, module: &Module, built: &Built) -> Result<Vec<Made>, Error> {
         let environment = self.environment;
-        for note in &built.plan.notes {
-            environment.report("warning", note);
+        for skipped in &built.plan.skipped {
+            environment.report("warning", &skipped.to_string());
         }
-        if !built.plan.notes.is_empty() {
+        if !built.plan.skipped.is_empty() {
             self.look_again();
         }
         let count = environment
@@ -294,8 +296,8 @@ impl<'a> Run<'a> {
             Ok(folder) => folder,
             Err(missing) => {
                 let text = missing.to_string();
-                let mut notes = built.plan.notes.iter();
-                if !notes.any(|note| note.ends_with(&text)) {
+                let mut skipped = built.plan.skipped.iter();
+                if !skipped.any(|skipped| skipped.reason == text) {
                     environment.report("warning", &text);
                     self.look_again();
                 }
@@ -335,10 +337,13 @@ impl<'a> Run<'a> {
     fn stub(&self, module: &Module, reason: &str) -> Result<(), Error> {
         self.environment.tell("rustc-cfg", "offload_stub");
         let path = self.host_file(&module.name);
+        let skipped = module.targets.iter();
+        let skipped = skipped.map(|target| Skipped::missing(module, target, reason));
         let file = HostFile {
             module: module.name.clone(),
             kernels: Vec::new(),
             described: Vec::new(),
+            skipped: skipped.collect(),
             content: Content::NotBuilt(reason.to_owned()),
         };
         task::write(&path, file.to_string().as_bytes()).map_err(error::io(&path))
@@ -403,7 +408,7 @@ impl<'a> Run<'a> {
             deferred: match module.register {
                 // A module of these is whole by itself, as with the vendors' compilers.
                 Register::Auto if module.language != Language::OpenMp => false,
-                Register::Auto => self.linked_by_us(),
+                Register::Auto => self.linked_by_us()?,
                 register => register == Register::Deferred,
             },
         };
@@ -411,6 +416,10 @@ impl<'a> Run<'a> {
             true => hosted::plan(module, &context)?,
             false => device_only::plan(module, &context)?,
         };
+        let is_only_module = self.modules.len() == 1;
+        if let Some(error) = skipped::refused(module, &plan.skipped, &targets, is_only_module) {
+            return Err(error);
+        }
         Ok(Built {
             deferred: context.deferred,
             plan,
@@ -424,25 +433,29 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the last link is run by `offload-link` of this version, as far as Cargo says.
-    fn linked_by_us(&self) -> bool {
+    fn linked_by_us(&self) -> Result<bool, Error> {
         let Some(linker) = self.environment.cargo("RUSTC_LINKER") else {
-            return false;
+            return Ok(false);
         };
         let stem = Path::new(&linker)
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        match stem.as_str() {
+        Ok(match stem.as_str() {
             "offload-link" | "offload-ld" => true,
             "cc" | "gcc" | "clang" | "ld" | "lld" | "rust-lld" | "mold" | "wild" => false,
             _ => {
-                let answer = Command::new(linker).arg("--print-offload-abi").run();
-                answer.is_ok_and(|answer| {
-                    answer.stdout.trim() == concat!("offload-link ", env!("CARGO_PKG_VERSION"))
-                })
+                match Command::new(linker).arg("--print-offload-abi").run() {
+                    Ok(answer) => {
+                        answer.stdout.trim() == concat!("offload-link ", env!("CARGO_PKG_VERSION"))
+                    }
+                    // A linker that is not there links nothing; any other refuses an option that it does not know.
+                    Err(error) if error.was_killed() => return Err(Error::new(error)),
+                    Err(_) => false,
+                }
             }
-        }
+        })
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn root(
             let asked = || rocm::asked_roots(search, answers);
             ROCM.root(module, environment, tree, asked)
         }
-        Language::Cuda => CUDA.root(module, environment, tree, Vec::new),
+        Language::Cuda => CUDA.root(module, environment, tree, || Ok(Vec::new())),
     }
 }
 
@@ -134,7 +134,7 @@ impl Sdk {
         module: &Module,
         environment: &Environment,
         tree: Vec<PathBuf>,
-        asked: impl FnOnce() -> Vec<PathBuf>,
+        asked: impl FnOnce() -> Result<Vec<PathBuf>, Error>,
     ) -> Result<Option<Root>, Error> {
         // Of all targets: those that need it read the same installation.
         let does_without = |flags: &[String]| {
@@ -156,7 +156,7 @@ impl Sdk {
         let has_header = |root: &PathBuf| root.join(self.header).is_file();
         // Programs are asked when nothing nearer says it.
         if !roots.iter().any(has_header) {
-            roots.extend(asked());
+            roots.extend(asked()?);
             roots.extend(usual);
         }
         if let Some(place) = roots.iter().position(has_header) {

@@ -3,27 +3,38 @@
 //! Each is asked which processors it knows, once for as long as it is the same program. A compiler that is declared
 //! is asked when it failed, to say why.
 
+use crate::error::Error;
 use crate::module::{Module, Target};
 use crate::target::Triple;
 use crate::toolchain::{Answers, Command, Llvm};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What a clang writes that was built without the back end for a triple (16 to 22).
+const NO_BACK_END: &str = "No available targets are compatible";
+
 /// The first of `found` that knows every GPU of `module`. Those with lld come before those without.
-pub(super) fn choose(module: &Module, found: &[Llvm], answers: &Answers) -> Result<Llvm, String> {
+///
+/// A compiler that does not answer is an error: without it another would be chosen, in this build only.
+pub(super) fn choose(module: &Module, found: &[Llvm], answers: &Answers) -> Result<Llvm, Error> {
     let has_lld = |llvm: &&Llvm| llvm.sibling("ld.lld").is_ok();
     let without: Vec<&Llvm> = found.iter().filter(|llvm| !has_lld(llvm)).collect();
     let mut problems = Vec::new();
     for llvm in found.iter().filter(has_lld).chain(without) {
-        match unknown(module, llvm, answers) {
+        match unknown(module, llvm, answers)? {
             None => return Ok(llvm.clone()),
             Some(problem) => problems.push(problem),
         }
     }
-    Err(problems.join("; "))
+    Err(super::no_clang(module, &problems.join("; ")))
 }
 
 /// What `llvm` does not know; nothing when it knows all targets of `module`.
-pub(super) fn unknown(module: &Module, llvm: &Llvm, answers: &Answers) -> Option<String> {
+pub(super) fn unknown(
+    module: &Module,
+    llvm: &Llvm,
+    answers: &Answers,
+) -> Result<Option<String>, Error> {
     let mut known: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut problems = Vec::new();
     for target in module
@@ -32,9 +43,10 @@ pub(super) fn unknown(module: &Module, llvm: &Llvm, answers: &Answers) -> Option
         .filter(|target| !target.triple.is_cpu())
     {
         let triple = target.triple.as_str();
-        let processors = known
-            .entry(triple)
-            .or_insert_with(|| processors(llvm, &target.triple, answers));
+        let processors = match known.entry(triple) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(processors(llvm, &target.triple, answers)?),
+        };
         if processors.is_empty() {
             let problem = format!("has no back end for `{triple}`");
             if !problems.contains(&problem) {
@@ -45,27 +57,34 @@ pub(super) fn unknown(module: &Module, llvm: &Llvm, answers: &Answers) -> Option
         }
     }
     if problems.is_empty() {
-        return None;
+        return Ok(None);
     }
     let release = llvm.release().map(|release| format!(" (LLVM {release})"));
     let (clang, problems) = (llvm.clang.display(), problems.join(", "));
-    Some(format!(
+    Ok(Some(format!(
         "`{clang}`{} {problems}",
         release.unwrap_or_default()
-    ))
+    )))
 }
 
 fn processor(target: &Target) -> &str {
     target.id.processor()
 }
 
-/// Those that clang has a back end for.
-fn processors(llvm: &Llvm, triple: &Triple, answers: &Answers) -> BTreeSet<String> {
+/// Those that clang has a back end for; none where it says that it has no back end.
+fn processors(llvm: &Llvm, triple: &Triple, answers: &Answers) -> Result<BTreeSet<String>, Error> {
     let question = Command::new(&llvm.clang)
         .arg("--no-default-config")
         .arg(format!("--target={triple}"))
         .args(["-nogpulib", "-print-supported-cpus"]);
-    parse(&answers.or_nothing(&question))
+    match answers.to(&question) {
+        Ok(answer) => Ok(parse(&answer)),
+        Err(error) if error.output().contains(NO_BACK_END) => Ok(BTreeSet::new()),
+        Err(error) => Err(Error::new(format_args!(
+            "cannot ask a compiler which processors it knows: {error}\n\
+             hint: `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER names another one"
+        ))),
+    }
 }
 
 /// One on each line behind a tab.

@@ -25,15 +25,28 @@ pub(crate) fn named_roots(environment: &Environment) -> Vec<PathBuf> {
 }
 
 /// Roots that programs in `PATH` name.
-pub(crate) fn asked_roots(search: &Search, answers: &Answers) -> Vec<PathBuf> {
-    let ask = |(name, args): (&str, &[&str])| {
-        let program = search.program(&[name])?;
-        let answer = answers.or_nothing(&Command::new(program).args(args.iter().copied()));
+///
+/// # Errors
+///
+/// When such a program fails: another tree would take the place of the one that it stands for.
+pub(crate) fn asked_roots(search: &Search, answers: &Answers) -> Result<Vec<PathBuf>, Error> {
+    let mut roots = Vec::new();
+    for (name, args) in QUESTIONS {
+        let Some(program) = search.program(&[name]) else {
+            continue;
+        };
+        let question = Command::new(program).args(args.iter().copied());
+        let answer = answers.to(&question).map_err(|error| {
+            Error::new(format_args!(
+                "cannot ask `{name}` where ROCm is: {error}\n\
+                 hint: with ROCM_PATH set to ROCm's root nobody is asked"
+            ))
+        })?;
         // Both may warn.
-        let mut roots = answer.lines().map(|line| PathBuf::from(line.trim()));
-        roots.find(|root| root.is_absolute() && root.is_dir())
-    };
-    QUESTIONS.into_iter().filter_map(ask).collect()
+        let mut named = answer.lines().map(|line| PathBuf::from(line.trim()));
+        roots.extend(named.find(|root| root.is_absolute() && root.is_dir()));
+    }
+    Ok(roots)
 }
 
 /// A program of a ROCm tree that `module` declares: in `PATH`, else in the trees that are found.
@@ -49,14 +62,20 @@ pub(super) fn find(
     }
     let mut searched = vec!["PATH".to_owned()];
     if !declared.contains('/') {
-        let usual = crate::sdk::ROCM_FOLDERS.iter().map(PathBuf::from);
-        let roots = [named_roots(environment), asked_roots(search, answers)].concat();
-        for root in roots.into_iter().chain(usual) {
-            if let Some(path) = rocm::program(&root, declared) {
-                return Ok(path);
-            }
-            searched.push(root.display().to_string());
+        let in_roots =
+            |roots: &[PathBuf]| roots.iter().find_map(|root| rocm::program(root, declared));
+        let mut roots = named_roots(environment);
+        if let Some(path) = in_roots(&roots) {
+            return Ok(path);
         }
+        let asked = asked_roots(search, answers)?;
+        let usual = crate::sdk::ROCM_FOLDERS.iter().map(PathBuf::from);
+        let others: Vec<PathBuf> = asked.into_iter().chain(usual).collect();
+        if let Some(path) = in_roots(&others) {
+            return Ok(path);
+        }
+        roots.extend(others);
+        searched.extend(roots.iter().map(|root| root.display().to_string()));
     }
     let hint = "install ROCm's compilers and set ROCM_PATH to its root, or leave `compiler` out: any clang compiles HIP";
     let missing = NotFound::new(declared, searched, hint);

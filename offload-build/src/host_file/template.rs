@@ -41,6 +41,16 @@ impl ::core::fmt::Display for NotBuilt {
 
 impl ::core::error::Error for NotBuilt {}
 
+/// A target of Cargo.toml that has no image.
+#[allow(dead_code, unreachable_pub)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The target, as Cargo.toml spells it.
+    pub target: &'static str,
+    /// The reason why it has none.
+    pub reason: &'static str,
+}
+
 /// A kernel that the program starts. Sizes and offsets are in bytes.
 #[allow(dead_code, unreachable_pub)]
 #[derive(Clone, Copy, Debug)]

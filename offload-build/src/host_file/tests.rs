@@ -22,6 +22,7 @@ fn run(name: &str, edition: &str, content: Content, extra: &str, main: &str) -> 
         module: "kernels".into(),
         kernels: vec!["k".into()],
         described: Vec::new(),
+        skipped: Vec::new(),
         content,
     };
     run_file(name, edition, &file, extra, main)
@@ -161,6 +162,7 @@ fn has_a_constant_for_each_kernel_that_has_a_name_in_rust() {
         module: "kernels".into(),
         kernels: Vec::new(),
         described: names.map(described).into(),
+        skipped: Vec::new(),
         content: Content::NotBuilt("no".into()),
     };
     let main = "let k = kernels::kernel::scale; println!(\"{} {:?} {}\", k.name, k.arguments[0].kind, k.arguments[1].size); \
@@ -204,6 +206,7 @@ fn with_kernels(names: &[&str]) -> HostFile {
         module: "kernels".into(),
         kernels: names.iter().map(|name| (*name).to_owned()).collect(),
         described: names.iter().map(|name| kernel(name)).collect(),
+        skipped: Vec::new(),
         content: Content::NotBuilt("no".into()),
     }
 }

@@ -9,7 +9,7 @@ use crate::format::fatbin;
 use crate::host_file::{Content, Described, HostFile, Place, Stub};
 use crate::images::Images;
 use crate::link::DeviceInput;
-use crate::module::{Module, Target};
+use crate::module::{Flags, Module, Target};
 use crate::plan::{Plan, Step};
 use crate::planned_image::PlannedImage;
 use crate::registration::anchor;
@@ -31,6 +31,9 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let folder = context.folder(module);
     let processors = module.targets.iter().map(|target| target.id.to_string());
     let processors: Vec<String> = processors.collect();
+    // One process compiles for all of them; `check` refuses tables of their own.
+    let levels = module.targets.iter().map(|target| &target.own.opt_level);
+    let device_level = levels.max().map_or("", String::as_str);
     let mut compiles = Vec::new();
     let mut objects = Vec::new();
     for source in &module.sources {
@@ -48,7 +51,7 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
                     include: clang.include,
                     debug: clang.debug,
                 };
-                nvcc.object(&processors, compile)
+                nvcc.object(&processors, device_level, compile)
             },
         )));
         objects.push(output);
@@ -82,7 +85,12 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     };
     let description = Description {
         module: module.name.clone(),
-        images: Images::new(module, planned.collect(), &context.compiler.version),
+        images: Images::new(
+            module,
+            planned.collect(),
+            Vec::new(),
+            &context.compiler.version,
+        ),
         linked: linked.clone(),
         objects: objects.clone(),
         host,
@@ -102,8 +110,8 @@ pub(super) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         vec![Step::Run(join)],
         vec![Step::Archive(context.archive(vec![object], Some(own)))],
     ];
-    let notes = Vec::new();
-    Ok((Plan { stages, notes }, module.targets.clone()))
+    let skipped = Vec::new();
+    Ok((Plan { stages, skipped }, module.targets.clone()))
 }
 
 /// What nvcc cannot do, as one process compiles for the host and all targets.
@@ -123,7 +131,12 @@ fn check(module: &Module, context: &Context<'_>) -> Result<Machine, Error> {
             target.written
         )));
     }
-    let differs = |target: &&Target| target.own != module.own;
+    // Levels are the same for all targets, and no table has one.
+    let own = |target: &Target| Flags {
+        opt_level: module.own.opt_level.clone(),
+        ..target.own.clone()
+    };
+    let differs = |target: &&Target| own(target) != module.own;
     if let Some(target) = module.targets.iter().find(differs) {
         return Err(Error::new(format_args!(
             "module `{name}`: `nvcc` compiles host code together with that for all targets, and \
@@ -177,6 +190,7 @@ impl Description {
             module: self.module.clone(),
             kernels: described.iter().map(|kernel| kernel.name.clone()).collect(),
             described,
+            skipped: self.images.skipped.clone(),
             content: Content::Kept {
                 anchor: self.anchor.clone(),
                 images: images.collect(),

@@ -76,6 +76,7 @@ impl Registration {
             module: self.module.clone(),
             kernels: entries.names().into_iter().collect(),
             described: written.described,
+            skipped: self.images.skipped.clone(),
             content: written.content,
         }
         .to_string();

@@ -6,6 +6,9 @@ use crate::language::Language;
 use crate::settings::{Settings, nearest};
 use crate::target::{TargetId, Triple};
 
+/// The optimization level of device code in every profile: kernels that nobody optimized say nothing about a GPU.
+const OPT_LEVEL: &str = "3";
+
 /// What images are made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
@@ -124,6 +127,8 @@ pub(super) fn targets(
             return Err(wrong(settings, "targets", problem));
         }
         target.own = own.clone();
+        let level = settings.text("opt-level").unwrap_or(OPT_LEVEL);
+        target.own.opt_level = level.to_owned();
         if let Some(over) = settings.targets.get(text) {
             for (name, value) in over.map("define") {
                 match value {
@@ -131,7 +136,7 @@ pub(super) fn targets(
                     None => target.own.define.remove(&name),
                 };
             }
-            let over = flags(over, &own.opt_level)?;
+            let over = flags(over, level)?;
             target.own.flags.extend(over.flags);
             target.leaves_out = !over.exclude.is_empty();
             target.own.exclude.extend(over.exclude);

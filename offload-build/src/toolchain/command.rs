@@ -213,6 +213,14 @@ impl CommandError {
     }
 }
 
+impl CommandError {
+    /// Whether a signal ended the program: what it would have answered is unknown.
+    #[must_use]
+    pub fn was_killed(&self) -> bool {
+        self.status().is_some_and(|status| status.code().is_none())
+    }
+}
+
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let program = self.command.program.display();

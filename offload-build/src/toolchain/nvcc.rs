@@ -49,15 +49,20 @@ impl Nvcc<'_> {
         self.finish(command, compile)
     }
 
-    /// The host's object of one source, with device code for all of `processors` that is not linked yet: nvcc makes
-    /// no host code without the device's.
+    /// The host's object of one source, with device code for all of `processors` that is not linked yet, optimized at
+    /// `device_level`: nvcc makes no host code without the device's.
     #[must_use]
-    pub fn object(&self, processors: &[String], compile: &Compile<'_>) -> Command {
+    pub fn object(
+        &self,
+        processors: &[String],
+        device_level: &str,
+        compile: &Compile<'_>,
+    ) -> Command {
         let command = Command::new(self.nvcc)
             .args(["-x", "cu", "-dc", "-m64", "-Xcompiler=-fPIC"])
             .args(generations(processors))
             .arg(format!("-O{}", level(compile.opt_level)))
-            .arg(format!("-Xptxas=-O{}", level(compile.opt_level)));
+            .arg(format!("-Xptxas=-O{}", level(device_level)));
         let command = match self.debug {
             true => command.arg("-g"),
             false => command,

@@ -1,10 +1,16 @@
-//! What a compile gave back, looked at from outside: enough to see what a cache or another machine had no right to give.
+//! What a compile gave back, looked at from outside: whether it is whole, and whether it is what a cache or another
+//! machine had no right to give.
 //!
 //! OpenMP's kernels are called `__omp_offloading_<device>_<inode>_<function>_l<line>`, in hexadecimal numbers of the file
 //! that they are in. The host's object and each image must say the same.
 
 use crate::container::elf::Elf;
+use crate::container::symbols;
+use crate::format::magic::Magic;
+use crate::toolchain::finish::Finish;
+use crate::toolchain::nvcc;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,31 +18,78 @@ use std::path::{Path, PathBuf};
 /// How these names start.
 pub(super) const KERNEL: &[u8] = b"__omp_offloading_";
 
-/// How bitcode starts: bare, in a wrapper.
-const BITCODE: [[u8; 4]; 2] = [*b"BC\xc0\xde", [0xde, 0xc0, 0x17, 0x0b]];
-
 /// What an output shall be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Bitcode,
     /// An object with AMD's machine code.
     Amd,
+    /// Any object; bitcode where `flags` say so.
+    Object,
     /// Nobody can tell.
     Any,
+}
+
+impl Kind {
+    /// What a task makes, as far as its output's name and what is done to it tell.
+    pub(super) fn of(output: &Path, finish: Finish) -> Self {
+        let extension = output.extension().and_then(OsStr::to_str);
+        match (finish, extension) {
+            (Finish::ShareDescriptors, _) => Self::Amd,
+            (_, Some("bc")) => Self::Bitcode,
+            (_, Some("o" | nvcc::EXTENSION)) => Self::Object,
+            _ => Self::Any,
+        }
+    }
+}
+
+/// Checks that `output` is of its kind and not cut off: a program that ran out of space may succeed all the same, and
+/// what it left would be taken for good until it is made again.
+pub(super) fn check_whole(output: &Path, kind: Kind) -> Result<(), String> {
+    whole(&read(output)?, kind)
+}
+
+fn read(output: &Path) -> Result<Vec<u8>, String> {
+    fs::read(output).map_err(|error| format!("{}: {error}", output.display()))
+}
+
+fn whole(bytes: &[u8], kind: Kind) -> Result<(), String> {
+    let range = 0..bytes.len() as u64;
+    let magic = Magic::at(bytes, range.clone());
+    let fits = match kind {
+        Kind::Bitcode => magic == Magic::Bitcode,
+        Kind::Amd => magic == Magic::Elf,
+        Kind::Object => [Magic::Elf, Magic::Coff, Magic::Bitcode].contains(&magic),
+        Kind::Any => !bytes.is_empty(),
+    };
+    if !fits {
+        return Err(match (kind, bytes) {
+            (_, []) => "it is empty",
+            (Kind::Bitcode, _) => "it is not the bitcode of a device",
+            (Kind::Amd, _) => "it is not the machine code of a device",
+            (Kind::Object | Kind::Any, _) => "it is not an object",
+        }
+        .to_owned());
+    }
+    if magic == Magic::Elf {
+        let elf = Elf::parse(bytes, range.clone()).map_err(|problem| problem.to_string())?;
+        if kind == Kind::Amd && elf.machine != object::elf::EM_AMDGPU.0 {
+            return Err("it is not the machine code of a device".to_owned());
+        }
+        for section in elf.sections() {
+            elf.check(&section).map_err(|problem| problem.to_string())?;
+        }
+    }
+    // It reads the tables of what it knows, and nothing of others.
+    let symbols = symbols(bytes, range);
+    symbols.map(drop).map_err(|problem| problem.to_string())
 }
 
 /// Checks `output`, made of the files `reads`: that it is of its kind, and names none but these.
 pub(super) fn check(output: &Path, kind: Kind, reads: &[PathBuf]) -> Result<(), String> {
     let shown = output.display();
-    let bytes = fs::read(output).map_err(|error| format!("{shown}: {error}"))?;
-    if kind == Kind::Bitcode && BITCODE.iter().all(|start| !bytes.starts_with(start)) {
-        return Err(format!("{shown}: not the bitcode of a device"));
-    }
-    let elf = || Elf::parse(bytes.as_slice(), 0..bytes.len() as u64);
-    let is_amd = || elf().is_ok_and(|elf| elf.machine == object::elf::EM_AMDGPU.0);
-    if kind == Kind::Amd && !is_amd() {
-        return Err(format!("{shown}: not the machine code of a device"));
-    }
+    let bytes = read(output)?;
+    whole(&bytes, kind).map_err(|problem| format!("{shown}: {problem}"))?;
     let known: BTreeSet<String> = reads.iter().filter_map(|path| number(path)).collect();
     // Where files have no numbers.
     if known.is_empty() {

@@ -79,6 +79,8 @@ impl Done {
 pub enum TaskError {
     /// A command failed; a hint, or nothing.
     Command(Box<CommandError>, &'static str),
+    /// Every command of this task succeeded, and what they made is not whole.
+    Output(Box<Task>, String),
     /// A file could not be read, written or renamed.
     File(PathBuf, io::Error),
 }
@@ -88,6 +90,12 @@ impl fmt::Display for TaskError {
         match self {
             Self::Command(error, "") => error.fmt(f),
             Self::Command(error, hint) => write!(f, "{error}\nhint: {hint}"),
+            Self::Output(task, problem) => {
+                let output = task.output.display();
+                write!(f, "`{output}`: its compiler succeeded, but {problem}")?;
+                let mut started = task.started().iter();
+                started.try_for_each(|command| write!(f, "\ncommand: {command}"))
+            }
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
         }
     }
@@ -133,11 +141,11 @@ impl Task {
     /// When a command fails or a file cannot be written; the output and its key are then absent.
     pub fn run(&self, digests: &Digests) -> Result<Done, TaskError> {
         let recipe = self.recipe();
-        if let Some(reads) = self.fresh(&recipe, digests) {
+        if let Some((reads, messages)) = self.fresh(&recipe, digests) {
             return Ok(Done {
                 fresh: true,
                 reads,
-                messages: fs::read_to_string(self.beside(".messages")).unwrap_or_default(),
+                messages,
             });
         }
         let key = self.beside(".key");
@@ -145,12 +153,8 @@ impl Task {
         // A compiler that did not run leaves no dependencies: those of an earlier run are not its own.
         let stale = [&key, &kept, &self.output].into_iter().chain(&self.depfile);
         for stale in stale {
-            match fs::remove_file(stale) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(TaskError::File(stale.clone(), error));
-                }
-                _ => digests.forget(stale),
-            }
+            remove(stale).map_err(|error| TaskError::File(stale.clone(), error))?;
+            digests.forget(stale);
         }
         let folder = self.output.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(|error| TaskError::File(folder.to_owned(), error))?;
@@ -161,6 +165,12 @@ impl Task {
             Some(Err(problem)) => problem + &self.run_plainly(&part)?,
             None => self.run_plainly(&part)?,
         };
+        let kind = returned::Kind::of(&self.output, self.finish);
+        returned::check_whole(&part, kind).map_err(|problem| {
+            // What could be taken for the output goes.
+            let _ = fs::remove_file(&part);
+            TaskError::Output(Box::new(self.clone()), problem)
+        })?;
         // While names still hold the numbers of files.
         let named = match &self.depfile {
             Some(_) => returned::named_files(&part)
@@ -184,14 +194,16 @@ impl Task {
             write(&kept, messages.as_bytes()).map_err(|error| TaskError::File(kept, error))?;
         }
         if reads.iter().all(settled) {
-            let lines = std::iter::once(&self.output)
-                .chain(&reads)
-                .filter_map(|path| {
-                    let digest = digests.of(path)? + &name_in(&named, path);
-                    Some(format!("{digest} {}\n", path.display()))
-                });
-            let text = format!("{recipe}\n{}", lines.collect::<String>());
-            write(&key, text.as_bytes()).map_err(|error| TaskError::File(key.clone(), error))?;
+            let paths = std::iter::once(&self.output).chain(&reads);
+            let lines = paths.map(|path| {
+                let digest = digests.of(path)? + &name_in(&named, path);
+                Some(format!("{digest} {}\n", path.display()))
+            });
+            // Without a file that cannot be read there is no key: its changes would not count.
+            if let Some(lines) = lines.collect::<Option<String>>() {
+                let text = format!("{recipe}\n{lines}");
+                write(&key, text.as_bytes()).map_err(|error| TaskError::File(key, error))?;
+            }
         }
         Ok(Done {
             fresh: false,
@@ -209,8 +221,8 @@ impl Task {
         }
     }
 
-    /// The files that the output was made from, when it is still the one that would be made now.
-    fn fresh(&self, recipe: &str, digests: &Digests) -> Option<Vec<PathBuf>> {
+    /// The files that the output was made from, and the warnings, when it is still the one that would be made now.
+    fn fresh(&self, recipe: &str, digests: &Digests) -> Option<(Vec<PathBuf>, String)> {
         let text = fs::read_to_string(self.beside(".key")).ok()?;
         let mut lines = text.lines();
         if lines.next() != Some(recipe) {
@@ -228,7 +240,12 @@ impl Task {
             reads.push(path);
         }
         // A power cut may leave the output shorter than it was written.
-        (!reads.is_empty() && reads.remove(0) == self.output).then_some(reads)
+        let is_whole = !reads.is_empty() && reads.remove(0) == self.output;
+        let messages = match fs::read_to_string(self.beside(".messages")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            kept => kept.ok()?,
+        };
+        is_whole.then_some((reads, messages))
     }
 
     fn run_plainly(&self, part: &Path) -> Result<String, TaskError> {
@@ -268,15 +285,7 @@ impl Task {
         let reads = self
             .reads()
             .map_err(|(path, _)| format!("it gave no `{}`", path.display()))?;
-        let is_bitcode = self
-            .output
-            .extension()
-            .is_some_and(|extension| extension == "bc");
-        let kind = match self.finish {
-            Finish::ShareDescriptors => returned::Kind::Amd,
-            _ if is_bitcode => returned::Kind::Bitcode,
-            _ => returned::Kind::Any,
-        };
+        let kind = returned::Kind::of(&self.output, self.finish);
         returned::check(part, kind, &reads)
     }
 

@@ -35,7 +35,7 @@ impl Bench {
             launched: None,
             inputs: vec![at("k.c")],
             depfile: Some(at("k.d")),
-            output: at("k.o"),
+            output: at("k.out"),
             finish: Finish::None,
             environment: String::new(),
             undefined_hint: "",
@@ -44,7 +44,7 @@ impl Bench {
 
     fn good(&self) -> Task {
         let deps = format!("printf 'out: {0}/k.c {0}/k.h\\n' > k.d", self.0.display());
-        self.task(&format!("cat k.c k.h > k.o.part; {deps}"))
+        self.task(&format!("cat k.c k.h > k.out.part; {deps}"))
     }
 
     /// Runs the task as a new build would, and says how many commands have been started by now.
@@ -93,7 +93,7 @@ fn runs_again_for_a_changed_header_argument_variable_or_lost_output() {
 #[test]
 fn keeps_nothing_of_a_command_that_failed() {
     let bench = Bench::new("failed");
-    let bad = bench.task("echo half > k.o.part; exit 1");
+    let bad = bench.task("echo half > k.out.part; exit 1");
     let error = bad.run(&Digests::default()).unwrap_err();
     assert!(
         error
@@ -101,7 +101,7 @@ fn keeps_nothing_of_a_command_that_failed() {
             .starts_with("`/bin/sh` failed (exit status: 1)"),
         "{error}"
     );
-    for name in ["k.o", "k.o.part", "k.o.key"] {
+    for name in ["k.out", "k.out.part", "k.out.key"] {
         assert!(!bench.0.join(name).exists(), "{name} is left");
     }
     assert_eq!(
@@ -135,7 +135,7 @@ fn runs_without_a_launcher_that_leaves_no_dependencies() {
     assert_eq!(bench.starts_after(&bench.good()), 1);
     bench.put("k.c", "two");
     // As a cache that does not know the file: what an earlier run wrote lies there.
-    let launched = bench.task("cat k.c k.h > k.o.part").commands;
+    let launched = bench.task("cat k.c k.h > k.out.part").commands;
     let mut task = bench.good();
     task.launched = Some(Launched { commands: launched });
     let done = task.run(&Digests::default()).unwrap();
@@ -158,7 +158,7 @@ fn does_not_trust_an_input_that_changed_meanwhile() {
     let bench = Bench::new("meanwhile");
     let deps = format!("printf 'out: {}/k.h\\n' > k.d", bench.0.display());
     let racing = bench.task(&format!(
-        "cat k.h > k.o.part; sleep 0.05; echo later > k.h; {deps}"
+        "cat k.h > k.out.part; sleep 0.05; echo later > k.h; {deps}"
     ));
     assert_eq!(bench.starts_after(&racing), 1);
     assert_eq!(bench.starts_after(&racing), 2);
@@ -177,4 +177,21 @@ fn writes_a_file_only_when_it_differs() {
     let folder = bench.0.join("deep");
     assert!(write(&folder, b"x").is_err(), "a folder is not replaced");
     assert!(!part(&folder).exists());
+}
+
+#[test]
+fn keeps_no_key_that_lacks_a_file() {
+    let bench = Bench::new("unreadable");
+    // It is there, and its content cannot be read: as a file without permission is.
+    fs::create_dir(bench.0.join("header")).unwrap();
+    let hour = std::time::Duration::from_secs(3600);
+    let folder = fs::File::open(bench.0.join("header")).unwrap();
+    folder.set_modified(SystemTime::now() - hour).unwrap();
+    let deps = format!(
+        "printf 'out: {0}/k.c {0}/header\\n' > k.d",
+        bench.0.display()
+    );
+    let task = bench.task(&format!("cat k.c > k.out.part; {deps}"));
+    assert_eq!(bench.starts_after(&task), 1);
+    assert_eq!(bench.starts_after(&task), 2);
 }
