@@ -112,7 +112,7 @@ impl Inputs {
         };
         let unreadable = self.unreadable.len();
         let blocks = Blocks::open(path).map_err(|problem| wrong(problem.into()))?;
-        let seen = self.look(path, &blocks);
+        let seen = self.look(path, &blocks)?;
         if let Some(unreadable) = self.unreadable.drain(unreadable..).next() {
             let problem = format!("its host's part: {}", unreadable.problem);
             return Err(wrong(problem.into()));

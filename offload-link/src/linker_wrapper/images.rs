@@ -379,7 +379,7 @@ mod tests {
             std::fs::write(&path, whole).unwrap();
             let argv = vec!["--whole-archive".into(), path.clone().into_os_string()];
             let arguments = Arguments::parse(argv, "offload-ld").unwrap();
-            let inputs = Inputs::scan(&arguments);
+            let inputs = Inputs::scan(&arguments).unwrap();
             let images = Image::all(&inputs, &mut Report::default()).unwrap();
             assert_eq!(images.len(), count);
             for size in (0..whole.len()).step_by(13) {

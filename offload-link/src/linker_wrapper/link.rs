@@ -22,6 +22,7 @@ use super::shown::Shown;
 use super::temporaries::Temporaries;
 use super::trace::Trace;
 use super::{Error, host_linker, host_part, override_image, relocatable};
+use crate::files;
 
 /// What the phases share.
 pub(super) struct Link<'a> {
@@ -168,6 +169,8 @@ impl Link<'_> {
         files: &Temporaries,
         workplace: &Workplace,
     ) -> Result<u8, Error> {
+        // Every input has been read.
+        files::check()?;
         let options = &self.arguments.options;
         let packing = Packing {
             rules,

@@ -65,7 +65,7 @@ impl Images {
         report: &mut Report,
     ) -> Result<Self, Error> {
         let mut images = Image::all(inputs, report)?;
-        let linked_units = linked_units(inputs, &images, arguments, report);
+        let linked_units = linked_units(inputs, &images, arguments, report)?;
         let selection = Selection {
             images: &images,
             linked_units: &linked_units,
@@ -432,7 +432,7 @@ fn linked_units(
     images: &[Image],
     arguments: &Arguments,
     report: &mut Report,
-) -> Vec<bool> {
+) -> Result<Vec<bool>, Error> {
     let always = |file: &InputFile| match file.load {
         Load::Whole => true,
         Load::Usual => file.kind != FileKind::Archive,
@@ -444,7 +444,7 @@ fn linked_units(
         .enumerate()
         .any(|(index, (file, _))| !always(file) && in_question.contains(&index));
     if !open {
-        return inputs.units().map(|(file, _)| always(file)).collect();
+        return Ok(inputs.units().map(|(file, _)| always(file)).collect());
     }
     // A source, as a compiler driver takes it: nobody knows yet what its object will need.
     let source = |file: &&InputFile| {
@@ -453,22 +453,21 @@ fn linked_units(
     };
     let source = inputs.files.iter().find(source);
     let mut unread = source.map(|file| file.path.display().to_string());
-    let names: Vec<Names> = inputs
-        .units()
-        .map(|(file, unit)| {
-            let blocks = file.blocks(unit).ok();
-            let names = blocks.and_then(|blocks| host_objects::symbols(&blocks, unit));
-            if names.is_none() && unit.kind != UnitKind::Other {
-                unread.get_or_insert_with(|| file.unit_name(unit));
-            }
-            names.unwrap_or_default()
-        })
-        .collect();
+    let mut names = Vec::new();
+    for (file, unit) in inputs.units() {
+        let blocks = file.blocks(unit);
+        let blocks = blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+        let found = host_objects::symbols(&blocks, unit);
+        if found.is_none() && unit.kind != UnitKind::Other {
+            unread.get_or_insert_with(|| file.unit_name(unit));
+        }
+        names.push(found.unwrap_or_default());
+    }
     if let Some(name) = unread {
         report.warnings.push(format!(
             "the symbols of {name} cannot be read: images of all archive members are linked"
         ));
-        return vec![true; names.len()];
+        return Ok(vec![true; names.len()]);
     }
     let symbols: Vec<Symbols<'_>> = names.iter().map(Names::symbols).collect();
     let candidates: Vec<Candidate<'_>> = inputs
@@ -481,5 +480,5 @@ fn linked_units(
         .collect();
     let roots = arguments.roots.iter().map(|root| root.as_encoded_bytes());
     let entry = [&b"main"[..], b"_start"];
-    linked(&candidates, roots.chain(entry))
+    Ok(linked(&candidates, roots.chain(entry)))
 }

@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 use super::compression;
 use super::error::Error;
 use super::sources::{Parts, Sources};
+use crate::files;
 
 /// A file that is to be written.
 #[derive(Clone, Debug)]
@@ -52,6 +53,7 @@ pub(crate) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Res
         }
     }
     decompress(outputs, &places, sources)?;
+    files::check()?;
     for (output, place) in outputs.iter().zip(places) {
         place
             .finish()
@@ -130,7 +132,6 @@ fn decompress(outputs: &[Output], places: &[Place], sources: &Sources) -> Result
         }
         let name = sources.name(source);
         let compressed = file.stream(bundle.data.clone());
-        let compressed = compressed.map_err(|error| Error::file(name, &error))?;
         bundle
             .decompress_from(compressed, &mut Parts::new(parts))
             .map_err(|problem| compression::failed(name, &problem))?;

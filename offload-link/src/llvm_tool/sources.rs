@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use object::{ReadCache, ReadRef};
+use offload_build::escape::terminal;
 use offload_build::format::compressed_bundle::{self, CompressedBundle};
 use offload_build::format::pieces::Piece;
 
 use super::error::Error;
-use crate::copy::{copy_range, shrunk};
-use crate::reading::{Here, Reading};
+use crate::files::{
+    Here, Member, MemberError, Opened, Reading, Stamp, copy_range, open_member, shrunk,
+};
 
 /// Every file that was opened, in order, and the compressed bundles in them.
 #[derive(Default)]
@@ -24,7 +26,7 @@ pub(crate) struct Sources {
     list: Vec<Source>,
     /// Where compressed bundles are decompressed to, one behind the other: an archive may have more
     /// of them than a process may have files.
-    spool: Option<(Rc<Reading<File>>, u64)>,
+    spool: Option<(Rc<Reading>, u64)>,
 }
 
 /// Where some pieces are.
@@ -42,11 +44,11 @@ enum Data {
 
 /// A file, or a part of one, to be read here and there, and to be copied from.
 pub(crate) struct SourceFile {
-    file: Rc<Reading<File>>,
+    file: Rc<Reading>,
     /// Where in that it starts.
     start: u64,
     pub size: u64,
-    cache: ReadCache<Here<File>>,
+    cache: ReadCache<Here>,
 }
 
 impl Sources {
@@ -75,11 +77,37 @@ impl Sources {
     fn add(&mut self, name: PathBuf, file: File) -> Result<usize, Error> {
         let size = (&file).seek(SeekFrom::End(0));
         let size = size.map_err(|error| Error::file(&name, &error))?;
+        let file = Opened::new(&name, file, None);
+        Ok(self.push(name, file, size))
+    }
+
+    fn push(&mut self, name: PathBuf, file: Opened, size: u64) -> usize {
         self.list.push(Source {
             name,
             data: Data::File(SourceFile::new(Reading::new(file), 0, size)),
         });
-        Ok(self.list.len() - 1)
+        self.list.len() - 1
+    }
+
+    /// Adds a member of a thin archive. Keeps no descriptor: an archive may have more members than a process may have
+    /// files.
+    pub(crate) fn add_member(&mut self, member: Member) -> usize {
+        let (stamp, size) = (Stamp::of(&member.metadata), member.metadata.len());
+        let file = Opened::new(&member.path, member.file, Some(stamp));
+        file.close();
+        self.push(member.path, file, size)
+    }
+
+    /// Opens the member of that name and size of the thin archive at `archive`.
+    pub(crate) fn open_member(
+        &mut self,
+        archive: &Path,
+        name: &[u8],
+        size: u64,
+    ) -> Result<usize, Error> {
+        let member = open_member(archive, name, size);
+        let member = member.map_err(|problem| wrong_member(&problem, archive, name))?;
+        Ok(self.add_member(member))
     }
 
     /// A compressed bundle of a source.
@@ -98,14 +126,20 @@ impl Sources {
             return Ok(());
         };
         let failed = |error: io::Error| compressed_bundle::Error::Output { kind: error.kind() };
-        let compressed = file.stream(bundle.data.clone()).map_err(failed)?;
+        let compressed = file.stream(bundle.data.clone());
         let (spool, start) = match &self.spool {
             Some((spool, end)) => (Rc::clone(spool), *end),
-            None => (Reading::new(tempfile::tempfile().map_err(failed)?), 0),
+            None => {
+                let spool = tempfile::tempfile().map_err(failed)?;
+                let name = self.name(source);
+                (Reading::new(Opened::new(name, spool, None)), 0)
+            }
         };
-        let mut end = &spool.file;
-        end.seek(SeekFrom::Start(start)).map_err(failed)?;
-        bundle.decompress_from(compressed, &mut end)?;
+        let decompressed = spool.file.with(|mut end| {
+            end.seek(SeekFrom::Start(start))?;
+            Ok(bundle.decompress_from(compressed, &mut end))
+        });
+        decompressed.map_err(failed)??;
         spool.forget();
         let size = bundle.uncompressed_size;
         self.spool = Some((Rc::clone(&spool), start.saturating_add(size)));
@@ -156,7 +190,7 @@ impl Sources {
 }
 
 impl SourceFile {
-    fn new(file: Rc<Reading<File>>, start: u64, size: u64) -> Self {
+    fn new(file: Rc<Reading>, start: u64, size: u64) -> Self {
         let cache = ReadCache::new(file.part(start..start.saturating_add(size)));
         Self {
             file,
@@ -172,7 +206,7 @@ impl SourceFile {
     }
 
     /// For reading what is understood at once: nothing of it stays.
-    pub(crate) fn apart(&self) -> ReadCache<Here<File>> {
+    pub(crate) fn apart(&self) -> ReadCache<Here> {
         let end = self.start.saturating_add(self.size);
         ReadCache::new(self.file.part(self.start..end))
     }
@@ -183,11 +217,8 @@ impl SourceFile {
     }
 
     /// A range, for those who read it once.
-    pub(crate) fn stream(&self, range: Range<u64>) -> io::Result<impl BufRead + '_> {
-        let mut file = &self.file.file;
-        file.seek(SeekFrom::Start(self.start.saturating_add(range.start)))?;
-        let size = range.end.saturating_sub(range.start);
-        Ok(BufReader::with_capacity(1 << 17, file.take(size)))
+    pub(crate) fn stream(&self, range: Range<u64>) -> impl BufRead + '_ {
+        BufReader::with_capacity(1 << 17, RangeReader { file: self, range })
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -199,12 +230,38 @@ impl SourceFile {
     pub(crate) fn copy(&self, range: Range<u64>, out: &File, offset: u64) -> io::Result<()> {
         let start = self.start.saturating_add(range.start);
         let size = range.end.saturating_sub(range.start);
-        copy_range(
-            &self.file.file,
-            start..start.saturating_add(size),
-            out,
-            offset,
-        )
+        let range = start..start.saturating_add(size);
+        let file = &self.file.file;
+        file.with(|file| copy_range(file, range, out, offset))
+    }
+}
+
+/// Reads a range of a file from its start to its end.
+struct RangeReader<'a> {
+    file: &'a SourceFile,
+    /// What is left.
+    range: Range<u64>,
+}
+
+impl Read for RangeReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.range.end.saturating_sub(self.range.start);
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let len = left.min(buffer.len());
+        let count = self.file.read_at(&mut buffer[..len], self.range.start)?;
+        self.range.start += count as u64;
+        Ok(count)
+    }
+}
+
+/// The error for a member of a thin archive; in LLVM's words if it cannot be opened.
+pub(crate) fn wrong_member(problem: &MemberError, archive: &Path, name: &[u8]) -> Error {
+    match problem.unopened() {
+        Some((path, error)) => Error::file(path, error),
+        None => Error::input(
+            archive,
+            format_args!("member `{}`: {problem}", terminal(name)),
+        ),
     }
 }
 
