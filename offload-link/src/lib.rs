@@ -15,6 +15,7 @@ mod options;
 mod packager;
 mod reading;
 mod response_file;
+mod signals;
 
 use std::io::{BufWriter, Write as _};
 use std::process::ExitCode;

@@ -170,7 +170,7 @@ impl ImageBytes {
         match &self.place {
             Place::Large(range) => {
                 let out = File::create(path)?;
-                self.with_file(|file| copy_range(&file.file, range.clone(), &out, 0))
+                self.with_file(|file| Ok(copy_range(&file.file, range.clone(), &out, 0)?))
             }
             _ => fs::write(path, self.all()?),
         }

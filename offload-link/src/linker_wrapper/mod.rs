@@ -47,7 +47,6 @@ mod runtime;
 mod seen;
 mod select;
 mod shown;
-mod signals;
 mod stamp;
 mod symbols;
 mod temporaries;
