@@ -14,6 +14,7 @@ mod offload_wrapper;
 mod options;
 mod packager;
 mod response_file;
+mod signals;
 
 use std::io::{BufWriter, Write as _};
 use std::process::ExitCode;

@@ -16,7 +16,7 @@ mod reading;
 mod stamp;
 mod thin;
 
-pub(crate) use copy::{copy_range, shrunk};
+pub(crate) use copy::{CopyError, copy_range, shrunk};
 pub(crate) use failure::{ReadFailure, check, is_absent};
 pub(crate) use opened::Opened;
 pub(crate) use reading::{Here, Reading};

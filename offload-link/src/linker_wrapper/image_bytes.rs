@@ -173,7 +173,7 @@ impl ImageBytes {
                 let out = File::create(path)?;
                 self.with_file(|file| {
                     file.file
-                        .with(|file| copy_range(file, range.clone(), &out, 0))
+                        .with(|file| Ok(copy_range(file, range.clone(), &out, 0)?))
                 })
             }
             _ => fs::write(path, self.all()?),

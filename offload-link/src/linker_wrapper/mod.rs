@@ -47,7 +47,6 @@ mod runtime;
 mod seen;
 mod select;
 mod shown;
-mod signals;
 mod symbols;
 mod temporaries;
 mod trace;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::Error;
-use super::signals::Watch;
+use crate::signals::Watch;
 
 /// Removed with everything in it when this is dropped, on success and on failure, and when a
 /// signal ends the process.

@@ -17,7 +17,7 @@ use offload_build::format::pieces::Piece;
 
 use super::error::Error;
 use crate::files::{
-    Here, Member, MemberError, Opened, Reading, Stamp, copy_range, open_member, shrunk,
+    CopyError, Here, Member, MemberError, Opened, Reading, Stamp, copy_range, open_member, shrunk,
 };
 
 /// Every file that was opened, in order, and the compressed bundles in them.
@@ -54,9 +54,14 @@ pub(crate) struct SourceFile {
 impl Sources {
     /// Opens a file; `-` is standard input.
     pub(crate) fn open(&mut self, path: &Path) -> Result<usize, Error> {
+        self.open_up_to(path, u64::MAX)
+    }
+
+    /// Opens a file of at most `limit` bytes.
+    pub(crate) fn open_up_to(&mut self, path: &Path, limit: u64) -> Result<usize, Error> {
         let wrong = |error: io::Error| Error::file(path, &error);
         let file = if path == Path::new("-") {
-            spool(io::stdin().lock()).map_err(wrong)?
+            spool(path, io::stdin().lock(), limit)?
         } else {
             let mut file = File::open(path).map_err(wrong)?;
             let metadata = file.metadata().map_err(wrong)?;
@@ -68,10 +73,14 @@ impl Sources {
             if metadata.is_file() {
                 file
             } else {
-                spool(file).map_err(wrong)?
+                spool(path, file, limit)?
             }
         };
-        self.add(path.to_owned(), file)
+        let source = self.add(path.to_owned(), file)?;
+        match self.file(source).size {
+            size if size > limit => Err(too_large(path, limit)),
+            _ => Ok(source),
+        }
     }
 
     fn add(&mut self, name: PathBuf, file: File) -> Result<usize, Error> {
@@ -179,7 +188,7 @@ impl Sources {
         }
     }
 
-    /// Reads pieces one after the other. All of their sources have files.
+    /// Reads pieces one after the other. All of their sources have files. Its errors name the file.
     pub(crate) fn reader<'a>(&'a self, pieces: &'a [Piece]) -> impl Read + 'a {
         PiecesReader {
             sources: self,
@@ -227,12 +236,13 @@ impl SourceFile {
     }
 
     /// Copies a range to an offset of `out`.
-    pub(crate) fn copy(&self, range: Range<u64>, out: &File, offset: u64) -> io::Result<()> {
+    pub(crate) fn copy(&self, range: Range<u64>, out: &File, offset: u64) -> Result<(), CopyError> {
         let start = self.start.saturating_add(range.start);
         let size = range.end.saturating_sub(range.start);
         let range = start..start.saturating_add(size);
         let file = &self.file.file;
-        file.with(|file| copy_range(file, range, out, offset))
+        let copied = file.with(|file| Ok(copy_range(file, range, out, offset)));
+        copied.map_err(CopyError::Read)?
     }
 }
 
@@ -265,11 +275,35 @@ pub(crate) fn wrong_member(problem: &MemberError, archive: &Path, name: &[u8]) -
     }
 }
 
-/// All bytes in a file without a name.
-fn spool(mut from: impl Read) -> io::Result<File> {
-    let mut file = tempfile::tempfile()?;
-    io::copy(&mut from, &mut file)?;
-    Ok(file)
+/// Copies all bytes of `path` to a file without a name.
+fn spool(path: &Path, mut from: impl Read, limit: u64) -> Result<File, Error> {
+    let mut file = tempfile::tempfile().map_err(|error| unspooled(&error))?;
+    let (mut buffer, mut size) = (vec![0; 1 << 17], 0_u64);
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => return Ok(file),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Error::file(path, &error)),
+        };
+        size = size.saturating_add(count as u64);
+        if size > limit {
+            return Err(too_large(path, limit));
+        }
+        let written = file.write_all(&buffer[..count]);
+        written.map_err(|error| unspooled(&error))?;
+    }
+}
+
+fn too_large(path: &Path, limit: u64) -> Error {
+    Error::input(path, format_args!("expected at most {limit} bytes"))
+}
+
+/// Blames the folder of temporary files.
+fn unspooled(error: &io::Error) -> Error {
+    let folder = std::env::temp_dir();
+    let hint = "set TMPDIR to a folder with enough space";
+    Error::file(&folder, error).with_hint(Some(hint.into()))
 }
 
 struct PiecesReader<'a> {
@@ -307,9 +341,11 @@ impl Read for PiecesReader<'_> {
                 }
                 Piece::Copy { input, range } => {
                     let file = self.sources.file(*input);
-                    match file.read_at(room, range.start + done)? {
-                        0 if len > 0 => return Err(shrunk()),
-                        count => count,
+                    let name = self.sources.name(*input);
+                    match file.read_at(room, range.start + done) {
+                        Ok(0) if len > 0 => return Err(named(name, &shrunk())),
+                        Ok(count) => count,
+                        Err(error) => return Err(named(name, &error)),
                     }
                 }
             };
@@ -319,29 +355,46 @@ impl Read for PiecesReader<'_> {
     }
 }
 
+/// The error with the name of its file: a reader of pieces reads several.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), Error::file(path, error).to_string())
+}
+
 /// Sends what is decompressed to the places that want a part of it.
 pub(crate) struct Parts<'a> {
     position: u64,
-    /// Range of the decompressed bundle, and where it goes.
-    parts: Vec<(Range<u64>, &'a File, u64)>,
+    parts: Vec<Part<'a>>,
+    /// The output that could not be written.
+    pub failed: Option<(&'a Path, io::Error)>,
 }
 
+/// A range of the decompressed bundle; the file that gets it, the offset in that file, and the file's final name.
+pub(crate) type Part<'a> = (Range<u64>, &'a File, u64, &'a Path);
+
 impl<'a> Parts<'a> {
-    /// Each part is a range, a file, and the offset in that file.
-    pub(crate) fn new(parts: Vec<(Range<u64>, &'a File, u64)>) -> Self {
-        Self { position: 0, parts }
+    pub(crate) fn new(parts: Vec<Part<'a>>) -> Self {
+        Self {
+            position: 0,
+            parts,
+            failed: None,
+        }
     }
 }
 
 impl Write for Parts<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let here = self.position..self.position + bytes.len() as u64;
-        for (range, file, offset) in &self.parts {
+        for (range, file, offset, path) in &self.parts {
             let (start, end) = (range.start.max(here.start), range.end.min(here.end));
             if start < end {
                 // Both lie in `bytes`, whose length is a usize.
                 let (from, to) = ((start - here.start) as usize, (end - here.start) as usize);
-                file.write_all_at(&bytes[from..to], offset + (start - range.start))?;
+                let written = file.write_all_at(&bytes[from..to], offset + (start - range.start));
+                if let Err(error) = written {
+                    let kind = error.kind();
+                    self.failed = Some((path, error));
+                    return Err(kind.into());
+                }
             }
         }
         self.position = here.end;
