@@ -29,3 +29,9 @@ pub(crate) fn error(tool: &str, problem: &dyn std::fmt::Display) {
         _ => eprintln!("{}: error: {text}", terminal(tool)),
     }
 }
+
+/// Warns, and goes on.
+pub(crate) fn warning(tool: &str, text: &str) {
+    let text = terminal_lines(text.strip_suffix('\n').unwrap_or(text));
+    eprintln!("{}: warning: {text}", terminal(tool));
+}

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use offload_build::escape::terminal;
 use offload_build::registration;
 use offload_build::target::OffloadKind;
 use offload_build::toolchain::CommandError;
@@ -87,7 +88,7 @@ impl Error {
     /// About an input that cannot be opened.
     pub(super) fn unopened(path: &Path, source: &io::Error) -> Self {
         Self::Input {
-            from: path.display().to_string(),
+            from: terminal(path).to_string(),
             source: format!("cannot open: {source}").into(),
         }
     }
@@ -117,17 +118,17 @@ impl fmt::Display for Error {
                     f,
                     "cannot start the host linker `{}`: not found\n\
                      hint: install it, or name another with OFFLOAD_CC or --linker-path",
-                    program.display()
+                    terminal(&**program)
                 )
             }
             Self::Start { program, source } => write!(
                 f,
                 "cannot start the host linker `{}`: {source}",
-                program.display()
+                terminal(&**program)
             ),
             Self::HostLinker { program } => {
                 let name = program.file_name().unwrap_or_default();
-                write!(f, "'{}' failed", name.to_string_lossy())
+                write!(f, "'{}' failed", terminal(name))
             }
             Self::DeviceLink { target, source } => {
                 write!(f, "device link for {target}: {source}")

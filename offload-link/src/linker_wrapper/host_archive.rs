@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use offload_build::container::archive::{Archive, Index, MemberPlan, layout, plain_name};
 use offload_build::container::definitions;
+use offload_build::escape::terminal;
 use offload_build::format::magic::Magic;
 use offload_build::format::pieces::Piece;
 
@@ -38,7 +39,7 @@ pub(super) fn write(file: &InputFile, maker: &Maker<'_>) -> Result<PathBuf, Erro
     }
     let written = copy(file, &path);
     written.map(|()| path).map_err(|source| Error::Input {
-        from: file.path.display().to_string(),
+        from: terminal(&*file.path).to_string(),
         source,
     })
 }

@@ -19,6 +19,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_build::container::bundled;
+use offload_build::escape::terminal;
 use offload_build::format::bitcode;
 use offload_build::format::bundle_text::Comment;
 use offload_build::format::device_text::DeviceText;
@@ -86,7 +87,7 @@ impl Inputs {
             if maker.arguments.options.dry_run {
                 report.warnings.push(format!(
                     "{}: what its host's part needs is not known before that is linked",
-                    file.path.display()
+                    terminal(&*file.path)
                 ));
             } else {
                 for (index, path) in &made {
@@ -145,7 +146,7 @@ fn read(file: &InputFile, unit: &Unit) -> Result<Option<Part>, Problem> {
         if !matches!(entry.target(), Ok(None)) || entry.range.is_empty() {
             continue;
         }
-        let id = &entry.id;
+        let id = terminal(&entry.id);
         let said = |problem: &str| format!("entry `{id}`: {problem}");
         let bytes = entry
             .content(&data)

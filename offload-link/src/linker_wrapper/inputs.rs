@@ -16,6 +16,7 @@ use std::rc::Rc;
 use object::ReadRef;
 use offload_build::container::archive::Archive;
 use offload_build::container::elf::{Elf, Machine};
+use offload_build::escape::terminal;
 
 use super::Error;
 use super::arguments::{Arguments, Item, Load};
@@ -161,7 +162,7 @@ impl Inputs {
                 Err(problem) if problem.kind() == io::ErrorKind::IsADirectory => continue,
                 Err(problem) if is_stream(&problem) => {
                     if !arguments.compiles {
-                        inputs.note_unreadable(path.display().to_string(), problem.into());
+                        inputs.note_unreadable(terminal(&*path).to_string(), problem.into());
                     }
                     continue;
                 }
@@ -212,7 +213,7 @@ impl Inputs {
         let seen = match Seen::of(data, 0..size) {
             Ok(seen) => seen,
             Err(problem) => {
-                self.note_unreadable(path.display().to_string(), problem);
+                self.note_unreadable(terminal(path).to_string(), problem);
                 return Ok(None);
             }
         };
@@ -269,7 +270,7 @@ impl Inputs {
         let archive = match Archive::parse(data, 0..data.size()) {
             Ok(archive) => archive,
             Err(problem) => {
-                self.note_unreadable(path.display().to_string(), problem.into());
+                self.note_unreadable(terminal(path).to_string(), problem.into());
                 return Ok(units);
             }
         };
@@ -349,8 +350,7 @@ fn is_stream(problem: &io::Error) -> bool {
 }
 
 fn member_name(archive: &Path, name: &[u8]) -> String {
-    let name = String::from_utf8_lossy(name);
-    format!("{}({name})", archive.display())
+    format!("{}({})", terminal(archive), terminal(name))
 }
 
 impl InputFile {
@@ -385,9 +385,9 @@ impl InputFile {
         Ok(Rc::clone(self.keep(Blocks::open(&self.path)?)))
     }
 
-    /// The file, with the archive member: `libk.a(k.o)`.
+    /// The file, with the archive member: `libk.a(k.o)`. For messages, so it is escaped.
     pub(super) fn unit_name(&self, unit: &Unit) -> String {
-        let path = self.path.display();
+        let path = terminal(&*self.path);
         let Some(header) = unit.member else {
             return path.to_string();
         };
@@ -411,10 +411,9 @@ impl InputFile {
         let data = blocks.apart();
         let archive = Archive::parse(&data, 0..blocks.size());
         let members = archive.map(|archive| archive.members).unwrap_or_default();
-        let names = members.iter().map(|member| {
-            let name = String::from_utf8_lossy(member.name).into_owned();
-            (member.header_offset, name)
-        });
+        let names = members
+            .iter()
+            .map(|member| (member.header_offset, terminal(member.name).to_string()));
         let mut names: Vec<(u64, String)> = names.collect();
         names.sort_unstable();
         names

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_build::container::elf::Machine;
+use offload_build::escape::terminal;
 use offload_build::target::{OffloadKind, Triple};
 use offload_build::toolchain::Command;
 
@@ -22,7 +23,7 @@ use super::shown::Shown;
 use super::temporaries::Temporaries;
 use super::trace::Trace;
 use super::{Error, host_linker, host_part, override_image, relocatable};
-use crate::files;
+use crate::{files, say};
 
 /// What the phases share.
 pub(super) struct Link<'a> {
@@ -113,7 +114,7 @@ impl Link<'_> {
                 Err(missing) => {
                     // The one thing said on a link that succeeds: a target that was asked for is lost.
                     let reason = note_missing(report, &missing);
-                    eprintln!("{}: warning: {reason}", self.tool.to_string_lossy());
+                    say::warning(&self.tool.to_string_lossy(), &reason);
                     reasons.push(reason);
                 }
             }
@@ -193,7 +194,7 @@ impl Link<'_> {
         let places = Places::find(&self.arguments, entries.clang, machine);
         let (runtime, folders) = runtime_libraries(&kinds, &self.arguments, &places);
         report.warnings.extend(folders.iter().map(|folder| {
-            let folder = folder.display();
+            let folder = terminal(&**folder);
             format!("the program must find the runtime's libraries in {folder} when it runs")
         }));
         self.host_link(entries, &containers, &runtime, files, workplace)
@@ -246,7 +247,7 @@ impl Link<'_> {
             // Else it stays, where a linker reads it or says that it cannot.
             if let (false, Some(_)) = (done, &file.in_place) {
                 return Err(Error::Input {
-                    from: file.path.display().to_string(),
+                    from: terminal(&*file.path).to_string(),
                     source: "nothing can be put in its place where it is named\n\
                              hint: name the file in an argument of its own"
                         .into(),

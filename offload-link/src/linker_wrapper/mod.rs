@@ -113,8 +113,8 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
 fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), Error> {
     if !inputs.have_device_code() {
         for Unreadable { from, problem } in &inputs.unreadable {
-            let tool = tool.to_string_lossy();
-            eprintln!("{tool}: warning: {from}: device code in it would not be linked: {problem}");
+            let text = format!("{from}: device code in it would not be linked: {problem}");
+            say::warning(&tool.to_string_lossy(), &text);
         }
         return Ok(());
     }
