@@ -15,6 +15,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 
+use crate::files::Stamp;
+
 /// Signals with which users, shells and build tools end a process.
 const ENDING: [(i32, Signal); 4] = [
     (SIGHUP, Signal::HUP),
@@ -36,13 +38,22 @@ pub(crate) struct Watch {
 
 /// Files and folders that a signal removes.
 #[derive(Clone, Debug, Default)]
-struct Temporaries(Arc<Mutex<HashSet<PathBuf>>>);
+struct Temporaries(Arc<Mutex<Paths>>);
+
+#[derive(Debug, Default)]
+struct Paths {
+    temporary: HashSet<PathBuf>,
+    /// Outputs that a child writes under their names, and what was there before.
+    outputs: Vec<(PathBuf, Option<Stamp>)>,
+}
 
 impl Watch {
     /// Removes `folder` when a signal ends this process.
     pub(crate) fn over(folder: &Path) -> io::Result<Self> {
         let watch = Self::start()?;
-        watch.temporaries.lock().insert(folder.to_owned());
+        let mut paths = watch.temporaries.lock();
+        paths.temporary.insert(folder.to_owned());
+        drop(paths);
         Ok(watch)
     }
 
@@ -76,7 +87,7 @@ impl Watch {
     ) -> io::Result<T> {
         let mut paths = self.temporaries.lock();
         let created = create()?;
-        paths.insert(path.to_owned());
+        paths.temporary.insert(path.to_owned());
         Ok(created)
     }
 
@@ -88,21 +99,42 @@ impl Watch {
     ) -> io::Result<T> {
         let mut paths = self.temporaries.lock();
         let renamed = rename()?;
-        paths.remove(path);
+        paths.temporary.remove(path);
         Ok(renamed)
     }
 }
 
+impl Watch {
+    /// Removes the output `path` when a signal ends this process and a child has begun to write it: it may be incomplete.
+    pub(crate) fn output(&self, path: &Path) {
+        let before = stamp(path);
+        let mut paths = self.temporaries.lock();
+        paths.outputs.push((path.to_owned(), before));
+    }
+}
+
+/// Identifies what a file holds now, if it is a regular one.
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::symlink_metadata(path).ok()?;
+    found.is_file().then(|| Stamp::of(&found))
+}
+
 impl Temporaries {
-    fn lock(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+    fn lock(&self) -> MutexGuard<'_, Paths> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes all, and never unlocks: no file can be created or renamed any more.
     fn remove(&self) {
         let paths = self.lock();
-        for path in paths.iter() {
-            // Nobody is left to be told if that fails.
+        // Nobody is left to be told if that fails.
+        for (path, before) in &paths.outputs {
+            let now = stamp(path);
+            if now.is_some() && now != *before {
+                let _ = fs::remove_file(path);
+            }
+        }
+        for path in &paths.temporary {
             let _ = match fs::symlink_metadata(path) {
                 Ok(found) if found.is_dir() => fs::remove_dir_all(path),
                 _ => fs::remove_file(path),

@@ -215,7 +215,8 @@ impl Maker<'_> {
         }
         if !options.dry_run {
             self.write(&source, &part.bytes)?;
-            command.run().map_err(|source| Error::HostPart {
+            let compiled = command.run_with(&self.workplace.variables());
+            compiled.map_err(|source| Error::HostPart {
                 from: from.to_owned(),
                 source,
             })?;

@@ -71,7 +71,7 @@ impl Link<'_> {
         self.take_out_containers()?;
 
         let links = self.plan(&images, entries.clang, &workplace, report)?;
-        let made = self.make(&links, rules)?;
+        let made = self.make(&links, &workplace, rules)?;
         let mut products = Vec::new();
         for (link, bytes) in links.into_iter().zip(made) {
             if link.group.kinds.is_empty() {
@@ -133,7 +133,12 @@ impl Link<'_> {
     }
 
     /// Runs the device links, or shows them; the images in their order.
-    fn make(&self, links: &[DeviceLink<'_>], rules: Rules) -> Result<Vec<Vec<u8>>, Error> {
+    fn make(
+        &self,
+        links: &[DeviceLink<'_>],
+        workplace: &Workplace,
+        rules: Rules,
+    ) -> Result<Vec<Vec<u8>>, Error> {
         let options = &self.arguments.options;
         let shown = super::shown(self.tool);
         if options.dry_run {
@@ -157,7 +162,8 @@ impl Link<'_> {
         };
         let _phase = self.trace.phase("Device links", links.len());
         let verbose = options.verbose.then_some(shown);
-        device_link::run(links, options.jobs.unwrap_or(usual), verbose, self.trace)
+        let jobs = options.jobs.unwrap_or(usual);
+        device_link::run(links, workplace, jobs, verbose, self.trace)
     }
 
     /// What follows the device links.
@@ -220,6 +226,10 @@ impl Link<'_> {
                 (false, false) => files.folder()?.to_owned(),
             },
             prefix: format!("{}.", name.to_string_lossy()),
+            temporary: match options.dry_run {
+                true => None,
+                false => Some(files.folder()?.to_owned()),
+            },
         })
     }
 
@@ -326,6 +336,7 @@ impl Link<'_> {
             if arguments.options.verbose {
                 shown.print(&command);
             }
+            files.watch_output(&arguments.output_path())?;
             let phase = self.trace.phase("Host link", &command);
             let status = host_linker::run(&command, arguments.quoting(), files)?;
             drop(phase);
@@ -375,7 +386,8 @@ impl Link<'_> {
         }
         if !options.dry_run {
             source.write()?;
-            command.run().map_err(Error::RegistrationFromC)?;
+            let compiled = command.run_with(&workplace.variables());
+            compiled.map_err(Error::RegistrationFromC)?;
         }
         Ok(object)
     }

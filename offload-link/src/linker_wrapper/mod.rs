@@ -189,6 +189,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     if options.dry_run {
         return Ok(0);
     }
+    files.watch_output(&arguments.output_path())?;
     let phase = trace.phase("Host link", &command);
     let status = host_linker::run(&command, quoting, &files)?;
     drop(phase);
