@@ -458,7 +458,8 @@ fn says_what_it_does_not_read() {
     folder.run(&ar, "rcS --thin thin.a sub/fat.o");
     let members = vec![b"sub/fat.o".to_vec()];
     let items = find(&folder.get("thin.a")[..]).unwrap();
-    assert_eq!(items, [Item::Outside { members }]);
+    let size = fs::metadata(folder.at("sub/fat.o")).unwrap().len();
+    assert_eq!(items, [Item::Outside { members, size }]);
 }
 
 const ELF_HOSTS: [&str; 9] = [

@@ -112,7 +112,10 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             files.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            // Like the tests at the end of a file.
+            && !path.ends_with("tests.rs")
+        {
             files.push(path);
         }
     }

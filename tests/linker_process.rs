@@ -6,6 +6,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -51,9 +52,9 @@ fn removes_everything_when_a_signal_ends_it() {
     // A driver and the linker below it, neither of which passes a signal on.
     let real = project.script(
         "real",
-        "case $* in *--version*) exit;; esac; sh -c 'echo $$ > child; exec sleep 60'; exit",
+        "case $* in *--version*) exit;; esac; sh -c 'echo half > a.out; echo > \"$TMPDIR/left\"; echo $$ > child; exec sleep 60'; exit",
     );
-    for (name, number) in [("-HUP", 1), ("-INT", 2), ("-TERM", 15)] {
+    for (name, number) in [("-HUP", 1), ("-INT", 2), ("-QUIT", 3), ("-TERM", 15)] {
         let _ = fs::remove_file(project.path("child"));
         let mut link = project
             .command(TOOL)
@@ -69,12 +70,37 @@ fn removes_everything_when_a_signal_ends_it() {
         let status = link.wait().unwrap();
         assert_eq!(status.signal(), Some(number), "{name}: {status}");
         assert_eq!(project.leftovers(), Vec::<PathBuf>::new(), "{name}");
+        let output = project.path("a.out");
+        assert!(!output.exists(), "{name}: half of a program");
         let child = project.read("child");
         assert!(!is_running(child.trim()), "{name}: the linker goes on");
         let mut said = String::new();
         std::io::Read::read_to_string(&mut link.stderr.take().unwrap(), &mut said).unwrap();
         assert!(!said.contains("error"), "{name}: {said}");
     }
+}
+
+#[test]
+fn keeps_an_output_that_the_linker_has_not_begun_to_write() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile("main.c", &(program(&["mine"]) + &region("mine")), &[]);
+    let real = project.script("real", "echo $$ > child; exec sleep 60");
+    project.write("a.out", "before");
+    let mut link = project
+        .command(TOOL)
+        .env("OFFLOAD_CC", &real)
+        .args(["main.o", "-fuse-ld=bfd"])
+        .spawn()
+        .unwrap();
+    wait_for("the linker", || project.read("child").ends_with('\n'));
+    let folder = &project.leftovers()[0];
+    let mode = fs::metadata(folder).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    kill("-TERM", link.id());
+    assert_eq!(link.wait().unwrap().signal(), Some(15));
+    assert_eq!(project.read("a.out"), "before");
 }
 
 #[test]

@@ -46,7 +46,10 @@ fn links_the_members_that_the_program_uses_and_reports_the_others() {
     };
     let lines = ours(project.read("report"));
     assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(lines[0].starts_with("./libregions.a(unused.o): openmp x86_64-pc-linux-gnu, 0x"));
+    let start = "./libregions.a(unused.o): openmp x86_64-pc-linux-gnu, ";
+    let rest = lines[0].strip_prefix(start).unwrap();
+    let (size, _) = rest.split_once(" bytes: ").unwrap();
+    assert!(size.parse::<u64>().is_ok(), "{lines:?}");
     assert!(
         lines[0].ends_with(": not linked: the host link takes nothing from this archive member")
     );
@@ -494,9 +497,10 @@ fn links_allocated_images_unless_their_object_registers_them() {
     let report = project.read("report");
     let others: Vec<&str> = report
         .lines()
-        .filter(|line| !line.contains("libomptarget.devicertl.a("))
+        .filter(|line| !line.contains("libomptarget.devicertl.a: runtime library, "))
         .collect();
     assert_eq!(others, Vec::<&str>::new());
+    assert!(report.lines().count() <= 1, "{report}");
 }
 
 #[test]

@@ -6,8 +6,10 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -120,6 +122,29 @@ fn takes_what_a_device_compiler_makes_for_the_target() {
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
         assert_eq!(fs::read(place.path("output")).unwrap(), b"program\n");
         assert_eq!(place.left(), 0);
+    }
+}
+
+#[test]
+fn leaves_nothing_of_a_device_compiler_that_a_signal_ends() {
+    for (name, number) in [("-INT", 2), ("-QUIT", 3), ("-TERM", 15)] {
+        let place = Place::new("echo > \"${TMPDIR:-/tmp}/left\"; echo > started; exec sleep 60");
+        let mut link = place
+            .command("offload-ld")
+            .args(["--linker-path=./ld", "-o", "output", "in.bc"])
+            .spawn()
+            .unwrap();
+        let since = Instant::now();
+        while !place.path("started").exists() && since.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let kill = Command::new("kill")
+            .args([name, &link.id().to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+        assert_eq!(link.wait().unwrap().signal(), Some(number), "{name}");
+        assert_eq!(place.left(), 0, "{name}");
+        assert!(!place.path("output").exists(), "{name}");
     }
 }
 

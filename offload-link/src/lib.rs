@@ -6,15 +6,15 @@ mod say;
 
 mod bundler;
 mod cargo_offload;
-mod copy;
+mod files;
 mod json;
 mod linker_wrapper;
 mod llvm_tool;
 mod offload_wrapper;
 mod options;
 mod packager;
-mod reading;
 mod response_file;
+mod signals;
 
 use std::io::{BufWriter, Write as _};
 use std::process::ExitCode;
@@ -50,10 +50,11 @@ pub fn cargo_offload() -> ExitCode {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let done = cargo_offload::run(std::env::args_os(), &mut out);
     let flushed = out.flush().map_err(cargo_offload::Error::unwritten);
-    match done.and(flushed) {
+    let read = files::check().map_err(cargo_offload::Error::unread);
+    match read.and(done).and(flushed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            say::error("", &error);
             ExitCode::FAILURE
         }
     }

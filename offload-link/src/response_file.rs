@@ -7,6 +7,8 @@ use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use crate::files::is_absent;
+
 /// Response files may name others; so many in all. More is a file that names itself.
 const MOST: usize = 2000;
 
@@ -20,13 +22,17 @@ pub(crate) fn expand(argument: &OsStr, quoting: Quoting) -> Result<Vec<OsString>
     let mut left = vec![argument.to_owned()];
     let mut files = 0;
     while let Some(argument) = left.pop() {
-        let content = argument
-            .as_bytes()
-            .strip_prefix(b"@")
-            .and_then(|name| read(Path::new(OsStr::from_bytes(name))).ok());
-        let Some(content) = content else {
-            expanded.push(argument);
-            continue;
+        let name = argument.as_bytes().strip_prefix(b"@");
+        let content = match name.map(|name| read(Path::new(OsStr::from_bytes(name)))) {
+            Some(Ok(content)) => content,
+            Some(Err(problem)) if !is_plain(&problem) => {
+                let problem = problem.to_string();
+                return Err(ExpandError::Unread { argument, problem });
+            }
+            _ => {
+                expanded.push(argument);
+                continue;
+            }
         };
         files += 1;
         if files > MOST {
@@ -38,6 +44,11 @@ pub(crate) fn expand(argument: &OsStr, quoting: Quoting) -> Result<Vec<OsString>
         left.extend(quoting.unquote(&to_utf8(content)).into_iter().rev());
     }
     Ok(expanded)
+}
+
+/// Tells whether an argument stands for itself, because no response file has this name.
+fn is_plain(problem: &io::Error) -> bool {
+    is_absent(problem) || problem.kind() == io::ErrorKind::IsADirectory
 }
 
 /// The file, as far as it is no larger than a response file may be, and a byte beyond.
@@ -169,13 +180,15 @@ fn unquote_gnu(content: &[u8]) -> Vec<OsString> {
     arguments.into_iter().map(OsString::from_vec).collect()
 }
 
-/// Response files without end.
+/// Response files without end, or that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ExpandError {
     /// They name each other.
     TooMany { argument: OsString },
     /// One by itself.
     TooLarge { argument: OsString },
+    /// One that the system does not let us read.
+    Unread { argument: OsString, problem: String },
 }
 
 impl fmt::Display for ExpandError {
@@ -191,6 +204,10 @@ impl fmt::Display for ExpandError {
             Self::TooLarge { argument } => {
                 let argument = argument.to_string_lossy();
                 write!(f, "{argument}: larger than {LARGEST:#x} bytes")
+            }
+            Self::Unread { argument, problem } => {
+                let argument = argument.to_string_lossy();
+                write!(f, "{argument}: cannot read: {problem}")
             }
         }
     }

@@ -93,6 +93,8 @@ pub enum Item {
         /// The names of the archive members, the outermost first. The last is the path of the
         /// file, from the folder of the archive.
         members: Vec<Vec<u8>>,
+        /// Size of the file in bytes, as the archive says.
+        size: u64,
     },
     /// An object of a format in which no tool puts images where others find them.
     Unread {
@@ -156,7 +158,7 @@ pub(super) fn link_inputs_in<'d, R: ReadRef<'d>>(
 fn all_here(items: Vec<Item>) -> Result<Vec<FoundImage>, Error> {
     let images = items.into_iter().filter_map(|item| match item {
         Item::Image(image) => Some(Ok(image)),
-        Item::Outside { members } => Some(Err(Error {
+        Item::Outside { members, .. } => Some(Err(Error {
             members,
             problem: Problem::Thin,
         })),
@@ -242,7 +244,8 @@ impl<'d, R: ReadRef<'d>> Finder<R> {
                 None => {
                     let mut members = self.members.clone();
                     members.push(member.name.to_vec());
-                    self.found.push(Item::Outside { members });
+                    let size = member.size;
+                    self.found.push(Item::Outside { members, size });
                 }
             }
         }

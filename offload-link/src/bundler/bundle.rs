@@ -101,9 +101,8 @@ impl Images<'_> {
         for index in 0..self.ids.len() {
             let mut text = Vec::new();
             let whole = [self.whole(index)];
-            let name = self.sources.name(self.numbers[index]);
             let read = self.sources.reader(&whole).read_to_end(&mut text);
-            read.map_err(|error| Error::file(name, &error))?;
+            read.map_err(|error| Error::new(error.to_string()))?;
             texts.push(text);
         }
         let entries: Vec<(&str, &[u8])> = self

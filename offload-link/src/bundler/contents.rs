@@ -186,17 +186,18 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Every member of an archive.
     fn archive(&mut self, source: usize) -> Result<u64, Error> {
-        let folder = self.sources.name(source).parent();
-        let folder = folder.map(PathBuf::from).unwrap_or_default();
-        for ArchiveMember { name, content } in self.members(source)? {
-            let (source, range) = match content {
+        let archive = self.sources.name(source).to_owned();
+        for member in self.members(source)? {
+            let (source, range) = match member.content {
                 Some(range) => (source, range),
                 None => {
-                    // The path in a thin archive starts where the archive is.
-                    let member = self.sources.open(&folder.join(&name))?;
-                    (member, self.sources.file(member).whole())
+                    let number = self
+                        .sources
+                        .open_member(&archive, &member.name, member.size)?;
+                    (number, self.sources.file(number).whole())
                 }
             };
+            let name = lossy(&member.name);
             self.part(source, range, Some(&name), FileType::Object)?;
         }
         Ok(0)
@@ -216,7 +217,8 @@ impl Reader<'_> {
             }
         })?;
         let members = archive.members.iter().map(|member| ArchiveMember {
-            name: lossy(member.name),
+            name: member.name.to_vec(),
+            size: member.size,
             content: member.content.clone(),
         });
         Ok(members.collect())
@@ -438,7 +440,9 @@ fn wrong(name: &Path, member: Option<&str>, problem: &dyn std::fmt::Display) -> 
 
 /// A member of an archive.
 struct ArchiveMember {
-    name: String,
+    name: Vec<u8>,
+    /// In bytes.
+    size: u64,
     /// In the file of the archive; none in a thin one, whose members are files.
     content: Option<Range<u64>>,
 }

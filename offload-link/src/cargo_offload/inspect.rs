@@ -1,12 +1,14 @@
 //! `cargo offload inspect`: the images in any file, as a table.
 
 use super::Error;
+use crate::files::{Here, Nesting, Opened, Reading};
 use object::ReadCache;
 use offload_build::container::{self, FoundImage, Item, Standing};
-use std::ffi::{OsStr, OsString};
+use offload_build::escape::terminal;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const HEADER: [&str; 5] = ["target", "kind", "for", "size", "where"];
@@ -15,13 +17,11 @@ const HEADER: [&str; 5] = ["target", "kind", "for", "size", "where"];
 /// read, whatever the size of the images.
 pub(super) fn run(files: &[OsString], out: &mut impl Write) -> Result<(), Error> {
     for path in files {
-        let shown = path.to_string_lossy();
+        let shown = terminal(path.as_os_str()).to_string();
         let mut table = Table::default();
         let wrong =
             |problem: &dyn std::fmt::Display| Error::new(format_args!("{shown}: {problem}"));
-        table
-            .add(Path::new(path), &[])
-            .map_err(|error| wrong(&error))?;
+        table.file(Path::new(path)).map_err(|error| wrong(&error))?;
         table.print(&shown, out).map_err(|error| wrong(&error))?;
     }
     Ok(())
@@ -35,22 +35,38 @@ struct Table {
     unread: Vec<String>,
 }
 
-/// Thin archives of thin archives: no more than other archives in each other.
-const MAX_DEPTH: usize = 16;
+type Problem = Box<dyn std::error::Error>;
 
 impl Table {
-    /// Adds what is in a file, which is a member of those archives.
-    fn add(&mut self, path: &Path, archives: &[String]) -> Result<(), Box<dyn std::error::Error>> {
-        if archives.len() > MAX_DEPTH {
-            return Err(format!("more than {MAX_DEPTH} archives in each other").into());
+    /// Adds the images of a file that the command line names.
+    fn file(&mut self, path: &Path) -> Result<(), Problem> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            // The system says it best.
+            file.read_exact_at(&mut [0], 0)?;
         }
-        let cache = ReadCache::new(File::open(path)?);
+        if !metadata.is_file() {
+            return Err("not a regular file".into());
+        }
+        let file = Reading::new(Opened::new(path, file, None));
+        let cache = ReadCache::new(file.part(0..metadata.len()));
+        self.add(path, &cache, &[], &Nesting::default())
+    }
+
+    /// Adds what is in a file, which is a member of those archives.
+    fn add(
+        &mut self,
+        path: &Path,
+        cache: &ReadCache<Here>,
+        archives: &[String],
+        around: &Nesting,
+    ) -> Result<(), Problem> {
         let texts = |members: &[Vec<u8>]| -> Vec<String> {
-            let members = members.iter().map(|member| String::from_utf8_lossy(member));
-            let members = members.map(|member| member.into_owned());
+            let members = members.iter().map(|member| terminal(&**member).to_string());
             archives.iter().cloned().chain(members).collect()
         };
-        for item in container::find(&cache)? {
+        for item in container::find(cache)? {
             match item {
                 Item::Image(image) => self.rows.push(row(&image, texts(&image.members))),
                 Item::Unread { members, format } => {
@@ -60,13 +76,19 @@ impl Table {
                     ));
                     self.unread.push(place.join(", "));
                 }
-                Item::Outside { members } => {
+                Item::Outside { members, size } => {
                     let member = members.last().map_or(&[][..], Vec::as_slice);
-                    let folder = path.parent().unwrap_or(Path::new(""));
-                    let file = folder.join(OsStr::from_bytes(member));
-                    let inside = texts(&members);
-                    let wrong = |error| format!("member `{}`: {error}", file.display());
-                    self.add(&file, &inside).map_err(wrong)?;
+                    let opened = around.open_member(path, member, size);
+                    let (opened, inner) = opened.map_err(|problem| match problem.unopened() {
+                        Some((path, error)) => format!("member `{}`: {error}", terminal(path)),
+                        None => format!("member `{}`: {problem}", terminal(member)),
+                    })?;
+                    let (file, size) = (opened.path, opened.metadata.len());
+                    let reading = Reading::new(Opened::new(&file, opened.file, None));
+                    let cache = ReadCache::new(reading.part(0..size));
+                    let wrong = |problem| format!("member `{}`: {problem}", terminal(&*file));
+                    let added = self.add(&file, &cache, &texts(&members), &inner);
+                    added.map_err(wrong)?;
                 }
                 _ => {}
             }
@@ -86,8 +108,8 @@ impl Table {
 fn row(image: &FoundImage, mut place: Vec<String>) -> [String; 5] {
     let entry = &image.entry;
     let target = match (entry.triple(), entry.arch()) {
-        (triple, "" | "generic") => triple.to_owned(),
-        (triple, arch) => format!("{triple} {arch}"),
+        (triple, "" | "generic") => terminal(triple).to_string(),
+        (triple, arch) => format!("{} {}", terminal(triple), terminal(arch)),
     };
     let place_of = match image.bytes {
         Some(_) => "unpacked offset",

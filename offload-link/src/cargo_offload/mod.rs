@@ -8,6 +8,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
 
+use crate::files::ReadFailure;
+
 const USAGE: &str = "usage: cargo offload inspect FILE...
        cargo offload archive list|check|split|merge ...
        cargo offload build [--out DIR] [OPTIONS OF CARGO BUILD]
@@ -81,6 +83,11 @@ pub(crate) struct Error(String);
 impl Error {
     fn new(problem: impl fmt::Display) -> Self {
         Self(problem.to_string())
+    }
+
+    /// An input that could not be read, which parsers call damaged or empty.
+    pub(crate) fn unread(problem: ReadFailure) -> Self {
+        Self::new(problem)
     }
 
     /// What was to be said, and could not be.

@@ -3,30 +3,27 @@
 //! Of a large file, such as an archive of gigabytes, no block stays: its members are read apart, and what was read of
 //! one is dropped before the next.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use object::{ReadCache, ReadRef};
 
-use super::stamp::Stamp;
-use crate::reading::{Here, ReadAt, Reading};
+use crate::files::{Here, Opened, Reading, Stamp};
 
 /// A file, as far as it was read.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    file: Rc<Reading<Reopened>>,
+    file: Rc<Reading>,
     len: u64,
-    /// Of a file that is more than one block.
-    stamp: Option<Stamp>,
     /// Those at the multiples of [`BLOCK`], up to [`KEPT`].
     blocks: Vec<OnceCell<Box<[u8]>>>,
     /// What is in none of them as a whole.
-    others: ReadCache<Here<Reopened>>,
+    others: ReadCache<Here>,
 }
 
 /// Most objects have their section headers in the last one.
@@ -40,7 +37,7 @@ impl Blocks {
     ///
     /// When it cannot be opened and read.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Self::of(path, File::open(path)?)
+        Self::of(path, Opened::open(path)?)
     }
 
     /// Of a file that is open.
@@ -55,6 +52,9 @@ impl Blocks {
         let (len, stamp) = match count {
             BLOCK => {
                 let metadata = file.metadata()?;
+                if !metadata.is_file() {
+                    return Err(not_regular());
+                }
                 let len = metadata.len().max(BLOCK as u64);
                 (len, Some(Stamp::of(&metadata)))
             }
@@ -65,25 +65,26 @@ impl Blocks {
             let count = len.div_ceil(BLOCK as u64).max(1);
             blocks.resize_with(usize::try_from(count).unwrap_or(1), OnceCell::new);
         }
-        let file = Reading::new(Reopened {
-            path: path.to_owned(),
-            file: RefCell::new(Some(file)),
-        });
+        let file = Reading::new(Opened::new(path, file, stamp));
         let others = ReadCache::new(file.part(0..len));
         Ok(Self {
             file,
             len,
-            stamp,
             blocks,
             others,
         })
+    }
+
+    /// In bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.len
     }
 
     /// Gives the descriptor back; what is read after that opens the file again. A link may have
     /// more inputs than a process may have files; large ones are few, and read often.
     pub(super) fn close(&self) {
         if self.is_kept() {
-            self.file.file.file.replace(None);
+            self.file.file.close();
         }
     }
 
@@ -94,7 +95,7 @@ impl Blocks {
 
     /// By which it is known whether the file was changed since; none when all of it is in memory.
     pub(super) fn stamp(&self) -> Option<&Stamp> {
-        self.stamp.as_ref()
+        self.file.file.stamp()
     }
 
     /// For reading what is understood at once: of a large file nothing of it stays.
@@ -122,9 +123,15 @@ impl Blocks {
         let rest = self.len.saturating_sub(start).min(BLOCK as u64);
         let mut bytes = vec![0; usize::try_from(rest).map_err(|_| ())?];
         let read = |file: &File| file.read_exact_at(&mut bytes, start);
-        self.file.file.with(read).map_err(|_| ())?;
+        let read = self.file.file.with(read);
+        read.map_err(|problem| self.file.file.note(start, &problem))?;
         Ok(block.get_or_init(|| bytes.into_boxed_slice()))
     }
+}
+
+/// A device that can be read at any offset, without an end.
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::NotSeekable, "not a regular file")
 }
 
 /// The index of the block that has an offset, and where.
@@ -163,7 +170,7 @@ pub(super) enum Part<'a> {
     /// What is read stays with the others' blocks.
     Kept(&'a Blocks),
     /// What is read is dropped with it.
-    Apart(ReadCache<Here<Reopened>>),
+    Apart(ReadCache<Here>),
 }
 
 impl<'d> ReadRef<'d> for &'d Part<'_> {
@@ -186,28 +193,6 @@ impl<'d> ReadRef<'d> for &'d Part<'_> {
             Part::Kept(blocks) => blocks.read_bytes_at_until(range, delimiter),
             Part::Apart(cache) => cache.read_bytes_at_until(range, delimiter),
         }
-    }
-}
-
-/// A file that is opened again for each read when it is not open.
-#[derive(Debug)]
-pub(super) struct Reopened {
-    path: PathBuf,
-    file: RefCell<Option<File>>,
-}
-
-impl Reopened {
-    fn with<T>(&self, read: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
-        match &*self.file.borrow() {
-            Some(file) => read(file),
-            None => read(&File::open(&self.path)?),
-        }
-    }
-}
-
-impl ReadAt for Reopened {
-    fn read_some(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.with(|file| file.read_at(buffer, offset))
     }
 }
 

@@ -35,13 +35,13 @@ pub(super) fn settle(
         .collect();
     for index in farther.into_iter().filter(|index| !linked.contains(index)) {
         if let Some(fate) = fates.get_mut(index) {
-            *fate = Fate::NotTaken { reason: NEARER };
+            *fate = Fate::NotLinked { reason: NEARER };
         }
     }
     Ok(())
 }
 
-const NEARER: &str = "not linked: its bundle has an image for the target itself";
+const NEARER: &str = "its bundle has an image for the target itself";
 
 /// What a group has nearer.
 fn of_group(images: &[Image], group: &Group) -> Result<HashSet<usize>, Error> {

@@ -167,7 +167,7 @@ impl Packing<'_> {
             return Ok(Vec::new());
         }
         command
-            .run()
+            .run_with(&self.workplace.variables())
             .map_err(|problem| failed(problem.to_string()))?;
         std::fs::read(&output)
             .map_err(|source| Error::io(format!("cannot read `{}`", output.display()), source))

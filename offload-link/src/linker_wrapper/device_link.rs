@@ -83,9 +83,17 @@ impl Group {
 pub(super) struct Workplace {
     pub folder: PathBuf,
     pub prefix: String,
+    /// Where children put their temporary files, so that none stays when a signal ends them.
+    pub temporary: Option<PathBuf>,
 }
 
 impl Workplace {
+    /// Variables of the programs that work here.
+    pub(super) fn variables(&self) -> Vec<(&'static str, OsString)> {
+        let temporary = self.temporary.iter();
+        temporary.map(|folder| ("TMPDIR", folder.into())).collect()
+    }
+
     /// The path of an intermediate file.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         let safe = |c: char| if "/\\ ".contains(c) { '_' } else { c };
@@ -168,6 +176,7 @@ fn clang_beside(tool: &OsStr, options: &Options) -> Option<Llvm> {
 /// Runs the links; the images in the order of `links`.
 pub(super) fn run(
     links: &[DeviceLink<'_>],
+    workplace: &Workplace,
     jobs: Jobs,
     verbose: Option<Shown>,
     trace: &Trace,
@@ -182,7 +191,9 @@ pub(super) fn run(
             1,
         ),
     };
-    let results = pool.run(links.iter().collect(), |link| link.run(verbose, trace));
+    let results = pool.run(links.iter().collect(), |link| {
+        link.run(workplace, verbose, trace)
+    });
     let (mut images, mut errors) = (Vec::new(), Vec::new());
     for result in results {
         match result {
@@ -198,13 +209,19 @@ pub(super) fn run(
 }
 
 impl DeviceLink<'_> {
-    fn run(&self, verbose: Option<Shown>, trace: &Trace) -> Result<Vec<u8>, Error> {
+    fn run(
+        &self,
+        workplace: &Workplace,
+        verbose: Option<Shown>,
+        trace: &Trace,
+    ) -> Result<Vec<u8>, Error> {
         for (path, image) in &self.inputs {
             image.copy_to(path)?;
         }
         let libraries: Vec<_> = env::var_os("LD_LIBRARY_PATH")
             .map(|path| ("LD_LIBRARY_PATH", without_rustc(&path)))
             .into_iter()
+            .chain(workplace.variables())
             .collect();
         let translations = self.translations.iter();
         let translations = translations.map(|(image, command)| (Some(*image), command));

@@ -2,11 +2,14 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use offload_build::escape::terminal;
 use offload_build::registration;
 use offload_build::target::OffloadKind;
 use offload_build::toolchain::CommandError;
+
+use crate::files::ReadFailure;
 
 /// Each printed as one message, with what caused it.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub(super) enum Error {
         from: String,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// An input that the system does not let us read.
+    Read(ReadFailure),
     /// Under LLVM's name nothing says which linker to run.
     NoLinkerPath,
     /// The program found as the real linker started us again.
@@ -80,6 +85,14 @@ pub(super) enum Error {
 }
 
 impl Error {
+    /// About an input that cannot be opened.
+    pub(super) fn unopened(path: &Path, source: &io::Error) -> Self {
+        Self::Input {
+            from: terminal(path).to_string(),
+            source: format!("cannot open: {source}").into(),
+        }
+    }
+
     pub(super) fn io(what: impl Into<String>, source: io::Error) -> Self {
         Self::Io {
             what: what.into(),
@@ -94,6 +107,7 @@ impl fmt::Display for Error {
             Self::Option(text) => f.write_str(text),
             Self::Io { what, source } => write!(f, "{what}: {source}"),
             Self::Input { from, source } => write!(f, "{from}: {source}"),
+            Self::Read(failure) => write!(f, "{failure}"),
             Self::NoLinkerPath => f.write_str("linker path missing, must pass 'linker-path'"),
             Self::Recursion => f.write_str(
                 "the program found as the real linker is `offload-link` itself\n\
@@ -104,17 +118,17 @@ impl fmt::Display for Error {
                     f,
                     "cannot start the host linker `{}`: not found\n\
                      hint: install it, or name another with OFFLOAD_CC or --linker-path",
-                    program.display()
+                    terminal(&**program)
                 )
             }
             Self::Start { program, source } => write!(
                 f,
                 "cannot start the host linker `{}`: {source}",
-                program.display()
+                terminal(&**program)
             ),
             Self::HostLinker { program } => {
                 let name = program.file_name().unwrap_or_default();
-                write!(f, "'{}' failed", name.to_string_lossy())
+                write!(f, "'{}' failed", terminal(name))
             }
             Self::DeviceLink { target, source } => {
                 write!(f, "device link for {target}: {source}")
@@ -176,6 +190,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<ReadFailure> for Error {
+    fn from(failure: ReadFailure) -> Self {
+        Self::Read(failure)
+    }
+}
 
 impl From<registration::Error> for Error {
     fn from(error: registration::Error) -> Self {

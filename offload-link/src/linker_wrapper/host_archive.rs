@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use offload_build::container::archive::{Archive, Index, MemberPlan, layout, plain_name};
 use offload_build::container::definitions;
+use offload_build::escape::terminal;
 use offload_build::format::magic::Magic;
 use offload_build::format::pieces::Piece;
 
@@ -38,7 +39,7 @@ pub(super) fn write(file: &InputFile, maker: &Maker<'_>) -> Result<PathBuf, Erro
     }
     let written = copy(file, &path);
     written.map(|()| path).map_err(|source| Error::Input {
-        from: file.path.display().to_string(),
+        from: terminal(&*file.path).to_string(),
         source,
     })
 }
@@ -100,15 +101,25 @@ const FOR_DEVICES: [Magic; 4] = [
     Magic::OffloadBinary,
 ];
 
-/// A member: name, header, and content when it is in the archive.
-type Found = (String, u64, Option<Range<u64>>);
+/// A member of the archive.
+struct Found {
+    name: Vec<u8>,
+    /// Offset of its header.
+    header: u64,
+    /// In bytes.
+    size: u64,
+    /// In the archive, unless that is thin.
+    content: Option<Range<u64>>,
+}
 
 fn members(sources: &Sources, archive: &Content) -> Result<Vec<Found>, Problem> {
     let data = sources.file(archive.number).data();
     let parsed = Archive::parse(data, archive.range.clone())?;
-    let members = parsed.members.iter().map(|member| {
-        let name = String::from_utf8_lossy(member.name).into_owned();
-        (name, member.header_offset, member.content.clone())
+    let members = parsed.members.iter().map(|member| Found {
+        name: member.name.to_vec(),
+        header: member.header_offset,
+        size: member.size,
+        content: member.content.clone(),
     });
     Ok(members.collect())
 }
@@ -117,7 +128,6 @@ fn members(sources: &Sources, archive: &Content) -> Result<Vec<Found>, Problem> 
 fn places(file: &InputFile, sources: &mut Sources) -> Result<Vec<(String, Content)>, Problem> {
     let archive = Content::open(&file.path, sources)?;
     let found = members(sources, &archive)?;
-    let folder = file.path.parent().unwrap_or(Path::new(""));
     let made = file.units.iter().filter_map(|unit| {
         let place = unit.bundle.as_ref()?;
         let object = unit.outside.as_deref();
@@ -126,10 +136,16 @@ fn places(file: &InputFile, sources: &mut Sources) -> Result<Vec<(String, Conten
     });
     let mut made: HashMap<u64, &Path> = made.collect();
     let mut members = Vec::new();
-    for (name, header, content) in found {
-        let content = match (made.remove(&header), content) {
+    for member in found {
+        let name = String::from_utf8_lossy(&member.name);
+        let content = match (made.remove(&member.header), member.content) {
             (Some(object), _) => Content::open(object, sources)?,
-            (None, None) => Content::open(&folder.join(&name), sources)?,
+            (None, None) => {
+                let number = sources.open_member(&file.path, &member.name, member.size);
+                let number = number.map_err(|problem| problem.to_string())?;
+                let range = sources.file(number).whole();
+                Content { number, range }
+            }
             (None, Some(range)) => Content {
                 number: archive.number,
                 range,

@@ -172,16 +172,23 @@ pub(super) fn run(
     quoting: Quoting,
     files: &Temporaries,
 ) -> Result<ExitStatus, Error> {
-    let result = process(command).status();
+    let mut started = process(command);
+    if let Some(folder) = files.existing() {
+        started.env("TMPDIR", folder);
+    }
+    let result = started.status();
     if !matches!(&result, Err(error) if error.kind() == ErrorKind::ArgumentListTooLong) {
         return result.map_err(|source| start_error(command, source));
     }
     let mut file = OsString::from("@");
     file.push(files.response_file(&quoting.quote(command.arguments()))?);
     let short = Command::new(command.program()).arg(file);
-    process(&short)
-        .status()
-        .map_err(|source| start_error(&short, source))
+    let mut started = process(&short);
+    if let Some(folder) = files.existing() {
+        started.env("TMPDIR", folder);
+    }
+    let result = started.status();
+    result.map_err(|source| start_error(&short, source))
 }
 
 /// Whether the host linker is lld, which must be told not to collect offload entries.

@@ -19,6 +19,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_build::container::bundled;
+use offload_build::escape::terminal;
 use offload_build::format::bitcode;
 use offload_build::format::bundle_text::Comment;
 use offload_build::format::device_text::DeviceText;
@@ -86,7 +87,7 @@ impl Inputs {
             if maker.arguments.options.dry_run {
                 report.warnings.push(format!(
                     "{}: what its host's part needs is not known before that is linked",
-                    file.path.display()
+                    terminal(&*file.path)
                 ));
             } else {
                 for (index, path) in &made {
@@ -112,7 +113,7 @@ impl Inputs {
         };
         let unreadable = self.unreadable.len();
         let blocks = Blocks::open(path).map_err(|problem| wrong(problem.into()))?;
-        let seen = self.look(path, &blocks);
+        let seen = self.look(path, &blocks)?;
         if let Some(unreadable) = self.unreadable.drain(unreadable..).next() {
             let problem = format!("its host's part: {}", unreadable.problem);
             return Err(wrong(problem.into()));
@@ -145,7 +146,7 @@ fn read(file: &InputFile, unit: &Unit) -> Result<Option<Part>, Problem> {
         if !matches!(entry.target(), Ok(None)) || entry.range.is_empty() {
             continue;
         }
-        let id = &entry.id;
+        let id = terminal(&entry.id);
         let said = |problem: &str| format!("entry `{id}`: {problem}");
         let bytes = entry
             .content(&data)
@@ -214,7 +215,8 @@ impl Maker<'_> {
         }
         if !options.dry_run {
             self.write(&source, &part.bytes)?;
-            command.run().map_err(|source| Error::HostPart {
+            let compiled = command.run_with(&self.workplace.variables());
+            compiled.map_err(|source| Error::HostPart {
                 from: from.to_owned(),
                 source,
             })?;

@@ -23,9 +23,7 @@ use object::{ReadCache, ReadRef};
 use offload_build::container::bundled;
 
 use super::blocks::Blocks;
-use super::stamp::Stamp;
-use crate::copy::copy_range;
-use crate::reading::{Here, Reading};
+use crate::files::{Here, Opened, Reading, Stamp, copy_range};
 
 /// The bytes of an image.
 #[derive(Debug)]
@@ -131,11 +129,14 @@ impl ImageBytes {
             Place::Small(range, known) => Cow::Borrowed(match known.get() {
                 Some(known) => known,
                 None => {
-                    let read = self.with_file(|file| range_of(&file.file, range))?;
+                    let read =
+                        self.with_file(|file| file.file.with(|file| range_of(file, range)))?;
                     known.get_or_init(|| read)
                 }
             }),
-            Place::Large(range) => Cow::Owned(self.with_file(|file| range_of(&file.file, range))?),
+            Place::Large(range) => {
+                Cow::Owned(self.with_file(|file| file.file.with(|file| range_of(file, range)))?)
+            }
             Place::Packed(bundles, number) => {
                 Cow::Owned(self.with_file(|file| unpack(file, bundles, *number))?)
             }
@@ -170,20 +171,21 @@ impl ImageBytes {
         match &self.place {
             Place::Large(range) => {
                 let out = File::create(path)?;
-                self.with_file(|file| copy_range(&file.file, range.clone(), &out, 0))
+                self.with_file(|file| {
+                    file.file
+                        .with(|file| Ok(copy_range(file, range.clone(), &out, 0)?))
+                })
             }
             _ => fs::write(path, self.all()?),
         }
     }
 
     /// Opens the file for `read`. What that found counts when the file did not change meanwhile.
-    fn with_file<T>(
-        &self,
-        read: impl FnOnce(&Rc<Reading<File>>) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let file = Reading::new(File::open(&self.path)?);
+    fn with_file<T>(&self, read: impl FnOnce(&Rc<Reading>) -> io::Result<T>) -> io::Result<T> {
+        let file = Opened::open(&self.path)?;
+        let file = Reading::new(Opened::new(&self.path, file, None));
         let found = read(&file);
-        let now = Stamp::of(&file.file.metadata()?);
+        let now = Stamp::of(&file.file.with(File::metadata)?);
         match &self.stamp {
             Some(stamp) if *stamp != now => {
                 Err(io::Error::other("the file changed while it was linked"))
@@ -198,7 +200,7 @@ pub(super) enum Data<'a> {
     /// All of them.
     Known(Cow<'a, [u8]>),
     /// Those that were read.
-    File(ReadCache<Here<File>>),
+    File(ReadCache<Here>),
 }
 
 impl<'d> ReadRef<'d> for &'d Data<'_> {
@@ -236,7 +238,7 @@ fn range_of(file: &File, range: &Range<u64>) -> io::Result<Vec<u8>> {
 }
 
 /// The bytes of an entry of compressed bundles.
-fn unpack(file: &Rc<Reading<File>>, bundles: &Range<u64>, number: usize) -> io::Result<Vec<u8>> {
+fn unpack(file: &Rc<Reading>, bundles: &Range<u64>, number: usize) -> io::Result<Vec<u8>> {
     let data = ReadCache::new(file.part(0..bundles.end));
     let entries = bundled::entries(&data, bundles.clone()).map_err(io::Error::other)?;
     let entry = entries.get(number);

@@ -9,6 +9,7 @@ use object::ReadRef;
 use offload_build::container::archive::Archive;
 use offload_build::container::elf::OFFLOADING_SECTION;
 use offload_build::container::{self, Standing, bundled};
+use offload_build::escape::terminal;
 use offload_build::format::bitcode;
 use offload_build::format::bundle_text::Comment;
 use offload_build::format::bytes::Window;
@@ -151,7 +152,7 @@ impl Image {
             }
             let target = match entry.target() {
                 Ok(Some(target)) if entry.comment == Some(Comment::Slashes) => {
-                    let id = &entry.id;
+                    let id = terminal(&entry.id);
                     let problem = format!(
                         "entry `{id}`: the code for {target} is source, which no linker compiles\n\
                          hint: compile the file with -c"
@@ -161,7 +162,7 @@ impl Image {
                 Ok(Some(target)) => target,
                 Ok(None) => continue,
                 Err(problem) => {
-                    let id = &entry.id;
+                    let id = terminal(&entry.id);
                     report
                         .warnings
                         .push(format!("{from}: the entry `{id}` is not linked: {problem}"));
@@ -196,7 +197,7 @@ impl Image {
         triple: &str,
         processor: &str,
     ) -> Result<Vec<Self>, Error> {
-        let from = path.display().to_string();
+        let from = terminal(path).to_string();
         let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
             from: from.clone(),
             source,
@@ -225,7 +226,7 @@ impl Image {
         let members = archive.members.into_iter().filter_map(|member| {
             let content = member.content?;
             let code = [Magic::Elf, Magic::Bitcode].contains(&Magic::at(data, content.clone()));
-            let name = String::from_utf8_lossy(member.name);
+            let name = terminal(member.name);
             code.then(|| image(format!("{from}({name})"), content))
         });
         Ok(members.collect())
@@ -379,7 +380,7 @@ mod tests {
             std::fs::write(&path, whole).unwrap();
             let argv = vec!["--whole-archive".into(), path.clone().into_os_string()];
             let arguments = Arguments::parse(argv, "offload-ld").unwrap();
-            let inputs = Inputs::scan(&arguments);
+            let inputs = Inputs::scan(&arguments).unwrap();
             let images = Image::all(&inputs, &mut Report::default()).unwrap();
             assert_eq!(images.len(), count);
             for size in (0..whole.len()).step_by(13) {

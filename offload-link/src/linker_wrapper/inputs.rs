@@ -3,24 +3,26 @@
 //! Every build script is linked through here, so for an input without device code only the ELF
 //! header and the section headers are read, and of an archive the headers of its members: no
 //! names, no symbols. (COFF marks nothing but by names.) What cannot be read is left to the host linker, which will
-//! say so, with a warning, as some linkers do not; where other inputs have device code it is an error.
+//! say so, with a warning, as some linkers do not; where other inputs have device code it is an error. An input that
+//! the system does not let us read is always an error: the host linker may read it a moment later.
 
 use std::cell::OnceCell;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::ffi::OsString;
 use std::io;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use object::ReadRef;
 use offload_build::container::archive::Archive;
 use offload_build::container::elf::{Elf, Machine};
+use offload_build::escape::terminal;
 
+use super::Error;
 use super::arguments::{Arguments, Item, Load};
 use super::blocks::Blocks;
 use super::seen::Seen;
+use crate::files::{self, Opened, is_absent, open_member};
 
 /// Every file of the host link.
 #[derive(Debug, Default)]
@@ -119,14 +121,20 @@ pub(super) enum DeviceCode {
 
 impl Inputs {
     /// Looks at every input of the command line.
-    pub(super) fn scan(arguments: &Arguments) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// If the system does not let us read an input that the host linker may read.
+    pub(super) fn scan(arguments: &Arguments) -> Result<Self, Error> {
         let mut inputs = Self::default();
         let mut search = None;
         for (index, item) in arguments.items.iter().enumerate() {
             let (path, file, load) = match item {
-                Item::File { path, load, .. } => match File::open(path) {
+                Item::File { path, load, .. } => match Opened::open(path) {
                     Ok(file) => (path.clone(), file, *load),
-                    Err(_) => continue,
+                    // The host linker finds no such file, either.
+                    Err(problem) if is_absent(&problem) => continue,
+                    Err(problem) => return Err(Error::unopened(path, &problem)),
                 },
                 Item::Library {
                     name,
@@ -137,7 +145,7 @@ impl Inputs {
                 } => {
                     let search =
                         search.get_or_insert_with(|| super::libraries::Search::new(arguments));
-                    match search.find(name, *only_static) {
+                    match search.find(name, *only_static)? {
                         Some((path, file)) => (path, file, *load),
                         None => {
                             if *by_letter {
@@ -149,10 +157,18 @@ impl Inputs {
                 }
                 _ => continue,
             };
-            let Ok(blocks) = Blocks::of(&path, file) else {
-                continue;
+            let blocks = match Blocks::of(&path, file) {
+                Ok(blocks) => blocks,
+                Err(problem) if problem.kind() == io::ErrorKind::IsADirectory => continue,
+                Err(problem) if is_stream(&problem) => {
+                    if !arguments.compiles {
+                        inputs.note_unreadable(terminal(&*path).to_string(), problem.into());
+                    }
+                    continue;
+                }
+                Err(problem) => return Err(Error::unopened(&path, &problem)),
             };
-            let Some((kind, units)) = inputs.look(&path, &blocks) else {
+            let Some((kind, units)) = inputs.look(&path, &blocks)? else {
                 continue;
             };
             let file = InputFile {
@@ -170,7 +186,8 @@ impl Inputs {
             }
             inputs.files.push(file);
         }
-        inputs
+        files::check()?;
+        Ok(inputs)
     }
 
     /// Whether any input holds images that wait to be linked.
@@ -187,13 +204,17 @@ impl Inputs {
     }
 
     /// What a file is, and its units; nothing when it cannot be read, which is noted.
-    pub(super) fn look(&mut self, path: &Path, data: &Blocks) -> Option<(FileKind, Vec<Unit>)> {
-        let size = data.len().ok()?;
+    pub(super) fn look(
+        &mut self,
+        path: &Path,
+        data: &Blocks,
+    ) -> Result<Option<(FileKind, Vec<Unit>)>, Error> {
+        let size = data.size();
         let seen = match Seen::of(data, 0..size) {
             Ok(seen) => seen,
             Err(problem) => {
-                self.note_unreadable(path.display().to_string(), problem);
-                return None;
+                self.note_unreadable(terminal(path).to_string(), problem);
+                return Ok(None);
             }
         };
         let unit = |kind, device_code, bundle: bool| Unit {
@@ -207,8 +228,8 @@ impl Inputs {
                 range: 0..size,
             }),
         };
-        Some(match seen {
-            Seen::Archive => (FileKind::Archive, self.members(path, data)),
+        Ok(Some(match seen {
+            Seen::Archive => (FileKind::Archive, self.members(path, data)?),
             Seen::OffloadBinary => {
                 let units = vec![unit(UnitKind::Other, DeviceCode::Waiting, false)];
                 (FileKind::OffloadBinary, units)
@@ -227,7 +248,7 @@ impl Inputs {
             }
             Seen::SharedObject => (FileKind::SharedObject, Vec::new()),
             Seen::Other => (FileKind::Other, Vec::new()),
-        })
+        }))
     }
 
     /// Remembers the machine of the first object.
@@ -244,84 +265,92 @@ impl Inputs {
         self.unreadable.push(Unreadable { from, problem });
     }
 
-    fn members(&mut self, path: &Path, data: &Blocks) -> Vec<Unit> {
+    fn members(&mut self, path: &Path, data: &Blocks) -> Result<Vec<Unit>, Error> {
         let mut units = Vec::new();
-        let Ok(size) = data.len() else {
-            return units;
-        };
-        let archive = match Archive::parse(data, 0..size) {
+        let archive = match Archive::parse(data, 0..data.size()) {
             Ok(archive) => archive,
             Err(problem) => {
-                self.note_unreadable(path.display().to_string(), problem.into());
-                return units;
+                self.note_unreadable(terminal(path).to_string(), problem.into());
+                return Ok(units);
             }
         };
         for member in archive.members {
             let header = Some(member.header_offset);
+            let name = member_name(path, member.name);
             let Some(range) = member.content else {
-                let name = Path::new(OsStr::from_bytes(member.name));
-                let outside = path.parent().unwrap_or(Path::new("")).join(name);
-                let file = match Blocks::open(&outside) {
-                    Ok(file) => file,
-                    Err(problem) => {
+                let outside = match open_member(path, member.name, member.size) {
+                    Ok(outside) => outside,
+                    Err(problem) if problem.is_of_archive() => {
                         // GNU's linker says nothing about that.
-                        let problem = format!("cannot open `{}`: {problem}", outside.display());
-                        self.note_unreadable(member_name(path, member.name), problem.into());
+                        self.note_unreadable(name, problem.into());
                         continue;
                     }
+                    Err(problem) => {
+                        return Err(Error::Input {
+                            from: name,
+                            source: problem.into(),
+                        });
+                    }
                 };
-                if let Some((FileKind::Object | FileKind::OffloadBinary | FileKind::Bundle, seen)) =
-                    self.look(&outside, &file)
-                {
-                    units.extend(seen.into_iter().map(|unit| Unit {
-                        member: header,
-                        outside: Some(outside.clone()),
-                        bundle: unit.bundle.map(|place| Place {
-                            outside: Some(outside.clone()),
-                            ..place
-                        }),
-                        ..unit
-                    }));
-                }
+                let blocks = Blocks::of(&outside.path, outside.file);
+                let blocks = blocks.map_err(|problem| Error::unopened(&outside.path, &problem))?;
+                let range = 0..blocks.size();
+                units.extend(self.unit(name, header, Some(outside.path), &blocks, range));
                 continue;
             };
-            let member_data = data.apart();
-            let seen = Seen::of(&member_data, range.clone()).unwrap_or_else(|problem| {
-                self.note_unreadable(member_name(path, member.name), problem);
-                Seen::Other
-            });
-            let (kind, device_code, bundle) = match seen {
-                Seen::Object {
-                    kind,
-                    device_code,
-                    bundle,
-                } => {
-                    self.note_host(kind, &member_data, range.clone());
-                    (kind, device_code, bundle)
-                }
-                Seen::OffloadBinary => (UnitKind::Other, DeviceCode::Waiting, false),
-                Seen::Bundle => (UnitKind::Other, DeviceCode::None, true),
-                _ => (UnitKind::Other, DeviceCode::None, false),
-            };
-            units.push(Unit {
-                member: header,
-                outside: None,
+            units.extend(self.unit(name, header, None, &data.apart(), range));
+        }
+        Ok(units)
+    }
+
+    /// A member of an archive: in the archive, or a file outside of it. Archives in archives are nothing to linkers.
+    fn unit<'d, R: ReadRef<'d>>(
+        &mut self,
+        name: String,
+        member: Option<u64>,
+        outside: Option<PathBuf>,
+        data: R,
+        range: Range<u64>,
+    ) -> Option<Unit> {
+        let seen = Seen::of(data, range.clone()).unwrap_or_else(|problem| {
+            self.note_unreadable(name, problem);
+            Seen::Other
+        });
+        let (kind, device_code, bundle) = match seen {
+            Seen::Object {
                 kind,
                 device_code,
-                bundle: bundle.then(|| Place {
-                    outside: None,
-                    range: range.clone(),
-                }),
-                data: range,
-            });
-        }
-        units
+                bundle,
+            } => {
+                self.note_host(kind, data, range.clone());
+                (kind, device_code, bundle)
+            }
+            Seen::OffloadBinary => (UnitKind::Other, DeviceCode::Waiting, false),
+            Seen::Bundle => (UnitKind::Other, DeviceCode::None, true),
+            _ if outside.is_some() => return None,
+            _ => (UnitKind::Other, DeviceCode::None, false),
+        };
+        Some(Unit {
+            member,
+            kind,
+            device_code,
+            bundle: bundle.then(|| Place {
+                outside: outside.clone(),
+                range: range.clone(),
+            }),
+            outside,
+            data: range,
+        })
     }
 }
 
+/// Tells whether the error is of a pipe, a socket or a device, of which no part can be read again.
+fn is_stream(problem: &io::Error) -> bool {
+    problem.kind() == io::ErrorKind::NotSeekable
+}
+
 fn member_name(archive: &Path, name: &[u8]) -> String {
-    let name = String::from_utf8_lossy(name);
-    format!("{}({name})", archive.display())
+    format!("{}({})", terminal(archive), terminal(name))
 }
 
 impl InputFile {
@@ -356,9 +385,9 @@ impl InputFile {
         Ok(Rc::clone(self.keep(Blocks::open(&self.path)?)))
     }
 
-    /// The file, with the archive member: `libk.a(k.o)`.
+    /// The file, with the archive member: `libk.a(k.o)`. For messages, so it is escaped.
     pub(super) fn unit_name(&self, unit: &Unit) -> String {
-        let path = self.path.display();
+        let path = terminal(&*self.path);
         let Some(header) = unit.member else {
             return path.to_string();
         };
@@ -370,7 +399,7 @@ impl InputFile {
         }
     }
 
-    /// By their offsets. What cannot be read has no names.
+    /// By their offsets. For messages, which do without if the file cannot be read.
     fn member_names(&self) -> Vec<(u64, String)> {
         let blocks = match self.blocks.get() {
             Some(known) => Ok(Rc::clone(known)),
@@ -379,14 +408,12 @@ impl InputFile {
         let Ok(blocks) = blocks else {
             return Vec::new();
         };
-        let size = (&*blocks).len().unwrap_or_default();
         let data = blocks.apart();
-        let archive = Archive::parse(&data, 0..size);
+        let archive = Archive::parse(&data, 0..blocks.size());
         let members = archive.map(|archive| archive.members).unwrap_or_default();
-        let names = members.iter().map(|member| {
-            let name = String::from_utf8_lossy(member.name).into_owned();
-            (member.header_offset, name)
-        });
+        let names = members
+            .iter()
+            .map(|member| (member.header_offset, terminal(member.name).to_string()));
         let mut names: Vec<(u64, String)> = names.collect();
         names.sort_unstable();
         names

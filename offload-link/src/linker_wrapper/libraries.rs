@@ -1,13 +1,16 @@
 //! Where the host link finds what `-l` names.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::Error;
 use super::arguments::{Arguments, Position};
 use super::family::Family;
 use super::host_linker;
+use crate::files::{Opened, is_absent};
 
 /// Folders searched without being named, by the linker that a driver runs.
 const DEFAULT_DIRS: &[&str] = &["/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
@@ -75,9 +78,17 @@ impl Search {
         }
     }
 
-    /// The file that `-l<name>` stands for, open; on COFF hosts also what an input without a
-    /// folder may be. That there is none is the linker's to say.
-    pub(super) fn find(&self, name: &OsStr, only_static: bool) -> Option<(PathBuf, File)> {
+    /// Finds and opens the file that `-l<name>` stands for; on COFF hosts also an input without a folder. The host
+    /// linker reports a missing file.
+    ///
+    /// # Errors
+    ///
+    /// If there is a file that cannot be opened: the host linker may open it a moment later.
+    pub(super) fn find(
+        &self,
+        name: &OsStr,
+        only_static: bool,
+    ) -> Result<Option<(PathBuf, File)>, Error> {
         let here = PathBuf::new();
         let mut dirs: Vec<&PathBuf> = self.dirs.iter().collect();
         let has_extension = name
@@ -102,14 +113,25 @@ impl Search {
                 })
                 .collect(),
         };
-        dirs.into_iter().find_map(|dir| {
-            names.iter().find_map(|name| {
+        for dir in dirs {
+            for name in &names {
                 let path = dir.join(Path::new(name));
-                let file = File::open(&path).ok()?;
-                Some((path, file))
-            })
-        })
+                match Opened::open(&path) {
+                    Ok(file) => return Ok(Some((path, file))),
+                    Err(problem) if is_absent(&problem) || is_closed(dir, &problem) => {}
+                    Err(problem) => return Err(Error::unopened(&path, &problem)),
+                }
+            }
+        }
+        Ok(None)
     }
+}
+
+/// Tells whether nobody may look into the folder, so that the host linker finds nothing there, either.
+fn is_closed(dir: &Path, problem: &io::Error) -> bool {
+    let denied = |problem: &io::Error| problem.kind() == io::ErrorKind::PermissionDenied;
+    let inside = fs::symlink_metadata(dir.join("."));
+    denied(problem) && inside.is_err_and(|problem| denied(&problem))
 }
 
 #[cfg(test)]
@@ -128,7 +150,8 @@ mod tests {
         };
         let args = [format!("--host-triple={triple}"), folder].map(OsString::from);
         let arguments = Arguments::parse(args.to_vec(), "offload-ld").unwrap();
-        let (path, _) = Search::new(&arguments).find(name.as_ref(), only_static)?;
+        let found = Search::new(&arguments).find(name.as_ref(), only_static);
+        let (path, _) = found.unwrap()?;
         Some(path.file_name()?.to_str()?.to_owned())
     }
 

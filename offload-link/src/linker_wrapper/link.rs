@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_build::container::elf::Machine;
+use offload_build::escape::terminal;
 use offload_build::target::{OffloadKind, Triple};
 use offload_build::toolchain::Command;
 
@@ -22,6 +23,7 @@ use super::shown::Shown;
 use super::temporaries::Temporaries;
 use super::trace::Trace;
 use super::{Error, host_linker, host_part, override_image, relocatable};
+use crate::{files, say};
 
 /// What the phases share.
 pub(super) struct Link<'a> {
@@ -69,7 +71,7 @@ impl Link<'_> {
         self.take_out_containers()?;
 
         let links = self.plan(&images, entries.clang, &workplace, report)?;
-        let made = self.make(&links, rules)?;
+        let made = self.make(&links, &workplace, rules)?;
         let mut products = Vec::new();
         for (link, bytes) in links.into_iter().zip(made) {
             if link.group.kinds.is_empty() {
@@ -112,7 +114,7 @@ impl Link<'_> {
                 Err(missing) => {
                     // The one thing said on a link that succeeds: a target that was asked for is lost.
                     let reason = note_missing(report, &missing);
-                    eprintln!("{}: warning: {reason}", self.tool.to_string_lossy());
+                    say::warning(&self.tool.to_string_lossy(), &reason);
                     reasons.push(reason);
                 }
             }
@@ -131,7 +133,12 @@ impl Link<'_> {
     }
 
     /// Runs the device links, or shows them; the images in their order.
-    fn make(&self, links: &[DeviceLink<'_>], rules: Rules) -> Result<Vec<Vec<u8>>, Error> {
+    fn make(
+        &self,
+        links: &[DeviceLink<'_>],
+        workplace: &Workplace,
+        rules: Rules,
+    ) -> Result<Vec<Vec<u8>>, Error> {
         let options = &self.arguments.options;
         let shown = super::shown(self.tool);
         if options.dry_run {
@@ -155,7 +162,8 @@ impl Link<'_> {
         };
         let _phase = self.trace.phase("Device links", links.len());
         let verbose = options.verbose.then_some(shown);
-        device_link::run(links, options.jobs.unwrap_or(usual), verbose, self.trace)
+        let jobs = options.jobs.unwrap_or(usual);
+        device_link::run(links, workplace, jobs, verbose, self.trace)
     }
 
     /// What follows the device links.
@@ -168,6 +176,8 @@ impl Link<'_> {
         files: &Temporaries,
         workplace: &Workplace,
     ) -> Result<u8, Error> {
+        // Every input has been read.
+        files::check()?;
         let options = &self.arguments.options;
         let packing = Packing {
             rules,
@@ -190,7 +200,7 @@ impl Link<'_> {
         let places = Places::find(&self.arguments, entries.clang, machine);
         let (runtime, folders) = runtime_libraries(&kinds, &self.arguments, &places);
         report.warnings.extend(folders.iter().map(|folder| {
-            let folder = folder.display();
+            let folder = terminal(&**folder);
             format!("the program must find the runtime's libraries in {folder} when it runs")
         }));
         self.host_link(entries, &containers, &runtime, files, workplace)
@@ -216,6 +226,10 @@ impl Link<'_> {
                 (false, false) => files.folder()?.to_owned(),
             },
             prefix: format!("{}.", name.to_string_lossy()),
+            temporary: match options.dry_run {
+                true => None,
+                false => Some(files.folder()?.to_owned()),
+            },
         })
     }
 
@@ -243,7 +257,7 @@ impl Link<'_> {
             // Else it stays, where a linker reads it or says that it cannot.
             if let (false, Some(_)) = (done, &file.in_place) {
                 return Err(Error::Input {
-                    from: file.path.display().to_string(),
+                    from: terminal(&*file.path).to_string(),
                     source: "nothing can be put in its place where it is named\n\
                              hint: name the file in an argument of its own"
                         .into(),
@@ -322,6 +336,7 @@ impl Link<'_> {
             if arguments.options.verbose {
                 shown.print(&command);
             }
+            files.watch_output(&arguments.output_path())?;
             let phase = self.trace.phase("Host link", &command);
             let status = host_linker::run(&command, arguments.quoting(), files)?;
             drop(phase);
@@ -371,7 +386,8 @@ impl Link<'_> {
         }
         if !options.dry_run {
             source.write()?;
-            command.run().map_err(Error::RegistrationFromC)?;
+            let compiled = command.run_with(&workplace.variables());
+            compiled.map_err(Error::RegistrationFromC)?;
         }
         Ok(object)
     }

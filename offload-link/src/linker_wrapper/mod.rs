@@ -6,7 +6,7 @@
 //! | answer instead of linking                                    | `questions.rs`     |
 //! | look for device code; none: become the host linker, done     | `inputs.rs`, `seen.rs`, `blocks.rs`, `libraries.rs`, `host_linker.rs` |
 //! | make objects of what bundles have for the host               | `host_part.rs`, `host_archive.rs` |
-//! | find the images in them, in bundles too                      | `images.rs`, `image_bytes.rs`, `stamp.rs` |
+//! | find the images in them, in bundles too                      | `images.rs`, `image_bytes.rs`         |
 //! | which are linked: which archive members the host link takes  | `select.rs`, `symbols.rs`, `distinct.rs` |
 //! | and which of them together                                   | `groups.rs`, `bundle_choice.rs` |
 //! | what libraries for devices there are                         | `device_libraries.rs` |
@@ -47,8 +47,6 @@ mod runtime;
 mod seen;
 mod select;
 mod shown;
-mod signals;
-mod stamp;
 mod symbols;
 mod temporaries;
 mod trace;
@@ -63,6 +61,8 @@ use inputs::{Inputs, Unreadable};
 use link::Link;
 use temporaries::Temporaries;
 use trace::Trace;
+
+use crate::{files, say};
 
 /// Names under which this tool is started.
 const TOOL_NAMES: [&str; 4] = ["offload-link", "offload-ld", "ld.offload", LLVM_NAME];
@@ -93,14 +93,16 @@ fn shown(tool: &OsStr) -> shown::Shown {
 
 /// Links. `name` is that under which the tool was started; the result is the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
-    match link(name, args) {
+    let linked = link(name, args);
+    // Parsers call a file damaged that could not be read, or found nothing in it.
+    let linked = match files::check() {
+        Ok(()) => linked,
+        Err(failure) => Err(failure.into()),
+    };
+    match linked {
         Ok(code) => code,
         Err(error) => {
-            let mut text = error.to_string();
-            if text.ends_with('\n') {
-                text.pop();
-            }
-            eprintln!("{}: error: {text}", name.to_string_lossy());
+            say::error(&name.to_string_lossy(), &error);
             1
         }
     }
@@ -111,8 +113,8 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
 fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), Error> {
     if !inputs.have_device_code() {
         for Unreadable { from, problem } in &inputs.unreadable {
-            let tool = tool.to_string_lossy();
-            eprintln!("{tool}: warning: {from}: device code in it would not be linked: {problem}");
+            let text = format!("{from}: device code in it would not be linked: {problem}");
+            say::warning(&tool.to_string_lossy(), &text);
         }
         return Ok(());
     }
@@ -136,7 +138,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
         Inputs::default()
     } else {
         let _phase = trace.phase("Look for device code", "");
-        Inputs::scan(&arguments)
+        Inputs::scan(&arguments)?
     };
     if let (Some(name), true) = (&inputs.missing_library, tool_name(tool) == LLVM_NAME) {
         // Elsewhere that is the host linker's to say, which knows folders of its own.
@@ -187,6 +189,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     if options.dry_run {
         return Ok(0);
     }
+    files.watch_output(&arguments.output_path())?;
     let phase = trace.phase("Host link", &command);
     let status = host_linker::run(&command, quoting, &files)?;
     drop(phase);

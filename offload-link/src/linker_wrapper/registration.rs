@@ -78,8 +78,10 @@ impl HostEntries {
             if !linked {
                 continue;
             }
-            let blocks = file.blocks(unit).ok();
-            let side = blocks.and_then(|blocks| host_objects::host_side(&blocks, unit));
+            let blocks = file.blocks(unit);
+            let blocks =
+                blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+            let side = host_objects::host_side(&blocks, unit);
             let Some(side) = side else {
                 continue;
             };

@@ -3,12 +3,13 @@
 //! On a link that succeeds nothing is said, because rustc turns a linker's output into warnings, unless
 //! a whole target is lost, which is worth one. The report goes where the user asked for it.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use offload_build::escape::terminal;
 use serde::Serialize;
 
 use super::Error;
@@ -35,8 +36,8 @@ pub(super) enum Fate {
     Linked(Vec<String>),
     /// The same image is linked from elsewhere.
     Duplicate { of: String },
-    /// In an archive member that is no part of the link.
-    NotTaken { reason: &'static str },
+    /// In an archive member that is no part of the link, or linked already.
+    NotLinked { reason: &'static str },
     /// Part of the link, and not in the output.
     LeftOut { reason: String },
 }
@@ -49,11 +50,34 @@ pub(super) struct Report {
     pub warnings: Vec<String>,
 }
 
-/// Of a member that is no part of the host link either.
-pub(super) const NOT_TAKEN: &str =
-    "not linked: the host link takes nothing from this archive member";
+/// For a member that is no part of the host link, either.
+pub(super) const NOT_IN_LINK: &str = "the host link takes nothing from this archive member";
+
+/// OpenMP's device runtime as a library, of LLVM 17 to 20 and later: dozens of images, of which a link wants a few.
+const RUNTIME_LIBRARIES: [&str; 2] = ["libomptarget.devicertl.a", "libompdevice.a"];
 
 impl Line {
+    /// The runtime library that has the image: `DIR/libompdevice.a` of `DIR/libompdevice.a(x.o)`.
+    fn runtime_library(&self) -> Option<&str> {
+        let (file, _) = self.from.strip_suffix(')')?.rsplit_once('(')?;
+        let name = file.rsplit('/').next()?;
+        RUNTIME_LIBRARIES.contains(&name).then_some(file)
+    }
+
+    fn to_text(&self) -> String {
+        let fate = match &self.fate {
+            Fate::Linked(targets) => format!("linked for {}", targets.join(", ")),
+            Fate::Duplicate { of } => format!("same as in {of}"),
+            Fate::NotLinked { reason } => format!("not linked: {reason}"),
+            Fate::LeftOut { reason } => format!("left out: {reason}"),
+        };
+        let (from, kind, size) = (&self.from, &self.kind, self.size);
+        line_of(&format!(
+            "{from}: {kind} {}, {size} bytes: {fate}",
+            self.target()
+        ))
+    }
+
     /// `openmp-amdgcn-amd-amdhsa--gfx90a`, as entry IDs are written.
     #[must_use]
     pub(super) fn target(&self) -> String {
@@ -61,14 +85,20 @@ impl Line {
     }
 }
 
-/// A triple and a processor, for messages.
+/// A triple and a processor, for messages, so they are escaped.
 #[must_use]
 pub(super) fn target(triple: &str, processor: &str) -> String {
     if processor.is_empty() {
-        triple.to_owned()
+        terminal(triple).to_string()
     } else {
-        format!("{triple} {processor}")
+        format!("{} {}", terminal(triple), terminal(processor))
     }
+}
+
+/// A line of the report, whatever is in the text.
+fn line_of(text: &str) -> String {
+    let text = text.replace('\n', "; ");
+    format!("{}\n", terminal(&text))
 }
 
 impl Report {
@@ -80,28 +110,49 @@ impl Report {
         })
     }
 
-    /// A line for each image.
+    /// A line for each image, and one for each runtime library.
     #[must_use]
     pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
+        let mut libraries: Vec<&str> = Vec::new();
         for line in &self.lines {
-            let fate = match &line.fate {
-                Fate::Linked(targets) => format!("linked for {}", targets.join(", ")),
-                Fate::Duplicate { of } => format!("same as in {of}"),
-                Fate::NotTaken { reason } => (*reason).to_owned(),
-                Fate::LeftOut { reason } => format!("left out: {}", reason.replace('\n', "; ")),
-            };
-            let target = line.target();
-            let _ = writeln!(
-                text,
-                "{}: {} {target}, {:#x} bytes: {fate}",
-                line.from, line.kind, line.size
-            );
+            match line.runtime_library() {
+                Some(library) if libraries.contains(&library) => {}
+                Some(library) => {
+                    libraries.push(library);
+                    text += &self.library_text(library);
+                }
+                None => text += &line.to_text(),
+            }
         }
         for warning in &self.warnings {
-            let _ = writeln!(text, "warning: {}", warning.replace('\n', "; "));
+            text += &line_of(&format!("warning: {warning}"));
         }
         text
+    }
+
+    /// How many images of a runtime library have which fate.
+    fn library_text(&self, library: &str) -> String {
+        let images = self.lines.iter();
+        let images = images.filter(|line| line.runtime_library() == Some(library));
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for image in images {
+            let fate = match image.fate {
+                Fate::Linked(_) => "linked",
+                Fate::Duplicate { .. } => "the same as others",
+                Fate::NotLinked { .. } => "not linked",
+                Fate::LeftOut { .. } => "left out",
+            };
+            *counts.entry(fate).or_default() += 1;
+        }
+        let all: usize = counts.values().sum();
+        let counts = counts.iter().map(|(fate, count)| format!("{count} {fate}"));
+        let counts: Vec<String> = counts.collect();
+        let plural = if all == 1 { "" } else { "s" };
+        line_of(&format!(
+            "{library}: runtime library, {all} image{plural}: {}",
+            counts.join(", ")
+        ))
     }
 
     /// The same as JSON, schema 1.
@@ -200,8 +251,8 @@ enum JsonFate<'a> {
     Duplicate {
         of: &'a str,
     },
-    #[serde(rename = "not taken")]
-    NotTaken {
+    #[serde(rename = "not linked")]
+    NotLinked {
         reason: &'a str,
     },
     #[serde(rename = "left out")]
@@ -223,7 +274,7 @@ impl<'a> JsonLine<'a> {
                     linked_for: targets,
                 },
                 Fate::Duplicate { of } => JsonFate::Duplicate { of },
-                Fate::NotTaken { reason } => JsonFate::NotTaken { reason },
+                Fate::NotLinked { reason } => JsonFate::NotLinked { reason },
                 Fate::LeftOut { reason } => JsonFate::LeftOut { reason },
             },
         }
@@ -261,10 +312,49 @@ mod tests {
     fn prints_a_line_for_each_image() {
         assert_eq!(
             report().to_text(),
-            "a.o: openmp amdgcn-amd-amdhsa gfx90a, 0x10 bytes: linked for amdgcn-amd-amdhsa gfx90a\n\
-             lib\"b\".a(b.o): openmp amdgcn-amd-amdhsa gfx90a, 0x10 bytes: left out: two; lines\n\
+            "a.o: openmp amdgcn-amd-amdhsa gfx90a, 16 bytes: linked for amdgcn-amd-amdhsa gfx90a\n\
+             lib\"b\".a(b.o): openmp amdgcn-amd-amdhsa gfx90a, 16 bytes: left out: two; lines\n\
              warning: w\n"
         );
+    }
+
+    #[test]
+    fn prints_one_line_for_each_runtime_library() {
+        let mut report = report();
+        for fate in [
+            Fate::Linked(Vec::new()),
+            Fate::NotLinked { reason: "one" },
+            Fate::NotLinked { reason: "two" },
+        ] {
+            report.lines.push(Line {
+                from: "/d/libompdevice.a(m.o)".to_owned(),
+                fate,
+                ..report.lines[0].clone()
+            });
+        }
+        let text = report.to_text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert_eq!(
+            lines[2],
+            "/d/libompdevice.a: runtime library, 3 images: 1 linked, 2 not linked"
+        );
+    }
+
+    #[test]
+    fn prints_no_name_that_a_terminal_would_act_on() {
+        let mut report = report();
+        report.lines.truncate(1);
+        report.lines[0].kind = "\u{1b}]0;k\u{7}".to_owned();
+        report.lines[0].triple = "t\nforged: line".to_owned();
+        report.warnings = vec!["\u{9b}1m\u{202e}".to_owned()];
+        let text = report.to_text();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(
+            text.contains("\\x1b]0;k\\x07 t\\nforged: line gfx90a"),
+            "{text}"
+        );
+        assert!(text.ends_with("warning: \\u{9b}1m\\u{202e}\n"), "{text}");
     }
 
     #[test]

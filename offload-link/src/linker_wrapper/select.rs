@@ -16,6 +16,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use offload_build::escape::terminal;
 use offload_build::format::device_text::DeviceText;
 use offload_build::target::{LlvmRelease, OffloadKind};
 
@@ -28,7 +29,7 @@ use super::host_objects;
 use super::images::Image;
 use super::inputs::{FileKind, InputFile, Inputs, UnitKind};
 use super::registration::HipNames;
-use super::report::{Fate, NOT_TAKEN, Report};
+use super::report::{Fate, NOT_IN_LINK, Report};
 use super::symbols::{Candidate, Names, Symbols, linked};
 
 /// The images found, and the links to be made of them.
@@ -65,7 +66,7 @@ impl Images {
         report: &mut Report,
     ) -> Result<Self, Error> {
         let mut images = Image::all(inputs, report)?;
-        let linked_units = linked_units(inputs, &images, arguments, report);
+        let linked_units = linked_units(inputs, &images, arguments, report)?;
         let selection = Selection {
             images: &images,
             linked_units: &linked_units,
@@ -121,7 +122,7 @@ impl Images {
                 let image = self.images.get(*index);
                 let finished = image.is_some_and(|image| is_hip(image) && of_object(image));
                 if let (true, Some(line)) = (finished, report.lines.get_mut(*index)) {
-                    line.fate = Fate::NotTaken { reason: FINISHED };
+                    line.fate = Fate::NotLinked { reason: FINISHED };
                 }
                 !finished
             });
@@ -131,7 +132,7 @@ impl Images {
 }
 
 /// Of an image whose object has its fat binary from another object.
-const FINISHED: &str = "not linked: its object finds a linked fat binary in another object";
+const FINISHED: &str = "its object finds a linked fat binary in another object";
 
 struct Selection<'a> {
     images: &'a [Image],
@@ -169,7 +170,9 @@ impl Selection<'_> {
                     }
                 }
             } else {
-                Fate::NotTaken { reason: NOT_TAKEN }
+                Fate::NotLinked {
+                    reason: NOT_IN_LINK,
+                }
             });
         }
         let mut groups = Groups::new(Joining::Main);
@@ -298,7 +301,7 @@ impl Selection<'_> {
                     LlvmRelease::V19 => NOT_WANTED,
                     _ => NO_OBJECT,
                 };
-                *fate = Fate::NotTaken { reason };
+                *fate = Fate::NotLinked { reason };
             }
         }
         Ok((groups, fates))
@@ -393,9 +396,9 @@ fn has_unknown_symbols(image: &Image) -> Result<bool, Error> {
 }
 
 /// Why LLVM leaves a member out that is not in the host link's way.
-const NO_OBJECT: &str = "not linked: no object has device code for this target (`--should-extract` \
+const NO_OBJECT: &str = "no object has device code for this target (`--should-extract` \
                          with its processor links it)";
-const NOT_WANTED: &str = "not linked: no object has device code for this target that needs a symbol of \
+const NOT_WANTED: &str = "no object has device code for this target that needs a symbol of \
                           it, and it defines no visible one";
 
 /// What is known of a name in a device link.
@@ -432,7 +435,7 @@ fn linked_units(
     images: &[Image],
     arguments: &Arguments,
     report: &mut Report,
-) -> Vec<bool> {
+) -> Result<Vec<bool>, Error> {
     let always = |file: &InputFile| match file.load {
         Load::Whole => true,
         Load::Usual => file.kind != FileKind::Archive,
@@ -444,7 +447,7 @@ fn linked_units(
         .enumerate()
         .any(|(index, (file, _))| !always(file) && in_question.contains(&index));
     if !open {
-        return inputs.units().map(|(file, _)| always(file)).collect();
+        return Ok(inputs.units().map(|(file, _)| always(file)).collect());
     }
     // A source, as a compiler driver takes it: nobody knows yet what its object will need.
     let source = |file: &&InputFile| {
@@ -452,23 +455,22 @@ fn linked_units(
         named && file.kind == FileKind::Other
     };
     let source = inputs.files.iter().find(source);
-    let mut unread = source.map(|file| file.path.display().to_string());
-    let names: Vec<Names> = inputs
-        .units()
-        .map(|(file, unit)| {
-            let blocks = file.blocks(unit).ok();
-            let names = blocks.and_then(|blocks| host_objects::symbols(&blocks, unit));
-            if names.is_none() && unit.kind != UnitKind::Other {
-                unread.get_or_insert_with(|| file.unit_name(unit));
-            }
-            names.unwrap_or_default()
-        })
-        .collect();
+    let mut unread = source.map(|file| terminal(&*file.path).to_string());
+    let mut names = Vec::new();
+    for (file, unit) in inputs.units() {
+        let blocks = file.blocks(unit);
+        let blocks = blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+        let found = host_objects::symbols(&blocks, unit);
+        if found.is_none() && unit.kind != UnitKind::Other {
+            unread.get_or_insert_with(|| file.unit_name(unit));
+        }
+        names.push(found.unwrap_or_default());
+    }
     if let Some(name) = unread {
         report.warnings.push(format!(
             "the symbols of {name} cannot be read: images of all archive members are linked"
         ));
-        return vec![true; names.len()];
+        return Ok(vec![true; names.len()]);
     }
     let symbols: Vec<Symbols<'_>> = names.iter().map(Names::symbols).collect();
     let candidates: Vec<Candidate<'_>> = inputs
@@ -481,5 +483,5 @@ fn linked_units(
         .collect();
     let roots = arguments.roots.iter().map(|root| root.as_encoded_bytes());
     let entry = [&b"main"[..], b"_start"];
-    linked(&candidates, roots.chain(entry))
+    Ok(linked(&candidates, roots.chain(entry)))
 }

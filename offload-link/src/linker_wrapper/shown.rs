@@ -1,5 +1,6 @@
 //! How the commands of a link are shown, for `--dry-run` and `--wrapper-verbose`.
 
+use offload_build::escape::terminal_lines;
 use offload_build::toolchain::{Command, Quoted};
 
 /// Whose form the lines have. A shell reads both.
@@ -27,7 +28,7 @@ impl Shown {
 
     /// Shows it where LLVM does, on standard error.
     pub(super) fn print(self, command: &Command) {
-        eprintln!("{}", self.line(command));
+        eprintln!("{}", terminal_lines(&self.line(command)));
     }
 }
 

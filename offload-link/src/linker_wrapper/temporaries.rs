@@ -1,13 +1,15 @@
 //! Files that live as long as the link, in a folder that is made when the first is needed.
 
 use std::cell::OnceCell;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use super::Error;
-use super::signals::Watch;
+use crate::signals::Watch;
 
 /// Removed with everything in it when this is dropped, on success and on failure, and when a
 /// signal ends the process.
@@ -20,22 +22,36 @@ pub(super) struct Temporaries {
 struct Held {
     folder: TempDir,
     /// After the folder, so that it is watched until it is gone.
-    _watch: Watch,
+    watch: Watch,
 }
 
 impl Temporaries {
     pub(super) fn folder(&self) -> Result<&Path, Error> {
+        self.held().map(|held| held.folder.path())
+    }
+
+    /// The folder, if it has been made. The host linker's temporary files go there, too.
+    pub(super) fn existing(&self) -> Option<&Path> {
+        self.held.get().map(|held| held.folder.path())
+    }
+
+    /// Removes an output that the host linker has begun to write when a signal ends the process.
+    pub(super) fn watch_output(&self, path: &Path) -> Result<(), Error> {
+        self.held().map(|held| held.watch.output(path))
+    }
+
+    fn held(&self) -> Result<&Held, Error> {
         if let Some(held) = self.held.get() {
-            return Ok(held.folder.path());
+            return Ok(held);
         }
         let failed = |source| Error::io("cannot make a folder for temporary files", source);
         let folder = tempfile::Builder::new()
             .prefix("offload-link-")
+            .permissions(fs::Permissions::from_mode(0o700))
             .tempdir()
             .map_err(failed)?;
-        let _watch = Watch::over(folder.path()).map_err(failed)?;
-        let held = self.held.get_or_init(|| Held { folder, _watch });
-        Ok(held.folder.path())
+        let watch = Watch::over(folder.path()).map_err(failed)?;
+        Ok(self.held.get_or_init(|| Held { folder, watch }))
     }
 
     /// Writes a response file under a new name.
@@ -45,13 +61,18 @@ impl Temporaries {
 
     fn write_new(&self, name: impl Fn(usize) -> String, content: &[u8]) -> Result<PathBuf, Error> {
         let folder = self.folder()?;
-        let taken = |path: &PathBuf| path.exists();
-        let path = (0..)
-            .map(|count| folder.join(name(count)))
-            .find(|path| !taken(path))
-            .unwrap_or_default();
-        fs::write(&path, content)
-            .map_err(|source| Error::io(format!("cannot write `{}`", path.display()), source))?;
-        Ok(path)
+        let mut count = 0;
+        loop {
+            let path = folder.join(name(count));
+            let written = File::create_new(&path).and_then(|mut file| file.write_all(content));
+            match written {
+                Ok(()) => return Ok(path),
+                Err(problem) if problem.kind() == ErrorKind::AlreadyExists => count += 1,
+                Err(problem) => {
+                    let what = format!("cannot write `{}`", path.display());
+                    return Err(Error::io(what, problem));
+                }
+            }
+        }
     }
 }

@@ -7,25 +7,30 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use offload_build::format::compressed_bundle::{
-    self, Compressed, CompressedBundle, Compression, Method, Version, compress_to,
+    self, Compressed, CompressedBundle, Compression, Method, Version, WriteError, compress_to,
 };
 use offload_build::format::pieces::Piece;
 
 use super::error::Error;
+use super::outputs::Output;
 use super::sources::Sources;
 
-/// Compresses pieces into a file.
+/// Compresses the pieces of an output into its file.
 pub(crate) fn write(
-    pieces: &[Piece],
+    output: &Output,
     sources: &Sources,
     how: Compression,
     verbose: bool,
-    out: &mut File,
+    mut out: &File,
 ) -> Result<(), Error> {
-    let size = pieces.iter().map(Piece::size).sum();
+    let size = output.pieces.iter().map(Piece::size).sum();
     let start = Instant::now();
-    let written = compress_to(how, size, sources.reader(pieces), out);
-    let written = written.map_err(|error| Error::new(error.to_string()))?;
+    let written = compress_to(how, size, sources.reader(&output.pieces), &mut out);
+    let written = written.map_err(|error| match error {
+        // That names the input.
+        WriteError::Input { message } => Error::new(message),
+        error => Error::input(&output.path, error),
+    })?;
     if verbose {
         eprint!("{}", after_writing(&written, how, size, start.elapsed()));
     }

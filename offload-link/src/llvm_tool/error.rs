@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use crate::files::ReadFailure;
+
 /// One message, with what to do about it where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Error {
@@ -42,6 +44,12 @@ pub(crate) fn system_message(error: &io::Error) -> String {
         text.truncate(place);
     }
     text
+}
+
+impl From<ReadFailure> for Error {
+    fn from(failure: ReadFailure) -> Self {
+        Self::new(failure.to_string())
+    }
 }
 
 impl fmt::Display for Error {

@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::response_file::{self, Quoting};
+use crate::{files, say};
 use options::{Answer, Started, Table, Value};
 
 pub(crate) use error::Error;
@@ -43,8 +44,14 @@ pub(crate) fn run(
         path: &path,
         base: &base,
     };
-    work(&started, args).unwrap_or_else(|error| {
-        eprintln!("{path}: error: {error}");
+    // Parsers call a file damaged that could not be read, or found nothing in it.
+    let worked = work(&started, args);
+    let worked = match files::check() {
+        Ok(()) => worked,
+        Err(failure) => Err(failure.into()),
+    };
+    worked.unwrap_or_else(|error| {
+        say::error(&path, &error);
         1
     })
 }

@@ -1,17 +1,23 @@
 //! Outputs: written beside their place, and put there when everything is written.
+//!
+//! `place.rs` knows where an output is until then; a signal removes it.
 
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+mod place;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use offload_build::format::compressed_bundle::Compression;
 use offload_build::format::pieces::Piece;
-use tempfile::NamedTempFile;
 
 use super::compression;
 use super::error::Error;
 use super::sources::{Parts, Sources};
+use crate::files::{self, CopyError};
+use place::{Place, Places};
 
 /// A file that is to be written.
 #[derive(Clone, Debug)]
@@ -35,40 +41,43 @@ pub(crate) enum Style {
 
 /// Writes all outputs, or none: they get their names when the last one is complete.
 pub(crate) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Result<(), Error> {
-    let mut places = Vec::new();
+    let mut places = Places::default();
     for output in outputs {
-        let place = Place::new(output).map_err(|error| match output.style {
+        places.add(output).map_err(|error| match output.style {
             Style::Archive => Error::new(super::error::system_message(&error)),
             _ => Error::file(&output.path, &error),
         })?;
-        places.push(place);
     }
-    for (output, place) in outputs.iter().zip(&mut places) {
-        let file = place.file_mut();
+    refuse_same(outputs, &places)?;
+    for (output, place) in outputs.iter().zip(&places.list) {
+        let unwritten = |error: &io::Error| Error::file(&output.path, error);
+        let file = place.file().map_err(|error| unwritten(&error))?;
         if let Style::Compressed(how) = output.style {
-            compression::write(&output.pieces, sources, how, verbose, file)?;
+            compression::write(output, sources, how, verbose, &file)?;
         } else {
-            copy(output, sources, file)?;
+            copy(output, sources, &file)?;
         }
     }
-    decompress(outputs, &places, sources)?;
-    for (output, place) in outputs.iter().zip(places) {
-        place
-            .finish()
-            .map_err(|error| Error::file(&output.path, &error))?;
-    }
-    Ok(())
+    decompress(outputs, &places.list, sources)?;
+    files::check()?;
+    places.finish(|index, error| match outputs.get(index) {
+        Some(output) => Error::file(&output.path, &error),
+        None => Error::new(error.to_string()),
+    })
 }
 
 /// Warnings about files that several images would go to, of which the last one stays.
 pub(crate) fn clashes(outputs: &[Output]) -> Vec<String> {
+    let mut last: HashMap<&Path, &[Piece]> = HashMap::new();
     let mut texts = Vec::new();
-    for (index, output) in outputs.iter().enumerate() {
-        let same = |other: &&Output| other.path == output.path && other.pieces != output.pieces;
-        let later = outputs.iter().skip(index + 1).any(|other| same(&other));
-        let special = fs::metadata(&output.path).is_ok_and(|file| !file.is_file());
-        if later && !special && output.path != Path::new("-") {
-            let path = output.path.display();
+    for output in outputs {
+        let path = output.path.as_path();
+        let Some(earlier) = last.insert(path, &output.pieces) else {
+            continue;
+        };
+        let special = || fs::metadata(path).is_ok_and(|file| !file.is_file());
+        if earlier != output.pieces && path != Path::new("-") && !special() {
+            let path = path.display();
             texts.push(format!(
                 "'{path}' is the output for several images; the last one stays"
             ));
@@ -78,21 +87,43 @@ pub(crate) fn clashes(outputs: &[Output]) -> Vec<String> {
     texts
 }
 
+/// Refuses different images for one file under two names, of which one image would be lost. For two equal names LLVM's
+/// behavior is known, and [`clashes`] warns.
+fn refuse_same(outputs: &[Output], places: &Places) -> Result<(), Error> {
+    let mut names: HashMap<place::Identity, &Output> = HashMap::new();
+    for (output, place) in outputs.iter().zip(&places.list) {
+        for identity in place.identities() {
+            let earlier = names.insert(identity.clone(), output);
+            let Some(earlier) = earlier.filter(|earlier| earlier.path != output.path) else {
+                continue;
+            };
+            if earlier.pieces != output.pieces {
+                let [one, two] = [earlier, output].map(|output| output.path.display());
+                return Err(Error::new(format!(
+                    "the outputs '{one}' and '{two}' are the same file"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Everything but what is compressed; zeros are left out, as the file is as large as all.
 fn copy(output: &Output, sources: &Sources, file: &File) -> Result<(), Error> {
-    let written =
-        |result: io::Result<()>| result.map_err(|error| Error::file(&output.path, &error));
+    let unwritten = |error: io::Error| Error::file(&output.path, &error);
     let mut offset = 0;
-    written(file.set_len(output.pieces.iter().map(Piece::size).sum()))?;
+    let size = output.pieces.iter().map(Piece::size).sum();
+    file.set_len(size).map_err(unwritten)?;
     for piece in &output.pieces {
         match piece {
             Piece::Zeros(_) => {}
-            Piece::Bytes(bytes) => written(file.write_all_at(bytes, offset))?,
+            Piece::Bytes(bytes) => file.write_all_at(bytes, offset).map_err(unwritten)?,
             Piece::Copy { input, range } if sources.as_compressed(*input).is_none() => {
-                sources
-                    .file(*input)
-                    .copy(range.clone(), file, offset)
-                    .map_err(|error| Error::file(sources.name(*input), &error))?;
+                let copied = sources.file(*input).copy(range.clone(), file, offset);
+                copied.map_err(|error| match error {
+                    CopyError::Read(error) => Error::file(sources.name(*input), &error),
+                    CopyError::Write(error) => unwritten(error),
+                })?;
             }
             Piece::Copy { .. } => {}
         }
@@ -101,134 +132,76 @@ fn copy(output: &Output, sources: &Sources, file: &File) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each compressed bundle once, to all who want a part of it.
+/// How many outputs one pass over a compressed bundle writes: fewer than a process may have files.
+const OUTPUTS_OF_A_PASS: usize = 128;
+
+/// Each compressed bundle once, to all who want a part of it; to more than [`OUTPUTS_OF_A_PASS`] in several passes.
 fn decompress(outputs: &[Output], places: &[Place], sources: &Sources) -> Result<(), Error> {
-    let mut wanted: Vec<usize> = Vec::new();
-    for piece in outputs.iter().flat_map(|output| &output.pieces) {
-        if let Piece::Copy { input, .. } = piece {
-            if sources.as_compressed(*input).is_some() && !wanted.contains(input) {
-                wanted.push(*input);
+    // The outputs that want a part of each.
+    let mut wanted: Vec<(usize, Vec<usize>)> = Vec::new();
+    let mut known: HashMap<usize, usize> = HashMap::new();
+    for (index, output) in outputs.iter().enumerate() {
+        for piece in &output.pieces {
+            let Piece::Copy { input, .. } = piece else {
+                continue;
+            };
+            if sources.as_compressed(*input).is_none() {
+                continue;
+            }
+            let place = *known.entry(*input).or_insert_with(|| {
+                wanted.push((*input, Vec::new()));
+                wanted.len() - 1
+            });
+            let list = &mut wanted[place].1;
+            if list.last() != Some(&index) {
+                list.push(index);
             }
         }
     }
-    for source in wanted {
-        let Some((bundle, file)) = sources.as_compressed(source) else {
-            continue;
-        };
-        let mut parts = Vec::new();
-        for (output, place) in outputs.iter().zip(places) {
-            let mut offset = 0;
-            for piece in &output.pieces {
-                match piece {
-                    Piece::Copy { input, range } if *input == source => {
-                        parts.push((range.clone(), place.file(), offset));
-                    }
-                    _ => {}
-                }
-                offset += piece.size();
-            }
+    for (source, wanting) in wanted {
+        for wanting in wanting.chunks(OUTPUTS_OF_A_PASS) {
+            decompress_one(outputs, places, sources, source, wanting)?;
         }
-        let name = sources.name(source);
-        let compressed = file.stream(bundle.data.clone());
-        let compressed = compressed.map_err(|error| Error::file(name, &error))?;
-        bundle
-            .decompress_from(compressed, &mut Parts::new(parts))
-            .map_err(|problem| compression::failed(name, &problem))?;
     }
     Ok(())
 }
 
-/// Where an output is while it is written.
-enum Place {
-    /// Beside its place.
-    Beside(NamedTempFile, PathBuf),
-    /// In a file without a name, to be copied to what cannot be renamed to: standard output,
-    /// devices, pipes, files in folders where no other can be made.
-    Apart(File, Option<PathBuf>),
-}
-
-impl Place {
-    fn new(output: &Output) -> io::Result<Self> {
-        let path = &output.path;
-        let archive = matches!(output.style, Style::Archive);
-        if path == Path::new("-") && !archive {
-            return Ok(Self::Apart(tempfile::tempfile()?, None));
-        }
-        let existing = fs::metadata(path).ok();
-        if let Some(existing) = &existing {
-            // Pipes and devices are opened once, when there is something to write.
-            if !existing.is_file() && !existing.is_dir() {
-                return Ok(Self::Apart(tempfile::tempfile()?, Some(path.clone())));
-            }
-            // Folders, and files that are not ours to write: the system says it best.
-            OpenOptions::new().write(true).open(path)?;
-        }
-        // What a link points to is replaced, not the link.
-        let path = match existing {
-            Some(_) => fs::canonicalize(path)?,
-            None => path.clone(),
-        };
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        fs::metadata(folder)?;
-        let host = match &output.style {
-            Style::Object(host) => fs::metadata(host).ok().filter(fs::Metadata::is_file),
-            _ => None,
-        };
-        let mode = host.or(existing).map(|file| file.permissions());
-        let new = Permissions::from_mode(0o666);
-        let file = tempfile::Builder::new()
-            .permissions(new)
-            .tempfile_in(folder);
-        match file {
-            Ok(file) => {
-                if let Some(mode) = mode {
-                    file.as_file().set_permissions(mode)?;
+/// Decompresses the bundle `source` to those of the outputs that `wanting` lists.
+fn decompress_one(
+    outputs: &[Output],
+    places: &[Place],
+    sources: &Sources,
+    source: usize,
+    wanting: &[usize],
+) -> Result<(), Error> {
+    let Some((bundle, file)) = sources.as_compressed(source) else {
+        return Ok(());
+    };
+    let mut files = Vec::new();
+    for index in wanting {
+        let file = places[*index].file();
+        files.push(file.map_err(|error| Error::file(&outputs[*index].path, &error))?);
+    }
+    let mut parts = Vec::new();
+    for (index, file) in wanting.iter().zip(&files) {
+        let output = &outputs[*index];
+        let mut offset = 0;
+        for piece in &output.pieces {
+            match piece {
+                Piece::Copy { input, range } if *input == source => {
+                    parts.push((range.clone(), &**file, offset, output.path.as_path()));
                 }
-                Ok(Self::Beside(file, path))
+                _ => {}
             }
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                // Says what is wrong, if something is, before any work is done.
-                OpenOptions::new()
-                    .write(true)
-                    .create(true)
-                    .truncate(false)
-                    .open(&path)?;
-                Ok(Self::Apart(tempfile::tempfile()?, Some(path)))
-            }
-            Err(error) => Err(error),
+            offset += piece.size();
         }
     }
-
-    fn file(&self) -> &File {
-        match self {
-            Self::Beside(file, _) => file.as_file(),
-            Self::Apart(file, _) => file,
-        }
-    }
-
-    fn file_mut(&mut self) -> &mut File {
-        match self {
-            Self::Beside(file, _) => file.as_file_mut(),
-            Self::Apart(file, _) => file,
-        }
-    }
-
-    fn finish(self) -> io::Result<()> {
-        match self {
-            Self::Beside(file, path) => file.persist(path).map(drop).map_err(|error| error.error),
-            Self::Apart(mut file, place) => {
-                file.seek(SeekFrom::Start(0))?;
-                match place {
-                    None => io::copy(&mut file, &mut io::stdout().lock()).map(drop),
-                    Some(path) => {
-                        let mut out = OpenOptions::new().write(true).truncate(true).open(path)?;
-                        io::copy(&mut file, &mut out).map(drop)
-                    }
-                }
-            }
-        }
-    }
+    let name = sources.name(source);
+    let compressed = file.stream(bundle.data.clone());
+    let mut parts = Parts::new(parts);
+    let done = bundle.decompress_from(compressed, &mut parts);
+    done.map(drop).map_err(|problem| match parts.failed {
+        Some((path, error)) => Error::file(path, &error),
+        None => compression::failed(name, &problem),
+    })
 }

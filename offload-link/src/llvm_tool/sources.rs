@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use object::{ReadCache, ReadRef};
+use offload_build::escape::terminal;
 use offload_build::format::compressed_bundle::{self, CompressedBundle};
 use offload_build::format::pieces::Piece;
 
 use super::error::Error;
-use crate::copy::{copy_range, shrunk};
-use crate::reading::{Here, Reading};
+use crate::files::{
+    CopyError, Here, Member, MemberError, Opened, Reading, Stamp, copy_range, open_member, shrunk,
+};
 
 /// Every file that was opened, in order, and the compressed bundles in them.
 #[derive(Default)]
@@ -24,7 +26,7 @@ pub(crate) struct Sources {
     list: Vec<Source>,
     /// Where compressed bundles are decompressed to, one behind the other: an archive may have more
     /// of them than a process may have files.
-    spool: Option<(Rc<Reading<File>>, u64)>,
+    spool: Option<(Rc<Reading>, u64)>,
 }
 
 /// Where some pieces are.
@@ -42,19 +44,24 @@ enum Data {
 
 /// A file, or a part of one, to be read here and there, and to be copied from.
 pub(crate) struct SourceFile {
-    file: Rc<Reading<File>>,
+    file: Rc<Reading>,
     /// Where in that it starts.
     start: u64,
     pub size: u64,
-    cache: ReadCache<Here<File>>,
+    cache: ReadCache<Here>,
 }
 
 impl Sources {
     /// Opens a file; `-` is standard input.
     pub(crate) fn open(&mut self, path: &Path) -> Result<usize, Error> {
+        self.open_up_to(path, u64::MAX)
+    }
+
+    /// Opens a file of at most `limit` bytes.
+    pub(crate) fn open_up_to(&mut self, path: &Path, limit: u64) -> Result<usize, Error> {
         let wrong = |error: io::Error| Error::file(path, &error);
         let file = if path == Path::new("-") {
-            spool(io::stdin().lock()).map_err(wrong)?
+            spool(path, io::stdin().lock(), limit)?
         } else {
             let mut file = File::open(path).map_err(wrong)?;
             let metadata = file.metadata().map_err(wrong)?;
@@ -66,20 +73,50 @@ impl Sources {
             if metadata.is_file() {
                 file
             } else {
-                spool(file).map_err(wrong)?
+                spool(path, file, limit)?
             }
         };
-        self.add(path.to_owned(), file)
+        let source = self.add(path.to_owned(), file)?;
+        match self.file(source).size {
+            size if size > limit => Err(too_large(path, limit)),
+            _ => Ok(source),
+        }
     }
 
     fn add(&mut self, name: PathBuf, file: File) -> Result<usize, Error> {
         let size = (&file).seek(SeekFrom::End(0));
         let size = size.map_err(|error| Error::file(&name, &error))?;
+        let file = Opened::new(&name, file, None);
+        Ok(self.push(name, file, size))
+    }
+
+    fn push(&mut self, name: PathBuf, file: Opened, size: u64) -> usize {
         self.list.push(Source {
             name,
             data: Data::File(SourceFile::new(Reading::new(file), 0, size)),
         });
-        Ok(self.list.len() - 1)
+        self.list.len() - 1
+    }
+
+    /// Adds a member of a thin archive. Keeps no descriptor: an archive may have more members than a process may have
+    /// files.
+    pub(crate) fn add_member(&mut self, member: Member) -> usize {
+        let (stamp, size) = (Stamp::of(&member.metadata), member.metadata.len());
+        let file = Opened::new(&member.path, member.file, Some(stamp));
+        file.close();
+        self.push(member.path, file, size)
+    }
+
+    /// Opens the member of that name and size of the thin archive at `archive`.
+    pub(crate) fn open_member(
+        &mut self,
+        archive: &Path,
+        name: &[u8],
+        size: u64,
+    ) -> Result<usize, Error> {
+        let member = open_member(archive, name, size);
+        let member = member.map_err(|problem| wrong_member(&problem, archive, name))?;
+        Ok(self.add_member(member))
     }
 
     /// A compressed bundle of a source.
@@ -98,14 +135,20 @@ impl Sources {
             return Ok(());
         };
         let failed = |error: io::Error| compressed_bundle::Error::Output { kind: error.kind() };
-        let compressed = file.stream(bundle.data.clone()).map_err(failed)?;
+        let compressed = file.stream(bundle.data.clone());
         let (spool, start) = match &self.spool {
             Some((spool, end)) => (Rc::clone(spool), *end),
-            None => (Reading::new(tempfile::tempfile().map_err(failed)?), 0),
+            None => {
+                let spool = tempfile::tempfile().map_err(failed)?;
+                let name = self.name(source);
+                (Reading::new(Opened::new(name, spool, None)), 0)
+            }
         };
-        let mut end = &spool.file;
-        end.seek(SeekFrom::Start(start)).map_err(failed)?;
-        bundle.decompress_from(compressed, &mut end)?;
+        let decompressed = spool.file.with(|mut end| {
+            end.seek(SeekFrom::Start(start))?;
+            Ok(bundle.decompress_from(compressed, &mut end))
+        });
+        decompressed.map_err(failed)??;
         spool.forget();
         let size = bundle.uncompressed_size;
         self.spool = Some((Rc::clone(&spool), start.saturating_add(size)));
@@ -145,7 +188,7 @@ impl Sources {
         }
     }
 
-    /// Reads pieces one after the other. All of their sources have files.
+    /// Reads pieces one after the other. All of their sources have files. Its errors name the file.
     pub(crate) fn reader<'a>(&'a self, pieces: &'a [Piece]) -> impl Read + 'a {
         PiecesReader {
             sources: self,
@@ -156,7 +199,7 @@ impl Sources {
 }
 
 impl SourceFile {
-    fn new(file: Rc<Reading<File>>, start: u64, size: u64) -> Self {
+    fn new(file: Rc<Reading>, start: u64, size: u64) -> Self {
         let cache = ReadCache::new(file.part(start..start.saturating_add(size)));
         Self {
             file,
@@ -172,7 +215,7 @@ impl SourceFile {
     }
 
     /// For reading what is understood at once: nothing of it stays.
-    pub(crate) fn apart(&self) -> ReadCache<Here<File>> {
+    pub(crate) fn apart(&self) -> ReadCache<Here> {
         let end = self.start.saturating_add(self.size);
         ReadCache::new(self.file.part(self.start..end))
     }
@@ -183,11 +226,8 @@ impl SourceFile {
     }
 
     /// A range, for those who read it once.
-    pub(crate) fn stream(&self, range: Range<u64>) -> io::Result<impl BufRead + '_> {
-        let mut file = &self.file.file;
-        file.seek(SeekFrom::Start(self.start.saturating_add(range.start)))?;
-        let size = range.end.saturating_sub(range.start);
-        Ok(BufReader::with_capacity(1 << 17, file.take(size)))
+    pub(crate) fn stream(&self, range: Range<u64>) -> impl BufRead + '_ {
+        BufReader::with_capacity(1 << 17, RangeReader { file: self, range })
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -196,23 +236,74 @@ impl SourceFile {
     }
 
     /// Copies a range to an offset of `out`.
-    pub(crate) fn copy(&self, range: Range<u64>, out: &File, offset: u64) -> io::Result<()> {
+    pub(crate) fn copy(&self, range: Range<u64>, out: &File, offset: u64) -> Result<(), CopyError> {
         let start = self.start.saturating_add(range.start);
         let size = range.end.saturating_sub(range.start);
-        copy_range(
-            &self.file.file,
-            start..start.saturating_add(size),
-            out,
-            offset,
-        )
+        let range = start..start.saturating_add(size);
+        let file = &self.file.file;
+        let copied = file.with(|file| Ok(copy_range(file, range, out, offset)));
+        copied.map_err(CopyError::Read)?
     }
 }
 
-/// All bytes in a file without a name.
-fn spool(mut from: impl Read) -> io::Result<File> {
-    let mut file = tempfile::tempfile()?;
-    io::copy(&mut from, &mut file)?;
-    Ok(file)
+/// Reads a range of a file from its start to its end.
+struct RangeReader<'a> {
+    file: &'a SourceFile,
+    /// What is left.
+    range: Range<u64>,
+}
+
+impl Read for RangeReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.range.end.saturating_sub(self.range.start);
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let len = left.min(buffer.len());
+        let count = self.file.read_at(&mut buffer[..len], self.range.start)?;
+        self.range.start += count as u64;
+        Ok(count)
+    }
+}
+
+/// The error for a member of a thin archive; in LLVM's words if it cannot be opened.
+pub(crate) fn wrong_member(problem: &MemberError, archive: &Path, name: &[u8]) -> Error {
+    match problem.unopened() {
+        Some((path, error)) => Error::file(path, error),
+        None => Error::input(
+            archive,
+            format_args!("member `{}`: {problem}", terminal(name)),
+        ),
+    }
+}
+
+/// Copies all bytes of `path` to a file without a name.
+fn spool(path: &Path, mut from: impl Read, limit: u64) -> Result<File, Error> {
+    let mut file = tempfile::tempfile().map_err(|error| unspooled(&error))?;
+    let (mut buffer, mut size) = (vec![0; 1 << 17], 0_u64);
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => return Ok(file),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Error::file(path, &error)),
+        };
+        size = size.saturating_add(count as u64);
+        if size > limit {
+            return Err(too_large(path, limit));
+        }
+        let written = file.write_all(&buffer[..count]);
+        written.map_err(|error| unspooled(&error))?;
+    }
+}
+
+fn too_large(path: &Path, limit: u64) -> Error {
+    Error::input(path, format_args!("expected at most {limit} bytes"))
+}
+
+/// Blames the folder of temporary files.
+fn unspooled(error: &io::Error) -> Error {
+    let folder = std::env::temp_dir();
+    let hint = "set TMPDIR to a folder with enough space";
+    Error::file(&folder, error).with_hint(Some(hint.into()))
 }
 
 struct PiecesReader<'a> {
@@ -250,9 +341,11 @@ impl Read for PiecesReader<'_> {
                 }
                 Piece::Copy { input, range } => {
                     let file = self.sources.file(*input);
-                    match file.read_at(room, range.start + done)? {
-                        0 if len > 0 => return Err(shrunk()),
-                        count => count,
+                    let name = self.sources.name(*input);
+                    match file.read_at(room, range.start + done) {
+                        Ok(0) if len > 0 => return Err(named(name, &shrunk())),
+                        Ok(count) => count,
+                        Err(error) => return Err(named(name, &error)),
                     }
                 }
             };
@@ -262,29 +355,46 @@ impl Read for PiecesReader<'_> {
     }
 }
 
+/// The error with the name of its file: a reader of pieces reads several.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), Error::file(path, error).to_string())
+}
+
 /// Sends what is decompressed to the places that want a part of it.
 pub(crate) struct Parts<'a> {
     position: u64,
-    /// Range of the decompressed bundle, and where it goes.
-    parts: Vec<(Range<u64>, &'a File, u64)>,
+    parts: Vec<Part<'a>>,
+    /// The output that could not be written.
+    pub failed: Option<(&'a Path, io::Error)>,
 }
 
+/// A range of the decompressed bundle; the file that gets it, the offset in that file, and the file's final name.
+pub(crate) type Part<'a> = (Range<u64>, &'a File, u64, &'a Path);
+
 impl<'a> Parts<'a> {
-    /// Each part is a range, a file, and the offset in that file.
-    pub(crate) fn new(parts: Vec<(Range<u64>, &'a File, u64)>) -> Self {
-        Self { position: 0, parts }
+    pub(crate) fn new(parts: Vec<Part<'a>>) -> Self {
+        Self {
+            position: 0,
+            parts,
+            failed: None,
+        }
     }
 }
 
 impl Write for Parts<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let here = self.position..self.position + bytes.len() as u64;
-        for (range, file, offset) in &self.parts {
+        for (range, file, offset, path) in &self.parts {
             let (start, end) = (range.start.max(here.start), range.end.min(here.end));
             if start < end {
                 // Both lie in `bytes`, whose length is a usize.
                 let (from, to) = ((start - here.start) as usize, (end - here.start) as usize);
-                file.write_all_at(&bytes[from..to], offset + (start - range.start))?;
+                let written = file.write_all_at(&bytes[from..to], offset + (start - range.start));
+                if let Err(error) = written {
+                    let kind = error.kind();
+                    self.failed = Some((path, error));
+                    return Err(kind.into());
+                }
             }
         }
         self.position = here.end;

@@ -1,9 +1,7 @@
 //! The images of an input, whatever it is, and where their bytes are.
 
-use std::ffi::OsString;
 use std::fmt::Display;
 use std::ops::Range;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use offload_build::container::{self, FoundImage, Item};
@@ -12,6 +10,8 @@ use offload_build::format::magic::Magic;
 use offload_build::format::offload_binary::{self, BinaryEntry, Problem};
 use offload_build::format::pieces::Piece;
 
+use crate::files::Nesting;
+use crate::llvm_tool::sources::wrong_member;
 use crate::llvm_tool::{Error, Sources};
 
 /// An image of the input.
@@ -26,7 +26,7 @@ pub(super) struct Image {
     pub found: FoundImage,
 }
 
-/// Archives in each other that are files of their own: no more than others.
+/// Offload binaries in each other: no more than archives.
 const MAX_DEPTH: usize = 16;
 
 /// Opens the input and finds its images, of which nothing is read. Members of thin archives are
@@ -38,8 +38,9 @@ pub(super) fn read(
 ) -> Result<Vec<Image>, Error> {
     let mut images = Vec::new();
     let source = sources.open(path)?;
-    let mut left = vec![(source, path.to_owned(), path.display().to_string(), 0)];
-    while let Some((source, file, name, depth)) = left.pop() {
+    let around = Nesting::default();
+    let mut left = vec![(source, path.to_owned(), path.display().to_string(), around)];
+    while let Some((source, file, name, around)) = left.pop() {
         let found = container::find(sources.file(source).data());
         let found = found.map_err(|problem| match problem.problem {
             container::Problem::OffloadBinary { problem: of, .. } => refused(&file, &of, &problem),
@@ -49,13 +50,15 @@ pub(super) fn read(
         for item in found {
             match item {
                 Item::Image(found) => images.push(Image::new(found, source, &name)),
-                Item::Outside { members } if depth < MAX_DEPTH => {
-                    let member = members.last().cloned().unwrap_or_default();
-                    let folder = file.parent().unwrap_or(Path::new(""));
-                    let path = folder.join(OsString::from_vec(member));
+                Item::Outside { members, size } => {
+                    let member = members.last().map_or(&[][..], Vec::as_slice);
+                    let opened = around.open_member(&file, member, size);
+                    let (opened, around) =
+                        opened.map_err(|problem| wrong_member(&problem, &file, member))?;
+                    let path = opened.path.clone();
                     let name = path.file_name().unwrap_or_default();
                     let name = name.to_string_lossy().into_owned();
-                    outside.push((sources.open(&path)?, path, name, depth + 1));
+                    outside.push((sources.add_member(opened), path, name, around));
                 }
                 Item::Unread { members, format } => {
                     let names = members.iter().map(|name| String::from_utf8_lossy(name));
@@ -67,10 +70,7 @@ pub(super) fn read(
                         names.join(", ")
                     ));
                 }
-                _ => {
-                    let problem = format!("more than {MAX_DEPTH} thin archives in each other");
-                    return Err(Error::input(&file, problem));
-                }
+                _ => {}
             }
         }
         // Taken from the end, so that they come in the order of the archive.

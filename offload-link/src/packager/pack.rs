@@ -61,13 +61,20 @@ pub(super) fn plan(
     })
 }
 
-/// What a `!Offload` document says.
+/// Largest `!Offload` document, in bytes: it is parsed in memory. Content is two digits a byte.
+const MAX_DOCUMENT: u64 = 1 << 30;
+
+/// The offload binary that a `!Offload` document describes.
 fn from_yaml(path: &Path, llvm: LlvmRelease, sources: &mut Sources) -> Result<Vec<u8>, Error> {
-    let source = sources.open(path)?;
+    let source = sources.open_up_to(path, MAX_DOCUMENT)?;
     let mut text = String::new();
     let all = [sources.all(source)];
     let read = sources.reader(&all).read_to_string(&mut text);
-    read.map_err(|error| Error::file(path, &error))?;
+    read.map_err(|error| match error.kind() {
+        // Not UTF-8, which the reader of pieces does not see.
+        std::io::ErrorKind::InvalidData => Error::file(path, &error),
+        _ => Error::new(error.to_string()),
+    })?;
     let document = offload_yaml::parse(&text).map_err(|problem| Error::input(path, problem))?;
     let bytes = document.to_bytes(llvm);
     bytes.map_err(|problem| Error::input(path, problem))

@@ -123,30 +123,31 @@ fn members(path: &Path, sources: &mut Sources) -> Result<Vec<Member>, Error> {
     let wrong =
         |problem: &dyn std::fmt::Display| Error::new(format_args!("{}: {problem}", path.display()));
     let source = sources.open(path).map_err(Error::new)?;
-    let found: Vec<(String, Option<std::ops::Range<u64>>)> = {
+    let found: Vec<(Vec<u8>, u64, Option<std::ops::Range<u64>>)> = {
         let file = sources.file(source);
         let archive = Archive::parse(file.data(), file.whole());
         let archive = archive.map_err(|problem| wrong(&problem))?;
-        let members = archive.members.iter().map(|member| {
-            let name = String::from_utf8_lossy(member.name).into_owned();
-            (name, member.content.clone())
-        });
+        let members = archive
+            .members
+            .iter()
+            .map(|member| (member.name.to_vec(), member.size, member.content.clone()));
         members.collect()
     };
     let mut members = Vec::new();
-    for (name, content) in found {
+    for (name, size, content) in found {
         let content = match content {
             Some(range) => Piece::Copy {
                 input: source,
                 range,
             },
             None => {
-                let folder = path.parent().unwrap_or(Path::new(""));
-                let outside = sources.open(&folder.join(&name)).map_err(Error::new)?;
+                let outside = sources.open_member(path, &name, size);
+                let outside = outside.map_err(Error::new)?;
                 sources.all(outside)
             }
         };
         let path = path.to_owned();
+        let name = String::from_utf8_lossy(&name).into_owned();
         let member = Member {
             path,
             name,

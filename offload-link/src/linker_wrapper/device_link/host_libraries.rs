@@ -95,7 +95,7 @@ mod tests {
             "-rpath=x".into(),
         ];
         let arguments = Arguments::parse(argv.to_vec(), "offload-ld").unwrap();
-        let inputs = Inputs::scan(&arguments);
+        let inputs = Inputs::scan(&arguments).unwrap();
         let expected = [
             "-Ldir".into(),
             shared,

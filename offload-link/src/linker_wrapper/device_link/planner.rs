@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use offload_build::escape::terminal;
 use offload_build::format::bitcode;
 use offload_build::link::{
     DeviceInput, DeviceLinker, LinkJob, LinkOptions, PlannedLink, SourceText, Way,
@@ -59,7 +60,7 @@ impl Planner<'_> {
             .map(|index| &images.images[*index].from);
         let triple = Triple::parse(&group.triple).map_err(|error| Error::Input {
             from: from.cloned().unwrap_or_default(),
-            source: format!("triple `{}`: {error}", group.triple).into(),
+            source: format!("triple `{}`: {error}", terminal(&group.triple)).into(),
         })?;
         // What no option and no entry ID can say.
         if let Err(error @ TargetIdError::Character { .. }) = TargetId::parse(group.processor()) {

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 /// What differs when a file was written to or replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     /// Device and inode.
     file: (u64, u64),
     /// In bytes.
@@ -15,7 +15,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    pub(super) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             file: (metadata.dev(), metadata.ino()),
             size: metadata.len(),

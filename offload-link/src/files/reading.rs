@@ -1,16 +1,17 @@
-//! A file that is read here and there: through the blocks that were read last, and kept by nobody.
+//! A file of which parts are read in any order, with the blocks that were read last.
 //!
 //! The formats ask for a few bytes at a time. Of an archive of a gigabyte that is hundreds of thousands of times; what
 //! they ask for next is mostly beside what they asked for before.
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 use object::ReadCacheOps;
+
+use super::copy::shrunk;
+use super::opened::Opened;
 
 /// In bytes; most headers, and most tables of symbols, are in one.
 const BLOCK: usize = 8 << 10;
@@ -18,22 +19,10 @@ const BLOCK: usize = 8 << 10;
 /// How many stay: the start, the end and the names of an object, and those of an image in it.
 const RECENT: usize = 8;
 
-/// What can be read at any offset.
-pub(crate) trait ReadAt {
-    /// As [`FileExt::read_at`].
-    fn read_some(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
-}
-
-impl ReadAt for File {
-    fn read_some(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.read_at(buffer, offset)
-    }
-}
-
 /// A file, and the blocks of it that were read last.
 #[derive(Debug)]
-pub(crate) struct Reading<F> {
-    pub file: F,
+pub(crate) struct Reading {
+    pub file: Opened,
     recent: RefCell<Recent>,
 }
 
@@ -45,8 +34,8 @@ struct Recent {
     oldest: usize,
 }
 
-impl<F: ReadAt> Reading<F> {
-    pub(crate) fn new(file: F) -> Rc<Self> {
+impl Reading {
+    pub(crate) fn new(file: Opened) -> Rc<Self> {
         let recent = RefCell::default();
         Rc::new(Self { file, recent })
     }
@@ -57,7 +46,7 @@ impl<F: ReadAt> Reading<F> {
     }
 
     /// A part of it, as a file of its own.
-    pub(crate) fn part(self: &Rc<Self>, range: Range<u64>) -> Here<F> {
+    pub(crate) fn part(self: &Rc<Self>, range: Range<u64>) -> Here {
         Here {
             file: Rc::clone(self),
             range,
@@ -71,7 +60,7 @@ impl<F: ReadAt> Reading<F> {
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         if buffer.len() >= BLOCK {
             return match fill(&self.file, buffer, offset)? {
-                count if count < buffer.len() => Err(io::ErrorKind::UnexpectedEof.into()),
+                count if count < buffer.len() => Err(shrunk()),
                 _ => Ok(()),
             };
         }
@@ -80,7 +69,7 @@ impl<F: ReadAt> Reading<F> {
             let at = offset.saturating_add(done as u64);
             let count = self.read_block(rest, at)?;
             if count == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                return Err(shrunk());
             }
             done += count;
         }
@@ -106,10 +95,10 @@ impl<F: ReadAt> Reading<F> {
 }
 
 /// Reads as much as there is; how much.
-fn fill(file: &impl ReadAt, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+fn fill(file: &Opened, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut count = 0;
     while count < buffer.len() {
-        match file.read_some(&mut buffer[count..], offset.saturating_add(count as u64)) {
+        match file.read_at(&mut buffer[count..], offset.saturating_add(count as u64)) {
             Ok(0) => break,
             Ok(more) => count += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -121,7 +110,7 @@ fn fill(file: &impl ReadAt, buffer: &mut [u8], offset: u64) -> io::Result<usize>
 
 impl Recent {
     /// The index of a block that was not there, in the place of the oldest.
-    fn read(&mut self, file: &impl ReadAt, number: u64) -> io::Result<usize> {
+    fn read(&mut self, file: &Opened, number: u64) -> io::Result<usize> {
         let mut bytes = match self.blocks.len() {
             RECENT => std::mem::take(&mut self.blocks[self.oldest].1),
             _ => {
@@ -144,19 +133,19 @@ impl Recent {
 
 /// A part of such a file, for a cache: that keeps what was read, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Here<F> {
-    file: Rc<Reading<F>>,
+pub(crate) struct Here {
+    file: Rc<Reading>,
     range: Range<u64>,
     position: u64,
 }
 
-impl<F> Here<F> {
+impl Here {
     fn size(&self) -> u64 {
         self.range.end.saturating_sub(self.range.start)
     }
 }
 
-impl<F: ReadAt> ReadCacheOps for Here<F> {
+impl ReadCacheOps for Here {
     fn len(&mut self) -> Result<u64, ()> {
         Ok(self.size())
     }
@@ -180,7 +169,8 @@ impl<F: ReadAt> ReadCacheOps for Here<F> {
             return Err(());
         }
         let offset = self.range.start.checked_add(self.position).ok_or(())?;
-        self.file.read_exact_at(buffer, offset).map_err(|_| ())?;
+        let read = self.file.read_exact_at(buffer, offset);
+        read.map_err(|problem| self.file.file.note(offset, &problem))?;
         self.position = end;
         Ok(())
     }
@@ -199,7 +189,7 @@ mod tests {
         let bytes: Vec<u8> = (0..20 * BLOCK + 77).map(|at| (at * 31 / 7) as u8).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
-        let reading = Reading::new(file);
+        let reading = Reading::new(Opened::new("".as_ref(), file, None));
         let (start, bytes) = (5, &bytes[5..]);
         let cache = ReadCache::new(reading.part(start..start + bytes.len() as u64));
         let mut at = 1;

@@ -7,13 +7,30 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::copy_file_range;
 
+/// Names the file that failed.
+#[derive(Debug)]
+pub(crate) enum CopyError {
+    /// The file that is copied from.
+    Read(io::Error),
+    /// The file that is copied to.
+    Write(io::Error),
+}
+
+impl From<CopyError> for io::Error {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Read(error) | CopyError::Write(error) => error,
+        }
+    }
+}
+
 /// Copies a range of a file to an offset of another; the positions of both stay where they are.
 pub(crate) fn copy_range(
     from: &File,
     range: Range<u64>,
     to: &File,
     mut offset: u64,
-) -> io::Result<()> {
+) -> Result<(), CopyError> {
     let mut start = range.start;
     while let Some(size) = range.end.checked_sub(start).filter(|size| *size > 0) {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -28,18 +45,24 @@ pub(crate) fn copy_range(
 }
 
 /// The same by reading and writing.
-fn copy_through(from: &File, range: Range<u64>, to: &File, mut offset: u64) -> io::Result<()> {
+fn copy_through(
+    from: &File,
+    range: Range<u64>,
+    to: &File,
+    mut offset: u64,
+) -> Result<(), CopyError> {
     let mut buffer = vec![0; 1 << 17];
     let mut start = range.start;
     while let Some(size) = range.end.checked_sub(start).filter(|size| *size > 0) {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let count = match from.read_at(&mut buffer[..size.min(1 << 17)], start) {
-            Ok(0) => return Err(shrunk()),
+            Ok(0) => return Err(CopyError::Read(shrunk())),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
+            Err(error) => return Err(CopyError::Read(error)),
         };
-        to.write_all_at(&buffer[..count], offset)?;
+        let written = to.write_all_at(&buffer[..count], offset);
+        written.map_err(CopyError::Write)?;
         start += count as u64;
         offset += count as u64;
     }
@@ -76,7 +99,7 @@ mod tests {
                 assert!(range.is_empty() || size == 7 + expected.len() as u64);
             }
             let to = tempfile::tempfile().unwrap();
-            let problem = way(&from, 299_999..300_001, &to, 0).unwrap_err();
+            let problem: io::Error = way(&from, 299_999..300_001, &to, 0).unwrap_err().into();
             assert_eq!(problem.kind(), io::ErrorKind::UnexpectedEof);
         }
     }

@@ -1,23 +1,27 @@
-//! What a signal that ends this process does before: the children get it too and are waited for,
-//! and temporary files go.
+//! Ends this process on a signal without leftovers: passes the signal to the children, waits for them, and removes the
+//! temporary files. A tool starts to watch when it makes its first temporary file, so that `--version` costs nothing.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 
-/// With what users, shells and build tools end a link.
-const ENDING: [(i32, Signal); 3] = [
+use crate::files::Stamp;
+
+/// Signals with which users, shells and build tools end a process.
+const ENDING: [(i32, Signal); 4] = [
     (SIGHUP, Signal::HUP),
     (SIGINT, Signal::INT),
+    (SIGQUIT, Signal::QUIT),
     (SIGTERM, Signal::TERM),
 ];
 
@@ -26,45 +30,131 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Watches for signals while it lives.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     ending: Arc<AtomicBool>,
     handle: Handle,
+    temporaries: Temporaries,
+}
+
+/// Files and folders that a signal removes.
+#[derive(Clone, Debug, Default)]
+struct Temporaries(Arc<Mutex<Paths>>);
+
+#[derive(Debug, Default)]
+struct Paths {
+    temporary: HashSet<PathBuf>,
+    /// Outputs that a child writes under their names, and what was there before.
+    outputs: Vec<(PathBuf, Option<Stamp>)>,
 }
 
 impl Watch {
     /// Removes `folder` when a signal ends this process.
-    pub(super) fn over(folder: &Path) -> io::Result<Self> {
+    pub(crate) fn over(folder: &Path) -> io::Result<Self> {
+        let watch = Self::start()?;
+        let mut paths = watch.temporaries.lock();
+        paths.temporary.insert(folder.to_owned());
+        drop(paths);
+        Ok(watch)
+    }
+
+    /// Starts to watch; nothing is removed yet.
+    pub(crate) fn start() -> io::Result<Self> {
         let ignored = ignored();
         let ours = ENDING.iter().filter(|(number, _)| !ignored(*number));
         let mut signals = Signals::new(ours.map(|(number, _)| *number))?;
         let watch = Self {
             ending: Arc::new(AtomicBool::new(false)),
             handle: signals.handle(),
+            temporaries: Temporaries::default(),
         };
-        let (ending, folder) = (Arc::clone(&watch.ending), folder.to_owned());
+        let (ending, temporaries) = (Arc::clone(&watch.ending), watch.temporaries.clone());
         thread::Builder::new()
             .name("signals".into())
             .spawn(move || {
                 if let Some(number) = signals.forever().next() {
                     ending.store(true, Ordering::SeqCst);
-                    end(number, &folder);
+                    end(number, &temporaries);
                 }
             })?;
         Ok(watch)
+    }
+
+    /// Creates the file `path`, which a signal removes from now on. No signal ends this process between the two.
+    pub(crate) fn create<T>(
+        &self,
+        path: &Path,
+        create: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut paths = self.temporaries.lock();
+        let created = create()?;
+        paths.temporary.insert(path.to_owned());
+        Ok(created)
+    }
+
+    /// Gives the file `path` its final name, under which no signal removes it.
+    pub(crate) fn keep<T>(
+        &self,
+        path: &Path,
+        rename: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut paths = self.temporaries.lock();
+        let renamed = rename()?;
+        paths.temporary.remove(path);
+        Ok(renamed)
+    }
+}
+
+impl Watch {
+    /// Removes the output `path` when a signal ends this process and a child has begun to write it: it may be incomplete.
+    pub(crate) fn output(&self, path: &Path) {
+        let before = stamp(path);
+        let mut paths = self.temporaries.lock();
+        paths.outputs.push((path.to_owned(), before));
+    }
+}
+
+/// Identifies what a file holds now, if it is a regular one.
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::symlink_metadata(path).ok()?;
+    found.is_file().then(|| Stamp::of(&found))
+}
+
+impl Temporaries {
+    fn lock(&self) -> MutexGuard<'_, Paths> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes all, and never unlocks: no file can be created or renamed any more.
+    fn remove(&self) {
+        let paths = self.lock();
+        // Nobody is left to be told if that fails.
+        for (path, before) in &paths.outputs {
+            let now = stamp(path);
+            if now.is_some() && now != *before {
+                let _ = fs::remove_file(path);
+            }
+        }
+        for path in &paths.temporary {
+            let _ = match fs::symlink_metadata(path) {
+                Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+                _ => fs::remove_file(path),
+            };
+        }
+        std::mem::forget(paths);
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
         self.handle.close();
-        // The process ends as the signal says, whatever the link came to because of it.
+        // The process ends as the signal says, whatever the work came to because of it.
         while self.ending.load(Ordering::SeqCst) {
             thread::park();
         }
     }
 }
 
-fn end(number: i32, folder: &Path) -> ! {
+fn end(number: i32, temporaries: &Temporaries) -> ! {
     let known = ENDING.iter().find(|(known, _)| *known == number);
     let signal = known.map_or(Signal::TERM, |(_, signal)| *signal);
     let since = Instant::now();
@@ -89,8 +179,7 @@ fn end(number: i32, folder: &Path) -> ! {
         }
         thread::sleep(Duration::from_millis(2));
     }
-    // Nobody is left to be told if that fails.
-    let _ = fs::remove_dir_all(folder);
+    temporaries.remove();
     let _ = emulate_default_handler(number);
     std::process::exit(128 + number)
 }

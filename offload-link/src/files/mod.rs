@@ -1,0 +1,24 @@
+//! The files that tools read: how they are opened, read in parts and copied.
+//!
+//! | file         | purpose                                                                 |
+//! |--------------|-------------------------------------------------------------------------|
+//! | `opened.rs`  | a file, open or opened again for each read                              |
+//! | `reading.rs` | the same with the blocks that were read last, for `ReadRef`             |
+//! | `failure.rs` | the first read that failed: parsers cannot tell it from a damaged file  |
+//! | `stamp.rs`   | detects files that changed after the first look                         |
+//! | `thin.rs`    | opens the members of thin archives, with limits                         |
+//! | `copy.rs`    | copies bytes from file to file                                          |
+
+mod copy;
+mod failure;
+mod opened;
+mod reading;
+mod stamp;
+mod thin;
+
+pub(crate) use copy::{CopyError, copy_range, shrunk};
+pub(crate) use failure::{ReadFailure, check, is_absent};
+pub(crate) use opened::Opened;
+pub(crate) use reading::{Here, Reading};
+pub(crate) use stamp::Stamp;
+pub(crate) use thin::{Member, MemberError, Nesting, open_member};

@@ -1,0 +1,80 @@
+//! A file that is open, or opened again for each read.
+
+use std::cell::RefCell;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::failure;
+use super::stamp::Stamp;
+
+/// A file with its name. Without a descriptor each read opens it: a tool may have more inputs than a process may have
+/// files.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    path: PathBuf,
+    file: RefCell<Option<File>>,
+    /// Known of files that may be opened again.
+    stamp: Option<Stamp>,
+}
+
+impl Opened {
+    pub(crate) fn new(path: &Path, file: File, stamp: Option<Stamp>) -> Self {
+        Self {
+            path: path.to_owned(),
+            file: RefCell::new(Some(file)),
+            stamp,
+        }
+    }
+
+    /// Opens a file for reading. Never waits, as opening a pipe without a writer would.
+    pub(crate) fn open(path: &Path) -> io::Result<File> {
+        // The value of a flag, which the standard library takes as a number.
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+        OpenOptions::new().read(true).custom_flags(flags).open(path)
+    }
+
+    pub(crate) fn stamp(&self) -> Option<&Stamp> {
+        self.stamp.as_ref()
+    }
+
+    /// Closes the descriptor; later reads open the file again.
+    pub(crate) fn close(&self) {
+        self.file.replace(None);
+    }
+
+    /// Calls `read` with the open file.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be opened again or is another one now.
+    pub(crate) fn with<T>(&self, read: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        if let Some(file) = &*self.file.borrow() {
+            return read(file);
+        }
+        let file = Self::open(&self.path)?;
+        let now = Stamp::of(&file.metadata()?);
+        match &self.stamp {
+            Some(stamp) if *stamp != now => Err(changed()),
+            _ => read(&file),
+        }
+    }
+
+    /// As [`FileExt::read_at`].
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.with(|file| file.read_at(buffer, offset))
+    }
+
+    /// Records that the file could not be read, for [`failure::check`].
+    pub(crate) fn note(&self, offset: u64, problem: &io::Error) {
+        failure::note(&self.path, offset, problem);
+    }
+}
+
+/// The error for a file that changed after the first look.
+pub(crate) fn changed() -> io::Error {
+    io::Error::other("the file changed while it was read")
+}

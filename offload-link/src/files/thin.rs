@@ -1,0 +1,158 @@
+//! Members of thin archives: files that an archive names.
+//!
+//! Whoever wrote the archive chose these names, so a member is opened only if it is a regular file that is no larger
+//! than the archive says. Archives in archives end at a depth, at a number of members, and where one contains itself.
+
+use std::cell::Cell;
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use offload_build::escape::terminal;
+
+use super::failure::is_absent;
+use super::opened::Opened;
+use super::stamp::Stamp;
+
+/// Thin archives in each other; other archives have the same limit.
+const MAX_DEPTH: usize = 16;
+
+/// Members of thin archives that are members themselves, together. `ar` writes no such archives: it puts the members
+/// of the inner archive into the outer one.
+const MAX_NESTED: usize = 10_000;
+
+/// Opens a member of the thin archive at `archive`. `size` is that of the member's header.
+pub(crate) fn open_member(archive: &Path, name: &[u8], size: u64) -> Result<Member, MemberError> {
+    let folder = archive.parent().unwrap_or(Path::new(""));
+    let path = folder.join(std::ffi::OsStr::from_bytes(name));
+    let opened = Opened::open(&path).and_then(|file| Ok((file.metadata()?, file)));
+    let wrong = |problem| MemberError {
+        path: path.clone(),
+        problem,
+    };
+    let (metadata, file) = opened.map_err(|error| wrong(Problem::Open(error)))?;
+    if !metadata.is_file() {
+        return Err(wrong(Problem::NotRegular));
+    }
+    let found = metadata.len();
+    if found > size {
+        return Err(wrong(Problem::Larger { found, size }));
+    }
+    Ok(Member {
+        path,
+        file,
+        metadata,
+    })
+}
+
+/// A member of a thin archive, open.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub path: PathBuf,
+    pub file: File,
+    pub metadata: Metadata,
+}
+
+/// The thin archives around a file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nesting {
+    /// Outermost first; not the file of the command line, which comes again if it is among its own members.
+    archives: Vec<Stamp>,
+    /// Members of thin archives in thin archives that were opened for the same input.
+    nested: Rc<Cell<usize>>,
+}
+
+impl Nesting {
+    /// Opens a member of the archive at `archive`, which is in these; also gives what is around the member's members.
+    pub(crate) fn open_member(
+        &self,
+        archive: &Path,
+        name: &[u8],
+        size: u64,
+    ) -> Result<(Member, Self), MemberError> {
+        let member = open_member(archive, name, size)?;
+        let stamp = Stamp::of(&member.metadata);
+        let wrong = |problem| {
+            let path = member.path.clone();
+            Err(MemberError { path, problem })
+        };
+        if self.archives.contains(&stamp) {
+            return wrong(Problem::Cycle);
+        }
+        if self.archives.len() >= MAX_DEPTH {
+            return wrong(Problem::Depth);
+        }
+        if !self.archives.is_empty() {
+            self.nested.set(self.nested.get() + 1);
+        }
+        if self.nested.get() > MAX_NESTED {
+            return wrong(Problem::TooMany);
+        }
+        let mut archives = self.archives.clone();
+        archives.push(stamp);
+        let nested = Rc::clone(&self.nested);
+        Ok((member, Self { archives, nested }))
+    }
+}
+
+/// A member of a thin archive that cannot be read.
+#[derive(Debug)]
+pub(crate) struct MemberError {
+    path: PathBuf,
+    problem: Problem,
+}
+
+#[derive(Debug)]
+enum Problem {
+    Open(io::Error),
+    NotRegular,
+    Larger { found: u64, size: u64 },
+    Cycle,
+    Depth,
+    TooMany,
+}
+
+impl MemberError {
+    /// Tells whether linkers may do without the member: it does not exist, or it is newer than the archive.
+    pub(crate) fn is_of_archive(&self) -> bool {
+        match &self.problem {
+            Problem::Open(error) => is_absent(error),
+            Problem::Larger { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// The system's error if the member cannot be opened.
+    pub(crate) fn unopened(&self) -> Option<(&Path, &io::Error)> {
+        match &self.problem {
+            Problem::Open(error) => Some((&self.path, error)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for MemberError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = terminal(&*self.path);
+        match &self.problem {
+            Problem::Open(error) => write!(f, "cannot open `{path}`: {error}"),
+            Problem::NotRegular => write!(f, "`{path}` is not a regular file"),
+            Problem::Larger { found, size } => write!(
+                f,
+                "`{path}` has {found:#x} bytes, expected at most {size:#x}, the size in the archive\n\
+                 hint: create the archive again"
+            ),
+            Problem::Cycle => write!(f, "the thin archive `{path}` contains itself"),
+            Problem::Depth => write!(f, "more than {MAX_DEPTH} thin archives in each other"),
+            Problem::TooMany => write!(
+                f,
+                "more than {MAX_NESTED} members of thin archives in thin archives"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for MemberError {}
