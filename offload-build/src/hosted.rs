@@ -7,7 +7,7 @@ mod nvcc;
 mod own;
 mod registration;
 
-pub(crate) use archive::Archive;
+pub(crate) use archive::{Archive, write_library};
 pub(crate) use nvcc::Description;
 pub(crate) use registration::Registration;
 

@@ -58,6 +58,8 @@ mod runtimes;
 mod sdk;
 mod settings;
 mod skipped;
+mod source_scan;
+mod stub;
 
 pub use builder::{Build, TargetBuild};
 pub use error::Error;

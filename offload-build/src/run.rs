@@ -21,6 +21,7 @@ use crate::record::{self, Record};
 use crate::runtimes::Runtime;
 use crate::settings::Reach;
 use crate::skipped::{self, Skipped};
+use crate::stub;
 use crate::toolchain::jobserver::Jobs;
 use crate::toolchain::launcher::Launcher;
 use crate::toolchain::{Answers, Command, Family, Search, task};
@@ -162,6 +163,9 @@ impl<'a> Run<'a> {
                 .warnings
                 .iter()
                 .for_each(|text| environment.report("warning", text));
+            for text in stub::host_code_left_out(module)? {
+                environment.report("warning", &text);
+            }
             if environment.variable("DOCS_RS").is_some() {
                 self.stub(module, "documentation is built without device code")?;
                 continue;
@@ -336,13 +340,25 @@ impl<'a> Run<'a> {
 
     fn stub(&self, module: &Module, reason: &str) -> Result<(), Error> {
         self.environment.tell("rustc-cfg", "offload_stub");
+        if module.has_host_code {
+            let (host, unique) = (
+                Host::of(self.environment)?,
+                unique(self.environment, module),
+            );
+            let made = stub::host_library(module, self.environment, &host, &unique, &self.out);
+            // Documentation links nothing.
+            if let Err(error) = made {
+                self.environment.report("warning", &error.to_string());
+            }
+        }
         let path = self.host_file(&module.name);
         let skipped = module.targets.iter();
         let skipped = skipped.map(|target| Skipped::missing(module, target, reason));
+        let described = stub::kernels(module)?;
         let file = HostFile {
             module: module.name.clone(),
-            kernels: Vec::new(),
-            described: Vec::new(),
+            kernels: described.iter().map(|kernel| kernel.name.clone()).collect(),
+            described,
             skipped: skipped.collect(),
             content: Content::NotBuilt(reason.to_owned()),
         };

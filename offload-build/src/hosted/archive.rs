@@ -6,7 +6,7 @@ use crate::container::definitions;
 use crate::error::{self, Error};
 use crate::toolchain::task::{self, Done};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Puts the objects of a module into its static library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,27 +35,39 @@ impl Archive {
             Some(own) => own.apply(objects)?,
             None => objects.into_iter().map(|(_, bytes)| bytes).collect(),
         };
-        let mut members = Vec::new();
-        for (number, (path, bytes)) in self.objects.iter().zip(&objects).enumerate() {
-            let symbols = definitions(bytes.as_slice(), 0..bytes.len() as u64);
-            let symbols = symbols.map_err(|error| Error::because(path.display(), error))?;
-            let symbols = symbols.into_iter().map(std::str::from_utf8);
-            let symbols: Vec<&str> = symbols
-                .collect::<Result<_, _>>()
-                .map_err(|error| Error::because(path.display(), error))?;
+        let members = self.objects.iter().zip(&objects).enumerate();
+        let members = members.map(|(number, (path, bytes))| {
             let name = match number {
                 0 => format!("{}.o", self.name),
                 _ => format!("{}.{number}.o", self.name),
             };
-            members.push((name, bytes, symbols));
-        }
-        let members = members.iter().map(|(name, bytes, symbols)| NewMember {
-            name,
-            bytes,
-            symbols,
+            (name, path.as_path(), bytes.as_slice())
         });
-        let members: Vec<NewMember<'_>> = members.collect();
-        task::write(&self.library, &archive::write(&members)).map_err(error::io(&self.library))?;
+        write_library(&self.library, &members.collect::<Vec<_>>())?;
         Ok(Done::default())
     }
+}
+
+/// Writes a static library; a member is its name, the path of the object for messages, and its bytes.
+pub(crate) fn write_library(
+    library: &Path,
+    objects: &[(String, &Path, &[u8])],
+) -> Result<(), Error> {
+    let mut members = Vec::new();
+    for (name, path, bytes) in objects {
+        let symbols = definitions(*bytes, 0..bytes.len() as u64);
+        let symbols = symbols.map_err(|error| Error::because(path.display(), error))?;
+        let symbols = symbols.into_iter().map(std::str::from_utf8);
+        let symbols: Vec<&str> = symbols
+            .collect::<Result<_, _>>()
+            .map_err(|error| Error::because(path.display(), error))?;
+        members.push((name, bytes, symbols));
+    }
+    let members = members.iter().map(|(name, bytes, symbols)| NewMember {
+        name,
+        bytes,
+        symbols,
+    });
+    let members: Vec<NewMember<'_>> = members.collect();
+    task::write(library, &archive::write(&members)).map_err(error::io(library))
 }
