@@ -264,16 +264,18 @@ fn reports_a_kernel_that_does_not_compile_and_forgets_it() {
         return;
     };
     package.put("kernels/k.c", "int run(int x) { return y; }\n");
-    let error = package.fails(&mut package.script());
-    assert!(error.starts_with("kernels/k.c for the host: `llvm/bin/clang` failed (exit status: 1)\ncommand: llvm/bin/clang "), "{error}");
-    assert!(
-        error.contains("use of undeclared identifier 'y'"),
-        "{error}"
+    let mut script = package.script();
+    let error = package.fails(script.env("OFFLOAD_TARGETS", "x86_64-pc-linux-gnu,gfx90a"));
+    // Once for all three passes, and the command once and last.
+    let (text, command) = error.rsplit_once('\n').unwrap();
+    assert_eq!(
+        text,
+        "kernels/k.c for the host: `llvm/bin/clang` failed (exit status: 1)\n\
+         kernels/k.c:1:25: error: use of undeclared identifier 'y'\n    \
+         1 | int run(int x) { return y; }\n      |                         ^\n\
+         also for x86_64-pc-linux-gnu, gfx90a"
     );
-    assert!(
-        error.contains("\nkernels/k.c for x86_64-pc-linux-gnu: "),
-        "{error}"
-    );
+    assert!(command.starts_with("command: llvm/bin/clang "), "{error}");
     assert!(!package.has_library());
     let left = package.files();
     assert!(
@@ -522,8 +524,11 @@ fn prints_the_plan_instead_of_building() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     let plan = String::from_utf8(output.stderr).unwrap();
     let plan = plan.replace(&format!("{}/", package.folder.path().display()), "");
+    let end = "\nError: none: this is a dry run (OFFLOAD_DRY_RUN), the plan is above, and nothing was built\n";
+    assert!(plan.ends_with(end), "{plan}");
     let head = "\n# kernels/k.c for the host\nllvm/bin/clang --no-default-config -fopenmp -fopenmp-targets=x86_64-unknown-linux-gnu ";
     assert!(
         plan.starts_with("mkdir -p target/build/pack-0123/out/offload/kernels ")
@@ -689,6 +694,34 @@ fn reports_a_warning_once_for_all_passes() {
         again, told,
         "Cargo shows what the last run says, so it says all again"
     );
+}
+
+#[test]
+fn prints_no_more_of_a_compilers_messages_than_anybody_reads() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let lines: String = (0..4000)
+        .map(|number| format!("#warning number {number}\\n"))
+        .collect();
+    package.put(
+        "kernels/k.h",
+        &format!("#define ONE 1\n{}", lines.replace("\\n", "\n")),
+    );
+    let told = package.builds();
+    let warnings: Vec<&str> = told
+        .lines()
+        .filter(|line| line.starts_with("cargo::warning="))
+        .collect();
+    let size: usize = warnings.iter().map(|line| line.len()).sum();
+    assert!(size < 100 << 10, "{size}");
+    let file = package.at("target/build/pack-0123/out/offload/kernels/warnings.txt");
+    let last = warnings.last().unwrap();
+    assert!(
+        last.ends_with(&format!(" more lines; all of it is in {}", file.display())),
+        "{last}"
+    );
+    assert!(fs::read_to_string(&file).unwrap().contains("number 3999"));
 }
 
 #[test]
