@@ -66,7 +66,6 @@ fn watches_sources_headers_patterns_and_the_compiler() {
     for name in [
         "OFFLOAD_TARGETS",
         "OFFLOAD_TARGETS_x86_64_unknown_linux_gnu",
-        "PATH",
         "CPATH",
         "DOCS_RS",
     ] {
@@ -78,6 +77,75 @@ fn watches_sources_headers_patterns_and_the_compiler() {
     assert!(
         !told.contains("OUT_DIR") && !told.contains("looks-again"),
         "{told}"
+    );
+    // Each editor has another PATH. The programs that were found in it are watched.
+    assert!(!told.contains("rerun-if-env-changed=PATH\n"), "{told}");
+    package.put("kernels/other.c", &KERNEL.replace("run", "other"));
+    let mut script = package.script();
+    let told = text(&script.env("OFFLOAD_TARGETS", "gfx90a").output().unwrap());
+    let program = package.at("llvm/bin/llvm-link");
+    let line = format!("cargo::rerun-if-changed={}\n", program.display());
+    assert_eq!(told.matches(&line).count(), 1, "{line}{told}");
+}
+
+#[test]
+fn warns_of_variables_that_nothing_reads() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let mut script = package.script();
+    for name in [
+        "OFFLOAD_TARGTES",
+        "OFFLOAD_TARGET",
+        "OFFLOAD_WAVEFRONT_SIZE",
+        "OFFLOAD_NAME",
+        // These are read here, for another host, or by a tool.
+        "OFFLOAD_OPT_LEVEL_aarch64_unknown_linux_gnu",
+        "OFFLOAD_LINK_REPORT",
+        "OFFLOAD_CC_x86_64_unknown_linux_gnu",
+    ] {
+        script.env(name, "2");
+    }
+    let told = text(&script.output().unwrap());
+    let warnings = told
+        .lines()
+        .filter_map(|line| line.strip_prefix("cargo::warning="));
+    let warnings: Vec<&str> = warnings.collect();
+    let reads = "has no effect: offload-build reads no such variable";
+    assert_eq!(
+        warnings,
+        [
+            format!("`OFFLOAD_NAME` {reads}"),
+            format!("`OFFLOAD_TARGET` {reads}; did you mean `OFFLOAD_TARGETS`?"),
+            format!("`OFFLOAD_TARGTES` {reads}; did you mean `OFFLOAD_TARGETS`?"),
+            format!("`OFFLOAD_WAVEFRONT_SIZE` {reads}"),
+        ]
+    );
+}
+
+#[test]
+fn leaves_tables_of_targets_alone_that_a_variable_leaves_out() {
+    let table = "[package.metadata.offload.target.gfx90a]\nflags = [\"-Wno-everything\"]\n";
+    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"gfx90a\"]\n";
+    let Some(package) = Package::new(&format!("{keys}{table}")) else {
+        return;
+    };
+    let mut script = package.script();
+    let told = text(
+        &script
+            .env("OFFLOAD_TARGETS", "x86_64-pc-linux-gnu")
+            .output()
+            .unwrap(),
+    );
+    assert!(!told.contains("rustc-cfg=offload_target_gfx90a"), "{told}");
+    package.put(
+        "Cargo.toml",
+        &format!("{MANIFEST}{CPU}{}", table.replace("90a", "90b")),
+    );
+    let error = package.fails(&mut package.script());
+    assert_eq!(
+        error,
+        "[package.metadata.offload.target.\"gfx90b\"]: `gfx90b` is not one of `targets`"
     );
 }
 

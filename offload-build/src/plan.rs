@@ -73,6 +73,16 @@ impl Plan {
         })
     }
 
+    /// The programs that it starts, by path.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &Path> {
+        let commands = self.stages.iter().flatten().flat_map(|step| match step {
+            Step::Run(task) => task.commands.as_slice(),
+            _ => &[],
+        });
+        let programs: BTreeSet<&Path> = commands.map(Command::program).collect();
+        programs.into_iter().filter(|program| program.is_absolute())
+    }
+
     /// Executes all steps, those of one stage in parallel.
     pub(crate) fn execute(&self, jobs: &Jobs) -> Result<Outcome, Error> {
         let digests = Digests::default();

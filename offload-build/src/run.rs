@@ -250,6 +250,8 @@ impl<'a> Run<'a> {
             let behind = compiler.behind.iter();
             behind.for_each(|program| environment.watch(program));
         }
+        let programs = built.plan.programs();
+        programs.for_each(|program| environment.watch(program));
         Ok(made)
     }
 

@@ -144,8 +144,9 @@ pub(super) fn targets(
         targets.push(target);
     }
     for name in settings.targets.keys() {
-        if !written.contains(name) {
-            let hint = nearest(name, written.iter().map(String::as_str));
+        // What a layer lists, a variable or a profile may leave out of this build.
+        if !settings.listed.contains(name) {
+            let hint = nearest(name, settings.listed.iter().map(String::as_str));
             return Err(Error::new(format_args!(
                 "[package.metadata.offload.target.{name:?}]: `{name}` is not one of `targets`{hint}"
             )));
