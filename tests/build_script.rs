@@ -452,9 +452,20 @@ fn names_the_line_of_a_wrong_manifest() {
         package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
         package.fails(&mut package.script())
     };
+    let unknown = fails("target-s = []\n");
+    let (first, keys) = unknown.split_once('\n').unwrap();
     assert_eq!(
-        fails("target-s = []\n"),
+        first,
         "Cargo.toml:6:1: unknown key `target-s`; did you mean `targets`?"
+    );
+    assert!(
+        keys.starts_with("hint: the keys are `language`, `sources`, `targets`, ")
+            && keys.ends_with(", `name`, `module`, `profile`, `target`"),
+        "{keys}"
+    );
+    assert_eq!(
+        fails("[package.metadata.offload.target.sm_80]\nflag = 1\n"),
+        "Cargo.toml:7:1: unknown key `flag`; did you mean `flags`?\nhint: the keys are `define`, `flags`, `exclude`"
     );
     let expected = "expected a processor (`gfx90a`, `sm_80`) or a host triple";
     assert_eq!(
@@ -546,7 +557,8 @@ fn refuses_a_compiler_whose_release_has_no_runtime() {
         error.starts_with("`compiler`: `llvm/bin/clang` has no libomptarget.so in "),
         "{error}"
     );
-    assert_eq!(package.starts(), 0);
+    // Only whether it is a clang.
+    assert_eq!(package.starts(), 1);
 }
 
 #[test]
@@ -963,6 +975,74 @@ fn leaves_out_what_a_layer_below_defines_and_what_exclude_names() {
         assert!(line.contains("-DC=3"), "{line}");
     }
     assert_eq!(plan.lines().filter(compiles).count(), 3);
+}
+
+#[test]
+fn says_which_target_or_language_is_meant() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let fails = |language: &str, target: &str, more: &str| {
+        let keys = format!(
+            "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"{language}\"\n\
+             sources = [\"kernels/*.c\"]\ntargets = [\"{target}\"]\n{more}"
+        );
+        package.put("Cargo.toml", &keys);
+        let mut script = package.script();
+        package.fails(script.env_remove("OFFLOAD_COMPILER"))
+    };
+    let language = fails("OpenMP", "sm_80", "");
+    assert!(language.ends_with("; did you mean `openmp`?"), "{language}");
+    for (target, meant) in [("MI250", "gfx90a"), ("RTX 4090", "sm_89"), ("8.0", "sm_80")] {
+        assert_eq!(
+            fails("openmp", target, ""),
+            format!(
+                "Cargo.toml:7:1: `{target}` is no target: expected a processor (`gfx90a`, `sm_80`) or a host \
+                 triple; did you mean `{meant}`?"
+            )
+        );
+    }
+    let error = fails("openmp", "gfx90b", "compiler = \"llvm/bin/clang\"\n");
+    let hint = "\nhint: Cargo.toml:7:1: `gfx90b` is not a known processor; did you mean `gfx90a`?";
+    assert!(error.ends_with(hint), "{error}");
+    let flags = "flags = [\"-nogpulib\", \"-nogpuinc\", \"-xhip\"]\n";
+    let error = fails("hip", "gfx9999", flags);
+    assert!(error.contains(" does not know `gfx9999`"), "{error}");
+    let hint = "\nhint: Cargo.toml:7:1: `gfx9999` is not a known processor";
+    assert!(error.ends_with(hint), "{error}");
+    let gcc = support::program("gcc").unwrap();
+    let more = format!("compiler = \"{}\"\n", gcc.display());
+    let error = fails("openmp", "gfx90a", &more);
+    let start = format!(
+        "`compiler`: `{}` is not a clang: it says `gcc ",
+        gcc.display()
+    );
+    assert!(error.starts_with(&start), "{error}");
+}
+
+#[test]
+fn names_the_package_of_headers_for_another_host() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    package.put(
+        "kernels/k.c",
+        &format!("#include <no-such-header.h>\n{KERNEL}"),
+    );
+    let mut script = package.script();
+    script
+        .env("TARGET", "aarch64-unknown-linux-gnu")
+        .env("OFFLOAD_TARGETS", "gfx90a");
+    let error = package.fails(&mut script);
+    let hint = "\nhint: headers of the C library for aarch64-unknown-linux-gnu are in Debian's and Ubuntu's package \
+                libc6-dev-arm64-cross; `flags = [\"--sysroot=DIR\"]` names others";
+    assert!(error.contains(hint), "{error}");
+    script.env("TARGET", "x86_64-unknown-linux-gnu");
+    let error = package.fails(&mut script);
+    assert!(
+        error.contains("file not found") && !error.contains("hint: headers"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -30,6 +30,15 @@ impl Error {
         }
     }
 
+    /// This error with a line more.
+    pub(crate) fn with_line(self, line: impl fmt::Display) -> Self {
+        Self {
+            what: format!("{self}\n{line}"),
+            source: None,
+            missing: self.missing,
+        }
+    }
+
     pub(crate) fn is_missing(&self) -> bool {
         self.missing
     }

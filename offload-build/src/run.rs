@@ -59,6 +59,15 @@ struct Built {
 impl Built {
     /// With what the compiler does not know of the targets of `module`, if that is why it failed.
     fn explained(&self, module: &Module, error: Error) -> Error {
+        let lacks_header = self.host.is_cross && error.to_string().contains("file not found");
+        let error = match self.host.headers_package().filter(|_| lacks_header) {
+            Some(package) => error.with_line(format_args!(
+                "hint: headers of the C library for {} are in Debian's and Ubuntu's package {package}; \
+                 `flags = [\"--sysroot=DIR\"]` names others",
+                self.host.triple
+            )),
+            None => error,
+        };
         let compiles_for_gpus = !matches!(module.language, Language::OpenMp | Language::Prebuilt);
         let compiler = self.compiler.as_ref().filter(|_| compiles_for_gpus);
         match compiler.and_then(|compiler| compiler.explain(module, &self.answers)) {
@@ -162,7 +171,8 @@ impl<'a> Run<'a> {
             }
             match self.prepare(module) {
                 Ok(built) => {
-                    made.push(self.build(module, &built)?);
+                    let built_module = self.build(module, &built);
+                    made.push(built_module.map_err(|error| module.explained(error))?);
                     finished.push((module, built));
                 }
                 Err(error) if error.is_missing() && module.missing == Missing::Stub => {
@@ -171,7 +181,7 @@ impl<'a> Run<'a> {
                     self.stub(module, text.lines().next().unwrap_or_default())?;
                     self.look_again();
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(module.explained(error)),
             }
         }
         let plans = finished.iter().map(|(_, built)| &built.plan);
