@@ -66,7 +66,6 @@ fn watches_sources_headers_patterns_and_the_compiler() {
     for name in [
         "OFFLOAD_TARGETS",
         "OFFLOAD_TARGETS_x86_64_unknown_linux_gnu",
-        "PATH",
         "CPATH",
         "DOCS_RS",
     ] {
@@ -78,6 +77,75 @@ fn watches_sources_headers_patterns_and_the_compiler() {
     assert!(
         !told.contains("OUT_DIR") && !told.contains("looks-again"),
         "{told}"
+    );
+    // Each editor has another PATH. The programs that were found in it are watched.
+    assert!(!told.contains("rerun-if-env-changed=PATH\n"), "{told}");
+    package.put("kernels/other.c", &KERNEL.replace("run", "other"));
+    let mut script = package.script();
+    let told = text(&script.env("OFFLOAD_TARGETS", "gfx90a").output().unwrap());
+    let program = package.at("llvm/bin/llvm-link");
+    let line = format!("cargo::rerun-if-changed={}\n", program.display());
+    assert_eq!(told.matches(&line).count(), 1, "{line}{told}");
+}
+
+#[test]
+fn warns_of_variables_that_nothing_reads() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let mut script = package.script();
+    for name in [
+        "OFFLOAD_TARGTES",
+        "OFFLOAD_TARGET",
+        "OFFLOAD_WAVEFRONT_SIZE",
+        "OFFLOAD_NAME",
+        // These are read here, for another host, or by a tool.
+        "OFFLOAD_OPT_LEVEL_aarch64_unknown_linux_gnu",
+        "OFFLOAD_LINK_REPORT",
+        "OFFLOAD_CC_x86_64_unknown_linux_gnu",
+    ] {
+        script.env(name, "2");
+    }
+    let told = text(&script.output().unwrap());
+    let warnings = told
+        .lines()
+        .filter_map(|line| line.strip_prefix("cargo::warning="));
+    let warnings: Vec<&str> = warnings.collect();
+    let reads = "has no effect: offload-build reads no such variable";
+    assert_eq!(
+        warnings,
+        [
+            format!("`OFFLOAD_NAME` {reads}"),
+            format!("`OFFLOAD_TARGET` {reads}; did you mean `OFFLOAD_TARGETS`?"),
+            format!("`OFFLOAD_TARGTES` {reads}; did you mean `OFFLOAD_TARGETS`?"),
+            format!("`OFFLOAD_WAVEFRONT_SIZE` {reads}"),
+        ]
+    );
+}
+
+#[test]
+fn leaves_tables_of_targets_alone_that_a_variable_leaves_out() {
+    let table = "[package.metadata.offload.target.gfx90a]\nflags = [\"-Wno-everything\"]\n";
+    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"gfx90a\"]\n";
+    let Some(package) = Package::new(&format!("{keys}{table}")) else {
+        return;
+    };
+    let mut script = package.script();
+    let told = text(
+        &script
+            .env("OFFLOAD_TARGETS", "x86_64-pc-linux-gnu")
+            .output()
+            .unwrap(),
+    );
+    assert!(!told.contains("rustc-cfg=offload_target_gfx90a"), "{told}");
+    package.put(
+        "Cargo.toml",
+        &format!("{MANIFEST}{CPU}{}", table.replace("90a", "90b")),
+    );
+    let error = package.fails(&mut package.script());
+    assert_eq!(
+        error,
+        "[package.metadata.offload.target.\"gfx90b\"]: `gfx90b` is not one of `targets`"
     );
 }
 
@@ -264,16 +332,18 @@ fn reports_a_kernel_that_does_not_compile_and_forgets_it() {
         return;
     };
     package.put("kernels/k.c", "int run(int x) { return y; }\n");
-    let error = package.fails(&mut package.script());
-    assert!(error.starts_with("kernels/k.c for the host: `llvm/bin/clang` failed (exit status: 1)\ncommand: llvm/bin/clang "), "{error}");
-    assert!(
-        error.contains("use of undeclared identifier 'y'"),
-        "{error}"
+    let mut script = package.script();
+    let error = package.fails(script.env("OFFLOAD_TARGETS", "x86_64-pc-linux-gnu,gfx90a"));
+    // Once for all three passes, and the command once and last.
+    let (text, command) = error.rsplit_once('\n').unwrap();
+    assert_eq!(
+        text,
+        "kernels/k.c for the host: `llvm/bin/clang` failed (exit status: 1)\n\
+         kernels/k.c:1:25: error: use of undeclared identifier 'y'\n    \
+         1 | int run(int x) { return y; }\n      |                         ^\n\
+         also for x86_64-pc-linux-gnu, gfx90a"
     );
-    assert!(
-        error.contains("\nkernels/k.c for x86_64-pc-linux-gnu: "),
-        "{error}"
-    );
+    assert!(command.starts_with("command: llvm/bin/clang "), "{error}");
     assert!(!package.has_library());
     let left = package.files();
     assert!(
@@ -382,9 +452,20 @@ fn names_the_line_of_a_wrong_manifest() {
         package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
         package.fails(&mut package.script())
     };
+    let unknown = fails("target-s = []\n");
+    let (first, keys) = unknown.split_once('\n').unwrap();
     assert_eq!(
-        fails("target-s = []\n"),
+        first,
         "Cargo.toml:6:1: unknown key `target-s`; did you mean `targets`?"
+    );
+    assert!(
+        keys.starts_with("hint: the keys are `language`, `sources`, `targets`, ")
+            && keys.ends_with(", `name`, `module`, `profile`, `target`"),
+        "{keys}"
+    );
+    assert_eq!(
+        fails("[package.metadata.offload.target.sm_80]\nflag = 1\n"),
+        "Cargo.toml:7:1: unknown key `flag`; did you mean `flags`?\nhint: the keys are `define`, `flags`, `exclude`"
     );
     let expected = "expected a processor (`gfx90a`, `sm_80`) or a host triple";
     assert_eq!(
@@ -476,7 +557,8 @@ fn refuses_a_compiler_whose_release_has_no_runtime() {
         error.starts_with("`compiler`: `llvm/bin/clang` has no libomptarget.so in "),
         "{error}"
     );
-    assert_eq!(package.starts(), 0);
+    // Only whether it is a clang.
+    assert_eq!(package.starts(), 1);
 }
 
 #[test]
@@ -523,8 +605,11 @@ fn prints_the_plan_instead_of_building() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     let plan = String::from_utf8(output.stderr).unwrap();
     let plan = plan.replace(&format!("{}/", package.folder.path().display()), "");
+    let end = "\nError: none: this is a dry run (OFFLOAD_DRY_RUN), the plan is above, and nothing was built\n";
+    assert!(plan.ends_with(end), "{plan}");
     let head = "\n# kernels/k.c for the host\nllvm/bin/clang --no-default-config -fopenmp -fopenmp-targets=x86_64-unknown-linux-gnu ";
     assert!(
         plan.starts_with("mkdir -p target/build/pack-0123/out/offload/kernels ")
@@ -690,6 +775,34 @@ fn reports_a_warning_once_for_all_passes() {
         again, told,
         "Cargo shows what the last run says, so it says all again"
     );
+}
+
+#[test]
+fn prints_no_more_of_a_compilers_messages_than_anybody_reads() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let lines: String = (0..4000)
+        .map(|number| format!("#warning number {number}\\n"))
+        .collect();
+    package.put(
+        "kernels/k.h",
+        &format!("#define ONE 1\n{}", lines.replace("\\n", "\n")),
+    );
+    let told = package.builds();
+    let warnings: Vec<&str> = told
+        .lines()
+        .filter(|line| line.starts_with("cargo::warning="))
+        .collect();
+    let size: usize = warnings.iter().map(|line| line.len()).sum();
+    assert!(size < 100 << 10, "{size}");
+    let file = package.at("target/build/pack-0123/out/offload/kernels/warnings.txt");
+    let last = warnings.last().unwrap();
+    assert!(
+        last.ends_with(&format!(" more lines; all of it is in {}", file.display())),
+        "{last}"
+    );
+    assert!(fs::read_to_string(&file).unwrap().contains("number 3999"));
 }
 
 #[test]
@@ -886,6 +999,74 @@ fn leaves_out_what_a_layer_below_defines_and_what_exclude_names() {
         assert!(line.contains("-DC=3"), "{line}");
     }
     assert_eq!(plan.lines().filter(compiles).count(), 3);
+}
+
+#[test]
+fn says_which_target_or_language_is_meant() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let fails = |language: &str, target: &str, more: &str| {
+        let keys = format!(
+            "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"{language}\"\n\
+             sources = [\"kernels/*.c\"]\ntargets = [\"{target}\"]\n{more}"
+        );
+        package.put("Cargo.toml", &keys);
+        let mut script = package.script();
+        package.fails(script.env_remove("OFFLOAD_COMPILER"))
+    };
+    let language = fails("OpenMP", "sm_80", "");
+    assert!(language.ends_with("; did you mean `openmp`?"), "{language}");
+    for (target, meant) in [("MI250", "gfx90a"), ("RTX 4090", "sm_89"), ("8.0", "sm_80")] {
+        assert_eq!(
+            fails("openmp", target, ""),
+            format!(
+                "Cargo.toml:7:1: `{target}` is no target: expected a processor (`gfx90a`, `sm_80`) or a host \
+                 triple; did you mean `{meant}`?"
+            )
+        );
+    }
+    let error = fails("openmp", "gfx90b", "compiler = \"llvm/bin/clang\"\n");
+    let hint = "\nhint: Cargo.toml:7:1: `gfx90b` is not a known processor; did you mean `gfx90a`?";
+    assert!(error.ends_with(hint), "{error}");
+    let flags = "flags = [\"-nogpulib\", \"-nogpuinc\", \"-xhip\"]\n";
+    let error = fails("hip", "gfx9999", flags);
+    assert!(error.contains(" does not know `gfx9999`"), "{error}");
+    let hint = "\nhint: Cargo.toml:7:1: `gfx9999` is not a known processor";
+    assert!(error.ends_with(hint), "{error}");
+    let gcc = support::program("gcc").unwrap();
+    let more = format!("compiler = \"{}\"\n", gcc.display());
+    let error = fails("openmp", "gfx90a", &more);
+    let start = format!(
+        "`compiler`: `{}` is not a clang: it says `gcc ",
+        gcc.display()
+    );
+    assert!(error.starts_with(&start), "{error}");
+}
+
+#[test]
+fn names_the_package_of_headers_for_another_host() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    package.put(
+        "kernels/k.c",
+        &format!("#include <no-such-header.h>\n{KERNEL}"),
+    );
+    let mut script = package.script();
+    script
+        .env("TARGET", "aarch64-unknown-linux-gnu")
+        .env("OFFLOAD_TARGETS", "gfx90a");
+    let error = package.fails(&mut script);
+    let hint = "\nhint: headers of the C library for aarch64-unknown-linux-gnu are in Debian's and Ubuntu's package \
+                libc6-dev-arm64-cross; `flags = [\"--sysroot=DIR\"]` names others";
+    assert!(error.contains(hint), "{error}");
+    script.env("TARGET", "x86_64-unknown-linux-gnu");
+    let error = package.fails(&mut script);
+    assert!(
+        error.contains("file not found") && !error.contains("hint: headers"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -33,7 +33,10 @@ fn outcome(package: &Package, names: &[&str], missing: &str, compiler: &str) -> 
         line.map(|line| line.replace(&format!("{}/", package.folder.path().display()), ""))
     };
     if !output.status.success() {
-        return Outcome::Error(first("error").unwrap_or_default());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let said = said.replace(&format!("{}/", package.folder.path().display()), "");
+        let first = said.lines().next().unwrap_or_default();
+        return Outcome::Error(first.trim_start_matches("Error: ").to_owned());
     }
     let built: Vec<&str> = ["sm_80", "compute_80"]
         .into_iter()

@@ -74,8 +74,7 @@ impl Build {
         settings: impl FnOnce(&Environment) -> Result<Vec<Settings>, Error>,
     ) -> Result<Self, Error> {
         let environment = Environment::of_process();
-        let modules = settings(&environment);
-        let modules = finish(&environment, modules)?;
+        let modules = settings(&environment)?;
         let own = Settings::default();
         Ok(Self {
             environment,
@@ -133,10 +132,8 @@ impl Build {
     ) -> Result<Self, Error> {
         let targets: Vec<String> = targets.into_iter().map(Into::into).collect();
         for target in targets.iter().filter(|target| *target != native::NAME) {
-            let parsed = Target::parse(target);
-            let parsed =
-                parsed.map_err(|problem| Error::new(format_args!("Build::targets: {problem}")));
-            finish(&self.environment, parsed)?;
+            Target::parse(target)
+                .map_err(|problem| Error::new(format_args!("Build::targets: {problem}")))?;
         }
         Ok(self.list("targets", targets))
     }
@@ -301,7 +298,7 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// At whatever goes wrong, which is also reported to Cargo. What was built before stays whole.
+    /// At whatever goes wrong; return it from `main`, and Cargo shows it. What was built before stays whole.
     pub fn run(self) -> Result<(), Error> {
         let run = Run::new(&self.environment, self.declared());
         finish(&self.environment, run.and_then(|run| run.execute()))
@@ -316,8 +313,7 @@ impl Build {
         let method = name.replace('-', "_");
         let setting = form.check(Setting::Text(value.to_owned()));
         let setting =
-            setting.map_err(|problem| Error::new(format_args!("Build::{method}: {problem}")));
-        let setting = finish(&self.environment, setting)?;
+            setting.map_err(|problem| Error::new(format_args!("Build::{method}: {problem}")))?;
         self.declared
             .own
             .set(name, setting, format_args!("Build::{method}"));

@@ -93,7 +93,11 @@ impl Compiler {
         );
         let is_declared = declared.is_some();
         let found = declared.unwrap_or_else(|| clangs(module, search, sdk.as_ref().ok()));
-        let no_compiler = || not_found(module, &found);
+        let refused = |llvm: &Llvm| is_declared.then(|| refuse_others(llvm, answers)).flatten();
+        let no_compiler = || {
+            let refused = found.first().and_then(refused);
+            refused.unwrap_or_else(|| not_found(module, &found))
+        };
         let sysroot = sysroot(&module.own.flags);
         let (llvm, runtime) = match module.language {
             Language::OpenMp => {
@@ -111,6 +115,9 @@ impl Compiler {
                 (chosen, None)
             }
         };
+        if let Some(error) = refused(&llvm) {
+            return Err(error);
+        }
         let sdk = sdk?.map(|root| root.path);
         // Where the variable says it, clang reads that.
         let rocm = sdk.as_deref().filter(|_| module.language == Language::Hip);
@@ -225,8 +232,9 @@ fn clangs(module: &Module, search: &Search, sdk: Option<&Option<Root>>) -> Vec<L
 
 fn no_clang(module: &Module, problem: &str) -> Error {
     let name = &module.name;
+    let newer = "a newer release may know it: ";
     Error::missing(format_args!(
-        "module `{name}`: no compiler for its targets: {problem}\nhint: {}, {INSTEAD}",
+        "module `{name}`: no compiler for its targets: {problem}\nhint: {newer}{}, {INSTEAD}",
         Need::Clang.install(None)
     ))
 }
@@ -288,6 +296,22 @@ fn sysroot(flags: &[String]) -> Option<PathBuf> {
         }
     }
     found
+}
+
+/// The error of a compiler that is neither a clang nor a front for one; nothing where it does not say what it is.
+fn refuse_others(llvm: &Llvm, answers: &Answers) -> Option<Error> {
+    let question = Command::new(&llvm.clang).arg("--version");
+    let answer = answers.to(&question).ok()?;
+    let is_clang = ["clang", "InstalledDir:"]
+        .iter()
+        .any(|mark| answer.contains(mark));
+    let (program, line) = (llvm.clang.display(), answer.lines().next()?);
+    (!is_clang).then(|| {
+        Error::new(format_args!(
+            "`compiler`: `{program}` is not a clang: it says `{line}`\n\
+             hint: without `compiler` a clang is found that compiles for the targets"
+        ))
+    })
 }
 
 /// The first line of the compiler's `--version`.

@@ -68,6 +68,15 @@ impl Environment {
             .find_map(|name| Some((name.clone(), self.variable(&name)?)))
     }
 
+    /// The names of variables that start so.
+    pub(crate) fn names(&self, prefix: &str) -> Vec<String> {
+        let names = self.variables.keys().map(|name| name.to_string_lossy());
+        names
+            .filter(|name| name.starts_with(prefix))
+            .map(String::from)
+            .collect()
+    }
+
     /// Records `cargo::<key>=<value>`.
     pub(crate) fn tell(&self, key: &str, value: impl Display) {
         self.directives
@@ -82,7 +91,13 @@ impl Environment {
 
     /// Takes over the lines that `other`, of the same process, owes Cargo.
     pub(crate) fn adopt(&self, other: &Self) {
-        self.directives.borrow_mut().extend(other.take_directives());
+        // Both have announced the same variables, and warned of the same.
+        let mut own = self.directives.borrow_mut();
+        for line in other.take_directives() {
+            if !own.contains(&line) {
+                own.push(line);
+            }
+        }
     }
 
     /// The lines for Cargo so far, which are then forgotten.
@@ -92,8 +107,9 @@ impl Environment {
 
     /// Folders named by `PATH`, for finding programs.
     pub(crate) fn search(&self) -> crate::toolchain::Search {
-        // PATH is announced: a compiler that appears must not leave a stub in place.
-        let path = self.variable("PATH").unwrap_or_default().into();
+        // It is not announced: it is another one in every editor, which would then compile the crate again. What was
+        // found in it is watched, and what was not found is looked for in each build.
+        let path = self.cargo("PATH").unwrap_or_default().into();
         let cuda = [
             "CUDA_HOME",
             "CUDA_PATH",

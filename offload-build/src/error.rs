@@ -5,13 +5,12 @@ use std::fmt;
 
 /// Why device code could not be built.
 ///
-/// [`Display`](fmt::Display) prints what failed, then each cause, then hints. [`Debug`], which Cargo shows
-/// for an error that `main` returns, prints the same, unless Cargo has shown it already, as an error of its own.
+/// [`Display`](fmt::Display) prints what failed, then each cause, then hints. [`Debug`], which Rust prints for an error
+/// that `main` returns and Cargo shows, prints the same.
 pub struct Error {
     what: String,
     source: Option<Box<dyn StdError + Send + Sync>>,
     missing: bool,
-    reported: bool,
 }
 
 impl Error {
@@ -20,7 +19,6 @@ impl Error {
             what: what.to_string(),
             source: None,
             missing: false,
-            reported: false,
         }
     }
 
@@ -32,11 +30,12 @@ impl Error {
         }
     }
 
-    /// This error, after Cargo was told about it.
-    pub(crate) fn reported(self) -> Self {
+    /// This error with a line more.
+    pub(crate) fn with_line(self, line: impl fmt::Display) -> Self {
         Self {
-            reported: true,
-            ..self
+            what: format!("{self}\n{line}"),
+            source: None,
+            missing: self.missing,
         }
     }
 
@@ -53,7 +52,6 @@ impl Error {
             what: what.to_string(),
             source: Some(source.into()),
             missing: false,
-            reported: false,
         }
     }
 }
@@ -85,9 +83,6 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.reported {
-            return f.write_str("device code was not built; Cargo shows the reason above");
-        }
         fmt::Display::fmt(self, f)
     }
 }
@@ -109,7 +104,5 @@ mod tests {
             "module `kernels`: out/k.o: no space left"
         );
         assert_eq!(format!("{error:?}"), error.to_string());
-        let short = "device code was not built; Cargo shows the reason above";
-        assert_eq!(format!("{:?}", error.reported()), short);
     }
 }

@@ -93,6 +93,15 @@ impl Host {
         })
     }
 
+    /// Debian's package of the C library's headers in a cross build for Linux.
+    pub(crate) fn headers_package(&self) -> Option<&'static str> {
+        match self.machine? {
+            Machine::AARCH64 => Some("libc6-dev-arm64-cross"),
+            Machine::X86_64 => Some("libc6-dev-amd64-cross"),
+            _ => None,
+        }
+    }
+
     /// The processor of ELF objects, where those are supported.
     pub(crate) fn machine(&self) -> Option<Machine> {
         self.machine

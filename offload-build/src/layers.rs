@@ -4,9 +4,12 @@ use crate::effect;
 use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::manifest::{self, Source};
-use crate::settings::{self, Form, KEYS, Reach, Setting, Settings};
+use crate::settings::{self, Form, KEYS, Reach, Setting, Settings, nearest};
 use crate::toolchain::Command;
 use std::path::{Path, PathBuf};
+
+/// How the names of our variables start.
+const PREFIX: &str = "OFFLOAD_";
 
 /// Returns those of the modules that the manifest declares.
 pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error> {
@@ -84,6 +87,13 @@ fn overlay_variables(environment: &Environment, modules: &mut [Settings]) -> Res
         let over = over.reaching(Reach::World);
         modules.iter_mut().for_each(|module| module.overlay(&over));
     }
+    for (variable, hint) in unknown(environment) {
+        // Announced: without it there is no warning.
+        environment.variable(&variable);
+        let text =
+            format!("`{variable}` has no effect: offload-build reads no such variable{hint}");
+        environment.report("warning", &text);
+    }
     Ok(())
 }
 
@@ -93,6 +103,41 @@ fn check_features(source: Source<'_>, modules: &[Settings]) -> Result<(), Error>
     modules
         .iter()
         .try_for_each(|module| effect::feature(module, &features))
+}
+
+/// Variables of ours that are no keys: of a build script, of the tools, and of tests.
+const OTHERS: [&str; 6] = ["CC", "DRY_RUN", "LLVM", "LOG", "REQUIRE", "KINDS"];
+
+/// How groups of them start.
+const GROUPS: [&str; 5] = ["LINK_", "BUNDLER_", "PACKAGER_", "TEST_", "BENCH_"];
+
+/// The variables that are called like ours and that nothing reads, each with the name that may be meant.
+fn unknown(environment: &Environment) -> Vec<(String, String)> {
+    let keys = KEYS.iter().filter(|key| key.name != "name");
+    let keys = keys.map(|key| key.name.to_uppercase().replace('-', "_"));
+    let known: Vec<String> = keys.chain(OTHERS.map(str::to_owned)).collect();
+    let is_known = |name: &str| {
+        // Behind a key there may be a target of Cargo.
+        let is_key = |key: &String| match name.strip_prefix(key.as_str()) {
+            Some("") => true,
+            Some(rest) => rest.starts_with('_') && !rest.contains(|c: char| c.is_ascii_uppercase()),
+            None => false,
+        };
+        GROUPS.iter().any(|group| name.starts_with(group)) || known.iter().any(is_key)
+    };
+    let names = environment.names(PREFIX).into_iter();
+    let names = names.filter(|name| !name.strip_prefix(PREFIX).is_some_and(is_known));
+    let hinted = names.map(|name| {
+        let own = name.strip_prefix(PREFIX).unwrap_or_default();
+        let hint = nearest(own, known.iter().map(String::as_str));
+        (
+            name,
+            hint.replace('`', "")
+                .replace("mean ", "mean `OFFLOAD_")
+                .replace('?', "`?"),
+        )
+    });
+    hinted.collect()
 }
 
 /// The manifest of the workspace that a package is a member of; its own, when that is the root.

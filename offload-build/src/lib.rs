@@ -47,6 +47,7 @@ mod layers;
 mod libraries;
 mod machine_code;
 mod manifest;
+mod messages;
 mod module;
 mod native;
 mod plan;

@@ -330,11 +330,19 @@ fn unknown(name: &str, structure: &[&str]) -> String {
     if NOT_YET.contains(&name) {
         return format!("key `{name}` is not supported yet");
     }
+    // Of a target's table, those that may stand there.
+    let own = |key: &&settings::Key| key.per_target || !structure.is_empty();
     let names = KEYS
         .iter()
+        .filter(own)
         .map(|key| key.name)
         .chain(structure.iter().copied());
-    format!("unknown key `{name}`{}", settings::nearest(name, names))
+    let listed: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
+    format!(
+        "unknown key `{name}`{}\nhint: the keys are {}",
+        settings::nearest(name, names),
+        listed.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -353,7 +361,12 @@ mod tests {
     }
 
     fn rejects(text: &str, message: &str) {
-        assert_eq!(package(text).unwrap_err().to_string(), message);
+        let error = package(text).unwrap_err().to_string();
+        // Behind it are all keys.
+        let (error, _) = error
+            .split_once("\nhint: the keys are `")
+            .unwrap_or((&error, ""));
+        assert_eq!(error, message);
     }
 
     #[test]

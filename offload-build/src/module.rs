@@ -51,6 +51,8 @@ pub(crate) struct Module {
     pub(crate) launcher: Option<(String, String)>,
     pub(crate) register: Register,
     pub(crate) missing: Missing,
+    /// What may be wrong with targets if something fails.
+    doubts: Vec<String>,
     /// What is odd and no error.
     pub(crate) warnings: Vec<String>,
 }
@@ -156,6 +158,9 @@ impl Module {
                 }),
             );
         }
+        let origin = settings.origin("targets");
+        let doubts = targets.iter().filter_map(Target::doubt);
+        let doubts = doubts.map(|doubt| format!("{origin}: {doubt}")).collect();
         let include = settings
             .list("include")
             .iter()
@@ -211,7 +216,16 @@ impl Module {
                 Some("stub") => Missing::Stub,
                 _ => Missing::Error,
             },
+            doubts,
             warnings,
+        })
+    }
+
+    /// `error` with what may be wrong with the targets.
+    pub(crate) fn explained(&self, error: Error) -> Error {
+        let doubts = self.doubts.iter();
+        doubts.fold(error, |error, doubt| {
+            error.with_line(format_args!("hint: {doubt}"))
         })
     }
 

@@ -5,10 +5,11 @@ use crate::device_only::Packing;
 use crate::error::Error;
 use crate::hosted;
 use crate::libraries::Extraction;
+use crate::messages::{self, Failure};
 use crate::prebuilt::Take;
 use crate::skipped::Skipped;
 use crate::toolchain::jobserver::Jobs;
-use crate::toolchain::task::{self, Digests, Task};
+use crate::toolchain::task::{self, Digests, Task, TaskError};
 use crate::toolchain::{Command, Quoted};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -72,6 +73,16 @@ impl Plan {
         })
     }
 
+    /// The programs that it starts, by path.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &Path> {
+        let commands = self.stages.iter().flatten().flat_map(|step| match step {
+            Step::Run(task) => task.commands.as_slice(),
+            _ => &[],
+        });
+        let programs: BTreeSet<&Path> = commands.map(Command::program).collect();
+        programs.into_iter().filter(|program| program.is_absolute())
+    }
+
     /// Executes all steps, those of one stage in parallel.
     pub(crate) fn execute(&self, jobs: &Jobs) -> Result<Outcome, Error> {
         let digests = Digests::default();
@@ -79,63 +90,43 @@ impl Plan {
         let mut seen = BTreeSet::new();
         for stage in &self.stages {
             let results = jobs.run(stage.iter().collect(), |step: &Step| step.execute(&digests));
-            let mut errors = Vec::new();
+            let mut failures = Vec::new();
             for (step, result) in stage.iter().zip(results) {
                 match result {
                     Ok(done) => {
                         outcome.made.push(step.made(done.reads));
-                        let mut new = diagnostics(&done.messages);
+                        let mut new = messages::diagnostics(&done.messages);
                         new.retain(|text| seen.insert(text.clone()));
                         if !new.is_empty() {
                             outcome.warnings.push((step.title(), new.concat()));
                         }
                     }
-                    Err(error) => errors.push(format!("{}: {error}", step.title())),
+                    Err(failure) => failures.push((step.title(), failure)),
                 }
             }
-            if !errors.is_empty() {
-                return Err(Error::new(errors.join("\n")));
+            if !failures.is_empty() {
+                return Err(Error::new(messages::report(&failures)));
             }
         }
         Ok(outcome)
     }
 }
 
-/// What a compiler wrote, a text for each warning with its notes, without the line that counts them.
-///
-/// Every pass over a source, those of the device and of the host, finds the same.
-fn diagnostics(messages: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    let mut headed = true;
-    for line in messages.lines() {
-        let counts =
-            line.ends_with(" generated.") && line.starts_with(|c: char| c.is_ascii_digit());
-        if counts || line.trim().is_empty() {
-            continue;
-        }
-        let head = line.contains("warning: ");
-        let includes = line.starts_with("In file included from ");
-        match found.last_mut() {
-            Some(last) if !(headed && (head || includes)) => *last += &format!("{line}\n"),
-            _ => found.push(format!("{line}\n")),
-        }
-        headed = head || (headed && !includes);
-    }
-    found
-}
-
 impl Step {
-    fn execute(&self, digests: &Digests) -> Result<task::Done, Error> {
-        match self {
-            Self::Run(task) => task.run(digests).map_err(Error::new),
-            Self::Extract(extraction) => extraction.execute(),
-            Self::Register(registration) => registration.execute(),
-            Self::Describe(description) => description.execute(),
-            Self::Take(take) => take.execute(),
-            Self::Pack(packing) => packing.execute(),
-            Self::Archive(archive) => archive.execute(),
-            Self::Artifact(artifact) => artifact.execute(),
-        }
+    fn execute(&self, digests: &Digests) -> Result<task::Done, Failure> {
+        Ok(match self {
+            Self::Run(task) => task.run(digests).map_err(|error| match error {
+                TaskError::Command(error, hint) => Failure::Command(error, hint),
+                error => Failure::Other(Error::new(error)),
+            })?,
+            Self::Extract(extraction) => extraction.execute()?,
+            Self::Register(registration) => registration.execute()?,
+            Self::Describe(description) => description.execute()?,
+            Self::Take(take) => take.execute()?,
+            Self::Pack(packing) => packing.execute()?,
+            Self::Archive(archive) => archive.execute()?,
+            Self::Artifact(artifact) => artifact.execute()?,
+        })
     }
 
     /// `reads` is what its programs read.

@@ -13,6 +13,7 @@ use crate::host::Host;
 use crate::host_file::{Content, HostFile};
 use crate::hosted;
 use crate::language::Language;
+use crate::messages;
 use crate::module::{Missing, Module, Register, Target};
 use crate::native::Native;
 use crate::plan::{Made, Outcome, Plan};
@@ -60,6 +61,15 @@ struct Built {
 impl Built {
     /// With what the compiler does not know of the targets of `module`, if that is why it failed.
     fn explained(&self, module: &Module, error: Error) -> Error {
+        let lacks_header = self.host.is_cross && error.to_string().contains("file not found");
+        let error = match self.host.headers_package().filter(|_| lacks_header) {
+            Some(package) => error.with_line(format_args!(
+                "hint: headers of the C library for {} are in Debian's and Ubuntu's package {package}; \
+                 `flags = [\"--sysroot=DIR\"]` names others",
+                self.host.triple
+            )),
+            None => error,
+        };
         let compiles_for_gpus = !matches!(module.language, Language::OpenMp | Language::Prebuilt);
         let compiler = self.compiler.as_ref().filter(|_| compiles_for_gpus);
         match compiler.and_then(|compiler| compiler.explain(module, &self.answers)) {
@@ -141,8 +151,9 @@ impl<'a> Run<'a> {
             .is_some_and(|value| value != "0")
         {
             eprint!("{}", self.plan()?);
+            // Rust prints `Error: ` in front of it, and without a failure Cargo would compile what was not built.
             return Err(Error::new(
-                "OFFLOAD_DRY_RUN is set: the plan is printed, nothing is built",
+                "none: this is a dry run (OFFLOAD_DRY_RUN), the plan is above, and nothing was built",
             ));
         }
         environment.tell("rerun-if-changed", "build.rs");
@@ -172,7 +183,8 @@ impl<'a> Run<'a> {
             }
             match self.prepare(module) {
                 Ok(built) => {
-                    made.push(self.build(module, &built)?);
+                    let built_module = self.build(module, &built);
+                    made.push(built_module.map_err(|error| module.explained(error))?);
                     finished.push((module, built));
                 }
                 Err(error) if error.is_missing() && module.missing == Missing::Stub => {
@@ -181,7 +193,7 @@ impl<'a> Run<'a> {
                     self.stub(module, text.lines().next().unwrap_or_default())?;
                     self.look_again();
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(module.explained(error)),
             }
         }
         let plans = finished.iter().map(|(_, built)| &built.plan);
@@ -221,10 +233,25 @@ impl<'a> Run<'a> {
             .unwrap_or(1);
         let jobs = Jobs::new(environment.cargo("CARGO_MAKEFLAGS").as_deref(), count);
         let outcome = built.plan.execute(&jobs);
-        let Outcome { warnings, made } = outcome.map_err(|error| built.explained(module, error))?;
-        for (title, text) in warnings {
-            environment.report("warning", &format!("{title}:\n{text}"));
-        }
+        let Outcome { warnings, made } = outcome.map_err(|error| {
+            let file = self
+                .out
+                .join("offload")
+                .join(&module.name)
+                .join("errors.txt");
+            let error = Error::new(messages::shortened(&error.to_string(), &file));
+            built.explained(module, error)
+        })?;
+        let warnings = warnings.into_iter();
+        let warnings: String = warnings
+            .map(|(title, text)| format!("{title}:\n{text}"))
+            .collect();
+        let file = self
+            .out
+            .join("offload")
+            .join(&module.name)
+            .join("warnings.txt");
+        environment.report("warning", &messages::shortened(&warnings, &file));
         // The compiler's own headers change with it. Not all of its prefix: in `/usr` there are packages, too.
         let compiler = built.compiler.as_ref();
         let reads: BTreeSet<&PathBuf> = made.iter().flat_map(|made| &made.inputs).collect();
@@ -245,6 +272,8 @@ impl<'a> Run<'a> {
             let behind = compiler.behind.iter();
             behind.for_each(|program| environment.watch(program));
         }
+        let programs = built.plan.programs();
+        programs.for_each(|program| environment.watch(program));
         Ok(made)
     }
 
@@ -475,15 +504,16 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Gives Cargo the lines that it is owed, whatever the result, and the error as its own.
+/// Gives Cargo the lines that it is owed.
+///
+/// Of a build script that fails Cargo reads warnings alone, and it prints all lines again, in front of the error.
 pub(crate) fn finish<T>(environment: &Environment, result: Result<T, Error>) -> Result<T, Error> {
-    if let Err(error) = &result {
-        environment.report("error", &error.to_string());
-    }
     for line in environment.take_directives() {
-        println!("{line}");
+        if result.is_ok() || line.starts_with("cargo::warning=") {
+            println!("{line}");
+        }
     }
-    result.map_err(Error::reported)
+    result
 }
 
 /// What compiles of `module` are started with: what somebody says, else what Cargo starts rustc with, where that is

@@ -263,9 +263,11 @@ fn quoted(names: &[&str]) -> String {
 
 /// `; did you mean …?`, when one of `names` is near enough to `found` to be a slip of the hand.
 pub(crate) fn nearest<'n>(found: &str, names: impl IntoIterator<Item = &'n str>) -> String {
+    // Who writes `OpenMP` means `openmp`.
+    let lower = found.to_lowercase();
     let best = names
         .into_iter()
-        .map(|name| (distance(found, name), name))
+        .map(|name| (distance(&lower, &name.to_lowercase()), name))
         .min();
     match best {
         Some((edits, name)) if edits * 3 <= found.chars().count() => {

@@ -108,20 +108,19 @@ impl Package {
         text(&self.script().output().unwrap())
     }
 
-    /// What the build script tells Cargo when it fails, without the folder's name.
+    /// What the build script says when it fails, without the folder's name.
     pub fn fails(&self, command: &mut Command) -> String {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let short = "Error: device code was not built; Cargo shows the reason above\n";
-        assert!(stderr.ends_with(short), "{stderr}");
+        let (plan, error) = stderr.split_once("Error: ").unwrap();
+        assert!(plan.is_empty() || plan.ends_with('\n'), "{stderr}");
+        // Cargo prints standard output in front of the reason.
         let stdout = String::from_utf8(output.stdout).unwrap();
-        let errors = stdout
-            .lines()
-            .filter_map(|line| line.strip_prefix("cargo::error="));
-        let errors: Vec<&str> = errors.collect();
-        errors
-            .join("\n")
+        let is_warning = |line: &str| line.starts_with("cargo::warning=");
+        assert!(stdout.lines().all(is_warning), "{stdout}");
+        error
+            .trim_end_matches('\n')
             .replace(&format!("{}/", self.folder.path().display()), "")
     }
 

@@ -4,7 +4,7 @@ use super::{Flags, flags, wrong};
 use crate::error::Error;
 use crate::language::Language;
 use crate::settings::{Settings, nearest};
-use crate::target::{TargetId, Triple};
+use crate::target::{Processor, TargetId, Triple, spelling};
 
 /// The optimization level of device code in every profile: kernels that nobody optimized say nothing about a GPU.
 const OPT_LEVEL: &str = "3";
@@ -63,12 +63,29 @@ impl Target {
                     "x86_64-unknown-linux-gnu",
                     "aarch64-unknown-linux-gnu",
                 ];
-                let hint = nearest(written, known);
+                let hint = match spelling::meant(written) {
+                    Some(meant) => format!("; did you mean `{meant}`?"),
+                    None => nearest(written, known),
+                };
                 Err(format!(
                     "`{written}` is no target: expected a processor (`gfx90a`, `sm_80`) or a host triple{hint}"
                 ))
             }
         }
+    }
+
+    /// That no release of LLVM knows the processor, where that is so: for errors that this may be the reason of.
+    pub(super) fn doubt(&self) -> Option<String> {
+        let processor = self.id.processor();
+        if self.triple.is_cpu() || Processor::find(processor).is_some() {
+            return None;
+        }
+        let near = spelling::nearest_processor(processor);
+        let near = near.map(|near| format!("; did you mean `{near}`?"));
+        Some(format!(
+            "`{processor}` is not a known processor{}",
+            near.unwrap_or_default()
+        ))
     }
 
     fn makes_same_image(&self, other: &Self) -> bool {
@@ -144,8 +161,9 @@ pub(super) fn targets(
         targets.push(target);
     }
     for name in settings.targets.keys() {
-        if !written.contains(name) {
-            let hint = nearest(name, written.iter().map(String::as_str));
+        // What a layer lists, a variable or a profile may leave out of this build.
+        if !settings.listed.contains(name) {
+            let hint = nearest(name, settings.listed.iter().map(String::as_str));
             return Err(Error::new(format_args!(
                 "[package.metadata.offload.target.{name:?}]: `{name}` is not one of `targets`{hint}"
             )));

@@ -7,6 +7,7 @@ pub mod library_name;
 pub mod llvm;
 pub mod nearest;
 pub mod processor;
+pub(crate) mod spelling;
 pub mod target_id;
 pub mod triple;
 

@@ -214,6 +214,18 @@ impl CommandError {
 }
 
 impl CommandError {
+    /// The program and how it ended, in one line.
+    pub(crate) fn headline(&self) -> String {
+        let program = self.command.program.display();
+        match &self.cause {
+            Cause::Start(source) if source.kind() == io::ErrorKind::NotFound => {
+                format!("cannot start `{program}`: not found")
+            }
+            Cause::Start(source) => format!("cannot start `{program}`: {source}"),
+            Cause::Failed { status, .. } => format!("`{program}` failed ({status})"),
+        }
+    }
+
     /// Whether a signal ended the program: what it would have answered is unknown.
     #[must_use]
     pub fn was_killed(&self) -> bool {
@@ -223,15 +235,7 @@ impl CommandError {
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let program = self.command.program.display();
-        match &self.cause {
-            Cause::Start(source) if source.kind() == io::ErrorKind::NotFound => {
-                write!(f, "cannot start `{program}`: not found")?;
-            }
-            Cause::Start(source) => write!(f, "cannot start `{program}`: {source}")?,
-            Cause::Failed { status, .. } => write!(f, "`{program}` failed ({status})")?,
-        }
-        write!(f, "\ncommand: {}", self.command)?;
+        write!(f, "{}\ncommand: {}", self.headline(), self.command)?;
         match &self.cause {
             Cause::Failed { output, .. } if !output.trim_end().is_empty() => {
                 write!(f, "\n{}", output.trim_end())

@@ -1,0 +1,209 @@
+//! What compilers and failed steps have to say, for people: each diagnostic once, whichever passes found it.
+
+use crate::error::Error;
+use crate::toolchain::CommandError;
+use crate::toolchain::task;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Bytes of messages that are printed; a terminal has no use for more.
+const LIMIT: usize = 64 << 10;
+
+/// Why a step failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A program did; a hint, or nothing.
+    Command(Box<CommandError>, &'static str),
+    /// Anything else.
+    Other(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// What is said of a failed step: lines under a heading, each with the other steps that say the same.
+struct Block {
+    heading: String,
+    diagnostics: Vec<String>,
+    hint: &'static str,
+}
+
+/// The text for all failed steps, by title. The command is there once and last: it is long, and the reason is not in it.
+pub(crate) fn report(failures: &[(String, Failure)]) -> String {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut also: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut command = None;
+    for (title, failure) in failures {
+        let (error, hint) = match failure {
+            Failure::Other(error) => {
+                blocks.push(Block {
+                    heading: format!("{title}: {error}"),
+                    diagnostics: Vec::new(),
+                    hint: "",
+                });
+                continue;
+            }
+            Failure::Command(error, hint) => (error, *hint),
+        };
+        let all = diagnostics(error.output());
+        let mut new = Vec::new();
+        for text in &all {
+            match also.get_mut(text) {
+                Some(others) => others.extend(title.rsplit_once(" for ").map(|(_, what)| what)),
+                None => {
+                    also.insert(text.clone(), Vec::new());
+                    new.push(text.clone());
+                }
+            }
+        }
+        if all.is_empty() || !new.is_empty() {
+            command = command.or(Some(error.command()));
+            blocks.push(Block {
+                heading: format!("{title}: {}", error.headline()),
+                diagnostics: new,
+                hint,
+            });
+        }
+    }
+    let mut text = String::new();
+    let mut last_hint = "";
+    for block in blocks {
+        // Nothing fails that writes to a string.
+        let _ = writeln!(text, "{}", block.heading.trim_end());
+        let mut diagnostics = block.diagnostics.iter().peekable();
+        while let Some(diagnostic) = diagnostics.next() {
+            text += diagnostic;
+            let others = also.get(diagnostic);
+            let next = diagnostics.peek().and_then(|next| also.get(*next));
+            if let Some(others) =
+                others.filter(|others| !others.is_empty() && Some(*others) != next)
+            {
+                let _ = writeln!(text, "also for {}", others.join(", "));
+            }
+        }
+        if !block.hint.is_empty() && block.hint != last_hint {
+            last_hint = block.hint;
+            let _ = writeln!(text, "hint: {last_hint}");
+        }
+    }
+    if let Some(command) = command {
+        let _ = writeln!(text, "command: {command}");
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// What a compiler wrote, a text for each warning or error with its notes, without the line that counts them.
+///
+/// Every pass over a source, those of the device and of the host, finds the same.
+pub(crate) fn diagnostics(messages: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut headed = true;
+    for line in messages.lines() {
+        let counts = line.contains(" generated") && line.starts_with(|c: char| c.is_ascii_digit());
+        if counts || line.trim().is_empty() {
+            continue;
+        }
+        let head = line.contains("warning: ") || line.contains("error: ");
+        let includes = line.starts_with("In file included from ");
+        match found.last_mut() {
+            Some(last) if !(headed && (head || includes)) => *last += &format!("{line}\n"),
+            _ => found.push(format!("{line}\n")),
+        }
+        headed = head || (headed && !includes);
+    }
+    found
+}
+
+/// `text`, or as much of it as is printed; then all of it is in `file`.
+pub(crate) fn shortened(text: &str, file: &Path) -> String {
+    if text.len() <= LIMIT {
+        return text.to_owned();
+    }
+    let mut end = LIMIT;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let (printed, _) = text.split_at(end);
+    let printed = printed
+        .rsplit_once('\n')
+        .map_or(printed, |(lines, _)| lines);
+    let lines = text.lines().count() - printed.lines().count();
+    let rest = match task::write(file, text.as_bytes()) {
+        Ok(()) => format!("all of it is in {}", file.display()),
+        Err(error) => format!("{}: {error}", file.display()),
+    };
+    format!("{printed}\n… {lines} more lines; {rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::toolchain::Command;
+
+    fn failed(title: &str, output: &str, hint: &'static str) -> (String, Failure) {
+        let script = format!("printf '%s' \"$0\" >&2; exit 1 # {title}");
+        let command = Command::new("sh").args(["-c", &script, output]);
+        let error = command.run().unwrap_err();
+        (title.to_owned(), Failure::Command(Box::new(error), hint))
+    }
+
+    #[test]
+    fn says_each_diagnostic_once_and_the_command_last() {
+        let common = "k.c:3:9: error: expected ';'\n  x += 1\n        ^\n";
+        let own = "k.c:9:1: error: no asm\n";
+        let failures = [
+            failed(
+                "k.c for the host",
+                &format!("{common}1 error generated.\n"),
+                "",
+            ),
+            failed(
+                "k.c for gfx90a",
+                &format!("{common}{own}2 errors generated when compiling for gfx90a.\n"),
+                "a hint",
+            ),
+            failed(
+                "k.c for sm_80",
+                &format!("{common}{own}2 errors generated.\n"),
+                "a hint",
+            ),
+            ("images".to_owned(), Failure::Other(Error::new("no space"))),
+            failed("other.c for sm_80", "", ""),
+        ];
+        let text = report(&failures);
+        let (text, command) = text.split_once("command: ").unwrap();
+        assert_eq!(
+            text,
+            format!(
+                "k.c for the host: `sh` failed (exit status: 1)\n{common}also for gfx90a, sm_80\n\
+                 k.c for gfx90a: `sh` failed (exit status: 1)\n{own}also for sm_80\nhint: a hint\n\
+                 images: no space\n\
+                 other.c for sm_80: `sh` failed (exit status: 1)\n"
+            )
+        );
+        assert!(command.contains("# k.c for the host"), "{command}");
+    }
+
+    #[test]
+    fn cuts_what_no_terminal_has_a_use_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("offload/messages.txt");
+        let text = "ä warning\n".repeat(1 << 20);
+        let short = shortened(&text, &file);
+        assert!(short.len() < LIMIT + 1000, "{}", short.len());
+        let (printed, rest) = short.split_once("\n… ").unwrap();
+        let lines = (1 << 20) - printed.lines().count();
+        assert_eq!(
+            rest,
+            format!("{lines} more lines; all of it is in {}", file.display())
+        );
+        assert!(printed.lines().all(|line| line == "ä warning"));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        assert_eq!(shortened("short", &file), "short");
+    }
+}
