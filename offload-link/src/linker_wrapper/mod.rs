@@ -62,6 +62,7 @@ use link::Link;
 use temporaries::Temporaries;
 use trace::Trace;
 
+use crate::llvm_tool::print;
 use crate::{files, say};
 
 /// Names under which this tool is started.
@@ -127,6 +128,18 @@ fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), Error> {
 }
 
 fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
+    if tool_name(tool) != LLVM_NAME {
+        match args.as_slice() {
+            [] => {
+                eprint!("{}", questions::USAGE);
+                return Ok(1);
+            }
+            [only] if only == "--help" => return Ok(print(&questions::help())),
+            // The host linker's version follows, which compilers and build systems ask for.
+            [only] if only == "--version" => _ = print(&questions::introduction()),
+            _ => {}
+        }
+    }
     let arguments = Arguments::parse(args, &tool_name(tool))?;
     if let Some(answer) = arguments.options.answer {
         return questions::answer(answer, &arguments.options, tool);
