@@ -22,7 +22,7 @@ use super::select::{Images, Rules};
 use super::shown::Shown;
 use super::temporaries::Temporaries;
 use super::trace::Trace;
-use super::{Error, host_linker, host_part, override_image, relocatable};
+use super::{Error, host_linker, host_objects, host_part, override_image, relocatable};
 use crate::{files, say};
 
 /// What the phases share.
@@ -211,7 +211,8 @@ impl Link<'_> {
         if super::tool_name(self.tool) != super::LLVM_NAME {
             return Ok(Rules::Ours);
         }
-        let release = self.arguments.options.release(self.tool)?;
+        let of_inputs = || host_objects::release(&self.inputs);
+        let release = self.arguments.options.release(self.tool, of_inputs)?;
         Ok(Rules::Llvm(release))
     }
 

@@ -131,7 +131,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     if tool_name(tool) != LLVM_NAME {
         match args.as_slice() {
             [] => {
-                eprint!("{}", questions::USAGE);
+                eprint!("{}{}", questions::USAGE, questions::MORE);
                 return Ok(1);
             }
             [only] if only == "--help" => return Ok(print(&questions::help())),

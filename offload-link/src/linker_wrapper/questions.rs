@@ -34,9 +34,10 @@ pub(super) const USAGE: &str = "\
 usage: offload-link [options] <arguments of the compiler driver that links>
        offload-ld [options] [--linker-path=<linker>] <arguments of the linker>
        clang-linker-wrapper [options] --linker-path=<linker> [--] <arguments of the linker>
-
-The options: offload-link --help
 ";
+
+/// What follows where nobody asked for the options.
+pub(super) const MORE: &str = "\nThe options: offload-link --help\n";
 
 /// Who this is, before the host linker says who it is.
 pub(super) fn introduction() -> String {
