@@ -347,16 +347,35 @@ fn names_the_runtime_where_nobody_did() {
             .unwrap();
         assert!(link.status.success(), "{linker}: {link:?}");
         assert_eq!(text(&link.stderr), "", "{linker}");
-        assert!(project.run("p").status.success(), "{linker}");
-        let said = format!(
-            "must find the runtime's libraries in {}",
-            project.runtime.display()
-        );
+        // Where the loader's folders do not have the runtime, the program finds it all the same.
+        let alone = Command::new(project.path("p"))
+            .env_remove("LD_LIBRARY_PATH")
+            .output()
+            .unwrap();
+        assert!(alone.status.success(), "{linker}: {alone:?}");
+        let real = project.runtime.canonicalize().unwrap();
+        let said = format!("the program gets an rpath to {}, where", real.display());
         assert!(
             project.read("report").contains(&said),
             "{}",
             project.read("report")
         );
+    }
+    // Without device code for this link, as with a package that has registered its own.
+    project.write("plain.c", "int main(void) { return 0; }");
+    let compile = project.command("cc").args(["-c", "plain.c"]).status();
+    assert!(compile.unwrap().success());
+    for (libraries, expected) in [(&["-lomptarget"][..], 1), (&[], 0)] {
+        let plan = project
+            .command(TOOL)
+            .args(["plain.o", &folder, "--dry-run"])
+            .args(libraries)
+            .output()
+            .unwrap();
+        let plan = text(&plan.stderr);
+        let real = project.runtime.canonicalize().unwrap();
+        let rpath = format!("-Xlinker -rpath -Xlinker {}", real.display());
+        assert_eq!(plan.matches(&rpath).count(), expected, "{plan}");
     }
     // Once is enough.
     let plan = project

@@ -148,6 +148,62 @@ fn leaves_nothing_of_a_device_compiler_that_a_signal_ends() {
     }
 }
 
+/// The ID of the host in HIP's bundle, by which LLVM 19 and later releases differ.
+fn host_id(place: &Place, args: &[&str]) -> String {
+    let said = place.link("clang-linker-wrapper", &[&["--dry-run"], args].concat());
+    let said = text(&said.stderr);
+    let (_, rest) = said
+        .split_once("-targets=")
+        .unwrap_or_else(|| panic!("{said}"));
+    rest.split(',').next().unwrap().to_owned()
+}
+
+#[test]
+fn has_the_rules_of_the_clang_that_starts_it_from_any_folder() {
+    let place = Place::new(RIGHT);
+    // The second of the two offload binaries, for gfx90a.
+    place.write("hip.bin", &BINARY[0x98..]);
+    let images = ".section .llvm.offloading,\"e\",@0x6fff4c0b\n.incbin \"hip.bin\"\n";
+    // An entry has 32 bytes up to LLVM 19, and 56 later.
+    let entry = |size| {
+        format!(
+            ".section omp_offloading_entries,\"aw\"\n.type .offloading.entry.k,@object\n\
+             .size .offloading.entry.k,{size}\n.globl .offloading.entry.k\n.offloading.entry.k: .fill {size}\n"
+        )
+    };
+    for (name, text) in [
+        ("19", ".ident \"clang version 19.1.7\"\n".to_owned()),
+        ("22", ".ident \"clang version 22.1.8\"\n".to_owned()),
+        ("none", String::new()),
+        ("old", entry(32)),
+        ("new", entry(56)),
+    ] {
+        place.write("host.s", format!("{text}{images}"));
+        let object = format!("{name}.o");
+        let mut cc = Command::new("cc");
+        cc.args(["-c", "host.s", "-o", &object])
+            .current_dir(place.dir.path());
+        assert!(cc.status().unwrap().success());
+    }
+    let (until_19, later) = ("host-x86_64-unknown-linux", "host-x86_64-unknown-linux-gnu");
+    for (args, expected) in [
+        (&["19.o"][..], until_19),
+        (&["22.o"], later),
+        (&["none.o"], later),
+        (&["old.o"], until_19),
+        (&["new.o"], later),
+        // Options that clang 19 passes, and those that came later.
+        (&["none.o", "--opt-level=O2"], until_19),
+        (&["22.o", "--device-debug"], until_19),
+        (&["19.o", "--device-compiler=-O2"], later),
+        // Whoever names a release is believed.
+        (&["19.o", "--llvm=22"], later),
+        (&["22.o", "--llvm=19"], until_19),
+    ] {
+        assert_eq!(host_id(&place, args), expected, "{args:?}");
+    }
+}
+
 #[test]
 fn refuses_what_is_no_image_for_the_target() {
     let amd = "device link for amdgcn-amd-amdhsa gfx906: ";

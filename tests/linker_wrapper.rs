@@ -6,8 +6,9 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use support::{Project, program, region, text, tool};
@@ -237,7 +238,37 @@ fn answers_for_itself_and_leaves_other_questions_to_the_linker() {
     };
     assert!(alone("--version").starts_with("clang-linker-wrapper of offload-link"));
     assert!(alone("--help").contains("--should-extract=<value>"));
-    assert_eq!(shim.lines("offload-link", &["--version"]), ["--version"]);
+    let help = shim.lines("offload-link", &["--help"]).join("\n");
+    assert!(help.contains("--should-extract=<value>"), "{help}");
+    let said = shim.lines("offload-link", &["--version"]);
+    let name = format!("offload-link {version} (writes what LLVM 22 writes)");
+    assert!(said[0].starts_with(&name), "{said:?}");
+    assert_eq!(said[1..], ["--version"]);
+    assert_eq!(
+        shim.lines("offload-link", &["--version", "a.o"]),
+        ["--version", "a.o"]
+    );
+}
+
+#[test]
+fn says_how_it_is_used_instead_of_running_a_linker_without_arguments() {
+    let shim = Shim::printing();
+    for name in ["offload-link", "offload-ld", "ld.offload"] {
+        let program = match name {
+            "offload-link" => PathBuf::from(TOOL),
+            other => shim.dir.path().join(other),
+        };
+        if name == "ld.offload" {
+            let _ = symlink(TOOL, &program);
+        }
+        let real = shim.dir.path().join("real");
+        let mut command = Command::new(program);
+        let output = command.env("OFFLOAD_CC", real).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        assert!(said.starts_with("usage: offload-link "), "{name}: {said}");
+        assert_eq!(text(&output.stdout), "", "{name}: the linker ran");
+    }
 }
 
 #[test]

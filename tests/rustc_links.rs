@@ -421,7 +421,17 @@ fn lets_questions_reach_the_linker() {
         let ours = ask(Path::new(TOOL), &[question]);
         assert!(ours.contains("GNU ld"), "{question}: {ours}");
     }
-    for question in ["--version", "-v", "-dumpmachine", "-print-search-dirs"] {
+    // Who we are comes first, then what every probe looks for.
+    let version = ask(Path::new(TOOL), &["--version"]);
+    let (first, rest) = version.split_once('\n').unwrap();
+    let name = concat!(
+        "offload-link ",
+        env!("CARGO_PKG_VERSION"),
+        " (writes what LLVM 22 writes)"
+    );
+    assert!(first.starts_with(name), "{version}");
+    assert_eq!(rest, ask(Path::new("cc"), &["--version"]));
+    for question in ["-v", "-dumpmachine", "-print-search-dirs"] {
         assert_eq!(
             ask(Path::new(TOOL), &[question]),
             ask(Path::new("cc"), &[question]),

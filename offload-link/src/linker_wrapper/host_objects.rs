@@ -9,10 +9,11 @@ use offload_build::format::bitcode;
 use offload_build::format::bytes::Cursor;
 use offload_build::format::offload_entry::{EntryTable, OffloadEntry};
 use offload_build::registration::NEEDS_OFFLOAD_LINK;
-use offload_build::target::OffloadKind;
+use offload_build::target::{LlvmRelease, OffloadKind};
 
+use super::Error;
 use super::blocks::Blocks;
-use super::inputs::{Unit, UnitKind};
+use super::inputs::{Inputs, Unit, UnitKind};
 use super::symbols::Names;
 
 /// The symbols of a unit that matter to others; nothing when they cannot be read.
@@ -98,6 +99,39 @@ pub(super) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
             })
         }
         UnitKind::Other => None,
+    }
+}
+
+/// The release of the clang that made the first host object with device code: by what it says of itself, else by
+/// the layout of its offload entries.
+pub(super) fn release(inputs: &Inputs) -> Result<Option<LlvmRelease>, Error> {
+    for (file, unit) in inputs.units().filter(|(_, unit)| unit.has_device_code()) {
+        let blocks = file.blocks(unit);
+        let blocks = blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+        let release = host_side(&blocks, unit).and_then(|side| side.release());
+        if release.is_some() {
+            return Ok(release);
+        }
+    }
+    Ok(None)
+}
+
+impl HostSide {
+    fn release(&self) -> Option<LlvmRelease> {
+        match self.clang {
+            Some(..=19) => return Some(LlvmRelease::V19),
+            Some(release) => return Some(release.to_string().parse().unwrap_or(LlvmRelease::Main)),
+            None => {}
+        }
+        let tables = self.entries.iter().filter_map(|section| {
+            let stride = section.strides.first()?;
+            EntryTable::find(section.name, *stride)
+        });
+        // That of LLVM 21 has not changed since.
+        let old = [LlvmRelease::V19, LlvmRelease::V20].into_iter();
+        let mut old = old.map(|release| (EntryTable::of(release), release));
+        let table = tables.into_iter().next()?;
+        old.find_map(|(of, release)| (of == table).then_some(release))
     }
 }
 

@@ -22,7 +22,7 @@ use super::select::{Images, Rules};
 use super::shown::Shown;
 use super::temporaries::Temporaries;
 use super::trace::Trace;
-use super::{Error, host_linker, host_part, override_image, relocatable};
+use super::{Error, host_linker, host_objects, host_part, override_image, relocatable, rpath};
 use crate::{files, say};
 
 /// What the phases share.
@@ -198,11 +198,15 @@ impl Link<'_> {
         entries.complete(&kinds, &self.arguments);
         let machine = host_linker::machine(&self.arguments, self.inputs.host);
         let places = Places::find(&self.arguments, entries.clang, machine);
-        let (runtime, folders) = runtime_libraries(&kinds, &self.arguments, &places);
-        report.warnings.extend(folders.iter().map(|folder| {
-            let folder = terminal(&**folder);
-            format!("the program must find the runtime's libraries in {folder} when it runs")
-        }));
+        let (mut runtime, added) = runtime_libraries(&kinds, &self.arguments, &places);
+        if super::tool_name(self.tool) != super::LLVM_NAME {
+            let rpaths = rpath::folders(&kinds, &self.arguments, machine, &added);
+            runtime.extend(rpath::options(&rpaths, self.arguments.position));
+            report.warnings.extend(rpaths.iter().map(|folder| {
+                let folder = terminal(&**folder);
+                format!("the program gets an rpath to {folder}, where the runtime's libraries are")
+            }));
+        }
         self.host_link(entries, &containers, &runtime, files, workplace)
     }
 
@@ -211,7 +215,8 @@ impl Link<'_> {
         if super::tool_name(self.tool) != super::LLVM_NAME {
             return Ok(Rules::Ours);
         }
-        let release = self.arguments.options.release(self.tool)?;
+        let of_inputs = || host_objects::release(&self.inputs);
+        let release = self.arguments.options.release(self.tool, of_inputs)?;
         Ok(Rules::Llvm(release))
     }
 

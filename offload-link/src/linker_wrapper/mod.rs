@@ -13,7 +13,7 @@
 //! | link them, in parallel                                       | `device_link.rs`, `linked_image.rs` |
 //! | pack what was linked as runtimes load it                     | `containers.rs`    |
 //! | write what registers them, or have it compiled               | `registration.rs`, `from_c.rs` |
-//! | link the host program                                        | `host_linker.rs`   |
+//! | link the host program                                        | `host_linker.rs`, `rpath.rs` |
 //! | say what became of each image                                | `report.rs`        |
 
 mod arguments;
@@ -43,6 +43,7 @@ mod questions;
 mod registration;
 mod relocatable;
 mod report;
+mod rpath;
 mod runtime;
 mod seen;
 mod select;
@@ -54,6 +55,8 @@ mod trace;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use offload_build::target::OffloadKind;
+
 use error::Error;
 
 use arguments::{Arguments, Position};
@@ -62,6 +65,7 @@ use link::Link;
 use temporaries::Temporaries;
 use trace::Trace;
 
+use crate::llvm_tool::print;
 use crate::{files, say};
 
 /// Names under which this tool is started.
@@ -127,6 +131,18 @@ fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), Error> {
 }
 
 fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
+    if tool_name(tool) != LLVM_NAME {
+        match args.as_slice() {
+            [] => {
+                eprint!("{}{}", questions::USAGE, questions::MORE);
+                return Ok(1);
+            }
+            [only] if only == "--help" => return Ok(print(&questions::help())),
+            // The host linker's version follows, which compilers and build systems ask for.
+            [only] if only == "--version" => _ = print(&questions::introduction()),
+            _ => {}
+        }
+    }
     let arguments = Arguments::parse(args, &tool_name(tool))?;
     if let Some(answer) = arguments.options.answer {
         return questions::answer(answer, &arguments.options, tool);
@@ -170,10 +186,17 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     if arguments.options.emit_fatbin_only {
         return Ok(0); // nothing to write, as in LLVM's tool
     }
+    // What a package registered itself calls the runtime, too.
+    let mut flags = Vec::new();
+    if !arguments.no_link && tool_name(tool) != LLVM_NAME {
+        let machine = host_linker::machine(&arguments, inputs.host);
+        let rpaths = rpath::folders(&[OffloadKind::OPENMP], &arguments, machine, &[]);
+        flags = rpath::options(&rpaths, arguments.position);
+    }
     let options = &arguments.options;
     if !options.dry_run && !trace.is_wanted() && !arguments.repacks() {
         // The hot path: no file is made, and this process ends by becoming the linker.
-        let line = arguments.render(&[], &[], |_| Err(Error::Recursion))?;
+        let line = arguments.render(&[], &flags, |_| Err(Error::Recursion))?;
         let command = linker.args(line);
         if options.verbose {
             shown(tool).print(&command);
@@ -181,7 +204,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
         return host_linker::become_or_run(&command, quoting);
     }
     let files = Temporaries::default();
-    let line = arguments.render(&[], &[], |content| files.response_file(content))?;
+    let line = arguments.render(&[], &flags, |content| files.response_file(content))?;
     let command = linker.args(line);
     if options.dry_run || options.verbose {
         shown(tool).print(&command);

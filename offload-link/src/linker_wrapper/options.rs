@@ -304,6 +304,17 @@ pub(super) struct Options {
     pub report: Option<OsString>,
     pub dropped_image_is_error: bool,
     pub answer: Option<Answer>,
+    /// The clang that wrote the command line, if an option tells.
+    pub driver: Option<Driver>,
+}
+
+/// Drivers by the options that they pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Driver {
+    /// `--opt-level` and the like, which LLVM 20 replaced.
+    Until19,
+    /// `--device-compiler` or `--should-extract`.
+    Since20,
 }
 
 /// How many device links run at a time.
@@ -328,6 +339,15 @@ pub(super) enum Answer {
 impl Options {
     /// Takes in one option; `value` is empty for flags.
     pub(super) fn apply(&mut self, id: Own, value: OsString) -> Result<(), Error> {
+        match id {
+            Own::OptLevel | Own::DeviceDebug | Own::PtxasArg | Own::ClangBackend => {
+                self.driver = Some(Driver::Until19);
+            }
+            Own::DeviceCompiler | Own::ShouldExtract => {
+                self.driver.get_or_insert(Driver::Since20);
+            }
+            _ => {}
+        }
         match id {
             Own::LinkerPath => self.linker = Some(value.into()),
             Own::HostTriple => self.host_triple = Some(value),
@@ -448,15 +468,28 @@ impl Options {
     /// # Errors
     ///
     /// When the variable holds no release.
-    pub(super) fn release(&self, tool: &OsStr) -> Result<LlvmRelease, Error> {
+    pub(super) fn release(
+        &self,
+        tool: &OsStr,
+        of_inputs: impl FnOnce() -> Result<Option<LlvmRelease>, Error>,
+    ) -> Result<LlvmRelease, Error> {
         if let Some(release) = self.llvm {
             return Ok(release);
         }
-        match std::env::var(VARIABLE) {
-            Ok(text) if !text.is_empty() => text
-                .parse()
-                .map_err(|error| Error::Option(format!("{VARIABLE}: {error}"))),
-            _ => Ok(installation::stands_for(tool)),
+        if let Some(text) = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty()) {
+            let release = text.parse();
+            return release.map_err(|error| Error::Option(format!("{VARIABLE}: {error}")));
+        }
+        if let Some(release) = installation::known(tool) {
+            return Ok(release);
+        }
+        match self.driver {
+            Some(Driver::Until19) => Ok(LlvmRelease::V19),
+            Some(Driver::Since20) => {
+                let newer = of_inputs()?.filter(|release| *release > LlvmRelease::V19);
+                Ok(newer.unwrap_or_default())
+            }
+            None => Ok(of_inputs()?.unwrap_or_default()),
         }
     }
 }

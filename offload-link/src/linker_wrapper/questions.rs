@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use offload_build::target::LlvmRelease;
 use offload_build::toolchain::{Command, Search};
 
 use super::options::{self, Answer, Options};
@@ -28,11 +29,27 @@ pub(super) fn answer(answer: Answer, options: &Options, tool: &OsStr) -> Result<
     Ok(print(&text))
 }
 
-fn help() -> String {
+/// The command lines of each name.
+pub(super) const USAGE: &str = "\
+usage: offload-link [options] <arguments of the compiler driver that links>
+       offload-ld [options] [--linker-path=<linker>] <arguments of the linker>
+       clang-linker-wrapper [options] --linker-path=<linker> [--] <arguments of the linker>
+";
+
+/// What follows where nobody asked for the options.
+pub(super) const MORE: &str = "\nThe options: offload-link --help\n";
+
+/// Who this is, before the host linker says who it is.
+pub(super) fn introduction() -> String {
+    let (version, release) = (env!("CARGO_PKG_VERSION"), LlvmRelease::default());
     format!(
-        "usage: offload-link [options] <arguments of the compiler driver that links>\n       \
-         offload-ld [options] [--linker-path=<linker>] <arguments of the linker>\n       \
-         {LLVM_NAME} [options] --linker-path=<linker> [--] <arguments of the linker>\n\n\
+        "offload-link {version} (writes what LLVM {release} writes), and the linker that it runs:\n"
+    )
+}
+
+pub(super) fn help() -> String {
+    format!(
+        "{USAGE}\n\
          Links device code, then the host program. What is not listed goes to the linker as it is.\n\
          Behind a compiler driver: -Wl,<option>. The driver: OFFLOAD_CC, CC, cc.\n\n{}",
         crate::options::help(options::OWN)

@@ -133,6 +133,12 @@ pub(super) fn runtime_libraries(
     (line, used)
 }
 
+/// The libraries of a kind's runtime.
+pub(super) fn libraries_of(kind: OffloadKind) -> &'static [&'static str] {
+    let runtime = RUNTIMES.iter().find(|runtime| runtime.kind == kind);
+    runtime.map_or(&[], |runtime| runtime.libraries)
+}
+
 /// Whether the line has the library, by `-l` or by the path of its file.
 fn is_named(arguments: &Arguments, library: &str) -> bool {
     let file = format!("lib{library}.");

@@ -12,11 +12,13 @@ use offload_build::target::LlvmRelease;
 /// For a tool started as `path`: the release in its name (`clang-offload-bundler-19`), or of the
 /// installation around it; else 22.
 pub(crate) fn stands_for(path: &OsStr) -> LlvmRelease {
-    find(
-        Path::new(path),
-        &std::env::var_os("PATH").unwrap_or_default(),
-    )
-    .unwrap_or_default()
+    known(path).unwrap_or_default()
+}
+
+/// The same without a default.
+pub(crate) fn known(path: &OsStr) -> Option<LlvmRelease> {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    find(Path::new(path), &search)
 }
 
 fn find(path: &Path, search: &OsString) -> Option<LlvmRelease> {
