@@ -1070,6 +1070,86 @@ fn names_the_package_of_headers_for_another_host() {
 }
 
 #[test]
+fn builds_from_deep_folders_with_long_names_and_without_a_temporary_folder() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    // 277 characters.
+    let deep = format!("{}k.c", "a-rather-long-folder-name/".repeat(10));
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put(
+        &format!("kernels/{deep}"),
+        &KERNEL
+            .replace("k.h", "../".repeat(10).as_str())
+            .replace("../\"", "../k.h\""),
+    );
+    let name = "a_module_with_a_name".repeat(9);
+    let declare = |name: &str| {
+        let keys = format!(
+            "sources = [\"kernels/**/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"gfx90a\"]\nname = \"{name}\"\n"
+        );
+        package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+    };
+    declare(&name);
+    let mut script = package.script();
+    script.env("TMPDIR", "/nonexistent/folder");
+    script.env("CARGO_PKG_NAME", "pack-of-a-long-name".repeat(3));
+    text(&script.output().unwrap());
+    assert!(package.has_library());
+    declare(&name.repeat(2));
+    let error = package.fails(&mut script);
+    assert!(
+        error.ends_with("` is longer than 200 characters"),
+        "{error}"
+    );
+}
+
+#[test]
+fn finds_the_linker_of_the_clang_behind_a_script() {
+    let keys = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"hip\"\n\
+                sources = [\"k.hip\"]\ntargets = [\"gfx90a\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    package.put("Cargo.toml", keys);
+    let kernel = "extern \"C\" __attribute__((global)) void one(int *x) { *x = 1; }\n";
+    package.put("k.hip", kernel);
+    let shim = fs::read_to_string(package.at("llvm/bin/clang")).unwrap();
+    package.put("tools/bin/clang", &shim);
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(package.at("tools/bin/clang"), executable).unwrap();
+    let mut script = package.script();
+    script
+        .env("PATH", "/nowhere")
+        .env("OFFLOAD_COMPILER", package.at("tools/bin/clang"));
+    text(&script.output().unwrap());
+}
+
+#[test]
+fn refuses_macros_that_no_compiler_takes() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let keys =
+        "define = { \"SQUARE(x)\" = \"((x) * (x))\", \"NONE()\" = 1, \"MORE(x, ...)\" = 2 }\n";
+    package.put("Cargo.toml", &format!("{MANIFEST}{CPU}{keys}"));
+    package.put("kernels/k.h", "#define ONE SQUARE(1)\n");
+    package.builds();
+    for name in ["A B", "1A", "A=1", "A(", "A(1)", ""] {
+        package.put(
+            "Cargo.toml",
+            &format!("{MANIFEST}{CPU}define = {{ \"{name}\" = 1 }}\n"),
+        );
+        assert_eq!(
+            package.fails(&mut package.script()),
+            format!(
+                "Cargo.toml:8:1: `{name}` is not a macro: expected an identifier, or `NAME(x, y)`"
+            )
+        );
+    }
+}
+
+#[test]
 fn refuses_a_processor_that_the_release_does_not_know() {
     let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"gfx90b\"]\n";
     let Some(package) = Package::new(keys) else {

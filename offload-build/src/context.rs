@@ -393,5 +393,41 @@ pub(crate) fn stem(root: &Path, source: &Path) -> String {
         .unwrap_or(source)
         .to_string_lossy();
     // The dot goes as well: what is behind the last one is replaced by each file's own extension.
-    relative.replace('-', "--").replace(['/', '\\'], "-") + "."
+    shortened(&relative.replace('-', "--").replace(['/', '\\'], "-")) + "."
+}
+
+/// `name`, or where file systems would refuse it with an extension, its end behind a hash of all of it.
+pub(crate) fn shortened(name: &str) -> String {
+    const LONGEST: usize = 160;
+    if name.len() <= LONGEST {
+        return name.to_owned();
+    }
+    let hash = Md5::digest(name);
+    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut start = name.len() - LONGEST + digits.len() + 1;
+    while !name.is_char_boundary(start) {
+        start += 1;
+    }
+    format!("{digits}-{}", name.split_at(start).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortens_names_that_no_file_may_have() {
+        let name = |source: &str| stem(Path::new("/p"), &Path::new("/p").join(source));
+        assert_eq!(name("kernels/a-b.c"), "kernels-a--b.c.");
+        let folders = "some-kernels/".repeat(30);
+        let (one, two) = (
+            name(&format!("{folders}k.c")),
+            name(&format!("x{folders}k.c")),
+        );
+        assert_eq!(one.len(), 161);
+        assert!(one.ends_with("-some--kernels-k.c.") && two.ends_with("-some--kernels-k.c."));
+        assert_ne!(one, two);
+        let wide = name(&"ä/".repeat(200));
+        assert!(wide.len() <= 161, "{wide}");
+    }
 }

@@ -57,6 +57,9 @@ pub(crate) struct Module {
     pub(crate) warnings: Vec<String>,
 }
 
+/// In bytes.
+const LONGEST_NAME: usize = 200;
+
 /// What may differ from target to target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
@@ -127,6 +130,11 @@ impl Module {
                 "name",
                 format_args!("`{name}` is not a Rust identifier"),
             ));
+        }
+        // With an extension it is the name of the file that Rust includes.
+        if name.len() > LONGEST_NAME {
+            let problem = format!("`{name}` is longer than {LONGEST_NAME} characters");
+            return Err(wrong(settings, "name", problem));
         }
         let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         let Some(language) = settings.text("language").and_then(Language::named) else {
@@ -255,10 +263,14 @@ fn flags(settings: &Settings, opt_level: &str) -> Result<Flags, Error> {
         glob::Pattern::new(text.trim_start_matches("./"))
             .map_err(|error| wrong(settings, "exclude", format_args!("`{text}`: {error}")))
     };
+    let define = settings.map("define");
+    if let Some(name) = define.keys().find(|name| !is_macro(name)) {
+        let problem = format!("`{name}` is not a macro: expected an identifier, or `NAME(x, y)`");
+        return Err(wrong(settings, "define", problem));
+    }
     Ok(Flags {
         opt_level: settings.text("opt-level").unwrap_or(opt_level).to_owned(),
-        define: settings
-            .map("define")
+        define: define
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?)))
             .collect(),
@@ -277,6 +289,18 @@ pub(crate) fn wrong(
     problem: impl std::fmt::Display,
 ) -> Error {
     Error::new(format_args!("{}: {problem}", settings.origin(key)))
+}
+
+/// Whether compilers take it behind `-D`: a name, with parameters or without.
+fn is_macro(name: &str) -> bool {
+    let Some((name, rest)) = name.split_once('(') else {
+        return is_identifier(name);
+    };
+    let is_parameter = |name: &str| is_identifier(name) || name == "...";
+    let parameters = rest.strip_suffix(')').map(str::trim);
+    is_identifier(name)
+        && parameters
+            .is_some_and(|all| all.is_empty() || all.split(',').map(str::trim).all(is_parameter))
 }
 
 fn is_identifier(name: &str) -> bool {

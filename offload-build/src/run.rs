@@ -4,7 +4,7 @@ use crate::aliases;
 use crate::artifacts;
 use crate::builder::Declared;
 use crate::compiler::Compiler;
-use crate::context::Context;
+use crate::context::{self, Context};
 use crate::device_only;
 use crate::effect;
 use crate::environment::Environment;
@@ -557,7 +557,12 @@ fn unique(environment: &Environment, module: &Module) -> String {
         .take(4)
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    format!("{package}_{}_{digest}", module.name)
+    let names = format!("{package}_{}", module.name);
+    match context::shortened(&names) {
+        short if short == names => format!("{names}_{digest}"),
+        // It starts with digits, and this names symbols.
+        short => format!("m{}_{digest}", short.replace('-', "_")),
+    }
 }
 
 #[cfg(test)]

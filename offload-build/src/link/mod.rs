@@ -201,7 +201,7 @@ impl DeviceLinker<'_> {
             });
         }
         if self.options.embed_bitcode && job.has_bitcode() {
-            let merged = Command::new(self.llvm()?.sibling("llvm-link")?)
+            let merged = Command::new(self.llvm()?.program("llvm-link")?)
                 .arg("-o")
                 .arg(output)
                 .args(job.inputs.iter().map(DeviceInput::path));
@@ -264,7 +264,7 @@ impl DeviceLinker<'_> {
             [one] => Ok((Vec::new(), Some((*one).clone()))),
             several => {
                 let merged = output.with_extension("merged.bc");
-                let link = Command::new(self.llvm()?.sibling("llvm-link")?)
+                let link = Command::new(self.llvm()?.program("llvm-link")?)
                     .arg("-o")
                     .arg(&merged)
                     .args(several);
@@ -441,7 +441,7 @@ impl DeviceLinker<'_> {
     fn check_lld(&self) -> Result<(), NotFound> {
         let is_needed = !self.options.dry_run && self.search.program(&["ld.lld"]).is_none();
         match self.llvm() {
-            Ok(llvm) if is_needed => llvm.sibling("ld.lld").map(|_| ()),
+            Ok(llvm) if is_needed => llvm.program("ld.lld").map(|_| ()),
             _ => Ok(()),
         }
     }

@@ -3,6 +3,7 @@
 #[cfg(feature = "tools")]
 mod releases;
 
+use super::command::Command;
 use super::install::Need;
 use crate::container::elf::Machine;
 use std::borrow::Cow;
@@ -165,6 +166,23 @@ impl Llvm {
             searched: vec![bin.display().to_string()],
             instead: Vec::new(),
             hint: Need::of_sibling(name).install(self.release()).into(),
+        })
+    }
+
+    /// A sibling of clang, or the program of that name that clang says it runs: a script in clang's place may start a
+    /// clang that lies elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// When clang does not know one either.
+    pub fn program(&self, name: &'static str) -> Result<PathBuf, NotFound> {
+        self.sibling(name).or_else(|missing| {
+            let question = Command::new(&self.clang).arg(format!("-print-prog-name={name}"));
+            let answer = question.run().map_err(|_| missing.clone())?;
+            let path = PathBuf::from(answer.stdout.trim());
+            (path.is_absolute() && path.is_file())
+                .then_some(path)
+                .ok_or(missing)
         })
     }
 

@@ -18,7 +18,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::SystemTime;
 
 /// Commands that make the file `output`, the last of them under the name [`part`] gives.
@@ -249,7 +249,8 @@ impl Task {
     }
 
     fn run_plainly(&self, part: &Path) -> Result<String, TaskError> {
-        run_all(&self.commands, &[]).map_err(|error| {
+        let variables = temporary(part.parent().unwrap_or(Path::new(".")));
+        run_all(&self.commands, &variables).map_err(|error| {
             let _ = fs::remove_file(part);
             let text = error.output();
             // The second is of ptxas.
@@ -263,7 +264,9 @@ impl Task {
     /// as a warning.
     fn launch(&self, part: &Path) -> Option<Result<String, String>> {
         let launched = self.launched.as_ref()?;
-        let problem = match run_all(&launched.commands, &launched.variables()) {
+        let mut variables = launched.variables();
+        variables.extend(temporary(part.parent().unwrap_or(Path::new("."))));
+        let problem = match run_all(&launched.commands, &variables) {
             Ok(messages) => match self.check_returned(part) {
                 Ok(()) => return Some(Ok(messages)),
                 Err(problem) => format!("{problem}\ncommand: {launched}"),
@@ -321,6 +324,21 @@ impl Task {
         let mut name = self.output.as_os_str().to_owned();
         name.push(extension);
         name.into()
+    }
+}
+
+/// That compilers write temporary files into `folder`, where they could write none in the usual one.
+fn temporary(folder: &Path) -> Vec<(&'static str, OsString)> {
+    static IS_USABLE: OnceLock<bool> = OnceLock::new();
+    let is_usable = || {
+        let name = format!("offload-build-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let made = fs::File::create_new(&path);
+        made.is_ok() && fs::remove_file(&path).is_ok()
+    };
+    match IS_USABLE.get_or_init(is_usable) {
+        true => Vec::new(),
+        false => vec![("TMPDIR", folder.into())],
     }
 }
 
