@@ -1543,15 +1543,15 @@ fn refuses_a_bundle_that_claims_more_than_the_limit() {
             "-list",
             "-type=bc",
             "-input=out",
-            "--max-uncompressed-size",
+            "--max-decompressed-size",
             limit,
         ]
         .map(str::to_owned)
     };
     let args = list("10");
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    assert!(folder.error(&args).contains("more than the limit of 10"));
-    let args = list("0x1000");
+    assert!(folder.error(&args).contains("more than the allowed 0xa"));
+    let args = list("4k");
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     folder.done(&args);
 }

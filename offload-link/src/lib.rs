@@ -7,6 +7,7 @@ mod say;
 mod bundler;
 mod cargo_offload;
 mod copy;
+mod decompressed;
 mod json;
 mod linker_wrapper;
 mod llvm_tool;

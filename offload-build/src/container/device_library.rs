@@ -17,7 +17,7 @@ use std::sync::Arc;
 use object::{ReadRef, elf};
 
 use super::archive::{Archive, ArchiveError};
-use super::bundled::{self, DeviceTarget};
+use super::bundled::{self, DeviceTarget, Unpacking};
 use super::elf::Elf;
 use super::find::link_inputs_in;
 use crate::format::magic::Magic;
@@ -125,7 +125,9 @@ fn part<'d, R: ReadRef<'d>>(
         Magic::Bitcode => add(None, None, range.clone(), None),
         Magic::Elf if is_for_device(data, range.clone()) => add(None, None, range.clone(), None),
         Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle | Magic::Elf | Magic::Coff => {
-            for entry in bundled::entries(data, range.clone()).map_err(Problem::Bundle)? {
+            for entry in bundled::entries(data, range.clone(), &mut Unpacking::in_memory())
+                .map_err(Problem::Bundle)?
+            {
                 let target = entry.target().map_err(|problem| Problem::Entry {
                     id: entry.id.clone(),
                     problem,

@@ -33,7 +33,7 @@ pub(super) fn plan(
     for member in &mut members {
         let source = member.entry.object.0;
         // Symbols can be read of files only.
-        let done = compression::materialize(sources, source, manner.verbose);
+        let done = compression::materialize(sources, source, manner.limit, manner.verbose);
         done.map_err(|problem| compression::failed(sources.name(source), &problem))?;
         member.pieces = member.entry.pieces(sources, Some(member.from))?;
     }

@@ -11,7 +11,7 @@ use offload_build::container::object_bundle::{
 use offload_build::format::bundle::Bundle;
 use offload_build::format::bundle_text::{self, Comment};
 use offload_build::format::bundles::{self, AnyBundle};
-use offload_build::format::compressed_bundle::CompressedBundle;
+use offload_build::format::compressed_bundle::{self, CompressedBundle};
 use offload_build::format::magic::Magic;
 use offload_build::format::pieces::Piece;
 use offload_build::target::{EntryId, TargetId};
@@ -142,6 +142,7 @@ pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Resul
         manner,
         bundles: Vec::new(),
         uncompressed: None,
+        ids_left: 256 << 20,
     };
     let range = reader.sources.file(source).whole();
     let left = match file_type {
@@ -181,6 +182,8 @@ struct Reader<'a> {
     bundles: Vec<FoundBundle>,
     /// What is in the input when that is one compressed bundle.
     uncompressed: Option<usize>,
+    /// Bytes that entries of compressed bundles may still take in memory.
+    ids_left: u64,
 }
 
 impl Reader<'_> {
@@ -265,7 +268,7 @@ impl Reader<'_> {
             Problem::Bundles(bundles::Error {
                 problem: bundles::Problem::Compressed(_),
                 ..
-            }) => self.undecodable(source, member, &problem),
+            }) => self.failed(source, member, &problem),
             _ => self.wrong(source, member, &problem),
         })?;
         let only = bundled && member.is_none() && found.bundles.len() == 1;
@@ -306,13 +309,8 @@ impl Reader<'_> {
         let limit = self.manner.limit;
         let claimed = compressed.uncompressed_size;
         if claimed > limit {
-            return Err(self.wrong(
-                source,
-                member,
-                &format_args!(
-                    "a compressed bundle claims {claimed} bytes, more than the limit of {limit}"
-                ),
-            ));
+            let problem = compressed_bundle::Error::Limit { claimed, limit };
+            return Err(self.undecodable(source, member, &problem));
         }
         let inner = self.sources.compressed(source, compressed.clone());
         if !matches!(file_type, FileType::Text(_)) && !self.manner.verbose {
@@ -320,11 +318,20 @@ impl Reader<'_> {
             let contents =
                 contents.map_err(|problem| self.undecodable(source, member, &problem))?;
             if let Some(bundle) = contents {
+                // IDs compress well, and all of them stay in memory.
+                let ids = bundle
+                    .entries
+                    .iter()
+                    .map(|entry| entry.id.len() as u64 + 256);
+                let size = ids.sum();
+                self.ids_left = self.ids_left.checked_sub(size).ok_or_else(|| {
+                    self.wrong(source, member, &"the entry IDs take more than 256 MiB")
+                })?;
                 self.binary(inner, bundle, place);
                 return Ok(Some(inner));
             }
         }
-        compression::materialize(self.sources, inner, self.manner.verbose)
+        compression::materialize(self.sources, inner, limit, self.manner.verbose)
             .map_err(|problem| self.undecodable(source, member, &problem))?;
         let data = self.sources.file(inner).apart();
         let whole = self.sources.file(inner).whole();
@@ -364,7 +371,9 @@ impl Reader<'_> {
             Some(_) => file.whole(),
             None => place.range.clone(),
         };
-        let entries = bundle_text::parse(&file.apart(), range, comment)
+        let stream = file.stream(range.clone());
+        let stream = stream.map_err(|error| Error::file(self.sources.name(source), &error))?;
+        let entries = bundle_text::parse_from(stream, range.start, comment)
             .map_err(|problem| self.wrong(source, place.member.as_deref(), &problem))?;
         let entries: Vec<Entry> = entries
             .into_iter()
@@ -415,7 +424,7 @@ impl Reader<'_> {
     }
 
     /// As LLVM says that a compressed bundle cannot be read, and what is wrong with it.
-    fn undecodable(
+    fn failed(
         &self,
         source: usize,
         member: Option<&str>,
@@ -426,6 +435,17 @@ impl Reader<'_> {
             "Failed to decompress {what}: {}",
             self.wrong(source, member, problem)
         ))
+    }
+
+    /// The same, with what to do about it.
+    fn undecodable(
+        &self,
+        source: usize,
+        member: Option<&str>,
+        problem: &compressed_bundle::Error,
+    ) -> Error {
+        let error = self.failed(source, member, problem);
+        error.with_hint(compression::hint(problem))
     }
 }
 

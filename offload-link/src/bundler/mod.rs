@@ -62,7 +62,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
         eprintln!("{warning}");
     }
     let warn = |text: String| eprintln!("{}: warning: {text}", started.path);
-    let manner = options.manner();
+    let manner = options.manner()?;
     let request = options.request(&warn)?;
     let mut sources = Sources::default();
     let outputs = match &request {
@@ -108,13 +108,17 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
 }
 
 /// The bundles in the members of an archive.
-pub(crate) fn read_archive(path: &Path, sources: &mut Sources) -> Result<Contents, Error> {
+pub(crate) fn read_archive(
+    path: &Path,
+    limit: u64,
+    sources: &mut Sources,
+) -> Result<Contents, Error> {
     let from = From {
         path: path.to_owned(),
         filter: Vec::new(),
         bundle: None,
     };
-    contents::read(&from, sources, &archive_manner())
+    contents::read(&from, sources, &archive_manner(limit))
 }
 
 /// The archive of a target, with every image that serves it.
@@ -122,6 +126,7 @@ pub(crate) fn split_archive(
     contents: &Contents,
     target: &str,
     output: &Path,
+    limit: u64,
     sources: &mut Sources,
     warn: &dyn Fn(String),
 ) -> Result<Vec<Output>, Error> {
@@ -132,7 +137,7 @@ pub(crate) fn split_archive(
         &[output.to_owned()],
         false,
         sources,
-        &archive_manner(),
+        &archive_manner(limit),
         warn,
     )
 }
@@ -143,7 +148,7 @@ pub(crate) fn check_archive(contents: &Contents) -> Result<(), Error> {
 }
 
 /// As `-type=a -hip-openmp-compatible` has it.
-fn archive_manner() -> Manner {
+fn archive_manner(limit: u64) -> Manner {
     Manner {
         file_type: "a".into(),
         allow_missing: false,
@@ -151,7 +156,7 @@ fn archive_manner() -> Manner {
         members: Members::All,
         align: 1,
         compression: None,
-        limit: u64::MAX,
+        limit,
         verbose: false,
         print: false,
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use offload_build::format::compressed_bundle::{Method, Version};
 use offload_build::target::LlvmRelease;
 
+use crate::decompressed;
 use crate::llvm_tool::Error;
 use crate::llvm_tool::options::{Group, Row, Table, Takes, Value};
 
@@ -78,7 +79,7 @@ pub(super) const TABLE: Table<Id> = Table {
         // For help only: no name contains `=`.
         ours(Id::Nothing, "list=long|json", Takes::Bool, "List with sizes and offsets, as a table or as JSON"),
         ours(Id::Llvm, "llvm", Takes::Text("release"), "Write as this release does: 19 to 23, or main; default 22"),
-        ours(Id::Limit, "max-uncompressed-size", Takes::Text("bytes"), "Refuse compressed bundles that claim more"),
+        ours(Id::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
         ours(Id::Threads, "threads", Takes::Uint("n"), "Threads that compress; default: one for each processor"),
         row(Id::Help, "h", Takes::Bool, "").listed(Group::Unlisted),
         row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(Group::GenericHidden),
@@ -127,7 +128,8 @@ pub(super) struct Options {
     /// Of compressed bundles, when a variable says so.
     pub version: Option<Version>,
     pub threads: Option<u32>,
-    pub limit: Option<u64>,
+    /// Of what compressed bundles claim, as given.
+    pub limit: Option<String>,
     pub verbose: bool,
     pub print: bool,
     pub llvm: LlvmRelease,
@@ -243,15 +245,7 @@ impl Options {
                     ))
                 })?;
             }
-            Id::Limit => {
-                let limit = crate::llvm_tool::options::number(&lossy());
-                self.limit = Some(limit.ok_or_else(|| {
-                    Error::new(format!(
-                        "--max-uncompressed-size: `{}` is not a number of bytes",
-                        lossy()
-                    ))
-                })?);
-            }
+            Id::Limit => self.limit = Some(lossy()),
             Id::Llvm => self.llvm = release_of(&text, "--llvm")?,
             _ => {}
         }

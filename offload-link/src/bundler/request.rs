@@ -10,6 +10,7 @@ use super::Warn;
 use super::file_type::FileType;
 use super::options::{Listing, Options};
 use super::targets::Targets;
+use crate::decompressed;
 use crate::llvm_tool::{Error, compression};
 
 /// One piece of work; each names its files, none of which has been looked at.
@@ -88,8 +89,10 @@ impl Manner {
 }
 
 impl Options {
-    pub(super) fn manner(&self) -> Manner {
-        Manner {
+    pub(super) fn manner(&self) -> Result<Manner, Error> {
+        let variable = decompressed::variable();
+        let limit = decompressed::limit(self.limit.as_deref(), variable.as_deref());
+        Ok(Manner {
             file_type: self.file_type.clone(),
             allow_missing: self.allow_missing,
             hip_openmp: self.hip_openmp,
@@ -104,10 +107,10 @@ impl Options {
                     .and_then(NonZeroU32::new)
                     .unwrap_or_else(compression::all_processors),
             }),
-            limit: self.limit.unwrap_or(u64::MAX),
+            limit: limit.map_err(Error::new)?,
             verbose: self.verbose,
             print: self.print,
-        }
+        })
     }
 
     /// Checks what can be checked without a file.

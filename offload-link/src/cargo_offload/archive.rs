@@ -22,6 +22,7 @@ use offload_build::target::{EntryId, EntryKind};
 
 use super::Error;
 use crate::bundler::{self, Contents, Form};
+use crate::decompressed;
 use crate::llvm_tool::{Sources, outputs};
 
 const USAGE: &str = "usage: cargo offload archive list FILE...
@@ -32,7 +33,9 @@ const USAGE: &str = "usage: cargo offload archive list FILE...
 list   the images in an archive of bundles, by member and target
 check  what is wrong with entries, with the entries of each member together, and with the index
 split  an archive for each target (or those named: gfx90a, hip-amdgcn-amd-amdhsa--gfx90a, host)
-merge  archives of single targets (hip-amdgcn-amd-amdhsa--gfx90a=FILE) into one of bundles";
+merge  archives of single targets (hip-amdgcn-amd-amdhsa--gfx90a=FILE) into one of bundles
+
+--max-decompressed-size=SIZE refuses compressed bundles that claim more (default 8G)";
 
 /// Runs the command that the first of `args` names.
 pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
@@ -42,8 +45,14 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
     };
     let line = Line::read(args)?;
     match &*command {
-        "list" => line.files()?.iter().try_for_each(|path| list(path, out)),
-        "check" => line.files()?.iter().try_for_each(|path| check::check(path)),
+        "list" => {
+            let (files, limit) = (line.files()?, line.limit()?);
+            files.iter().try_for_each(|path| list(path, limit, out))
+        }
+        "check" => {
+            let (files, limit) = (line.files()?, line.limit()?);
+            files.iter().try_for_each(|path| check::check(path, limit))
+        }
         "split" => split(&line, out),
         "merge" => merge::run(&line),
         other => Err(Error::new(format_args!(
@@ -57,6 +66,8 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
 struct Line {
     out: Option<PathBuf>,
     host: Option<PathBuf>,
+    /// Of what compressed bundles claim, as given.
+    limit: Option<String>,
     targets: Vec<String>,
     others: Vec<OsString>,
 }
@@ -71,7 +82,8 @@ impl Line {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value.into())),
                 _ => (&*text, None),
             };
-            if !["--out", "-o", "--host", "--target"].contains(&name) {
+            let limit = name.strip_prefix("--") == Some(decompressed::OPTION);
+            if !limit && !["--out", "-o", "--host", "--target"].contains(&name) {
                 if name.starts_with('-') {
                     return Err(Error::new(format_args!(
                         "archive: `{name}` is no option\n{USAGE}"
@@ -85,12 +97,20 @@ impl Line {
                 Error::new(format_args!("archive: `{name}` wants a value\n{USAGE}"))
             })?;
             match name {
+                _ if limit => line.limit = Some(value.to_string_lossy().into_owned()),
                 "--host" => line.host = Some(value.into()),
                 "--target" => line.targets.push(value.to_string_lossy().into_owned()),
                 _ => line.out = Some(value.into()),
             }
         }
         Ok(line)
+    }
+
+    /// Largest compressed bundle, by its uncompressed size.
+    fn limit(&self) -> Result<u64, Error> {
+        let variable = decompressed::variable();
+        let limit = decompressed::limit(self.limit.as_deref(), variable.as_deref());
+        limit.map_err(Error::new)
     }
 
     fn files(&self) -> Result<Vec<PathBuf>, Error> {
@@ -103,9 +123,9 @@ impl Line {
     }
 }
 
-fn list(path: &Path, out: &mut impl Write) -> Result<(), Error> {
+fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), Error> {
     let mut sources = Sources::default();
-    let contents = bundler::read_archive(path, &mut sources).map_err(Error::new)?;
+    let contents = bundler::read_archive(path, limit, &mut sources).map_err(Error::new)?;
     let mut rows = Vec::new();
     for bundle in &contents.bundles {
         for entry in &bundle.entries {
@@ -159,8 +179,9 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
             "archive split: one file is wanted\n{USAGE}"
         )));
     };
+    let limit = line.limit()?;
     let mut sources = Sources::default();
-    let contents = bundler::read_archive(file, &mut sources).map_err(Error::new)?;
+    let contents = bundler::read_archive(file, limit, &mut sources).map_err(Error::new)?;
     bundler::check_archive(&contents).map_err(Error::new)?;
     refuse_texts(&contents)?;
     let ids = targets(&contents, &line.targets, file)?;
@@ -183,7 +204,8 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
     let mut planned = Vec::new();
     // One by one: targets that no bundle may have both may be in different members.
     for (id, path) in ids.iter().zip(&paths) {
-        let outputs = bundler::split_archive(&contents, &id.to_string(), path, &mut sources, &warn);
+        let outputs =
+            bundler::split_archive(&contents, &id.to_string(), path, limit, &mut sources, &warn);
         planned.extend(outputs.map_err(Error::new)?);
     }
     for bundle in &contents.bundles {

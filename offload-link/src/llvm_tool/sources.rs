@@ -102,7 +102,13 @@ impl Sources {
     }
 
     /// Decompresses a source, so that it has a file; nothing is done to one that has.
-    pub(crate) fn materialize(&mut self, source: usize) -> Result<(), compressed_bundle::Error> {
+    ///
+    /// `limit` is for all that is decompressed so, together: that is what it takes on disk.
+    pub(crate) fn materialize(
+        &mut self,
+        source: usize,
+        limit: u64,
+    ) -> Result<(), compressed_bundle::Error> {
         let Some((bundle, file)) = self.as_compressed(source) else {
             return Ok(());
         };
@@ -112,6 +118,10 @@ impl Sources {
             Some((spool, end)) => (Rc::clone(spool), *end),
             None => (Reading::new(tempfile::tempfile().map_err(failed)?), 0),
         };
+        let claimed = start.saturating_add(bundle.uncompressed_size);
+        if claimed > limit {
+            return Err(compressed_bundle::Error::Limit { claimed, limit });
+        }
         let mut end = &spool.file;
         end.seek(SeekFrom::Start(start)).map_err(failed)?;
         bundle.decompress_from(compressed, &mut end)?;

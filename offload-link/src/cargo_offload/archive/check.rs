@@ -20,9 +20,9 @@ use super::Error;
 use crate::bundler::{self, Contents};
 use crate::llvm_tool::Sources;
 
-pub(super) fn check(path: &Path) -> Result<(), Error> {
+pub(super) fn check(path: &Path, limit: u64) -> Result<(), Error> {
     let mut sources = Sources::default();
-    let contents = bundler::read_archive(path, &mut sources).map_err(Error::new)?;
+    let contents = bundler::read_archive(path, limit, &mut sources).map_err(Error::new)?;
     entries(&contents)?;
     bundler::check_archive(&contents).map_err(Error::new)?;
     let source = sources.open(path).map_err(Error::new)?;
