@@ -55,7 +55,8 @@ pub fn cargo_offload() -> ExitCode {
     match done.and(flushed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            let text = format!("error: {error}");
+            eprintln!("{}", offload_build::escape::terminal_lines(&text));
             ExitCode::FAILURE
         }
     }

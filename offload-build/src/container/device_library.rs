@@ -20,6 +20,7 @@ use super::archive::{Archive, ArchiveError};
 use super::bundled::{self, DeviceTarget, Unpacking};
 use super::elf::Elf;
 use super::find::link_inputs_in;
+use crate::escape::terminal;
 use crate::format::magic::Magic;
 use crate::target::EntryIdError;
 
@@ -215,7 +216,7 @@ pub enum Problem {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.member.is_empty() {
-            write!(f, "member `{}`: ", self.member)?;
+            write!(f, "member `{}`: ", terminal(&self.member))?;
         }
         match &self.problem {
             Problem::Unknown => f.write_str("neither an archive nor bitcode nor a bundle"),
@@ -225,11 +226,15 @@ impl fmt::Display for Error {
             Problem::Archive(problem) => problem.fmt(f),
             Problem::Bundle(problem) => problem.fmt(f),
             Problem::Images(problem) => problem.fmt(f),
-            Problem::Entry { id, problem } => write!(f, "entry `{id}`: {problem}"),
+            Problem::Entry { id, problem } => {
+                write!(f, "entry `{}`: {problem}", terminal(id))
+            }
             Problem::Text { id, target } => write!(
                 f,
-                "entry `{id}`: the code for {target} is text, and only objects and bitcode are linked here\n\
-                 hint: compile it with -c and without -S, or link the library with `offload-link`"
+                "entry `{}`: the code for {} is text, and only objects and bitcode are linked here\n\
+                 hint: compile it with -c and without -S, or link the library with `offload-link`",
+                terminal(id),
+                terminal(target)
             ),
         }
     }

@@ -8,6 +8,7 @@ use offload_build::container::bundles::{Problem, find};
 use offload_build::container::object_bundle::{
     ObjectError, bundle_sections, host_part, whole_bundle_sections,
 };
+use offload_build::escape::terminal;
 use offload_build::format::bundle::Bundle;
 use offload_build::format::bundle_text::{self, Comment};
 use offload_build::format::bundles::{self, AnyBundle};
@@ -451,7 +452,10 @@ impl Reader<'_> {
 
 fn wrong(name: &Path, member: Option<&str>, problem: &dyn std::fmt::Display) -> Error {
     match member {
-        Some(member) => Error::input(name, format_args!("member `{member}`: {problem}")),
+        Some(member) => Error::input(
+            name,
+            format_args!("member `{}`: {problem}", terminal(member)),
+        ),
         None => Error::input(name, problem),
     }
 }

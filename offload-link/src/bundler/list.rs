@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use offload_build::escape::terminal;
 use serde::Serialize;
 
 use super::contents::{Contents, Entry, Form, FoundBundle};
@@ -19,7 +20,7 @@ pub(super) fn text(contents: &Contents, listing: Listing) -> String {
 fn ids(contents: &Contents) -> String {
     contents
         .entries()
-        .map(|entry| format!("{}\n", entry.id))
+        .map(|entry| format!("{}\n", terminal(&entry.id)))
         .collect()
 }
 
@@ -56,10 +57,10 @@ fn long(contents: &Contents) -> String {
 fn heading(bundle: &FoundBundle) -> String {
     let mut text = String::new();
     if let Some(member) = &bundle.member {
-        text += &format!("member {member}, ");
+        text += &format!("member {}, ", terminal(member));
     }
     if let Some(section) = &bundle.section {
-        text += &format!("section {section}, ");
+        text += &format!("section {}, ", terminal(section));
     }
     let size = bundle.range.end - bundle.range.start;
     text += &format!(
@@ -82,7 +83,7 @@ fn row(entry: &Entry) -> [String; 3] {
     [
         format!("{:#x}", entry.range.start),
         (entry.range.end - entry.range.start).to_string(),
-        entry.id.escape_debug().to_string(),
+        terminal(&entry.id).to_string(),
     ]
 }
 

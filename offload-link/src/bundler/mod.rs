@@ -24,6 +24,7 @@ mod unbundle;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use offload_build::escape::terminal_lines;
 use offload_build::target::LlvmRelease;
 
 use file_type::FileType;
@@ -61,7 +62,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     for warning in warnings {
         eprintln!("{warning}");
     }
-    let warn = |text: String| eprintln!("{}: warning: {text}", started.path);
+    let warn = |text: String| eprintln!("{}: warning: {}", started.path, terminal_lines(&text));
     let manner = options.manner()?;
     let request = options.request(&warn)?;
     let mut sources = Sources::default();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use offload_build::escape::terminal;
 use offload_build::format::pieces::Piece;
 use offload_build::target::entry_id::KindRule;
 use offload_build::target::{EntryId, EntryKind};
@@ -72,9 +73,9 @@ fn images(
     if let Some(entry) = entries.iter().take(needed).find(|entry| !entry.is_shaped()) {
         return Err(
             Error::new("invalid bundle id read from the bundle").with_hint(Some(format!(
-                "the entry ID is {:?}, in {}",
-                entry.id,
-                contents.name.display()
+                "the entry ID is `{}`, in {}",
+                terminal(&entry.id),
+                terminal(contents.name.as_path())
             ))),
         );
     }

@@ -17,6 +17,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use offload_build::escape::{terminal, terminal_lines};
 use offload_build::target::library_name::{self, LibraryName};
 use offload_build::target::{EntryId, EntryKind};
 
@@ -139,28 +140,20 @@ fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), Error> {
                 (Form::Binary, None) => "bundle",
             };
             rows.push([
-                printable(bundle.member.as_deref().unwrap_or_default()),
+                terminal(bundle.member.as_deref().unwrap_or_default()).to_string(),
                 kind.to_owned(),
-                printable(&target),
+                terminal(&target).to_string(),
                 (entry.range.end - entry.range.start).to_string(),
                 form.to_owned(),
             ]);
         }
     }
     if rows.is_empty() {
-        return writeln!(out, "{}: no bundles", path.display()).map_err(Error::unwritten);
+        return writeln!(out, "{}: no bundles", terminal(path)).map_err(Error::unwritten);
     }
-    writeln!(out, "{}: {} entries", path.display(), rows.len()).map_err(Error::unwritten)?;
+    writeln!(out, "{}: {} entries", terminal(path), rows.len()).map_err(Error::unwritten)?;
     let header = ["member", "kind", "target", "size", "form"].map(str::to_owned);
     super::print_columns(&header, &rows, 3, out).map_err(Error::unwritten)
-}
-
-/// Names in archives may have anything in them.
-fn printable(name: &str) -> String {
-    match name.contains(char::is_control) {
-        true => name.escape_debug().to_string(),
-        false => name.to_owned(),
-    }
 }
 
 /// Triple and target ID, as people read them.
@@ -196,11 +189,14 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
     if let Some(path) = paths.iter().find(|path| !taken.insert(*path)) {
         return Err(Error::new(format_args!(
             "{}: two targets have one file name, {}",
-            file.display(),
-            path.display()
+            terminal(file.as_path()),
+            terminal(path.as_path())
         )));
     }
-    let warn = |text: String| eprintln!("cargo offload archive: warning: {text}");
+    let warn = |text: String| {
+        let text = terminal_lines(&text);
+        eprintln!("cargo offload archive: warning: {text}");
+    };
     let mut planned = Vec::new();
     // One by one: targets that no bundle may have both may be in different members.
     for (id, path) in ids.iter().zip(&paths) {
@@ -215,15 +211,16 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
             .filter(|entry| entry.parsed().is_none())
         {
             warn(format!(
-                "{}: member `{}`: entry {:?} is of no known kind, and in no archive",
-                file.display(),
-                bundle.member.as_deref().unwrap_or_default(),
-                entry.id
+                "{}: member `{}`: entry `{}` is of no known kind, and in no archive",
+                terminal(file.as_path()),
+                terminal(bundle.member.as_deref().unwrap_or_default()),
+                terminal(&entry.id)
             ));
         }
     }
     if let Some(folder) = &line.out {
-        let failed = |problem| Error::new(format_args!("{}: {problem}", folder.display()));
+        let failed =
+            |problem| Error::new(format_args!("{}: {problem}", terminal(folder.as_path())));
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
     outputs::write(&planned, &sources, false).map_err(Error::new)?;
@@ -241,9 +238,9 @@ fn refuse_texts(contents: &Contents) -> Result<(), Error> {
     };
     Err(Error::new(format_args!(
         "{}: member `{}`: entry `{}` is text, which no linker finds in an archive\nhint: compile it with -c and without -S",
-        contents.name.display(),
-        text.member.as_deref().unwrap_or_default(),
-        text.entries.first().map_or("", |entry| &entry.id)
+        terminal(contents.name.as_path()),
+        terminal(text.member.as_deref().unwrap_or_default()),
+        terminal(text.entries.first().map_or("", |entry| &entry.id))
     )))
 }
 
@@ -259,7 +256,7 @@ fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<En
     if known.is_empty() {
         return Err(Error::new(format_args!(
             "{}: no images for devices",
-            file.display()
+            terminal(file)
         )));
     }
     if wanted.is_empty() {
@@ -279,10 +276,10 @@ fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<En
         }
         // Another target, which images of the archive may serve.
         EntryId::parse_target(wanted).map_err(|_| {
-            let has: Vec<&str> = known.keys().map(String::as_str).collect();
+            let has: Vec<String> = known.keys().map(|id| terminal(id).to_string()).collect();
             Error::new(format_args!(
                 "{}: no images for `{wanted}`; it has {}",
-                file.display(),
+                terminal(file),
                 has.join(", ")
             ))
         })

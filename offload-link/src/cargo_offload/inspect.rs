@@ -3,6 +3,7 @@
 use super::Error;
 use object::ReadCache;
 use offload_build::container::{self, FoundImage, Item, Standing};
+use offload_build::escape::terminal;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
@@ -15,7 +16,7 @@ const HEADER: [&str; 5] = ["target", "kind", "for", "size", "where"];
 /// read, whatever the size of the images.
 pub(super) fn run(files: &[OsString], out: &mut impl Write) -> Result<(), Error> {
     for path in files {
-        let shown = path.to_string_lossy();
+        let shown = terminal(path.as_os_str()).to_string();
         let mut table = Table::default();
         let wrong =
             |problem: &dyn std::fmt::Display| Error::new(format_args!("{shown}: {problem}"));
@@ -46,8 +47,8 @@ impl Table {
         }
         let cache = ReadCache::new(File::open(path)?);
         let texts = |members: &[Vec<u8>]| -> Vec<String> {
-            let members = members.iter().map(|member| String::from_utf8_lossy(member));
-            let members = members.map(|member| member.into_owned());
+            let members = members.iter();
+            let members = members.map(|member| terminal(&member[..]).to_string());
             archives.iter().cloned().chain(members).collect()
         };
         for item in container::find(&cache)? {
@@ -65,7 +66,7 @@ impl Table {
                     let folder = path.parent().unwrap_or(Path::new(""));
                     let file = folder.join(OsStr::from_bytes(member));
                     let inside = texts(&members);
-                    let wrong = |error| format!("member `{}`: {error}", file.display());
+                    let wrong = |error| format!("member `{}`: {error}", terminal(file.as_path()));
                     self.add(&file, &inside).map_err(wrong)?;
                 }
                 _ => {}
@@ -86,8 +87,8 @@ impl Table {
 fn row(image: &FoundImage, mut place: Vec<String>) -> [String; 5] {
     let entry = &image.entry;
     let target = match (entry.triple(), entry.arch()) {
-        (triple, "" | "generic") => triple.to_owned(),
-        (triple, arch) => format!("{triple} {arch}"),
+        (triple, "" | "generic") => terminal(triple).to_string(),
+        (triple, arch) => format!("{} {}", terminal(triple), terminal(arch)),
     };
     let place_of = match image.bytes {
         Some(_) => "unpacked offset",

@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use offload_build::escape::terminal;
 use offload_build::format::compressed_bundle::{
     self, Compressed, CompressedBundle, Compression, Method, Version, WriteError, compress_to,
 };
@@ -74,7 +75,7 @@ pub(crate) fn say_uncompressed(verbose: bool, size: u64) {
 
 /// Said of a compressed bundle that cannot be read.
 pub(crate) fn failed(name: &Path, problem: &compressed_bundle::Error) -> Error {
-    let text = format!("Failed to decompress input: {}: {problem}", name.display());
+    let text = format!("Failed to decompress input: {}: {problem}", terminal(name));
     Error::new(text).with_hint(hint(problem))
 }
 
