@@ -31,11 +31,15 @@ pub(crate) struct Contents {
     pub whole: Vec<Piece>,
     /// How many bytes follow the bundles and are none.
     pub left: u64,
+    /// As given or detected.
+    pub(super) file_type: FileType,
 }
 
 /// A bundle of the input.
 #[derive(Debug)]
 pub(crate) struct FoundBundle {
+    /// Which of the bundles of the input, counted from 0.
+    pub index: usize,
     /// The archive member that it is in.
     pub member: Option<String>,
     /// The section that it is in.
@@ -137,7 +141,10 @@ fn is_for(target_id: &str, filter: &str) -> bool {
 /// Opens and reads the input; images are only found.
 pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Result<Contents, Error> {
     let source = sources.open(&from.path)?;
-    let file_type = manner.file_type()?;
+    let file_type = match manner.file_type()? {
+        Some(given) => given,
+        None => FileType::of(sources.file(source)),
+    };
     let mut reader = Reader {
         sources,
         manner,
@@ -156,6 +163,9 @@ pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Resul
         ..
     } = reader;
     let whole = uncompressed.unwrap_or(source);
+    for (index, bundle) in bundles.iter_mut().enumerate() {
+        bundle.index = index;
+    }
     if let Some(wanted) = from.bundle {
         let count = bundles.len();
         if wanted >= count {
@@ -174,6 +184,7 @@ pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Resul
         bundles,
         whole: vec![sources.all(whole)],
         left,
+        file_type,
     })
 }
 
@@ -483,6 +494,7 @@ struct Place {
 impl Place {
     fn found(self, form: Form, entries: Vec<Entry>) -> FoundBundle {
         FoundBundle {
+            index: 0,
             member: self.member,
             section: self.section,
             form,

@@ -36,8 +36,8 @@ impl Form {
 
 fn long(contents: &Contents) -> String {
     let mut text = String::new();
-    for (index, bundle) in contents.bundles.iter().enumerate() {
-        text += &format!("bundle {index}: {}", heading(bundle));
+    for bundle in &contents.bundles {
+        text += &format!("bundle {}: {}", bundle.index, heading(bundle));
         let rows: Vec<[String; 3]> = bundle.entries.iter().map(row).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
         let [offset, size] = [0, 1].map(width);
@@ -127,18 +127,18 @@ struct JsonEntry<'a> {
 }
 
 fn json(contents: &Contents) -> String {
-    let bundles = contents.bundles.iter().enumerate();
+    let bundles = contents.bundles.iter();
     let json = Json {
         schema: 1,
         file: &contents.name,
-        bundles: bundles.map(|(index, bundle)| bundle.json(index)).collect(),
+        bundles: bundles.map(FoundBundle::json).collect(),
         left: contents.left,
     };
     crate::json::text(&json)
 }
 
 impl FoundBundle {
-    fn json(&self, index: usize) -> JsonBundle<'_> {
+    fn json(&self) -> JsonBundle<'_> {
         let compression = self.compressed.as_ref().map(|bundle| JsonCompression {
             version: bundle.version.raw(),
             method: bundle.method.name(),
@@ -146,7 +146,7 @@ impl FoundBundle {
             hash: bundle.hash.map(|byte| format!("{byte:02x}")).concat(),
         });
         JsonBundle {
-            index,
+            index: self.index,
             member: self.member.as_deref(),
             section: self.section.as_deref(),
             form: self.form.name(),

@@ -28,7 +28,7 @@ use offload_build::escape::terminal_lines;
 use offload_build::target::LlvmRelease;
 
 use file_type::FileType;
-use options::{Options, TABLE};
+use options::{OWN_TABLE, Options, TABLE};
 use request::{From, Manner, Members, Request};
 use targets::Targets;
 
@@ -46,16 +46,18 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
 }
 
 fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
-    let values = match llvm_tool::read_line(&TABLE, &args, started)? {
+    let table = if is_llvm(started) { &TABLE } else { &OWN_TABLE };
+    let (values, files) = match llvm_tool::read_line(table, &args, started)? {
         Line::Answer(answer) => return Ok(print(&reply(answer, started))),
         Line::Mistaken => return Ok(1),
-        Line::Work(values, _) => values,
+        Line::Work(values, files) => (values, files),
     };
     let release = installation::stands_for(OsStr::new(started.path));
     let mut warnings = Vec::new();
     let variable = |name: &str| std::env::var_os(name);
     let mut options = Options::from_environment(release, variable, &mut warnings)?;
     options.apply(values)?;
+    options.files(files);
     if options.help {
         return Ok(print(&reply(Answer::HelpList, started)));
     }
@@ -151,7 +153,7 @@ pub(crate) fn check_archive(contents: &Contents) -> Result<(), Error> {
 /// As `-type=a -hip-openmp-compatible` has it.
 fn archive_manner(limit: u64) -> Manner {
     Manner {
-        file_type: "a".into(),
+        file_type: Some("a".into()),
         allow_missing: false,
         hip_openmp: true,
         members: Members::All,
@@ -166,6 +168,11 @@ fn archive_manner(limit: u64) -> Manner {
 /// The name of LLVM's tool.
 const LLVM_NAME: &str = "clang-offload-bundler";
 
+/// Tells whether the tool was started in the place of LLVM's.
+fn is_llvm(started: &Started<'_>) -> bool {
+    started.base.contains(LLVM_NAME)
+}
+
 fn reply(answer: Answer, started: &Started<'_>) -> String {
     let types = FileType::help();
     match answer {
@@ -177,9 +184,21 @@ fn reply(answer: Answer, started: &Started<'_>) -> String {
             "OVERVIEW: A tool to bundle several input files of the specified type <type> \n\
              referring to the same source file but different targets into a single \n\
              one. The resulting file can also be unbundled into different files by \n\
-             this tool if -unbundle is provided.\n\n\
-             USAGE: {} [options]\n\nOPTIONS:\n{}{}",
+             this tool if -unbundle is provided.\n{}\n\
+             USAGE: {} [options]{}\n\nOPTIONS:\n{}{}",
+            if is_llvm(started) {
+                ""
+            } else {
+                "\nA file alone is listed, as with --list=long. --type is optional: the type of a file \n\
+                 that is read is detected; that of a bundle that is made is o if an input is an object, \n\
+                 or else the extension of the output. Listings have sizes in decimal, offsets in hex.\n"
+            },
             started.base,
+            if is_llvm(started) {
+                ""
+            } else {
+                " [<input file>...]"
+            },
             if help == Answer::HelpList || help == Answer::HelpListHidden {
                 ""
             } else {

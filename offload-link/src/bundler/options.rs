@@ -91,6 +91,13 @@ pub(super) const TABLE: Table<Id> = Table {
 
 const TYPE_HELP: &str = "Type of the files to be bundled/unbundled.\nCurrent supported types are:";
 
+/// The same under our own name: a file without an option is an input, and its type is detected.
+pub(super) const OWN_TABLE: Table<Id> = Table {
+    required: &[],
+    positional: usize::MAX,
+    ..TABLE
+};
+
 /// What listing shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
@@ -106,7 +113,8 @@ pub(super) enum Listing {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub help: bool,
-    pub file_type: String,
+    /// `None` when it is to be detected.
+    pub file_type: Option<String>,
     /// `None` when the option was not given at all.
     pub targets: Option<Vec<String>>,
     pub input: Vec<PathBuf>,
@@ -223,7 +231,7 @@ impl Options {
     fn text(&mut self, id: Id, text: OsString) -> Result<(), Error> {
         let lossy = || text.to_string_lossy().into_owned();
         match id {
-            Id::Type => self.file_type = lossy(),
+            Id::Type => self.file_type = Some(lossy()),
             Id::Targets => self.targets.get_or_insert_default().push(lossy()),
             Id::Input => self.input.push(text.into()),
             Id::Inputs => self.inputs.push(text.into()),
@@ -250,6 +258,15 @@ impl Options {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Takes in the files of the command line; without an option that says what to do with them, they are listed.
+    pub(super) fn files(&mut self, files: Vec<OsString>) {
+        let idle = self.list.is_none() && self.extract_all.is_none() && self.targets.is_none();
+        if idle && !self.unbundle && !files.is_empty() {
+            self.list = Some(Listing::Long);
+        }
+        self.input.extend(files.into_iter().map(PathBuf::from));
     }
 
     /// Of compressed bundles: what a variable says, else what the release writes.

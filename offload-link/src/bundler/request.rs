@@ -48,8 +48,8 @@ pub(super) struct From {
 /// How it is to be done, whatever it is.
 #[derive(Clone, Debug)]
 pub(super) struct Manner {
-    /// Checked when the inputs are open, as LLVM does.
-    pub file_type: String,
+    /// Checked when the inputs are open, as LLVM does; detected if it is not given.
+    pub file_type: Option<String>,
     pub allow_missing: bool,
     pub hip_openmp: bool,
     /// Which members of archives are looked at.
@@ -73,10 +73,13 @@ pub(super) enum Members {
 }
 
 impl Manner {
-    /// What `-type` means.
-    pub(super) fn file_type(&self) -> Result<FileType, Error> {
-        let invalid = || Error::new(format!("'{}': invalid file type specified", self.file_type));
-        FileType::from_name(&self.file_type).ok_or_else(invalid)
+    /// The meaning of `-type`, if it was given.
+    pub(super) fn file_type(&self) -> Result<Option<FileType>, Error> {
+        let Some(name) = &self.file_type else {
+            return Ok(None);
+        };
+        let invalid = || Error::new(format!("'{name}': invalid file type specified"));
+        FileType::from_name(name).ok_or_else(invalid).map(Some)
     }
 
     /// Which offload kinds serve each other.
@@ -96,7 +99,10 @@ impl Options {
             file_type: self.file_type.clone(),
             allow_missing: self.allow_missing,
             hip_openmp: self.hip_openmp,
-            members: Members::AsLlvm,
+            members: match self.file_type {
+                Some(_) => Members::AsLlvm,
+                None => Members::All,
+            },
             align: self.align.unwrap_or(1),
             compression: self.compress.then(|| Compression {
                 version: self.version(),
@@ -131,7 +137,7 @@ impl Options {
                     "-check-input-archive cannot be used while bundling",
                 ));
             }
-            if self.file_type != "a" {
+            if self.file_type.as_deref() != Some("a") {
                 return Err(Error::new(
                     "-check-input-archive can only be used for unbundling archives (-type=a)",
                 ));
@@ -160,7 +166,7 @@ impl Options {
             )?;
         } else {
             counts(
-                self.file_type == "a",
+                self.file_type.as_deref() == Some("a"),
                 "Archive files are only supported for unbundling",
             )?;
             counts(

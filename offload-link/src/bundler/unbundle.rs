@@ -27,7 +27,7 @@ pub(super) fn plan(
     warn: Warn<'_>,
 ) -> Result<Vec<Output>, Error> {
     let contents = contents::read(from, sources, manner)?;
-    if manner.file_type()? == FileType::Archive {
+    if contents.file_type == FileType::Archive {
         return archive::plan(
             &contents,
             targets,
