@@ -1543,15 +1543,15 @@ fn refuses_a_bundle_that_claims_more_than_the_limit() {
             "-list",
             "-type=bc",
             "-input=out",
-            "--max-uncompressed-size",
+            "--max-decompressed-size",
             limit,
         ]
         .map(str::to_owned)
     };
     let args = list("10");
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    assert!(folder.error(&args).contains("more than the limit of 10"));
-    let args = list("0x1000");
+    assert!(folder.error(&args).contains("more than the allowed 0xa"));
+    let args = list("4k");
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     folder.done(&args);
 }
@@ -1581,4 +1581,110 @@ fn gives_an_image_to_every_target_that_it_serves() {
     folder.bundle("bc", &both, &["d2", "d1"], "out");
     folder.done(&folder.unbundle("bc", GFX906, "out", &["x"]));
     assert_eq!(folder.read("x"), folder.read("d1"));
+}
+
+/// Two bundles, one after the other, in `in`; they are of `d1` and `d2`.
+fn two_bundles(folder: &Folder) {
+    folder.write("d1", b"first");
+    folder.write("d2", b"second");
+    for name in ["d1", "d2"] {
+        let (input, output) = (format!("-input={name}"), format!("-output={name}.bc"));
+        folder.done(&["-type=bc", "-targets", GFX906, &input, &output]);
+    }
+    let both = [folder.read("d1.bc"), folder.read("d2.bc")].concat();
+    folder.write("in", &both);
+}
+
+#[test]
+fn keeps_the_number_of_a_bundle_that_is_chosen() {
+    let folder = Bundler::new();
+    two_bundles(&folder);
+    for (bundle, content) in [("0", "d1"), ("1", "d2")] {
+        let args = ["-type=bc", "-input=in", "--bundle", bundle];
+        folder.done(&[&args[..], &["--extract-all=all"]].concat());
+        let json = folder.done(&[&args[..], &["--list=json"]].concat()).out;
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["bundles"][0]["index"].to_string(), bundle);
+        let long = folder.done(&[&args[..], &["--list=long"]].concat()).out;
+        assert!(long.starts_with(&format!("bundle {bundle}: ")), "{long}");
+        let file = format!("all/in.{bundle}.{GFX906}");
+        assert_eq!(folder.read(&file), folder.read(content));
+    }
+    assert_eq!(folder.read(&format!("all/in.0.{GFX906}")), b"first");
+}
+
+#[test]
+fn takes_files_and_finds_their_type_under_its_own_name() {
+    let own = Folder::with_tool(env!("CARGO_BIN_EXE_offload-bundler"), "offload-bundler");
+    two_bundles(&own);
+    // What each file has is listed as with its type.
+    own.write("text", b"nop\n");
+    let make = |file_type: &str, output: &str, input: &str| {
+        let (file_type, input) = (format!("-type={file_type}"), format!("-input={input}"));
+        let output = format!("-output={output}");
+        own.done(&[&file_type, "-targets", GFX906, &input, &output]);
+    };
+    make("ll", "k.ll", "text");
+    make("s", "k.asm", "text");
+    own.done(&[
+        "-type=ll",
+        "-compress",
+        "-targets",
+        GFX906,
+        "-input=text",
+        "-output=packed",
+    ]);
+    let mut archive = b"!<arch>\n".to_vec();
+    let member = own.read("d1.bc");
+    archive.extend(format!("{:<48}{:<10}`\n", "d1.bc/", member.len()).bytes());
+    archive.extend(member);
+    own.write("lib.a", &archive);
+    let object = include_bytes!("golden/22.1.8/elf64le.o");
+    own.write("host.o", object);
+    for (file, file_type) in [
+        ("in", "bc"),
+        ("k.ll", "ll"),
+        ("k.asm", "s"),
+        ("packed", "ll"),
+        ("lib.a", "a"),
+        ("host.o", "o"),
+    ] {
+        let (given, input) = (format!("-type={file_type}"), format!("-input={file}"));
+        for listing in ["--list", "--list=long", "--list=json"] {
+            let expected = own.done(&[&given, &input, listing]).out;
+            assert_eq!(own.done(&[listing, file]).out, expected, "{file}");
+            assert_eq!(own.done(&[file, listing]).out, expected, "{file}");
+        }
+        let long = own.done(&[&given, &input, "--list=long"]).out;
+        assert_eq!(own.done(&[file]).out, long, "{file}");
+    }
+    // Also to unbundle and to bundle.
+    own.done(&["-unbundle", "-targets", GFX906, "k.ll", "-output=out"]);
+    assert_eq!(own.read("out"), own.read("text"));
+    own.done(&["-targets", GFX906, "text", "-output=again.ll"]);
+    assert_eq!(own.read("again.ll"), own.read("k.ll"));
+    let said = own.error(&["-targets", GFX906, "text", "-output=again"]);
+    assert_eq!(said, "the type of the files cannot be detected");
+    let help = own.done(&["--help"]).out;
+    for text in [
+        "USAGE: offload-bundler [options] [<input file>...]",
+        "--type is optional",
+        "sizes in decimal",
+    ] {
+        assert!(help.contains(text), "{help}");
+    }
+    // LLVM's name has LLVM's rules.
+    let llvm = Bundler::new();
+    two_bundles(&llvm);
+    let done = llvm.run(&["--list", "in"]);
+    assert_eq!(done.status, Some(1));
+    assert!(
+        done.err.contains("Unknown command line argument 'in'"),
+        "{}",
+        done.err
+    );
+    assert!(
+        done.err
+            .contains("for the --type option: must be specified")
+    );
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::fs::{self, File};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
 use offload_build::format::bundle::{self, BundleImage, Layout};
-use offload_build::format::compressed_bundle::{Compression, compress};
+use offload_build::format::compressed_bundle::{Compression, compress, compress_to};
 use tempfile::TempDir;
 
 const WRAPPER: &str = env!("CARGO_BIN_EXE_offload-link");
@@ -322,4 +322,148 @@ fn says_which_member_of_an_archive_changed_while_it_was_linked() {
             assert_eq!(place.left(), 0, "{name}: {change}: {said}");
         }
     }
+}
+
+/// Of what a compressed bundle contains, almost all of it zeros.
+const CONTAINED: u64 = 256 * MIB;
+
+/// Compresses that many bytes, of which these are the first.
+fn bomb(first: &[u8], size: u64) -> Vec<u8> {
+    let zeros = std::io::repeat(0).take(size - first.len() as u64);
+    let mut packed = Cursor::new(Vec::new());
+    let how = Compression::default();
+    compress_to(how, size, first.chain(zeros), &mut packed).unwrap();
+    packed.into_inner()
+}
+
+/// A bundle of an empty part for the host and one large image, compressed.
+fn bundle_bomb(start: &[u8]) -> Vec<u8> {
+    let ids = ["host-x86_64-unknown-linux-gnu-", &id("gfx906")];
+    // The first is for its size.
+    let layout = Layout::new([(ids[0], 0), (ids[1], 0)], NonZeroU64::MIN).unwrap();
+    let image = CONTAINED - layout.head.len() as u64;
+    let layout = Layout::new([(ids[0], 0), (ids[1], image)], NonZeroU64::MIN).unwrap();
+    bomb(&[&layout.head, start].concat(), CONTAINED)
+}
+
+/// The command with 224 MiB of address space: less than the bombs contain, more than zstd's window of 128 MiB.
+fn short_of_memory(place: &Place, program: &str, args: &[&str]) -> Output {
+    let mut shell = place.command("sh");
+    shell.args(["-c", "ulimit -v 229376; exec \"$@\"", "sh", program]);
+    shell.args(args).output().unwrap()
+}
+
+#[test]
+fn unpacks_more_than_it_has_memory_for() {
+    let place = Place::new("");
+    place.write("bomb.bc", &bundle_bomb(b"image"));
+    let text = b"\n; __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx906\n";
+    place.write("bomb.ll", &bomb(text, CONTAINED));
+    let target = format!("-targets={}", id("gfx906"));
+    let list = |name, file| short_of_memory(&place, BUNDLER, &["-list", name, file]);
+
+    let done = list("-type=bc", "-input=bomb.bc");
+    assert!(done.status.success(), "{}", errors(&done));
+    // No text, which only one who has read all of it knows.
+    let done = list("-type=ll", "-input=bomb.bc");
+    assert!(done.status.success(), "{}", errors(&done));
+    assert_eq!(done.stdout, b"");
+    let done = list("-type=ll", "-input=bomb.ll");
+    assert_eq!(done.status.code(), Some(1));
+    let said = errors(&done);
+    assert!(said.contains("starts at offset 0x1 has no end"), "{said}");
+    let args = [
+        "-unbundle",
+        "-type=bc",
+        &target,
+        "-input=bomb.bc",
+        "-output=o",
+    ];
+    let done = short_of_memory(&place, BUNDLER, &args);
+    assert!(done.status.success(), "{}", errors(&done));
+    let size = fs::metadata(place.path("o")).unwrap().len();
+    assert!(CONTAINED - size < 1000, "{size}");
+}
+
+#[test]
+fn links_more_than_it_has_memory_for() {
+    let place = Place::new("");
+    let mut start = OBJECT.to_vec();
+    start[0x12] = 224;
+    start[0x30..0x34].copy_from_slice(&FLAGS[0].1.to_le_bytes());
+    place.write("bomb.bc", &bundle_bomb(&start));
+    let link = place.path("bin/offload-ld");
+    let args = ["--linker-path=./ld", "-o", "output", "bomb.bc"];
+    let done = short_of_memory(&place, link.to_str().unwrap(), &args);
+    assert!(done.status.success(), "{}", errors(&done));
+    let memory = place.counted("VmHWM") * 1024;
+    assert!(memory < 192 * MIB, "{memory} bytes of memory");
+    assert_eq!(place.left(), 0);
+}
+
+#[test]
+fn refuses_bundles_that_claim_more_than_the_limit() {
+    let place = Place::new("");
+    let bytes = bundled(&[("gfx906", &[1; 100_000])]);
+    let packed = compress(&bytes, Compression::default()).unwrap();
+    place.write("packed.bc", &packed);
+    let mut archive = place.archive();
+    archive.member("one.bc", &packed);
+    archive.member("two.bc", &packed);
+    let size = bytes.len();
+    let target = format!("-targets={}", id("gfx906"));
+    let cargo = env!("CARGO_BIN_EXE_cargo-offload");
+    let link = place.path("bin/offload-ld");
+    let link = link.to_str().unwrap();
+    let list = ["-list", "-type=bc", "-input=packed.bc"];
+    let split = [
+        "-unbundle",
+        "-type=a",
+        "-input=libhda.a",
+        "-output=o",
+        &target,
+    ];
+    let linked = ["--linker-path=./ld", "-o", "output", "packed.bc"];
+    let archives = ["archive", "list", "libhda.a"];
+    // What all members claim together is on disk at once.
+    for (program, args, claimed) in [
+        (BUNDLER, &list[..], size),
+        (BUNDLER, &split, 2 * size),
+        (link, &linked, size),
+        (cargo, &archives, size),
+    ] {
+        let run = |option: &str, variable: &str| {
+            let mut command = place.command(program);
+            command.env("OFFLOAD_MAX_DECOMPRESSED_SIZE", variable);
+            command
+                .args(args)
+                .args((!option.is_empty()).then_some(option));
+            command.output().unwrap()
+        };
+        let exact = format!("--max-decompressed-size={claimed}");
+        let less = format!("--max-decompressed-size={}", claimed - 1);
+        let done = run(&exact, "1");
+        assert!(done.status.success(), "{args:?}: {}", errors(&done));
+        let done = run("", "1k");
+        assert_eq!(done.status.code(), Some(1), "{args:?}");
+        assert!(errors(&done).contains("more than the allowed 0x400"));
+        let done = run(&less, "1G");
+        let said = errors(&done);
+        assert_eq!(done.status.code(), Some(1), "{args:?}: {said}");
+        let expected = format!(
+            "uncompressed size {claimed:#x} is more than the allowed {:#x}\nhint: --max-decompressed-size=<size>",
+            claimed - 1
+        );
+        assert!(said.contains(&expected), "{args:?}: {said}");
+        let done = run("--max-decompressed-size=much", "");
+        let said = errors(&done);
+        assert!(
+            said.contains("--max-decompressed-size: `much` is not a size"),
+            "{said}"
+        );
+    }
+}
+
+fn errors(done: &Output) -> String {
+    text(&done.stderr)
 }

@@ -106,7 +106,15 @@ fn check_features(source: Source<'_>, modules: &[Settings]) -> Result<(), Error>
 }
 
 /// Variables of ours that are no keys: of a build script, of the tools, and of tests.
-const OTHERS: [&str; 6] = ["CC", "DRY_RUN", "LLVM", "LOG", "REQUIRE", "KINDS"];
+const OTHERS: [&str; 7] = [
+    "CC",
+    "DRY_RUN",
+    "KINDS",
+    "LLVM",
+    "LOG",
+    "MAX_DECOMPRESSED_SIZE",
+    "REQUIRE",
+];
 
 /// How groups of them start.
 const GROUPS: [&str; 5] = ["LINK_", "BUNDLER_", "PACKAGER_", "TEST_", "BENCH_"];

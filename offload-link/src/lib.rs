@@ -6,6 +6,7 @@ mod say;
 
 mod bundler;
 mod cargo_offload;
+mod decompressed;
 mod files;
 mod json;
 mod linker_wrapper;

@@ -192,7 +192,7 @@ pub fn bad_archives() -> Vec<Bad> {
             two(text.as_bytes()),
             Some("b.bc"),
             format!(
-                "text bundle: entry \"{GFX906}\" that starts at offset {:#x} has no end",
+                "text bundle: entry `{GFX906}` that starts at offset {:#x} has no end",
                 start + 1
             ),
         ),

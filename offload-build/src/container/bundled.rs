@@ -3,6 +3,7 @@
 //!
 //! Specification: bundler §2, §3, §4, §7; linker-wrapper §7.1.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,12 +14,40 @@ use super::object_bundle::{ObjectError, whole_bundle_sections};
 use crate::format::bundle::{self, Bundle};
 use crate::format::bundle_text::{self, Comment};
 use crate::format::bundles::{self, AnyBundle};
-use crate::format::compressed_bundle;
+use crate::format::compressed_bundle::{self, CompressedBundle};
 use crate::format::magic::Magic;
 use crate::target::{EntryId, EntryIdError, EntryKind, ImageTarget, OffloadKind};
 
-/// The most that a compressed bundle may take when it is unpacked.
-const LIMIT: u64 = 1 << 34;
+/// Largest compressed bundle by default: its uncompressed size in bytes, as claimed.
+pub const DEFAULT_LIMIT: u64 = 8 << 30;
+
+/// Bounds what compressed bundles may cost, whatever they claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unpacking {
+    /// Largest uncompressed size of a bundle.
+    pub limit: u64,
+    /// Bytes that all bundles together may still take in memory. Entries of what does not fit are unpacked when they are
+    /// asked for.
+    pub memory: u64,
+}
+
+impl Unpacking {
+    /// Unpacks everything to memory, for those who ask for the bytes at once.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self {
+            limit: DEFAULT_LIMIT,
+            memory: u64::MAX,
+        }
+    }
+
+    /// Takes `size` bytes of memory, if as many are left.
+    fn take(&mut self, size: u64) -> bool {
+        let left = self.memory.checked_sub(size);
+        self.memory = left.unwrap_or(self.memory);
+        left.is_some()
+    }
+}
 
 /// An entry of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +56,12 @@ pub struct BundledEntry {
     pub id: String,
     /// Where its bundle starts in the file, which tells bundles apart.
     pub bundle: u64,
-    /// Where its bytes are: in `unpacked`, or else in the file.
+    /// Where its bytes are: in `unpacked` or `packed`, or else in the file.
     pub range: Range<u64>,
     /// What had to be unpacked.
     pub unpacked: Option<Arc<[u8]>>,
+    /// The compressed bundle that has its bytes, if that was not unpacked.
+    pub packed: Option<Arc<CompressedBundle>>,
     /// Of a text bundle: what the comments around the entry start with (bundler §3).
     pub comment: Option<Comment>,
 }
@@ -51,16 +82,18 @@ pub struct DeviceTarget {
 ///
 /// # Errors
 ///
-/// When the object or a bundle is damaged, or a compressed one is too large to be unpacked.
+/// When the object or a bundle is damaged, or a compressed one is larger than `unpacking` allows.
 pub fn entries<'d, R: ReadRef<'d>>(
     data: R,
     range: Range<u64>,
+    unpacking: &mut Unpacking,
 ) -> Result<Vec<BundledEntry>, Problem> {
     let entry = |id, range, bundle| BundledEntry {
         id,
         bundle,
         range,
         unpacked: None,
+        packed: None,
         comment: None,
     };
     if let Some(texts) = texts(data, range.clone())? {
@@ -85,30 +118,86 @@ pub fn entries<'d, R: ReadRef<'d>>(
                 let all = bundle.entries.into_iter();
                 entries.extend(all.map(|found| entry(found.id, found.image, start)));
             }
-            AnyBundle::Compressed(compressed) => {
-                let bytes = compressed.decompress(data, LIMIT);
-                let bytes: Arc<[u8]> = bytes.map_err(Problem::Compressed)?.into();
-                if let Some(texts) = texts(&*bytes, 0..bytes.len() as u64)? {
-                    entries.extend(texts.into_iter().map(|entry| BundledEntry {
-                        unpacked: Some(Arc::clone(&bytes)),
-                        bundle: start,
-                        ..entry
-                    }));
-                    continue;
-                }
-                let bundle = Bundle::parse(&*bytes, 0, bytes.len() as u64);
-                let all = bundle.map_err(Problem::Bundle)?.entries.into_iter();
-                entries.extend(all.map(|found| BundledEntry {
-                    id: found.id,
+            AnyBundle::Compressed(bundle) => {
+                let found = of_compressed(data, bundle, unpacking)?;
+                entries.extend(found.into_iter().map(|entry| BundledEntry {
                     bundle: start,
-                    range: found.image,
-                    unpacked: Some(Arc::clone(&bytes)),
-                    comment: None,
+                    ..entry
                 }));
             }
         }
     }
     Ok(entries)
+}
+
+/// The entries of a compressed bundle: unpacked if there is memory for it, else only its headers are.
+fn of_compressed<'d, R: ReadRef<'d>>(
+    data: R,
+    compressed: CompressedBundle,
+    unpacking: &mut Unpacking,
+) -> Result<Vec<BundledEntry>, Problem> {
+    let claimed = compressed.uncompressed_size;
+    let limited = |limit| compressed_bundle::Error::Limit { claimed, limit };
+    let wrong = Problem::Compressed;
+    if claimed > unpacking.limit {
+        return Err(wrong(limited(unpacking.limit)));
+    }
+    if unpacking.take(claimed) {
+        let bytes = compressed.decompress(data, claimed).map_err(wrong)?;
+        let bytes: Arc<[u8]> = bytes.into();
+        let all = 0..bytes.len() as u64;
+        let entries = match texts(&*bytes, all.clone())? {
+            Some(texts) => texts,
+            None => {
+                let bundle = Bundle::parse(&*bytes, 0, all.end).map_err(Problem::Bundle)?;
+                of_binary(bundle)
+            }
+        };
+        let unpacked = |entry| BundledEntry {
+            unpacked: Some(Arc::clone(&bytes)),
+            ..entry
+        };
+        return Ok(entries.into_iter().map(unpacked).collect());
+    }
+    let entries = match compressed.contents(data).map_err(wrong)? {
+        Some(bundle) => of_binary(bundle),
+        None => {
+            // Texts are read as a whole, and not kept.
+            let bytes = compressed.decompress(data, MAX_TEXT).map_err(wrong)?;
+            let all = 0..bytes.len() as u64;
+            match texts(&*bytes, all.clone())? {
+                Some(texts) => texts,
+                None => of_binary(Bundle::parse(&*bytes, 0, all.end).map_err(Problem::Bundle)?),
+            }
+        }
+    };
+    // IDs stay in memory, and compress well.
+    let ids = entries.iter().map(|entry| entry.id.len() as u64);
+    if !unpacking.take(ids.sum()) {
+        return Err(wrong(limited(unpacking.memory)));
+    }
+    let compressed = Arc::new(compressed);
+    let packed = |entry| BundledEntry {
+        packed: Some(Arc::clone(&compressed)),
+        ..entry
+    };
+    Ok(entries.into_iter().map(packed).collect())
+}
+
+/// Largest text bundle that is read when memory is short, in bytes.
+const MAX_TEXT: u64 = 256 << 20;
+
+/// The entries of an uncompressed bundle that starts at 0.
+fn of_binary(bundle: Bundle) -> Vec<BundledEntry> {
+    let entries = bundle.entries.into_iter().map(|found| BundledEntry {
+        id: found.id,
+        bundle: 0,
+        range: found.image,
+        unpacked: None,
+        packed: None,
+        comment: None,
+    });
+    entries.collect()
 }
 
 /// Those of a text bundle; nothing for anything else.
@@ -126,6 +215,7 @@ fn texts<'d, R: ReadRef<'d>>(
         bundle: start,
         range: entry.text,
         unpacked: None,
+        packed: None,
         comment: Some(comment),
     });
     Ok(Some(entries.collect()))
@@ -155,9 +245,22 @@ impl BundledEntry {
         }))
     }
 
-    /// Its bytes, given the data that it was found in.
-    pub fn content<'a, R: ReadRef<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
-        content(&self.range, self.unpacked.as_ref(), data)
+    /// Its bytes, given the data that it was found in; those of a bundle that was not unpacked are a copy.
+    ///
+    /// # Errors
+    ///
+    /// When the compressed bundle is damaged; with nothing when the data has other bytes than before.
+    pub fn content<'a, R: ReadRef<'a>>(
+        &'a self,
+        data: R,
+    ) -> Result<Cow<'a, [u8]>, Option<compressed_bundle::Error>> {
+        let Some(packed) = &self.packed else {
+            let found = content(&self.range, self.unpacked.as_ref(), data);
+            return found.map(Cow::Borrowed).ok_or(None);
+        };
+        let mut bytes = Vec::new();
+        packed.extract(data, self.range.clone(), &mut bytes)?;
+        Ok(Cow::Owned(bytes))
     }
 }
 
@@ -237,6 +340,7 @@ mod tests {
                 bundle: 0,
                 range: 0..0,
                 unpacked: None,
+                packed: None,
                 comment: None,
             };
             let target = entry.target().unwrap();
@@ -279,12 +383,13 @@ mod tests {
         let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
         for bytes in [plain, packed] {
             let file = [b"ab", &bytes[..]].concat();
-            let entries = entries(&file[..], 2..file.len() as u64).unwrap();
-            let found: Vec<(&str, &[u8])> = entries
+            let all = 2..file.len() as u64;
+            let entries = entries(&file[..], all, &mut Unpacking::in_memory()).unwrap();
+            let found: Vec<(&str, Cow<'_, [u8]>)> = entries
                 .iter()
                 .map(|entry| (entry.id.as_str(), entry.content(&file[..]).unwrap()))
                 .collect();
-            assert_eq!(found, texts);
+            assert_eq!(found, texts.map(|(id, text)| (id, text.into())));
             assert!(
                 entries
                     .iter()
@@ -296,10 +401,70 @@ mod tests {
     #[test]
     fn says_where_a_text_bundle_has_no_end() {
         let text = b"  \n; __CLANG_OFFLOAD_BUNDLE____START__ hip-x\ndefine";
-        let problem = entries(&text[..], 2..text.len() as u64).unwrap_err();
+        let all = 2..text.len() as u64;
+        let problem = entries(&text[..], all, &mut Unpacking::in_memory()).unwrap_err();
         assert_eq!(
             problem.to_string(),
-            "text bundle: entry \"hip-x\" that starts at offset 0x3 has no end"
+            "text bundle: entry `hip-x` that starts at offset 0x3 has no end"
         );
+    }
+
+    /// Damage in the data of a bundle, which only those who unpack it see.
+    #[test]
+    fn unpacks_later_what_memory_has_no_room_for() {
+        let ids = ["host-x86_64-", "hip-amdgcn-amd-amdhsa--gfx906"];
+        let images = [vec![1; 70_000], vec![2; 300_000]];
+        let bundled: Vec<bundle::BundleImage<'_>> = ids
+            .iter()
+            .zip(&images)
+            .map(|(id, image)| bundle::BundleImage { id, image })
+            .collect();
+        let plain = bundle::to_bytes(&bundled, std::num::NonZeroU64::MIN).unwrap();
+        let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
+        let all = 0..packed.len() as u64;
+        let size = plain.len() as u64;
+        for (memory, later) in [(size, false), (size - 1, true)] {
+            let (limit, mut unpacking) = (
+                size,
+                Unpacking {
+                    limit: size,
+                    memory,
+                },
+            );
+            let found = entries(&packed[..], all.clone(), &mut unpacking).unwrap();
+            for (entry, image) in found.iter().zip(&images) {
+                assert_eq!(entry.packed.is_some(), later);
+                assert_eq!(&*entry.content(&packed[..]).unwrap(), image);
+            }
+            let mut small = Unpacking {
+                limit: limit - 1,
+                memory,
+            };
+            let problem = entries(&packed[..], all.clone(), &mut small).unwrap_err();
+            let expected = format!(
+                "compressed bundle: uncompressed size {size:#x} is more than the allowed {:#x}",
+                size - 1
+            );
+            assert_eq!(problem.to_string(), expected);
+        }
+        // IDs take memory, too.
+        let mut none = Unpacking {
+            limit: size,
+            memory: 10,
+        };
+        assert!(entries(&packed[..], all, &mut none).is_err());
+
+        let texts: Vec<(&str, &[u8])> = ids.into_iter().zip([&b"nop"[..], b"s_nop 0"]).collect();
+        let plain = bundle_text::to_bytes(&texts, Comment::Hash).unwrap();
+        let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
+        let mut unpacking = Unpacking {
+            limit: 1000,
+            memory: 100,
+        };
+        let found = entries(&packed[..], 0..packed.len() as u64, &mut unpacking).unwrap();
+        for (entry, (_, text)) in found.iter().zip(texts) {
+            assert!(entry.packed.is_some() && entry.comment == Some(Comment::Hash));
+            assert_eq!(&*entry.content(&packed[..]).unwrap(), text);
+        }
     }
 }

@@ -15,6 +15,7 @@ use object::{ReadRef, elf};
 
 use super::coff::{CoffError, Listing};
 use super::elf::{Elf, ElfError};
+use crate::escape::terminal;
 use crate::format::bundles::{self, AnyBundle};
 use crate::format::bytes::OutOfBounds;
 use crate::format::magic::Magic;
@@ -175,7 +176,7 @@ pub enum Problem {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(section) = &self.section {
-            write!(f, "section `{}`: ", String::from_utf8_lossy(section))?;
+            write!(f, "section `{}`: ", terminal(&section[..]))?;
         }
         self.problem.fmt(f)
     }

@@ -17,9 +17,10 @@ use std::sync::Arc;
 use object::{ReadRef, elf};
 
 use super::archive::{Archive, ArchiveError};
-use super::bundled::{self, DeviceTarget};
+use super::bundled::{self, DeviceTarget, Unpacking};
 use super::elf::Elf;
 use super::find::link_inputs_in;
+use crate::escape::terminal;
 use crate::format::magic::Magic;
 use crate::target::EntryIdError;
 
@@ -125,7 +126,9 @@ fn part<'d, R: ReadRef<'d>>(
         Magic::Bitcode => add(None, None, range.clone(), None),
         Magic::Elf if is_for_device(data, range.clone()) => add(None, None, range.clone(), None),
         Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle | Magic::Elf | Magic::Coff => {
-            for entry in bundled::entries(data, range.clone()).map_err(Problem::Bundle)? {
+            for entry in bundled::entries(data, range.clone(), &mut Unpacking::in_memory())
+                .map_err(Problem::Bundle)?
+            {
                 let target = entry.target().map_err(|problem| Problem::Entry {
                     id: entry.id.clone(),
                     problem,
@@ -213,7 +216,7 @@ pub enum Problem {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.member.is_empty() {
-            write!(f, "member `{}`: ", self.member)?;
+            write!(f, "member `{}`: ", terminal(&self.member))?;
         }
         match &self.problem {
             Problem::Unknown => f.write_str("neither an archive nor bitcode nor a bundle"),
@@ -223,11 +226,15 @@ impl fmt::Display for Error {
             Problem::Archive(problem) => problem.fmt(f),
             Problem::Bundle(problem) => problem.fmt(f),
             Problem::Images(problem) => problem.fmt(f),
-            Problem::Entry { id, problem } => write!(f, "entry `{id}`: {problem}"),
+            Problem::Entry { id, problem } => {
+                write!(f, "entry `{}`: {problem}", terminal(id))
+            }
             Problem::Text { id, target } => write!(
                 f,
-                "entry `{id}`: the code for {target} is text, and only objects and bitcode are linked here\n\
-                 hint: compile it with -c and without -S, or link the library with `offload-link`"
+                "entry `{}`: the code for {} is text, and only objects and bitcode are linked here\n\
+                 hint: compile it with -c and without -S, or link the library with `offload-link`",
+                terminal(id),
+                terminal(target)
             ),
         }
     }

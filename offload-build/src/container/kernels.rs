@@ -166,7 +166,7 @@ impl KernelError {
 
 impl fmt::Display for KernelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem)
+        crate::escape::terminal(&self.problem).fmt(f)
     }
 }
 

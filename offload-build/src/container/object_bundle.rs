@@ -15,6 +15,7 @@ use object::ReadRef;
 use super::coff::{self, CoffError};
 use super::edit::{NewContent, NewSection};
 use super::elf::{self, Elf, ElfError, WriteError};
+use crate::escape::terminal;
 use crate::format::bytes::Cursor;
 use crate::format::magic::Magic;
 use crate::format::pieces::Piece;
@@ -292,7 +293,7 @@ impl fmt::Display for ObjectError {
                 kind.name()
             ),
             Self::Id { id } => {
-                let id = String::from_utf8_lossy(id).replace('\0', "\\0");
+                let id = terminal(&id[..]);
                 write!(f, "entry ID `{id}` is not UTF-8 without NUL")
             }
             Self::Elf(problem) => problem.fmt(f),

@@ -21,11 +21,14 @@
 mod write;
 
 use std::fmt;
+use std::io::{self, BufRead};
 use std::ops::Range;
 
 use object::ReadRef;
 
 use super::bytes::{Cursor, OutOfBounds};
+use super::codec::Slices;
+use crate::escape::terminal;
 
 #[cfg(feature = "tools")]
 pub use write::{WriteError, comments, to_bytes};
@@ -85,61 +88,122 @@ pub struct TextEntry {
 
 /// Reads the entries in a range of `data`, which may be none.
 ///
-/// Any input may be given: this does not panic, and allocates at most a small multiple of what it
-/// reads, which is all of the range.
+/// Any input may be given: this does not panic, and keeps no more than the entry IDs, up to [`MAX_IDS`].
 ///
 /// # Errors
 ///
-/// When the range is not inside `data`, an entry has no end, or an entry ID is not UTF-8.
+/// When the range is not inside `data`, an entry has no end, an entry ID is not UTF-8, or all of them are too large.
 pub fn parse<'d, R: ReadRef<'d>>(
     data: R,
     range: Range<u64>,
     comment: Comment,
 ) -> Result<Vec<TextEntry>, Error> {
     let size = range.end.saturating_sub(range.start);
-    let bytes = Cursor::new(data, range.clone()).read(size, "body");
-    let bytes = bytes.map_err(Error::Outside)?;
-    let at = |position: usize| range.start.saturating_add(position as u64);
-    let (start, end) = (comment.marker(START), comment.marker(END));
-    let (mut entries, mut position) = (Vec::new(), 0);
-    while let Some(found) = find(bytes, position, &start) {
-        let id_start = found.end;
-        // As LLVM: the last line is no entry when nothing ends it.
-        let Some(line) = find(bytes, id_start, b"\n") else {
-            break;
-        };
-        let id = bytes.get(id_start..line.start).unwrap_or_default();
-        let offset = at(id_start);
-        let id = std::str::from_utf8(id).map_err(|_| Error::NotText { offset })?;
-        let unended = || Error::NoEnd {
-            id: id.to_owned(),
-            offset: at(found.start.saturating_add(1)),
-        };
-        let ended = find(bytes, line.end, &end).ok_or_else(unended)?;
-        entries.push(TextEntry {
-            id: id.to_owned(),
-            text: at(line.end)..at(ended.start),
-        });
-        // As LLVM: what starts the next entry is not the end of this line.
-        let Some(line) = find(bytes, ended.end, b"\n") else {
-            break;
-        };
-        position = line.end;
-    }
-    Ok(entries)
+    let end = data.len().unwrap_or(0);
+    OutOfBounds::check("body", range.start, size, end).map_err(Error::Outside)?;
+    let start = range.start;
+    parse_from(Slices::new(Cursor::new(data, range)), start, comment)
 }
 
-/// The first place of `wanted`, at `from` or later.
-fn find(bytes: &[u8], from: usize, wanted: &[u8]) -> Option<Range<usize>> {
-    let rest = bytes.get(from..)?;
-    // Line by line: all that is looked for starts with a line feed.
-    let mut feeds = rest.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-    let (place, _) = feeds.find(|(place, _)| {
-        let here = rest.get(*place..);
-        here.is_some_and(|here| here.starts_with(wanted))
-    })?;
-    let start = from.checked_add(place)?;
-    Some(start..start.checked_add(wanted.len())?)
+/// Reads the entries of a stream, as [`parse`]; it starts at `offset` of the file.
+///
+/// # Errors
+///
+/// As [`parse`], and when the stream cannot be read.
+pub fn parse_from(
+    mut source: impl BufRead,
+    mut offset: u64,
+    comment: Comment,
+) -> Result<Vec<TextEntry>, Error> {
+    // Each marker starts with the line feed of the line before.
+    let [start, end] = [START, END].map(|word| comment.marker(word).split_off(1));
+    let most = start.len().max(end.len());
+    let (mut entries, mut left) = (Vec::new(), MAX_IDS);
+    let mut line = Vec::new();
+    // The line feed before a marker is at `from` or later.
+    let mut from = offset;
+    let mut open: Option<(String, u64)> = None;
+    loop {
+        let line_start = offset;
+        line.clear();
+        offset = offset.saturating_add(until_feed(&mut source, most, &mut line)?);
+        if line.is_empty() {
+            break;
+        }
+        let is_marker = |marker: &[u8]| line_start > from && line.starts_with(marker);
+        let is_start = open.is_none() && is_marker(&start);
+        let is_end = open.is_some() && is_marker(&end);
+        if is_start {
+            let more = usize::try_from(left).unwrap_or(usize::MAX);
+            offset = offset.saturating_add(until_feed(&mut source, more, &mut line)?);
+            let id_offset = line_start.saturating_add(start.len() as u64);
+            let id = line.get(start.len()..).unwrap_or_default();
+            left = left.saturating_sub(id.len() as u64 + ENTRY);
+            if left == 0 {
+                return Err(Error::TooLarge { offset: id_offset });
+            }
+            // As LLVM: the last line is no entry when nothing ends it.
+            let Some(id) = id.strip_suffix(b"\n") else {
+                break;
+            };
+            let id = std::str::from_utf8(id).map_err(|_| Error::NotText { offset: id_offset })?;
+            open = Some((id.to_owned(), line_start));
+            from = offset;
+            continue;
+        }
+        if !line.ends_with(b"\n") {
+            offset = offset.saturating_add(skip_line(&mut source)?);
+        }
+        if let (true, Some((id, _))) = (is_end, open.take_if(|_| is_end)) {
+            entries.push(TextEntry {
+                id,
+                text: from..line_start.saturating_sub(1),
+            });
+            // As LLVM: what starts the next entry is not the end of this line.
+            from = offset;
+        }
+    }
+    match open {
+        Some((id, offset)) => Err(Error::NoEnd { id, offset }),
+        None => Ok(entries),
+    }
+}
+
+/// Entry IDs of a text bundle, all together in bytes, with [`ENTRY`] bytes for each: no more is kept.
+pub const MAX_IDS: u64 = 16 << 20;
+
+/// Bytes of an entry besides its ID.
+const ENTRY: u64 = 64;
+
+/// Appends the next bytes up to a line feed, that included, and no more than `most`; their number.
+fn until_feed(source: impl BufRead, most: usize, line: &mut Vec<u8>) -> Result<u64, Error> {
+    if line.ends_with(b"\n") {
+        return Ok(0);
+    }
+    let read = source.take(most as u64).read_until(b'\n', line);
+    read.map(|count| count as u64).map_err(unreadable)
+}
+
+/// Skips what is left of a line, the line feed included; how many bytes that are.
+fn skip_line(mut source: impl BufRead) -> Result<u64, Error> {
+    let mut skipped = 0_u64;
+    loop {
+        let bytes = source.fill_buf().map_err(unreadable)?;
+        let feed = bytes.iter().position(|byte| *byte == b'\n');
+        let count = feed.map_or(bytes.len(), |feed| feed + 1);
+        let done = feed.is_some() || bytes.is_empty();
+        source.consume(count);
+        skipped = skipped.saturating_add(count as u64);
+        if done {
+            return Ok(skipped);
+        }
+    }
+}
+
+fn unreadable(problem: io::Error) -> Error {
+    Error::Read {
+        message: problem.to_string(),
+    }
 }
 
 /// Why bytes are not a text bundle. Offsets are from the start of the file.
@@ -160,6 +224,16 @@ pub enum Error {
         /// Where it starts.
         offset: u64,
     },
+    /// Entry IDs of more than [`MAX_IDS`] bytes.
+    TooLarge {
+        /// Where the first starts that is too much.
+        offset: u64,
+    },
+    /// The text cannot be read.
+    Read {
+        /// What the system says.
+        message: String,
+    },
 }
 
 impl fmt::Display for Error {
@@ -170,12 +244,18 @@ impl fmt::Display for Error {
             Self::NoEnd { id, offset } => {
                 write!(
                     f,
-                    "entry {id:?} that starts at offset {offset:#x} has no end"
+                    "entry `{}` that starts at offset {offset:#x} has no end",
+                    terminal(id)
                 )
             }
             Self::NotText { offset } => {
                 write!(f, "entry ID at offset {offset:#x} is not UTF-8")
             }
+            Self::TooLarge { offset } => write!(
+                f,
+                "entry ID at offset {offset:#x}: all IDs together take more than {MAX_IDS:#x} bytes"
+            ),
+            Self::Read { message } => write!(f, "cannot read: {message}"),
         }
     }
 }
@@ -292,7 +372,7 @@ mod tests {
         // LLVM 22.1.8 lists this one forever.
         assert_eq!(
             message(&LLVM[..0xd3]),
-            "text bundle: entry \"hip-amdgcn-amd-amdhsa--gfx906\" that starts at offset 0x8e \
+            "text bundle: entry `hip-amdgcn-amd-amdhsa--gfx906` that starts at offset 0x8e \
              has no end"
         );
         let mut bytes = LLVM.to_vec();
@@ -307,6 +387,33 @@ mod tests {
                 .to_string(),
             "text bundle: body at offset 0x100 with size 0x15 runs past the end at 0x114"
         );
+    }
+
+    #[test]
+    fn reads_a_stream_as_it_comes() {
+        let bytes = [b"12345", LLVM].concat();
+        let expected = parse(&bytes[..], 5..bytes.len() as u64, Comment::Semicolon).unwrap();
+        assert_eq!(expected.len(), 2);
+        for size in 1..80 {
+            let stream = io::BufReader::with_capacity(size, LLVM);
+            let found = parse_from(stream, 5, Comment::Semicolon);
+            assert_eq!(found, Ok(expected.clone()), "{size}");
+        }
+    }
+
+    #[test]
+    fn refuses_ids_that_take_more_memory_than_allowed() {
+        let start = "\n; __CLANG_OFFLOAD_BUNDLE____START__ ";
+        // No line ends: it would all be an ID.
+        let endless = io::Read::take(io::repeat(b'x'), MAX_IDS + 1);
+        let endless = io::Read::chain(start.as_bytes(), endless);
+        let found = parse_from(io::BufReader::new(endless), 0, Comment::Semicolon);
+        let offset = start.len() as u64;
+        assert_eq!(found, Err(Error::TooLarge { offset }));
+        let entry = to_bytes(&[("x", b"")], Comment::Semicolon).unwrap();
+        let many = entry.repeat(usize::try_from(MAX_IDS / 64).unwrap());
+        let found = parse_with(&many, Comment::Semicolon);
+        assert!(matches!(found, Err(Error::TooLarge { .. })));
     }
 
     #[test]

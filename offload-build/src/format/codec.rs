@@ -138,16 +138,16 @@ pub(super) enum Decoder<B> {
 }
 
 impl<B: BufRead> Decoder<B> {
-    /// For data of which this size is claimed; `None` when the method is not built in.
-    pub(super) fn new(method: Method, claimed: u64, source: B) -> io::Result<Option<Self>> {
+    /// `None` when the method is not built in.
+    pub(super) fn new(method: Method, source: B) -> io::Result<Option<Self>> {
         match method {
             #[cfg(feature = "zlib")]
             Method::Zlib => Ok(Some(Self::Zlib(flate2::bufread::ZlibDecoder::new(source)))),
             #[cfg(feature = "zstd")]
-            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::Decoder::new(claimed, source)?))),
+            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::Decoder::new(source)?))),
             #[allow(unreachable_patterns, reason = "when all methods are built in")]
             _ => {
-                let _ = (claimed, source);
+                let _ = source;
                 Ok(None)
             }
         }
@@ -322,12 +322,10 @@ mod with_zstd {
     }
 
     impl<B: BufRead> Decoder<B> {
-        pub(super) fn new(claimed: u64, source: B) -> io::Result<Self> {
+        pub(super) fn new(source: B) -> io::Result<Self> {
             let mut decoder = raw::Decoder::new()?;
-            // No window is larger than what is claimed, but LLVM's frames have at least this one;
-            // it is address space until data comes. The library allows up to 2 GiB.
-            let window = u64::BITS - claimed.leading_zeros();
-            decoder.set_parameter(DParameter::WindowLogMax(window.clamp(27, 31)))?;
+            // 128 MiB, the largest window of LLVM's frames at any level; the format allows 2 GiB, all of it memory.
+            decoder.set_parameter(DParameter::WindowLogMax(27))?;
             Ok(Self {
                 source,
                 decoder,

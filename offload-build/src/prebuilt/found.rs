@@ -2,7 +2,7 @@
 //! holds is read when it is taken.
 
 use crate::container;
-use crate::container::bundled::{self, DeviceTarget};
+use crate::container::bundled::{self, DeviceTarget, Unpacking};
 use crate::container::device_library;
 use crate::container::elf::Elf;
 use crate::error::{self, Error};
@@ -199,7 +199,9 @@ pub(super) fn images(path: &Path) -> Result<Vec<Found>, Error> {
     let mut found = Vec::new();
     if let Magic::TextBundle = Magic::at(&cache, 0..size) {
         // PTX is an image; a library's reader wants what can be linked.
-        for entry in bundled::entries(&cache, 0..size).map_err(|problem| wrong(problem.into()))? {
+        for entry in bundled::entries(&cache, 0..size, &mut Unpacking::in_memory())
+            .map_err(|problem| wrong(problem.into()))?
+        {
             if let Some(target) = entry.target().map_err(|problem| wrong(problem.into()))? {
                 found.push(Found::new(
                     Some(target),

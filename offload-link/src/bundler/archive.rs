@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use offload_build::container::archive::{self, Index, MemberPlan};
 use offload_build::container::definitions;
 use offload_build::container::device_archive::member_name;
+use offload_build::escape::terminal;
 use offload_build::format::pieces::Piece;
 use offload_build::target::EntryId;
 use offload_build::target::entry_id::{ConflictScope, conflict};
@@ -33,7 +34,7 @@ pub(super) fn plan(
     for member in &mut members {
         let source = member.entry.object.0;
         // Symbols can be read of files only.
-        let done = compression::materialize(sources, source, manner.verbose);
+        let done = compression::materialize(sources, source, manner.limit, manner.verbose);
         done.map_err(|problem| compression::failed(sources.name(source), &problem))?;
         member.pieces = member.entry.pieces(sources, Some(member.from))?;
     }
@@ -95,10 +96,11 @@ fn taken<'a>(
         let member = bundle.member.as_deref().unwrap_or_default();
         for entry in &bundle.entries {
             if !known.contains_key(&*entry.id) && !entry.is_shaped() {
-                let archive = contents.name.display();
                 let hint = format!(
-                    "the entry ID is {:?}, in member `{member}` of {archive}",
-                    entry.id
+                    "the entry ID is `{}`, in member `{}` of {}",
+                    terminal(&entry.id),
+                    terminal(member),
+                    terminal(contents.name.as_path())
                 );
                 let error = Error::new("Invalid bundle id read from code object");
                 return Err(error.with_hint(Some(hint)));
@@ -147,10 +149,10 @@ pub(super) fn check(contents: &Contents) -> Result<(), Error> {
         let ids: Vec<EntryId> = bundle.entries.iter().filter_map(Entry::parsed).collect();
         if let Some((first, second)) = conflict(&ids, ConflictScope::All) {
             let [first, second] = [first, second].map(|index| ids[index].as_str());
+            let member = bundle.member.as_deref().unwrap_or_default();
+            let (member, archive) = (terminal(member), terminal(contents.name.as_path()));
             return Err(Error::new(format!(
-                "conflicting TargetIDs [{first}, {second}] found in {} of {}",
-                bundle.member.as_deref().unwrap_or_default(),
-                contents.name.display()
+                "conflicting TargetIDs [{first}, {second}] found in {member} of {archive}"
             )));
         }
     }
@@ -161,6 +163,6 @@ fn nothing_for(target: &Target, archive: &Path) -> Error {
     Error::new(format!(
         "no compatible code object found for the target '{}' in heterogeneous archive library: {}",
         target.written,
-        archive.display()
+        terminal(archive)
     ))
 }

@@ -24,7 +24,10 @@ pub(super) fn plan(
 ) -> Result<Vec<Output>, Error> {
     let numbers = inputs.iter().map(|path| sources.open(path));
     let numbers = numbers.collect::<Result<Vec<usize>, Error>>()?;
-    let file_type = manner.file_type()?;
+    let file_type = match manner.file_type()? {
+        Some(given) => given,
+        None => FileType::of_bundle(&numbers, output, sources)?,
+    };
     let ids: Vec<&str> = targets.0.iter().map(|target| &*target.written).collect();
     let host = targets.hosts().next();
     let images = Images {

@@ -8,10 +8,11 @@ use offload_build::container::bundles::{Problem, find};
 use offload_build::container::object_bundle::{
     ObjectError, bundle_sections, host_part, whole_bundle_sections,
 };
+use offload_build::escape::terminal;
 use offload_build::format::bundle::Bundle;
 use offload_build::format::bundle_text::{self, Comment};
 use offload_build::format::bundles::{self, AnyBundle};
-use offload_build::format::compressed_bundle::CompressedBundle;
+use offload_build::format::compressed_bundle::{self, CompressedBundle};
 use offload_build::format::magic::Magic;
 use offload_build::format::pieces::Piece;
 use offload_build::target::{EntryId, TargetId};
@@ -30,11 +31,15 @@ pub(crate) struct Contents {
     pub whole: Vec<Piece>,
     /// How many bytes follow the bundles and are none.
     pub left: u64,
+    /// As given or detected.
+    pub(super) file_type: FileType,
 }
 
 /// A bundle of the input.
 #[derive(Debug)]
 pub(crate) struct FoundBundle {
+    /// Which of the bundles of the input, counted from 0.
+    pub index: usize,
     /// The archive member that it is in.
     pub member: Option<String>,
     /// The section that it is in.
@@ -136,12 +141,16 @@ fn is_for(target_id: &str, filter: &str) -> bool {
 /// Opens and reads the input; images are only found.
 pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Result<Contents, Error> {
     let source = sources.open(&from.path)?;
-    let file_type = manner.file_type()?;
+    let file_type = match manner.file_type()? {
+        Some(given) => given,
+        None => FileType::of(sources.file(source)),
+    };
     let mut reader = Reader {
         sources,
         manner,
         bundles: Vec::new(),
         uncompressed: None,
+        ids_left: 256 << 20,
     };
     let range = reader.sources.file(source).whole();
     let left = match file_type {
@@ -154,6 +163,9 @@ pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Resul
         ..
     } = reader;
     let whole = uncompressed.unwrap_or(source);
+    for (index, bundle) in bundles.iter_mut().enumerate() {
+        bundle.index = index;
+    }
     if let Some(wanted) = from.bundle {
         let count = bundles.len();
         if wanted >= count {
@@ -172,6 +184,7 @@ pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Resul
         bundles,
         whole: vec![sources.all(whole)],
         left,
+        file_type,
     })
 }
 
@@ -181,6 +194,8 @@ struct Reader<'a> {
     bundles: Vec<FoundBundle>,
     /// What is in the input when that is one compressed bundle.
     uncompressed: Option<usize>,
+    /// Bytes that entries of compressed bundles may still take in memory.
+    ids_left: u64,
 }
 
 impl Reader<'_> {
@@ -267,7 +282,7 @@ impl Reader<'_> {
             Problem::Bundles(bundles::Error {
                 problem: bundles::Problem::Compressed(_),
                 ..
-            }) => self.undecodable(source, member, &problem),
+            }) => self.failed(source, member, &problem),
             _ => self.wrong(source, member, &problem),
         })?;
         let only = bundled && member.is_none() && found.bundles.len() == 1;
@@ -308,13 +323,8 @@ impl Reader<'_> {
         let limit = self.manner.limit;
         let claimed = compressed.uncompressed_size;
         if claimed > limit {
-            return Err(self.wrong(
-                source,
-                member,
-                &format_args!(
-                    "a compressed bundle claims {claimed} bytes, more than the limit of {limit}"
-                ),
-            ));
+            let problem = compressed_bundle::Error::Limit { claimed, limit };
+            return Err(self.undecodable(source, member, &problem));
         }
         let inner = self.sources.compressed(source, compressed.clone());
         if !matches!(file_type, FileType::Text(_)) && !self.manner.verbose {
@@ -322,11 +332,20 @@ impl Reader<'_> {
             let contents =
                 contents.map_err(|problem| self.undecodable(source, member, &problem))?;
             if let Some(bundle) = contents {
+                // IDs compress well, and all of them stay in memory.
+                let ids = bundle
+                    .entries
+                    .iter()
+                    .map(|entry| entry.id.len() as u64 + 256);
+                let size = ids.sum();
+                self.ids_left = self.ids_left.checked_sub(size).ok_or_else(|| {
+                    self.wrong(source, member, &"the entry IDs take more than 256 MiB")
+                })?;
                 self.binary(inner, bundle, place);
                 return Ok(Some(inner));
             }
         }
-        compression::materialize(self.sources, inner, self.manner.verbose)
+        compression::materialize(self.sources, inner, limit, self.manner.verbose)
             .map_err(|problem| self.undecodable(source, member, &problem))?;
         let data = self.sources.file(inner).apart();
         let whole = self.sources.file(inner).whole();
@@ -366,7 +385,8 @@ impl Reader<'_> {
             Some(_) => file.whole(),
             None => place.range.clone(),
         };
-        let entries = bundle_text::parse(&file.apart(), range, comment)
+        let stream = file.stream(range.clone());
+        let entries = bundle_text::parse_from(stream, range.start, comment)
             .map_err(|problem| self.wrong(source, place.member.as_deref(), &problem))?;
         let entries: Vec<Entry> = entries
             .into_iter()
@@ -417,7 +437,7 @@ impl Reader<'_> {
     }
 
     /// As LLVM says that a compressed bundle cannot be read, and what is wrong with it.
-    fn undecodable(
+    fn failed(
         &self,
         source: usize,
         member: Option<&str>,
@@ -429,11 +449,25 @@ impl Reader<'_> {
             self.wrong(source, member, problem)
         ))
     }
+
+    /// The same, with what to do about it.
+    fn undecodable(
+        &self,
+        source: usize,
+        member: Option<&str>,
+        problem: &compressed_bundle::Error,
+    ) -> Error {
+        let error = self.failed(source, member, problem);
+        error.with_hint(compression::hint(problem))
+    }
 }
 
 fn wrong(name: &Path, member: Option<&str>, problem: &dyn std::fmt::Display) -> Error {
     match member {
-        Some(member) => Error::input(name, format_args!("member `{member}`: {problem}")),
+        Some(member) => Error::input(
+            name,
+            format_args!("member `{}`: {problem}", terminal(member)),
+        ),
         None => Error::input(name, problem),
     }
 }
@@ -463,6 +497,7 @@ struct Place {
 impl Place {
     fn found(self, form: Form, entries: Vec<Entry>) -> FoundBundle {
         FoundBundle {
+            index: 0,
             member: self.member,
             section: self.section,
             form,

@@ -19,10 +19,10 @@ pub(super) fn plan(
     let stem = stem.to_string_lossy();
     let mut taken = BTreeSet::new();
     let mut outputs = Vec::new();
-    for (index, bundle) in contents.bundles.iter().enumerate() {
+    for bundle in &contents.bundles {
         for entry in &bundle.entries {
             // As `llvm-objdump --offloading` names them.
-            let name = harmless(&format!("{stem}.{index}.{}", entry.id));
+            let name = harmless(&format!("{stem}.{}.{}", bundle.index, entry.id));
             let names = (2..).map(|count| format!("{name}.{count}"));
             let mut names = std::iter::once(name.clone()).chain(names);
             let Some(name) = names.find(|name| taken.insert(name.clone())) else {

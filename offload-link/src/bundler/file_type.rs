@@ -1,6 +1,13 @@
 //! What `-type` can be.
 
+use std::path::Path;
+
+use offload_build::container::object_bundle::ObjectKind;
 use offload_build::format::bundle_text::Comment;
+use offload_build::format::magic::Magic;
+
+use crate::llvm_tool::sources::SourceFile;
+use crate::llvm_tool::{Error, Sources};
 
 /// How the files of a type are bundled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +43,43 @@ impl FileType {
     pub(super) fn from_name(name: &str) -> Option<Self> {
         let row = TYPES.iter().find(|(known, ..)| *known == name);
         row.map(|(_, file_type, _)| *file_type)
+    }
+
+    /// The type of a file that is read: an archive, a text bundle, or else what `-type=o` reads.
+    pub(super) fn of(file: &SourceFile) -> Self {
+        let (data, whole) = (file.apart(), file.whole());
+        match Magic::at(&data, whole.clone()) {
+            Magic::Archive | Magic::ThinArchive | Magic::BigArchive => Self::Archive,
+            _ => Comment::at(&data, whole).map_or(Self::Object, Self::Text),
+        }
+    }
+
+    /// The type of a bundle that is made: an object if an input is one, or else what the output's name says.
+    ///
+    /// # Errors
+    ///
+    /// When neither says one.
+    pub(super) fn of_bundle(
+        inputs: &[usize],
+        output: &Path,
+        sources: &Sources,
+    ) -> Result<Self, Error> {
+        let is_object = |input: &usize| {
+            let file = sources.file(*input);
+            ObjectKind::of(file.data(), file.whole()).is_some()
+        };
+        if inputs.iter().any(is_object) {
+            return Ok(Self::Object);
+        }
+        let extension = output.extension().and_then(|extension| extension.to_str());
+        let found = extension.and_then(Self::from_name);
+        found
+            .filter(|found| *found != Self::Archive)
+            .ok_or_else(|| {
+                let hint =
+                    "add -type=<type>, or name the output as a type is called, such as `k.bc`";
+                Error::new("the type of the files cannot be detected").with_hint(Some(hint.into()))
+            })
     }
 
     /// The lines of help that list the names.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use offload_build::escape::terminal;
 use serde::Serialize;
 
 use super::contents::{Contents, Entry, Form, FoundBundle};
@@ -19,7 +20,7 @@ pub(super) fn text(contents: &Contents, listing: Listing) -> String {
 fn ids(contents: &Contents) -> String {
     contents
         .entries()
-        .map(|entry| format!("{}\n", entry.id))
+        .map(|entry| format!("{}\n", terminal(&entry.id)))
         .collect()
 }
 
@@ -35,8 +36,8 @@ impl Form {
 
 fn long(contents: &Contents) -> String {
     let mut text = String::new();
-    for (index, bundle) in contents.bundles.iter().enumerate() {
-        text += &format!("bundle {index}: {}", heading(bundle));
+    for bundle in &contents.bundles {
+        text += &format!("bundle {}: {}", bundle.index, heading(bundle));
         let rows: Vec<[String; 3]> = bundle.entries.iter().map(row).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
         let [offset, size] = [0, 1].map(width);
@@ -56,10 +57,10 @@ fn long(contents: &Contents) -> String {
 fn heading(bundle: &FoundBundle) -> String {
     let mut text = String::new();
     if let Some(member) = &bundle.member {
-        text += &format!("member {member}, ");
+        text += &format!("member {}, ", terminal(member));
     }
     if let Some(section) = &bundle.section {
-        text += &format!("section {section}, ");
+        text += &format!("section {}, ", terminal(section));
     }
     let size = bundle.range.end - bundle.range.start;
     text += &format!(
@@ -82,7 +83,7 @@ fn row(entry: &Entry) -> [String; 3] {
     [
         format!("{:#x}", entry.range.start),
         (entry.range.end - entry.range.start).to_string(),
-        entry.id.escape_debug().to_string(),
+        terminal(&entry.id).to_string(),
     ]
 }
 
@@ -126,18 +127,18 @@ struct JsonEntry<'a> {
 }
 
 fn json(contents: &Contents) -> String {
-    let bundles = contents.bundles.iter().enumerate();
+    let bundles = contents.bundles.iter();
     let json = Json {
         schema: 1,
         file: &contents.name,
-        bundles: bundles.map(|(index, bundle)| bundle.json(index)).collect(),
+        bundles: bundles.map(FoundBundle::json).collect(),
         left: contents.left,
     };
     crate::json::text(&json)
 }
 
 impl FoundBundle {
-    fn json(&self, index: usize) -> JsonBundle<'_> {
+    fn json(&self) -> JsonBundle<'_> {
         let compression = self.compressed.as_ref().map(|bundle| JsonCompression {
             version: bundle.version.raw(),
             method: bundle.method.name(),
@@ -145,7 +146,7 @@ impl FoundBundle {
             hash: bundle.hash.map(|byte| format!("{byte:02x}")).concat(),
         });
         JsonBundle {
-            index,
+            index: self.index,
             member: self.member.as_deref(),
             section: self.section.as_deref(),
             form: self.form.name(),

@@ -24,10 +24,11 @@ mod unbundle;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use offload_build::escape::terminal_lines;
 use offload_build::target::LlvmRelease;
 
 use file_type::FileType;
-use options::{Options, TABLE};
+use options::{OWN_TABLE, Options, TABLE};
 use request::{From, Manner, Members, Request};
 use targets::Targets;
 
@@ -45,24 +46,26 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
 }
 
 fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
-    let values = match llvm_tool::read_line(&TABLE, &args, started)? {
+    let table = if is_llvm(started) { &TABLE } else { &OWN_TABLE };
+    let (values, files) = match llvm_tool::read_line(table, &args, started)? {
         Line::Answer(answer) => return Ok(print(&reply(answer, started))),
         Line::Mistaken => return Ok(1),
-        Line::Work(values, _) => values,
+        Line::Work(values, files) => (values, files),
     };
     let release = installation::stands_for(OsStr::new(started.path));
     let mut warnings = Vec::new();
     let variable = |name: &str| std::env::var_os(name);
     let mut options = Options::from_environment(release, variable, &mut warnings)?;
     options.apply(values)?;
+    options.files(files);
     if options.help {
         return Ok(print(&reply(Answer::HelpList, started)));
     }
     for warning in warnings {
         eprintln!("{warning}");
     }
-    let warn = |text: String| eprintln!("{}: warning: {text}", started.path);
-    let manner = options.manner();
+    let warn = |text: String| eprintln!("{}: warning: {}", started.path, terminal_lines(&text));
+    let manner = options.manner()?;
     let request = options.request(&warn)?;
     let mut sources = Sources::default();
     let outputs = match &request {
@@ -108,13 +111,17 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
 }
 
 /// The bundles in the members of an archive.
-pub(crate) fn read_archive(path: &Path, sources: &mut Sources) -> Result<Contents, Error> {
+pub(crate) fn read_archive(
+    path: &Path,
+    limit: u64,
+    sources: &mut Sources,
+) -> Result<Contents, Error> {
     let from = From {
         path: path.to_owned(),
         filter: Vec::new(),
         bundle: None,
     };
-    contents::read(&from, sources, &archive_manner())
+    contents::read(&from, sources, &archive_manner(limit))
 }
 
 /// The archive of a target, with every image that serves it.
@@ -122,6 +129,7 @@ pub(crate) fn split_archive(
     contents: &Contents,
     target: &str,
     output: &Path,
+    limit: u64,
     sources: &mut Sources,
     warn: &dyn Fn(String),
 ) -> Result<Vec<Output>, Error> {
@@ -132,7 +140,7 @@ pub(crate) fn split_archive(
         &[output.to_owned()],
         false,
         sources,
-        &archive_manner(),
+        &archive_manner(limit),
         warn,
     )
 }
@@ -143,15 +151,15 @@ pub(crate) fn check_archive(contents: &Contents) -> Result<(), Error> {
 }
 
 /// As `-type=a -hip-openmp-compatible` has it.
-fn archive_manner() -> Manner {
+fn archive_manner(limit: u64) -> Manner {
     Manner {
-        file_type: "a".into(),
+        file_type: Some("a".into()),
         allow_missing: false,
         hip_openmp: true,
         members: Members::All,
         align: 1,
         compression: None,
-        limit: u64::MAX,
+        limit,
         verbose: false,
         print: false,
     }
@@ -159,6 +167,11 @@ fn archive_manner() -> Manner {
 
 /// The name of LLVM's tool.
 const LLVM_NAME: &str = "clang-offload-bundler";
+
+/// Tells whether the tool was started in the place of LLVM's.
+fn is_llvm(started: &Started<'_>) -> bool {
+    started.base.contains(LLVM_NAME)
+}
 
 fn reply(answer: Answer, started: &Started<'_>) -> String {
     let types = FileType::help();
@@ -171,9 +184,21 @@ fn reply(answer: Answer, started: &Started<'_>) -> String {
             "OVERVIEW: A tool to bundle several input files of the specified type <type> \n\
              referring to the same source file but different targets into a single \n\
              one. The resulting file can also be unbundled into different files by \n\
-             this tool if -unbundle is provided.\n\n\
-             USAGE: {} [options]\n\nOPTIONS:\n{}{}",
+             this tool if -unbundle is provided.\n{}\n\
+             USAGE: {} [options]{}\n\nOPTIONS:\n{}{}",
+            if is_llvm(started) {
+                ""
+            } else {
+                "\nA file alone is listed, as with --list=long. --type is optional: the type of a file \n\
+                 that is read is detected; that of a bundle that is made is o if an input is an object, \n\
+                 or else the extension of the output. Listings have sizes in decimal, offsets in hex.\n"
+            },
             started.base,
+            if is_llvm(started) {
+                ""
+            } else {
+                " [<input file>...]"
+            },
             if help == Answer::HelpList || help == Answer::HelpListHidden {
                 ""
             } else {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use offload_build::format::compressed_bundle::{Method, Version};
 use offload_build::target::LlvmRelease;
 
+use crate::decompressed;
 use crate::llvm_tool::Error;
 use crate::llvm_tool::options::{Group, Row, Table, Takes, Value};
 
@@ -78,7 +79,7 @@ pub(super) const TABLE: Table<Id> = Table {
         // For help only: no name contains `=`.
         ours(Id::Nothing, "list=long|json", Takes::Bool, "List with sizes and offsets, as a table or as JSON"),
         ours(Id::Llvm, "llvm", Takes::Text("release"), "Write as this release does: 19 to 23, or main; default 22"),
-        ours(Id::Limit, "max-uncompressed-size", Takes::Text("bytes"), "Refuse compressed bundles that claim more"),
+        ours(Id::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
         ours(Id::Threads, "threads", Takes::Uint("n"), "Threads that compress; default: one for each processor"),
         row(Id::Help, "h", Takes::Bool, "").listed(Group::Unlisted),
         row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(Group::GenericHidden),
@@ -89,6 +90,13 @@ pub(super) const TABLE: Table<Id> = Table {
 };
 
 const TYPE_HELP: &str = "Type of the files to be bundled/unbundled.\nCurrent supported types are:";
+
+/// The same under our own name: a file without an option is an input, and its type is detected.
+pub(super) const OWN_TABLE: Table<Id> = Table {
+    required: &[],
+    positional: usize::MAX,
+    ..TABLE
+};
 
 /// What listing shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +113,8 @@ pub(super) enum Listing {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub help: bool,
-    pub file_type: String,
+    /// `None` when it is to be detected.
+    pub file_type: Option<String>,
     /// `None` when the option was not given at all.
     pub targets: Option<Vec<String>>,
     pub input: Vec<PathBuf>,
@@ -127,7 +136,8 @@ pub(super) struct Options {
     /// Of compressed bundles, when a variable says so.
     pub version: Option<Version>,
     pub threads: Option<u32>,
-    pub limit: Option<u64>,
+    /// Of what compressed bundles claim, as given.
+    pub limit: Option<String>,
     pub verbose: bool,
     pub print: bool,
     pub llvm: LlvmRelease,
@@ -221,7 +231,7 @@ impl Options {
     fn text(&mut self, id: Id, text: OsString) -> Result<(), Error> {
         let lossy = || text.to_string_lossy().into_owned();
         match id {
-            Id::Type => self.file_type = lossy(),
+            Id::Type => self.file_type = Some(lossy()),
             Id::Targets => self.targets.get_or_insert_default().push(lossy()),
             Id::Input => self.input.push(text.into()),
             Id::Inputs => self.inputs.push(text.into()),
@@ -243,19 +253,20 @@ impl Options {
                     ))
                 })?;
             }
-            Id::Limit => {
-                let limit = crate::llvm_tool::options::number(&lossy());
-                self.limit = Some(limit.ok_or_else(|| {
-                    Error::new(format!(
-                        "--max-uncompressed-size: `{}` is not a number of bytes",
-                        lossy()
-                    ))
-                })?);
-            }
+            Id::Limit => self.limit = Some(lossy()),
             Id::Llvm => self.llvm = release_of(&text, "--llvm")?,
             _ => {}
         }
         Ok(())
+    }
+
+    /// Takes in the files of the command line; without an option that says what to do with them, they are listed.
+    pub(super) fn files(&mut self, files: Vec<OsString>) {
+        let idle = self.list.is_none() && self.extract_all.is_none() && self.targets.is_none();
+        if idle && !self.unbundle && !files.is_empty() {
+            self.list = Some(Listing::Long);
+        }
+        self.input.extend(files.into_iter().map(PathBuf::from));
     }
 
     /// Of compressed bundles: what a variable says, else what the release writes.

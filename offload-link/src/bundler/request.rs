@@ -10,6 +10,7 @@ use super::Warn;
 use super::file_type::FileType;
 use super::options::{Listing, Options};
 use super::targets::Targets;
+use crate::decompressed;
 use crate::llvm_tool::{Error, compression};
 
 /// One piece of work; each names its files, none of which has been looked at.
@@ -47,8 +48,8 @@ pub(super) struct From {
 /// How it is to be done, whatever it is.
 #[derive(Clone, Debug)]
 pub(super) struct Manner {
-    /// Checked when the inputs are open, as LLVM does.
-    pub file_type: String,
+    /// Checked when the inputs are open, as LLVM does; detected if it is not given.
+    pub file_type: Option<String>,
     pub allow_missing: bool,
     pub hip_openmp: bool,
     /// Which members of archives are looked at.
@@ -72,10 +73,13 @@ pub(super) enum Members {
 }
 
 impl Manner {
-    /// What `-type` means.
-    pub(super) fn file_type(&self) -> Result<FileType, Error> {
-        let invalid = || Error::new(format!("'{}': invalid file type specified", self.file_type));
-        FileType::from_name(&self.file_type).ok_or_else(invalid)
+    /// The meaning of `-type`, if it was given.
+    pub(super) fn file_type(&self) -> Result<Option<FileType>, Error> {
+        let Some(name) = &self.file_type else {
+            return Ok(None);
+        };
+        let invalid = || Error::new(format!("'{name}': invalid file type specified"));
+        FileType::from_name(name).ok_or_else(invalid).map(Some)
     }
 
     /// Which offload kinds serve each other.
@@ -88,12 +92,17 @@ impl Manner {
 }
 
 impl Options {
-    pub(super) fn manner(&self) -> Manner {
-        Manner {
+    pub(super) fn manner(&self) -> Result<Manner, Error> {
+        let variable = decompressed::variable();
+        let limit = decompressed::limit(self.limit.as_deref(), variable.as_deref());
+        Ok(Manner {
             file_type: self.file_type.clone(),
             allow_missing: self.allow_missing,
             hip_openmp: self.hip_openmp,
-            members: Members::AsLlvm,
+            members: match self.file_type {
+                Some(_) => Members::AsLlvm,
+                None => Members::All,
+            },
             align: self.align.unwrap_or(1),
             compression: self.compress.then(|| Compression {
                 version: self.version(),
@@ -104,10 +113,10 @@ impl Options {
                     .and_then(NonZeroU32::new)
                     .unwrap_or_else(compression::all_processors),
             }),
-            limit: self.limit.unwrap_or(u64::MAX),
+            limit: limit.map_err(Error::new)?,
             verbose: self.verbose,
             print: self.print,
-        }
+        })
     }
 
     /// Checks what can be checked without a file.
@@ -128,7 +137,7 @@ impl Options {
                     "-check-input-archive cannot be used while bundling",
                 ));
             }
-            if self.file_type != "a" {
+            if self.file_type.as_deref() != Some("a") {
                 return Err(Error::new(
                     "-check-input-archive can only be used for unbundling archives (-type=a)",
                 ));
@@ -157,7 +166,7 @@ impl Options {
             )?;
         } else {
             counts(
-                self.file_type == "a",
+                self.file_type.as_deref() == Some("a"),
                 "Archive files are only supported for unbundling",
             )?;
             counts(

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use offload_build::escape::terminal;
 use offload_build::format::pieces::Piece;
 use offload_build::target::entry_id::KindRule;
 use offload_build::target::{EntryId, EntryKind};
@@ -26,7 +27,7 @@ pub(super) fn plan(
     warn: Warn<'_>,
 ) -> Result<Vec<Output>, Error> {
     let contents = contents::read(from, sources, manner)?;
-    if manner.file_type()? == FileType::Archive {
+    if contents.file_type == FileType::Archive {
         return archive::plan(
             &contents,
             targets,
@@ -72,9 +73,9 @@ fn images(
     if let Some(entry) = entries.iter().take(needed).find(|entry| !entry.is_shaped()) {
         return Err(
             Error::new("invalid bundle id read from the bundle").with_hint(Some(format!(
-                "the entry ID is {:?}, in {}",
-                entry.id,
-                contents.name.display()
+                "the entry ID is `{}`, in {}",
+                terminal(&entry.id),
+                terminal(contents.name.as_path())
             ))),
         );
     }

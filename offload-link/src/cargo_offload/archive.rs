@@ -17,11 +17,13 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use offload_build::escape::{terminal, terminal_lines};
 use offload_build::target::library_name::{self, LibraryName};
 use offload_build::target::{EntryId, EntryKind};
 
 use super::Error;
 use crate::bundler::{self, Contents, Form};
+use crate::decompressed;
 use crate::llvm_tool::{Sources, outputs};
 
 const USAGE: &str = "usage: cargo offload archive list FILE...
@@ -32,7 +34,9 @@ const USAGE: &str = "usage: cargo offload archive list FILE...
 list   the images in an archive of bundles, by member and target
 check  what is wrong with entries, with the entries of each member together, and with the index
 split  an archive for each target (or those named: gfx90a, hip-amdgcn-amd-amdhsa--gfx90a, host)
-merge  archives of single targets (hip-amdgcn-amd-amdhsa--gfx90a=FILE) into one of bundles";
+merge  archives of single targets (hip-amdgcn-amd-amdhsa--gfx90a=FILE) into one of bundles
+
+--max-decompressed-size=SIZE refuses compressed bundles that claim more (default 8G)";
 
 /// Runs the command that the first of `args` names.
 pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
@@ -42,8 +46,14 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
     };
     let line = Line::read(args)?;
     match &*command {
-        "list" => line.files()?.iter().try_for_each(|path| list(path, out)),
-        "check" => line.files()?.iter().try_for_each(|path| check::check(path)),
+        "list" => {
+            let (files, limit) = (line.files()?, line.limit()?);
+            files.iter().try_for_each(|path| list(path, limit, out))
+        }
+        "check" => {
+            let (files, limit) = (line.files()?, line.limit()?);
+            files.iter().try_for_each(|path| check::check(path, limit))
+        }
         "split" => split(&line, out),
         "merge" => merge::run(&line),
         other => Err(Error::new(format_args!(
@@ -57,6 +67,8 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
 struct Line {
     out: Option<PathBuf>,
     host: Option<PathBuf>,
+    /// Of what compressed bundles claim, as given.
+    limit: Option<String>,
     targets: Vec<String>,
     others: Vec<OsString>,
 }
@@ -71,7 +83,8 @@ impl Line {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value.into())),
                 _ => (&*text, None),
             };
-            if !["--out", "-o", "--host", "--target"].contains(&name) {
+            let limit = name.strip_prefix("--") == Some(decompressed::OPTION);
+            if !limit && !["--out", "-o", "--host", "--target"].contains(&name) {
                 if name.starts_with('-') {
                     return Err(Error::new(format_args!(
                         "archive: `{name}` is no option\n{USAGE}"
@@ -85,12 +98,20 @@ impl Line {
                 Error::new(format_args!("archive: `{name}` wants a value\n{USAGE}"))
             })?;
             match name {
+                _ if limit => line.limit = Some(value.to_string_lossy().into_owned()),
                 "--host" => line.host = Some(value.into()),
                 "--target" => line.targets.push(value.to_string_lossy().into_owned()),
                 _ => line.out = Some(value.into()),
             }
         }
         Ok(line)
+    }
+
+    /// Largest compressed bundle, by its uncompressed size.
+    fn limit(&self) -> Result<u64, Error> {
+        let variable = decompressed::variable();
+        let limit = decompressed::limit(self.limit.as_deref(), variable.as_deref());
+        limit.map_err(Error::new)
     }
 
     fn files(&self) -> Result<Vec<PathBuf>, Error> {
@@ -103,9 +124,9 @@ impl Line {
     }
 }
 
-fn list(path: &Path, out: &mut impl Write) -> Result<(), Error> {
+fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), Error> {
     let mut sources = Sources::default();
-    let contents = bundler::read_archive(path, &mut sources).map_err(Error::new)?;
+    let contents = bundler::read_archive(path, limit, &mut sources).map_err(Error::new)?;
     let mut rows = Vec::new();
     for bundle in &contents.bundles {
         for entry in &bundle.entries {
@@ -119,28 +140,20 @@ fn list(path: &Path, out: &mut impl Write) -> Result<(), Error> {
                 (Form::Binary, None) => "bundle",
             };
             rows.push([
-                printable(bundle.member.as_deref().unwrap_or_default()),
+                terminal(bundle.member.as_deref().unwrap_or_default()).to_string(),
                 kind.to_owned(),
-                printable(&target),
+                terminal(&target).to_string(),
                 (entry.range.end - entry.range.start).to_string(),
                 form.to_owned(),
             ]);
         }
     }
     if rows.is_empty() {
-        return writeln!(out, "{}: no bundles", path.display()).map_err(Error::unwritten);
+        return writeln!(out, "{}: no bundles", terminal(path)).map_err(Error::unwritten);
     }
-    writeln!(out, "{}: {} entries", path.display(), rows.len()).map_err(Error::unwritten)?;
+    writeln!(out, "{}: {} entries", terminal(path), rows.len()).map_err(Error::unwritten)?;
     let header = ["member", "kind", "target", "size", "form"].map(str::to_owned);
     super::print_columns(&header, &rows, 3, out).map_err(Error::unwritten)
-}
-
-/// Names in archives may have anything in them.
-fn printable(name: &str) -> String {
-    match name.contains(char::is_control) {
-        true => name.escape_debug().to_string(),
-        false => name.to_owned(),
-    }
 }
 
 /// Triple and target ID, as people read them.
@@ -159,8 +172,9 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
             "archive split: one file is wanted\n{USAGE}"
         )));
     };
+    let limit = line.limit()?;
     let mut sources = Sources::default();
-    let contents = bundler::read_archive(file, &mut sources).map_err(Error::new)?;
+    let contents = bundler::read_archive(file, limit, &mut sources).map_err(Error::new)?;
     bundler::check_archive(&contents).map_err(Error::new)?;
     refuse_texts(&contents)?;
     let ids = targets(&contents, &line.targets, file)?;
@@ -175,15 +189,19 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
     if let Some(path) = paths.iter().find(|path| !taken.insert(*path)) {
         return Err(Error::new(format_args!(
             "{}: two targets have one file name, {}",
-            file.display(),
-            path.display()
+            terminal(file.as_path()),
+            terminal(path.as_path())
         )));
     }
-    let warn = |text: String| eprintln!("cargo offload archive: warning: {text}");
+    let warn = |text: String| {
+        let text = terminal_lines(&text);
+        eprintln!("cargo offload archive: warning: {text}");
+    };
     let mut planned = Vec::new();
     // One by one: targets that no bundle may have both may be in different members.
     for (id, path) in ids.iter().zip(&paths) {
-        let outputs = bundler::split_archive(&contents, &id.to_string(), path, &mut sources, &warn);
+        let outputs =
+            bundler::split_archive(&contents, &id.to_string(), path, limit, &mut sources, &warn);
         planned.extend(outputs.map_err(Error::new)?);
     }
     for bundle in &contents.bundles {
@@ -193,15 +211,16 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
             .filter(|entry| entry.parsed().is_none())
         {
             warn(format!(
-                "{}: member `{}`: entry {:?} is of no known kind, and in no archive",
-                file.display(),
-                bundle.member.as_deref().unwrap_or_default(),
-                entry.id
+                "{}: member `{}`: entry `{}` is of no known kind, and in no archive",
+                terminal(file.as_path()),
+                terminal(bundle.member.as_deref().unwrap_or_default()),
+                terminal(&entry.id)
             ));
         }
     }
     if let Some(folder) = &line.out {
-        let failed = |problem| Error::new(format_args!("{}: {problem}", folder.display()));
+        let failed =
+            |problem| Error::new(format_args!("{}: {problem}", terminal(folder.as_path())));
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
     outputs::write(&planned, &sources, false).map_err(Error::new)?;
@@ -219,9 +238,9 @@ fn refuse_texts(contents: &Contents) -> Result<(), Error> {
     };
     Err(Error::new(format_args!(
         "{}: member `{}`: entry `{}` is text, which no linker finds in an archive\nhint: compile it with -c and without -S",
-        contents.name.display(),
-        text.member.as_deref().unwrap_or_default(),
-        text.entries.first().map_or("", |entry| &entry.id)
+        terminal(contents.name.as_path()),
+        terminal(text.member.as_deref().unwrap_or_default()),
+        terminal(text.entries.first().map_or("", |entry| &entry.id))
     )))
 }
 
@@ -237,7 +256,7 @@ fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<En
     if known.is_empty() {
         return Err(Error::new(format_args!(
             "{}: no images for devices",
-            file.display()
+            terminal(file)
         )));
     }
     if wanted.is_empty() {
@@ -257,10 +276,10 @@ fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<En
         }
         // Another target, which images of the archive may serve.
         EntryId::parse_target(wanted).map_err(|_| {
-            let has: Vec<&str> = known.keys().map(String::as_str).collect();
+            let has: Vec<String> = known.keys().map(|id| terminal(id).to_string()).collect();
             Error::new(format_args!(
                 "{}: no images for `{wanted}`; it has {}",
-                file.display(),
+                terminal(file),
                 has.join(", ")
             ))
         })

@@ -18,7 +18,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::bundled;
+use offload_build::container::bundled::{self, Unpacking};
 use offload_build::escape::terminal;
 use offload_build::format::bitcode;
 use offload_build::format::bundle_text::Comment;
@@ -29,6 +29,7 @@ use offload_build::toolchain::{Command, Search};
 use super::arguments::{Arguments, Position};
 use super::blocks::Blocks;
 use super::device_link::{self, Workplace};
+use super::images::with_hint;
 use super::inputs::{FileKind, InputFile, Inputs, Problem, Unit};
 use super::report::Report;
 use super::shown::Shown;
@@ -64,6 +65,7 @@ impl Inputs {
     ) -> Result<(), Error> {
         let mut files = std::mem::take(&mut self.files);
         let mut count = 0;
+        let limit = maker.arguments.options.max_decompressed_size()?;
         for file in &mut files {
             let mut made = Vec::new();
             for (index, unit) in file.units.iter().enumerate() {
@@ -75,7 +77,7 @@ impl Inputs {
                     from: from.clone(),
                     source,
                 };
-                let Some(part) = read(file, unit).map_err(wrong)? else {
+                let Some(part) = read(file, unit, limit).map_err(wrong)? else {
                     continue;
                 };
                 made.push((index, maker.object(&part, &from, count, self)?));
@@ -136,29 +138,49 @@ impl Inputs {
     }
 }
 
+/// Bytes of entry IDs, and of compressed bundles that stay in memory while one is read.
+const MAX_IDS: u64 = 16 << 20;
+
+/// Largest part for the host, in bytes: it is in memory.
+const MAX_PART: u64 = 1 << 30;
+
 /// The host's part of a bundle, unless it is empty.
-fn read(file: &InputFile, unit: &Unit) -> Result<Option<Part>, Problem> {
+fn read(file: &InputFile, unit: &Unit, limit: u64) -> Result<Option<Part>, Problem> {
     let blocks = file.blocks(unit)?;
     let data = blocks.apart();
     let mut found = None;
-    for entry in bundled::entries(&data, unit.data.clone())? {
+    // Only the host's part is unpacked.
+    let mut unpacking = Unpacking {
+        limit,
+        memory: MAX_IDS,
+    };
+    let entries = bundled::entries(&data, unit.data.clone(), &mut unpacking);
+    for entry in entries.map_err(with_hint)? {
         // What is no entry ID is told with the images.
         if !matches!(entry.target(), Ok(None)) || entry.range.is_empty() {
             continue;
         }
         let id = terminal(&entry.id);
         let said = |problem: &str| format!("entry `{id}`: {problem}");
-        let bytes = entry
-            .content(&data)
-            .ok_or_else(|| said("it cannot be read"))?;
-        let form = form(bytes, entry.comment).map_err(|problem| said(&problem))?;
+        let size = entry.range.end.saturating_sub(entry.range.start);
+        if size > MAX_PART {
+            let problem = format!(
+                "{size} bytes are more than the {MAX_PART} that a part for the host may have"
+            );
+            return Err(said(&problem).into());
+        }
+        let bytes = entry.content(&data).map_err(|problem| match problem {
+            Some(problem) => said(&problem.to_string()),
+            None => said("it cannot be read"),
+        })?;
+        let form = form(&bytes, entry.comment).map_err(|problem| said(&problem))?;
         if found.is_some() {
             return Err(
                 said("a second part for the host, and one file takes the place of one").into(),
             );
         }
         found = Some(Part {
-            bytes: bytes.to_vec(),
+            bytes: bytes.into_owned(),
             form,
         });
     }

@@ -4,7 +4,8 @@
 //! |---------------------------------------------|-----------------------------------------------------|
 //! | of a small file                             | once, and stay in memory                            |
 //! | of a large one                              | as far as they are asked for, and copied by the system |
-//! | of a compressed bundle in a large one       | whenever they are asked for: it is unpacked again   |
+//! | of a small compressed bundle                | once, and stay in memory                            |
+//! | of others                                   | when they are asked for; large images stay in a temporary file |
 //! | of anything else that had to be unpacked    | they are in memory                                  |
 //!
 //! So the memory of a link does not grow with its archives. Whatever is read again must be of the file that was
@@ -12,7 +13,7 @@
 
 use std::borrow::Cow;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -20,10 +21,13 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use object::{ReadCache, ReadRef};
-use offload_build::container::bundled;
+use offload_build::format::compressed_bundle::CompressedBundle;
 
 use super::blocks::Blocks;
 use crate::files::{Here, Opened, Reading, Stamp, copy_range};
+
+/// Largest image of a compressed bundle that is unpacked to memory, in bytes.
+const MAX_IN_MEMORY: u64 = 16 << 20;
 
 /// The bytes of an image.
 #[derive(Debug)]
@@ -44,8 +48,8 @@ enum Place {
     Small(Range<u64>, OnceLock<Vec<u8>>),
     /// In a large file.
     Large(Range<u64>),
-    /// In a large file the entry of that number of a compressed bundle.
-    Packed(Range<u64>, usize),
+    /// In a compressed bundle of the file, as a range of what that contains; with the file that a large one is unpacked to.
+    Packed(Arc<CompressedBundle>, Range<u64>, OnceLock<File>),
     /// In what had to be unpacked.
     Unpacked(Arc<[u8]>, Range<u64>),
 }
@@ -75,18 +79,16 @@ impl ImageBytes {
         Self::new(path, blocks, Place::Unpacked(bytes, range), size)
     }
 
-    /// In what was unpacked of the bundles in a range of a file, as the entry of that number.
+    /// In a compressed bundle that was not unpacked.
     pub(super) fn packed(
         path: &Path,
         blocks: &Blocks,
-        (bytes, range): (Arc<[u8]>, Range<u64>),
-        (bundles, number): (Range<u64>, usize),
+        bundle: Arc<CompressedBundle>,
+        range: Range<u64>,
     ) -> Self {
-        if blocks.is_kept() {
-            return Self::unpacked(path, blocks, bytes, range);
-        }
         let size = range.end.saturating_sub(range.start);
-        Self::new(path, blocks, Place::Packed(bundles, number), size)
+        let place = Place::Packed(bundle, range, OnceLock::new());
+        Self::new(path, blocks, place, size)
     }
 
     fn new(path: &Path, blocks: &Blocks, place: Place, size: u64) -> Self {
@@ -113,7 +115,9 @@ impl ImageBytes {
         let same = match (&self.place, &other.place) {
             (Place::Small(one, _), Place::Small(two, _)) => one == two,
             (Place::Large(one), Place::Large(two)) => one == two,
-            (Place::Packed(one, index), Place::Packed(two, other)) => (one, index) == (two, other),
+            (Place::Packed(one, range, _), Place::Packed(two, other, _)) => {
+                (one, range) == (two, other)
+            }
             _ => false,
         };
         same && self.stamp == other.stamp && self.path == other.path
@@ -137,8 +141,13 @@ impl ImageBytes {
             Place::Large(range) => {
                 Cow::Owned(self.with_file(|file| file.file.with(|file| range_of(file, range)))?)
             }
-            Place::Packed(bundles, number) => {
-                Cow::Owned(self.with_file(|file| unpack(file, bundles, *number))?)
+            Place::Packed(..) if self.is_spooled() => {
+                Cow::Owned(range_of(self.spooled()?, &(0..self.size))?)
+            }
+            Place::Packed(..) => {
+                let mut bytes = Vec::new();
+                self.unpack(&mut bytes)?;
+                Cow::Owned(bytes)
             }
             Place::Unpacked(bytes, range) => {
                 let part = (&**bytes).read_bytes_at(range.start, self.size);
@@ -158,6 +167,12 @@ impl ImageBytes {
                 let data = Data::File(ReadCache::new(file.part(range.clone())));
                 Ok(read(&data))
             }),
+            Place::Packed(..) if self.is_spooled() => {
+                let spooled = self.spooled()?.try_clone()?;
+                let file = Reading::new(Opened::new(&self.path, spooled, None));
+                let data = Data::File(ReadCache::new(file.part(0..self.size)));
+                Ok(read(&data))
+            }
             _ => Ok(read(&Data::Known(self.all()?))),
         }
     }
@@ -176,8 +191,49 @@ impl ImageBytes {
                         .with(|file| Ok(copy_range(file, range.clone(), &out, 0)?))
                 })
             }
+            Place::Packed(_, _, spooled) => {
+                let mut out = File::create(path)?;
+                match spooled.get() {
+                    Some(file) => Ok(copy_range(file, 0..self.size, &out, 0)?),
+                    None => self.unpack(&mut out),
+                }
+            }
             _ => fs::write(path, self.all()?),
         }
+    }
+
+    /// Whether it is unpacked to a file, as it is too large for memory.
+    fn is_spooled(&self) -> bool {
+        self.size > MAX_IN_MEMORY
+    }
+
+    /// The file without a name that it is unpacked to, once.
+    fn spooled(&self) -> io::Result<&File> {
+        let Place::Packed(_, _, spooled) = &self.place else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        if let Some(file) = spooled.get() {
+            return Ok(file);
+        }
+        let mut file = tempfile::tempfile()?;
+        self.unpack(&mut file)?;
+        Ok(spooled.get_or_init(|| file))
+    }
+
+    /// Unpacks it out of its compressed bundle.
+    fn unpack(&self, out: &mut impl Write) -> io::Result<()> {
+        let Place::Packed(bundle, range, _) = &self.place else {
+            return Ok(());
+        };
+        self.with_file(|file| {
+            file.file.with(|mut source| {
+                source.seek(SeekFrom::Start(bundle.data.start))?;
+                let size = bundle.data.end.saturating_sub(bundle.data.start);
+                let source = BufReader::with_capacity(1 << 17, source.take(size));
+                let done = bundle.extract_from(source, range.clone(), out);
+                done.map_err(io::Error::other)
+            })
+        })
     }
 
     /// Opens the file for `read`. What that found counts when the file did not change meanwhile.
@@ -235,13 +291,4 @@ fn range_of(file: &File, range: &Range<u64>) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; size.ok_or(io::ErrorKind::UnexpectedEof)?];
     file.read_exact_at(&mut bytes, range.start)?;
     Ok(bytes)
-}
-
-/// The bytes of an entry of compressed bundles.
-fn unpack(file: &Rc<Reading>, bundles: &Range<u64>, number: usize) -> io::Result<Vec<u8>> {
-    let data = ReadCache::new(file.part(0..bundles.end));
-    let entries = bundled::entries(&data, bundles.clone()).map_err(io::Error::other)?;
-    let entry = entries.get(number);
-    let bytes = entry.and_then(|entry| entry.content(&data));
-    Ok(bytes.ok_or(io::ErrorKind::UnexpectedEof)?.to_vec())
 }

@@ -7,12 +7,14 @@ use std::path::Path;
 
 use object::ReadRef;
 use offload_build::container::archive::Archive;
+use offload_build::container::bundled::{self, Unpacking};
 use offload_build::container::elf::OFFLOADING_SECTION;
-use offload_build::container::{self, Standing, bundled};
+use offload_build::container::{self, Standing};
 use offload_build::escape::terminal;
 use offload_build::format::bitcode;
 use offload_build::format::bundle_text::Comment;
 use offload_build::format::bytes::Window;
+use offload_build::format::compressed_bundle;
 use offload_build::format::device_text::DeviceText;
 use offload_build::format::magic::Magic;
 use offload_build::target::{ImageTarget, OffloadKind};
@@ -26,6 +28,7 @@ use super::image_bytes::{Data, ImageBytes};
 use super::inputs::{self, DeviceCode, FileKind, InputFile, Inputs, Unit, UnitKind};
 use super::report::{Fate, Line, Report, target};
 use super::symbols::Names;
+use crate::decompressed;
 
 /// One image, as a compiler left it in a host object.
 #[derive(Debug)]
@@ -48,15 +51,35 @@ pub(super) struct Image {
     bytes: ImageBytes,
 }
 
+/// Bytes of compressed bundles that stay in memory, all together.
+const MAX_UNPACKED: u64 = 64 << 20;
+
+/// The problem with a bundle, and what to do about it.
+pub(super) fn with_hint(problem: bundled::Problem) -> inputs::Problem {
+    match &problem {
+        bundled::Problem::Compressed(compressed_bundle::Error::Limit { .. }) => {
+            format!("{problem}\nhint: {}", decompressed::hint()).into()
+        }
+        _ => problem.into(),
+    }
+}
+
 impl Image {
-    /// Every image of the inputs that waits to be linked, in their order.
-    pub(super) fn all(inputs: &Inputs, report: &mut Report) -> Result<Vec<Self>, Error> {
+    /// Every image of the inputs that waits to be linked, in their order. Compressed bundles may claim up to `limit` bytes.
+    pub(super) fn all(
+        inputs: &Inputs,
+        limit: u64,
+        report: &mut Report,
+    ) -> Result<Vec<Self>, Error> {
         let mut images = Vec::new();
+        let memory = MAX_UNPACKED;
+        let mut unpacking = Unpacking { limit, memory };
         for (index, (file, unit)) in inputs.units().enumerate() {
             if unit.device_code != DeviceCode::None {
                 Self::of_unit(file, unit, index, &mut images, report)?;
             }
             if let Some(place) = &unit.bundle {
+                let place = (place, &mut unpacking);
                 Self::of_bundle(file, (unit, index), place, &mut images, report)?;
             }
         }
@@ -130,7 +153,7 @@ impl Image {
     fn of_bundle(
         file: &InputFile,
         (unit, index): (&Unit, usize),
-        bundle: &inputs::Place,
+        (bundle, unpacking): (&inputs::Place, &mut Unpacking),
         images: &mut Vec<Self>,
         report: &mut Report,
     ) -> Result<(), Error> {
@@ -144,9 +167,9 @@ impl Image {
         let blocks = file.blocks_of(outside);
         let blocks = blocks.map_err(|source| invalid(source.into()))?;
         let data = blocks.apart();
-        let entries = bundled::entries(&data, bundle.range.clone());
-        let entries = entries.map_err(|source| invalid(source.into()))?;
-        for (number, entry) in entries.into_iter().enumerate() {
+        let entries = bundled::entries(&data, bundle.range.clone(), unpacking);
+        let entries = entries.map_err(|problem| invalid(with_hint(problem)))?;
+        for entry in entries {
             if entry.range.is_empty() {
                 continue;
             }
@@ -179,12 +202,10 @@ impl Image {
                 offload_kind: target.kind,
                 triple: target.triple,
                 processor: target.processor,
-                bytes: match entry.unpacked {
-                    Some(bytes) => {
-                        let place = (bundle.range.clone(), number);
-                        ImageBytes::packed(path, &blocks, (bytes, entry.range), place)
-                    }
-                    None => ImageBytes::in_file(path, &blocks, entry.range),
+                bytes: match (entry.unpacked, entry.packed) {
+                    (Some(bytes), _) => ImageBytes::unpacked(path, &blocks, bytes, entry.range),
+                    (_, Some(bundle)) => ImageBytes::packed(path, &blocks, bundle, entry.range),
+                    _ => ImageBytes::in_file(path, &blocks, entry.range),
                 },
             });
         }
@@ -381,11 +402,11 @@ mod tests {
             let argv = vec!["--whole-archive".into(), path.clone().into_os_string()];
             let arguments = Arguments::parse(argv, "offload-ld").unwrap();
             let inputs = Inputs::scan(&arguments).unwrap();
-            let images = Image::all(&inputs, &mut Report::default()).unwrap();
+            let images = Image::all(&inputs, u64::MAX, &mut Report::default()).unwrap();
             assert_eq!(images.len(), count);
             for size in (0..whole.len()).step_by(13) {
                 std::fs::write(&path, &whole[..size]).unwrap();
-                let cut = Image::all(&inputs, &mut Report::default());
+                let cut = Image::all(&inputs, u64::MAX, &mut Report::default());
                 cut.unwrap_or_default().iter().for_each(|image| {
                     let _ = image.bytes();
                 });

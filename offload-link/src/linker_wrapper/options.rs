@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use offload_build::target::LlvmRelease;
 
 use super::Error;
+use crate::decompressed;
 use crate::llvm_tool::installation;
 use crate::options::{Form, Opt};
 
@@ -49,6 +50,7 @@ pub(super) enum Own {
     /// LLVM's option of the same name, for the device link.
     PassRemarks(&'static str),
     Report,
+    MaxDecompressedSize,
     DroppedImage,
     PrintAbi,
     Version,
@@ -103,6 +105,7 @@ pub(super) const OWN: &[Opt<Own>] = &[
     own(Own::PassRemarks("pass-remarks-analysis"), &["pass-remarks-analysis"], Form::Equal, "Its analyses"),
     own(Own::Llvm, &["llvm"], Form::Equal, "Release whose entry table the host objects use (19 to 23, main); default: found out"),
     own(Own::Report, &["report"], Form::Equal, "text|json[:<file>]: what was found, linked and left out"),
+    own(Own::MaxDecompressedSize, &[decompressed::OPTION], Form::Equal, decompressed::HELP),
     own(Own::DroppedImage, &["Werror=dropped-image"], Form::Flag, "Fail when an image was found and not linked"),
     own(Own::PrintAbi, &["print-offload-abi"], Form::Flag, "Print this tool's name and version"),
 ];
@@ -302,6 +305,8 @@ pub(super) struct Options {
     /// `--llvm`: the one release whose entry tables are registered.
     pub llvm: Option<LlvmRelease>,
     pub report: Option<OsString>,
+    /// As given.
+    pub max_decompressed_size: Option<String>,
     pub dropped_image_is_error: bool,
     pub answer: Option<Answer>,
     /// The clang that wrote the command line, if an option tells.
@@ -425,6 +430,9 @@ impl Options {
                 self.llvm = Some(release?);
             }
             Own::Report => self.report = Some(value),
+            Own::MaxDecompressedSize => {
+                self.max_decompressed_size = Some(value.to_string_lossy().into_owned());
+            }
             Own::DroppedImage => self.dropped_image_is_error = true,
             Own::PrintAbi => self.answer = Some(Answer::Abi),
             Own::Version => self.answer = Some(Answer::Version),
@@ -460,6 +468,17 @@ impl Options {
                 .or_else(|| option.strip_prefix('-'));
             name.is_some_and(|name| QUESTIONS.contains(&name))
         })
+    }
+
+    /// Largest compressed bundle, by its uncompressed size.
+    ///
+    /// # Errors
+    ///
+    /// When the option or its variable is not a size.
+    pub(super) fn max_decompressed_size(&self) -> Result<u64, Error> {
+        let option = self.max_decompressed_size.as_deref();
+        let limit = decompressed::limit(option, decompressed::variable().as_deref());
+        limit.map_err(Error::Option)
     }
 
     /// The release whose rules hold where the inputs do not say one: `--llvm`, `OFFLOAD_LLVM`,

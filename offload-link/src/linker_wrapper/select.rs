@@ -65,7 +65,8 @@ impl Images {
         rules: Rules,
         report: &mut Report,
     ) -> Result<Self, Error> {
-        let mut images = Image::all(inputs, report)?;
+        let limit = arguments.options.max_decompressed_size()?;
+        let mut images = Image::all(inputs, limit, report)?;
         let linked_units = linked_units(inputs, &images, arguments, report)?;
         let selection = Selection {
             images: &images,

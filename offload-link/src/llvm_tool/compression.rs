@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use offload_build::escape::terminal;
 use offload_build::format::compressed_bundle::{
     self, Compressed, CompressedBundle, Compression, Method, Version, WriteError, compress_to,
 };
@@ -14,6 +15,7 @@ use offload_build::format::pieces::Piece;
 use super::error::Error;
 use super::outputs::Output;
 use super::sources::Sources;
+use crate::decompressed;
 
 /// Compresses the pieces of an output into its file.
 pub(crate) fn write(
@@ -48,6 +50,7 @@ pub(crate) fn all_processors() -> NonZeroU32 {
 pub(crate) fn materialize(
     sources: &mut Sources,
     source: usize,
+    limit: u64,
     verbose: bool,
 ) -> Result<(), compressed_bundle::Error> {
     let Some((bundle, _)) = sources.as_compressed(source) else {
@@ -55,7 +58,7 @@ pub(crate) fn materialize(
     };
     let bundle = bundle.clone();
     let start = Instant::now();
-    sources.materialize(source)?;
+    sources.materialize(source, limit)?;
     if verbose {
         eprint!("{}", after_reading(&bundle, start.elapsed()));
     }
@@ -72,10 +75,19 @@ pub(crate) fn say_uncompressed(verbose: bool, size: u64) {
 
 /// Said of a compressed bundle that cannot be read.
 pub(crate) fn failed(name: &Path, problem: &compressed_bundle::Error) -> Error {
-    Error::new(format!(
-        "Failed to decompress input: {}: {problem}",
-        name.display()
-    ))
+    let text = format!("Failed to decompress input: {}: {problem}", terminal(name));
+    Error::new(text).with_hint(hint(problem))
+}
+
+/// What to do about it.
+pub(crate) fn hint(problem: &compressed_bundle::Error) -> Option<String> {
+    match problem {
+        compressed_bundle::Error::Limit { .. } => Some(decompressed::hint()),
+        compressed_bundle::Error::Output { .. } => {
+            Some("set TMPDIR to a folder with enough space".to_owned())
+        }
+        _ => None,
+    }
 }
 
 fn after_writing(written: &Compressed, how: Compression, size: u64, time: Duration) -> String {

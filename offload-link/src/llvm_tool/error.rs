@@ -1,10 +1,11 @@
-//! Why the bundler did not do what was asked.
+//! Errors of the tools that stand in for LLVM's.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
 use crate::files::ReadFailure;
+use offload_build::escape::terminal;
 
 /// One message, with what to do about it where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +29,12 @@ impl Error {
 
     /// As LLVM says that a file cannot be opened, read or written.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
-        Self::new(format!("'{}': {}", path.display(), system_message(error)))
+        Self::new(format!("'{}': {}", terminal(path), system_message(error)))
     }
 
     /// About what is in a file.
     pub(crate) fn input(path: &Path, problem: impl fmt::Display) -> Self {
-        Self::new(format!("{}: {problem}", path.display()))
+        Self::new(format!("{}: {problem}", terminal(path)))
     }
 }
 

@@ -12,6 +12,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
+use offload_build::escape::{terminal, terminal_lines};
+
 use crate::response_file::{self, Quoting};
 use crate::{files, say};
 use options::{Answer, Started, Table, Value};
@@ -70,7 +72,7 @@ pub(crate) fn read_line<Id: Copy + PartialEq>(
     }
     let parsed = table.parse(&expanded, started);
     for line in &parsed.mistakes {
-        eprintln!("{line}");
+        eprintln!("{}", terminal_lines(line));
     }
     Ok(match parsed.answer {
         Some(answer) => Line::Answer(answer),
@@ -90,5 +92,6 @@ pub(crate) fn print(text: &str) -> u8 {
 
 /// Said of a member of an archive that cannot be read: linkers will not find what it defines.
 pub(crate) fn without_symbols(member: &str, problem: &dyn std::fmt::Display) -> String {
+    let member = terminal(member);
     format!("member `{member}` is not in the archive's index of symbols: {problem}")
 }

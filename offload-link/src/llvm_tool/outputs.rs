@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use offload_build::escape::terminal;
 use offload_build::format::compressed_bundle::Compression;
 use offload_build::format::pieces::Piece;
 
@@ -77,7 +78,7 @@ pub(crate) fn clashes(outputs: &[Output]) -> Vec<String> {
         };
         let special = || fs::metadata(path).is_ok_and(|file| !file.is_file());
         if earlier != output.pieces && path != Path::new("-") && !special() {
-            let path = path.display();
+            let path = terminal(path);
             texts.push(format!(
                 "'{path}' is the output for several images; the last one stays"
             ));
@@ -98,7 +99,7 @@ fn refuse_same(outputs: &[Output], places: &Places) -> Result<(), Error> {
                 continue;
             };
             if earlier.pieces != output.pieces {
-                let [one, two] = [earlier, output].map(|output| output.path.display());
+                let [one, two] = [earlier, output].map(|output| terminal(output.path.as_path()));
                 return Err(Error::new(format!(
                     "the outputs '{one}' and '{two}' are the same file"
                 )));

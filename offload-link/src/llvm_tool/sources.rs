@@ -130,7 +130,13 @@ impl Sources {
     }
 
     /// Decompresses a source, so that it has a file; nothing is done to one that has.
-    pub(crate) fn materialize(&mut self, source: usize) -> Result<(), compressed_bundle::Error> {
+    ///
+    /// `limit` is for all that is decompressed so, together: that is what it takes on disk.
+    pub(crate) fn materialize(
+        &mut self,
+        source: usize,
+        limit: u64,
+    ) -> Result<(), compressed_bundle::Error> {
         let Some((bundle, file)) = self.as_compressed(source) else {
             return Ok(());
         };
@@ -144,6 +150,10 @@ impl Sources {
                 (Reading::new(Opened::new(name, spool, None)), 0)
             }
         };
+        let claimed = start.saturating_add(bundle.uncompressed_size);
+        if claimed > limit {
+            return Err(compressed_bundle::Error::Limit { claimed, limit });
+        }
         let decompressed = spool.file.with(|mut end| {
             end.seek(SeekFrom::Start(start))?;
             Ok(bundle.decompress_from(compressed, &mut end))

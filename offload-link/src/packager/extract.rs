@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use offload_build::container::archive::{self, Index, MemberPlan};
 use offload_build::container::definitions;
+use offload_build::escape::terminal;
 use offload_build::target::{LlvmRelease, OffloadKind};
 
 use super::image_argument::ImageArgument;
@@ -64,7 +65,7 @@ pub(super) fn plan(
                     continue;
                 }
                 if found.len() > 1 {
-                    let path = path.display();
+                    let path = terminal(path.as_path());
                     warn(format!(
                         "warning: Multiple inputs match to a single file, '{path}'"
                     ));

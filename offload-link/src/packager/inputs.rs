@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use offload_build::container::{self, FoundImage, Item};
+use offload_build::escape::terminal;
 use offload_build::format::bytes::OutOfBounds;
 use offload_build::format::magic::Magic;
 use offload_build::format::offload_binary::{self, BinaryEntry, Problem};
@@ -61,9 +62,9 @@ pub(super) fn read(
                     outside.push((sources.add_member(opened), path, name, around));
                 }
                 Item::Unread { members, format } => {
-                    let names = members.iter().map(|name| String::from_utf8_lossy(name));
+                    let names = members.iter().map(|name| terminal(&name[..]).to_string());
                     let names: Vec<_> = names.collect();
-                    let file = file.display();
+                    let file = terminal(file.as_path());
                     warn(format!(
                         "note: {file}{}{}: images in {format:?} files are not found by any tool",
                         if names.is_empty() { "" } else { ": member " },
@@ -87,7 +88,7 @@ fn refused(path: &Path, of: &offload_binary::Error, problem: &dyn Display) -> Er
         Problem::Outside(OutOfBounds { what, .. }) if what.ends_with("of header") => INVALID,
         _ => "The end of the file was unexpectedly encountered",
     };
-    let hint = format!("{}: {problem}", path.display());
+    let hint = format!("{}: {problem}", terminal(path));
     Error::new(text).with_hint(Some(hint))
 }
 
@@ -209,7 +210,7 @@ impl Image {
     /// Where it is, for people: members of archives, a section, or just the file.
     pub(super) fn container(&self) -> String {
         let members = self.found.members.iter();
-        let members = members.map(|name| String::from_utf8_lossy(name).into_owned());
+        let members = members.map(|name| terminal(&name[..]).to_string());
         let mut places: Vec<String> = members.collect();
         places.extend(
             self.found
@@ -224,7 +225,7 @@ impl Image {
 
     /// What is said about it besides triple and architecture.
     pub(super) fn more_strings(&self) -> Vec<(String, String)> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).escape_debug().to_string();
+        let text = |bytes: &[u8]| terminal(bytes).to_string();
         let strings = self.entry.strings.iter();
         let more = strings.filter(|(key, _)| !matches!(*key, b"triple" | b"arch"));
         more.map(|(key, value)| (text(key), text(value))).collect()

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use offload_build::escape::terminal;
 use offload_build::format::offload_yaml::{Document, Member};
 use serde::Serialize;
 
@@ -51,8 +52,8 @@ fn table(nodes: &[Node]) -> String {
                 .join("."),
             entry.image_kind.name().to_owned(),
             entry.offload_kind.name().to_owned(),
-            entry.triple().to_owned(),
-            entry.arch().to_owned(),
+            terminal(entry.triple()).to_string(),
+            terminal(entry.arch()).to_string(),
             format!("{:#x}", entry.image.start),
             (entry.image.end - entry.image.start).to_string(),
             image.container() + &more.collect::<String>(),

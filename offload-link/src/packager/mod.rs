@@ -19,6 +19,7 @@ mod pack;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use offload_build::escape::{terminal, terminal_lines};
 use offload_build::target::LlvmRelease;
 
 use crate::llvm_tool::options::{Answer, Started};
@@ -43,7 +44,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     if options.help {
         return Ok(print(&reply(Answer::Help, started)));
     }
-    let warn = |text: String| eprintln!("{}: {text}", started.path);
+    let warn = |text: String| eprintln!("{}: {}", started.path, terminal_lines(&text));
     let stem = Path::new(started.base).file_stem().unwrap_or_default();
     if stem.to_string_lossy().ends_with(NAMES[1]) && options.llvm >= LlvmRelease::V22 {
         eprintln!(
@@ -75,7 +76,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     }
     outputs::write(&planned, &sources, false)?;
     if extract::announces(&options) {
-        let names = planned.iter().map(|output| output.path.display());
+        let names = planned.iter().map(|output| terminal(output.path.as_path()));
         let lines = names.map(|name| format!("Extracted: {name}\n"));
         return Ok(print(&lines.collect::<String>()));
     }

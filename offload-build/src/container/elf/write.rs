@@ -172,7 +172,9 @@ impl fmt::Display for WriteError {
                 )
             }
             Self::TooLarge { value } => write!(f, "{value:#x} is too large for this file"),
-            Self::NoSection { name } => write!(f, "there is no section `{name}`"),
+            Self::NoSection { name } => {
+                write!(f, "there is no section `{}`", crate::escape::terminal(name))
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::MAX_DEPTH;
 use crate::container::archive::ArchiveError;
 use crate::container::coff::CoffError;
 use crate::container::elf::ElfError;
+use crate::escape::terminal;
 use crate::format::bitcode;
 use crate::format::bytes::OutOfBounds;
 use crate::format::offload_binary;
@@ -83,7 +84,7 @@ pub enum Problem {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for member in &self.members {
-            write!(f, "member `{}`: ", String::from_utf8_lossy(member))?;
+            write!(f, "member `{}`: ", terminal(&member[..]))?;
         }
         self.problem.fmt(f)
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Comment, END, START, find};
+use super::{Comment, END, START};
 
 /// The comments around one text, for those who copy the texts from file to file.
 ///
@@ -33,8 +33,8 @@ pub fn to_bytes(entries: &[(&str, &[u8])], comment: Comment) -> Result<Vec<u8>, 
             return Err(WriteError::Twice { id: owned() });
         }
         let [start, end] = comments(id, comment)?;
-        if let Some(found) = find(text, 0, &ending) {
-            let offset = found.start as u64;
+        if let Some(offset) = find(text, &ending) {
+            let offset = offset as u64;
             return Err(WriteError::Ends {
                 id: owned(),
                 offset,
@@ -45,6 +45,16 @@ pub fn to_bytes(entries: &[(&str, &[u8])], comment: Comment) -> Result<Vec<u8>, 
         bytes.extend_from_slice(&end);
     }
     Ok(bytes)
+}
+
+/// The first place of a marker, which starts with a line feed.
+fn find(text: &[u8], marker: &[u8]) -> Option<usize> {
+    let mut feeds = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let (place, _) = feeds.find(|(place, _)| {
+        let here = text.get(*place..);
+        here.is_some_and(|here| here.starts_with(marker))
+    })?;
+    Some(place)
 }
 
 /// Why a text bundle cannot be written.

@@ -1,6 +1,7 @@
 //! What compressed bundles contain: all of it, or the headers of the bundle.
 
 use std::io::{self, BufRead, Read, Write};
+use std::ops::Range;
 use std::sync::mpsc;
 use std::thread;
 
@@ -124,6 +125,40 @@ impl CompressedBundle {
         Ok(decoder.into_source().position)
     }
 
+    /// Decompresses all from a stream, as [`Self::decompress_from`], and gives `out` one range of it. Memory does not grow
+    /// with either.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::decompress_from`].
+    pub fn extract_from(
+        &self,
+        source: impl BufRead,
+        range: Range<u64>,
+        out: &mut impl Write,
+    ) -> Result<(), Error> {
+        let mut part = Part {
+            position: 0,
+            range,
+            out,
+        };
+        self.decompress_from(source, &mut part).map(drop)
+    }
+
+    /// Decompresses all of the data of the file that it was read from, as [`Self::decompress_to`], and gives `out` one range.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::decompress_to`].
+    pub fn extract<'d, R: ReadRef<'d>>(
+        &self,
+        data: R,
+        range: Range<u64>,
+        out: &mut impl Write,
+    ) -> Result<(), Error> {
+        self.extract_from(self.slices(data), range, out)
+    }
+
     /// The bundle, for those who want it in memory.
     ///
     /// # Errors
@@ -198,7 +233,7 @@ impl CompressedBundle {
             end: self.data.end,
         };
         let method = self.method;
-        let decoder = Decoder::new(method, self.uncompressed_size, source).map_err(damaged)?;
+        let decoder = Decoder::new(method, source).map_err(damaged)?;
         decoder.ok_or(Error::NotBuilt { method })
     }
 }
@@ -206,6 +241,31 @@ impl CompressedBundle {
 fn damaged(problem: io::Error) -> Error {
     let message = problem.to_string();
     Error::Data { message }
+}
+
+/// Passes on the bytes of a range, and counts the others.
+struct Part<'a, W> {
+    position: u64,
+    range: Range<u64>,
+    out: &'a mut W,
+}
+
+impl<W: Write> Write for Part<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let place = |offset: u64| {
+            let place = offset.saturating_sub(self.position);
+            usize::try_from(place).map_or(bytes.len(), |place| place.min(bytes.len()))
+        };
+        let wanted = place(self.range.start)..place(self.range.end);
+        let wanted = bytes.get(wanted).unwrap_or_default();
+        self.position = self.position.saturating_add(bytes.len() as u64);
+        self.out.write_all(wanted)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Some bytes, and as many more as are claimed but not there yet.
@@ -224,7 +284,7 @@ impl<'a> ReadRef<'a> for Start<'a> {
         self.bytes.read_bytes_at(offset, size)
     }
 
-    fn read_bytes_at_until(self, range: std::ops::Range<u64>, end: u8) -> Result<&'a [u8], ()> {
+    fn read_bytes_at_until(self, range: Range<u64>, end: u8) -> Result<&'a [u8], ()> {
         self.bytes.read_bytes_at_until(range, end)
     }
 }

@@ -94,7 +94,7 @@ impl Compressed {
             position: self.data.start,
             end: self.data.end,
         };
-        let decoder = Decoder::new(method, size, source).map_err(damaged)?;
+        let decoder = Decoder::new(method, source).map_err(damaged)?;
         let mut decoder = decoder.ok_or(InflateError::NotBuilt { method })?;
         let (mut found, mut buffer) = (0_u64, vec![0; BUFFER]);
         let claimed = self.inflated_size;

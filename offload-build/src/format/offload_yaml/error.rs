@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::escape::terminal;
 use crate::format::bytes::OutOfBounds;
 use crate::format::offload_binary::{self, InflateError};
 
@@ -83,21 +84,23 @@ impl fmt::Display for Problem {
             Self::Expected { what } => write!(f, "expected {what}"),
             Self::Tag { tag } => write!(f, "expected a document that starts with `--- {tag}`"),
             Self::Depth { most } => write!(f, "more than {most} lists and maps in each other"),
-            Self::Missing { key } => write!(f, "missing required key '{key}'"),
-            Self::Unknown { key } => write!(f, "unknown key '{key}'"),
-            Self::Twice { key } => write!(f, "duplicated mapping key '{key}'"),
+            Self::Missing { key } => write!(f, "missing required key '{}'", terminal(*key)),
+            Self::Unknown { key } => write!(f, "unknown key '{}'", terminal(key)),
+            Self::Twice { key } => write!(f, "duplicated mapping key '{}'", terminal(key)),
             Self::Kind { found } => {
                 write!(
                     f,
-                    "expected a kind or its number, up to 0xffff, found `{found}`"
+                    "expected a kind or its number, up to 0xffff, found `{}`",
+                    terminal(found)
                 )
             }
             Self::Number { found, most } => {
+                let found = terminal(found);
                 write!(f, "expected a number up to {most:#x}, found `{found}`")
             }
             Self::Content => write!(f, "expected hexadecimal digits, two for each byte"),
             Self::Compression { found } => {
-                write!(f, "expected `zstd` or `zlib`, found `{found}`")
+                write!(f, "expected `zstd` or `zlib`, found `{}`", terminal(found))
             }
         }
     }

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use offload_build::container::archive::{Archive, Member};
 use offload_build::container::definitions;
+use offload_build::escape::terminal;
 use offload_build::format::magic::Magic;
 use offload_build::target::EntryId;
 
@@ -20,16 +21,16 @@ use super::Error;
 use crate::bundler::{self, Contents};
 use crate::llvm_tool::Sources;
 
-pub(super) fn check(path: &Path) -> Result<(), Error> {
+pub(super) fn check(path: &Path, limit: u64) -> Result<(), Error> {
     let mut sources = Sources::default();
-    let contents = bundler::read_archive(path, &mut sources).map_err(Error::new)?;
+    let contents = bundler::read_archive(path, limit, &mut sources).map_err(Error::new)?;
     entries(&contents)?;
     bundler::check_archive(&contents).map_err(Error::new)?;
     let source = sources.open(path).map_err(Error::new)?;
     let file = sources.file(source);
     let data = file.apart();
     let wrong =
-        |problem: &dyn fmt::Display| Error::new(format_args!("{}: {problem}", path.display()));
+        |problem: &dyn fmt::Display| Error::new(format_args!("{}: {problem}", terminal(path)));
     let archive = Archive::parse(&data, file.whole()).map_err(|problem| wrong(&problem))?;
     let symbols = archive.symbols().map_err(|problem| wrong(&problem))?;
     let members = archive.members.iter();
@@ -47,7 +48,7 @@ pub(super) fn check(path: &Path) -> Result<(), Error> {
         let Some(member) = members.get(&offset) else {
             return Err(wrong(&format_args!(
                 "index of symbols: `{}` is said to be in a member at offset {offset:#x}, where none starts",
-                names.first().copied().unwrap_or_default().escape_ascii()
+                terminal(names.first().copied().unwrap_or_default())
             )));
         };
         // A thin archive's members are other files, which may be new since it was made.
@@ -68,8 +69,8 @@ pub(super) fn check(path: &Path) -> Result<(), Error> {
         if let Some(name) = names.iter().find(|name| !defined.contains(*name)) {
             return Err(wrong(&format_args!(
                 "index of symbols: `{}` is not in member `{}` at offset {offset:#x}",
-                name.escape_ascii(),
-                String::from_utf8_lossy(member.name)
+                terminal(*name),
+                terminal(member.name)
             )));
         }
     }
@@ -84,9 +85,10 @@ fn entries(contents: &Contents) -> Result<(), Error> {
             let wrong = |problem: &dyn fmt::Display| {
                 let member = bundle.member.as_deref().unwrap_or_default();
                 Error::new(format_args!(
-                    "{}: member `{member}`: entry {:?}: {problem}",
-                    contents.name.display(),
-                    entry.id
+                    "{}: member `{}`: entry `{}`: {problem}",
+                    terminal(contents.name.as_path()),
+                    terminal(member),
+                    terminal(&entry.id)
                 ))
             };
             if let Err(problem) = EntryId::parse(&entry.id) {

@@ -13,6 +13,7 @@ use offload_build::container::archive::{Archive, Index, MemberPlan, layout, plai
 use offload_build::container::definitions;
 use offload_build::container::elf::Elf;
 use offload_build::container::object_bundle::{NewEntry, embed_bundle, whole_bundle_sections};
+use offload_build::escape::terminal;
 use offload_build::format::bundle::Layout;
 use offload_build::format::magic::Magic;
 use offload_build::format::pieces::Piece;
@@ -71,7 +72,7 @@ pub(super) fn run(line: &Line) -> Result<(), Error> {
             symbols: &plan.symbols,
         })
         .collect();
-    let wrong = |problem| Error::new(format_args!("{}: {problem}", path.display()));
+    let wrong = |problem| Error::new(format_args!("{}: {problem}", terminal(path.as_path())));
     let output = Output {
         pieces: layout(&members, Index::OfSymbols).map_err(wrong)?,
         path: path.clone(),
@@ -90,7 +91,7 @@ struct Member {
 
 impl Member {
     fn wrong(&self, problem: impl std::fmt::Display) -> Error {
-        let (path, name) = (self.path.display(), &self.name);
+        let (path, name) = (terminal(self.path.as_path()), terminal(&self.name));
         Error::new(format_args!("{path}: member `{name}`: {problem}"))
     }
 
@@ -121,7 +122,7 @@ impl Member {
 
 fn members(path: &Path, sources: &mut Sources) -> Result<Vec<Member>, Error> {
     let wrong =
-        |problem: &dyn std::fmt::Display| Error::new(format_args!("{}: {problem}", path.display()));
+        |problem: &dyn std::fmt::Display| Error::new(format_args!("{}: {problem}", terminal(path)));
     let source = sources.open(path).map_err(Error::new)?;
     let found: Vec<(Vec<u8>, u64, Option<std::ops::Range<u64>>)> = {
         let file = sources.file(source);

@@ -225,6 +225,7 @@ fn has_a_row_for_each_of_its_options_in_the_table_of_the_specification() {
     let own = [
         "llvm",
         "report",
+        "max-decompressed-size",
         "Werror=dropped-image",
         "print-offload-abi",
         "emit-wrapper",
