@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use super::Error;
+use crate::files::is_absent;
 
 const USAGE: &str = "usage: cargo offload build [--out DIR] [OPTIONS OF CARGO BUILD]
 
@@ -125,12 +126,15 @@ fn add(
     package: &str,
     libraries: &mut BTreeMap<OsString, Library>,
 ) -> Result<(), Error> {
-    let Ok(files) = fs::read_dir(out_dir.join(FOLDER)) else {
-        return Ok(());
+    let wrong = |problem| Error::new(format_args!("{}: {problem}", out_dir.display()));
+    let files = match fs::read_dir(out_dir.join(FOLDER)) {
+        Ok(files) => files,
+        // A package without libraries.
+        Err(problem) if is_absent(&problem) => return Ok(()),
+        Err(problem) => return Err(wrong(problem)),
     };
     for file in files {
-        let file =
-            file.map_err(|problem| Error::new(format_args!("{}: {problem}", out_dir.display())))?;
+        let file = file.map_err(wrong)?;
         let library = Library {
             path: file.path(),
             package: package.to_owned(),

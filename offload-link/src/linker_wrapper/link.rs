@@ -202,7 +202,7 @@ impl Link<'_> {
         if super::tool_name(self.tool) != super::LLVM_NAME {
             let rpaths = rpath::folders(&kinds, &self.arguments, machine, &added);
             runtime.extend(rpath::options(&rpaths, self.arguments.position));
-            report.warnings.extend(rpaths.iter().map(|folder| {
+            report.notes.extend(rpaths.iter().map(|folder| {
                 let folder = terminal(&**folder);
                 format!("the program gets an rpath to {folder}, where the runtime's libraries are")
             }));

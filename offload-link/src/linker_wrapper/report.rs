@@ -48,6 +48,8 @@ pub(super) struct Report {
     pub lines: Vec<Line>,
     /// Said to the user, where the user looks.
     pub warnings: Vec<String>,
+    /// What was added to the host link.
+    pub notes: Vec<String>,
 }
 
 /// For a member that is no part of the host link, either.
@@ -128,6 +130,9 @@ impl Report {
         for warning in &self.warnings {
             text += &line_of(&format!("warning: {warning}"));
         }
+        for note in &self.notes {
+            text += &line_of(&format!("note: {note}"));
+        }
         text
     }
 
@@ -162,6 +167,7 @@ impl Report {
             schema: 1,
             images: self.lines.iter().map(JsonLine::of).collect(),
             warnings: &self.warnings,
+            notes: &self.notes,
         })
     }
 
@@ -229,6 +235,7 @@ struct JsonReport<'a> {
     schema: u32,
     images: Vec<JsonLine<'a>>,
     warnings: &'a [String],
+    notes: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -305,6 +312,7 @@ mod tests {
                 ),
             ],
             warnings: vec!["w".into()],
+            notes: vec!["n".into()],
         }
     }
 
@@ -314,7 +322,8 @@ mod tests {
             report().to_text(),
             "a.o: openmp amdgcn-amd-amdhsa gfx90a, 16 bytes: linked for amdgcn-amd-amdhsa gfx90a\n\
              lib\"b\".a(b.o): openmp amdgcn-amd-amdhsa gfx90a, 16 bytes: left out: two; lines\n\
-             warning: w\n"
+             warning: w\n\
+             note: n\n"
         );
     }
 
@@ -334,7 +343,7 @@ mod tests {
         }
         let text = report.to_text();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 4, "{text}");
+        assert_eq!(lines.len(), 5, "{text}");
         assert_eq!(
             lines[2],
             "/d/libompdevice.a: runtime library, 3 images: 1 linked, 2 not linked"
@@ -347,14 +356,15 @@ mod tests {
         report.lines.truncate(1);
         report.lines[0].kind = "\u{1b}]0;k\u{7}".to_owned();
         report.lines[0].triple = "t\nforged: line".to_owned();
-        report.warnings = vec!["\u{9b}1m\u{202e}".to_owned()];
+        report.warnings.clear();
+        report.notes = vec!["\u{9b}1m\u{202e}".to_owned()];
         let text = report.to_text();
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(
             text.contains("\\x1b]0;k\\x07 t\\nforged: line gfx90a"),
             "{text}"
         );
-        assert!(text.ends_with("warning: \\u{9b}1m\\u{202e}\n"), "{text}");
+        assert!(text.ends_with("note: \\u{9b}1m\\u{202e}\n"), "{text}");
     }
 
     #[test]
@@ -387,6 +397,9 @@ mod tests {
   ],
   "warnings": [
     "w"
+  ],
+  "notes": [
+    "n"
   ]
 }
 "#
