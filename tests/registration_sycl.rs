@@ -252,6 +252,6 @@ fn rejects_what_no_descriptor_can_hold() {
     };
     assert_eq!(
         error(image),
-        "`a\0b` cannot be the name of a symbol or section"
+        "`a\\0b` cannot be the name of a symbol or section"
     );
 }

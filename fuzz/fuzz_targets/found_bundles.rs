@@ -1,7 +1,8 @@
-//! Any bytes: no panic, and bundles lie inside of them.
+//! Any bytes: no panic, bundles lie inside of them, and entries are the same whether they are unpacked at once or later.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use offload_build::container::bundled::{Unpacking, entries};
 use offload_build::container::bundles::find;
 
 fuzz_target!(|data: &[u8]| {
@@ -22,4 +23,15 @@ fuzz_target!(|data: &[u8]| {
         ranges.map(|range| range.start + by..range.end + by).collect::<Vec<_>>()
     };
     assert_eq!(again.map(|again| ranges(&again, 0)), Ok(ranges(&found, 5)));
+    let entries = |memory| {
+        let mut unpacking = Unpacking { limit: 1 << 20, memory };
+        entries(data, 0..size, &mut unpacking)
+    };
+    // IDs take memory, too: as much as there are bytes.
+    let (Ok(at_once), Ok(later)) = (entries(u64::MAX), entries(1 << 12)) else { return };
+    assert_eq!(at_once.len(), later.len());
+    for (one, two) in at_once.iter().zip(&later) {
+        assert_eq!((&one.id, one.bundle, &one.range, one.comment), (&two.id, two.bundle, &two.range, two.comment));
+        assert_eq!(one.content(data), two.content(data));
+    }
 });

@@ -72,6 +72,42 @@ fn is_active(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Returns the string literal of C whose bytes are `bytes`, quotes included. No escape runs into the character after it,
+/// and no trigraph is left.
+#[cfg(feature = "tools")]
+#[must_use]
+pub fn c_string(bytes: &[u8]) -> String {
+    let mut text = String::from("\"");
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' | b'?' | ..=0x1f | 0x7f.. => {
+                let _ = write!(text, "\\{byte:03o}");
+            }
+            _ => text.push(char::from(*byte)),
+        }
+    }
+    text.push('"');
+    text
+}
+
+/// Returns the string of LLVM IR whose bytes are `bytes`, quotes included.
+#[cfg(feature = "tools")]
+#[must_use]
+pub fn llvm_ir_string(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() + 2);
+    text.push('"');
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' | ..=0x1f | 0x7f.. => {
+                let _ = write!(text, "\\{byte:02X}");
+            }
+            _ => text.push(char::from(*byte)),
+        }
+    }
+    text.push('"');
+    text
+}
+
 /// Something whose bytes are displayed: a string, a path, bytes.
 pub trait Bytes {
     /// The bytes, UTF-8 or not.

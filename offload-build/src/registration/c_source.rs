@@ -23,6 +23,7 @@ use super::hip_symbols::{HipFatBinary, HipSymbols};
 use super::openmp::OpenMp;
 use super::sycl::Sycl;
 use super::{Error, Global, check_alignment};
+use crate::escape;
 use crate::format::offload_entry;
 
 const ENTRIES: &str = include_str!("../../templates/registration/entries.c");
@@ -147,14 +148,14 @@ impl Sycl<'_> {
             );
             let mut count = 0_usize;
             for kernel in image.kernels() {
-                let _ = writeln!(definitions, "  KERNEL({})", c_string(kernel));
+                let _ = writeln!(definitions, "  KERNEL({})", escape::c_string(kernel));
                 count += 1;
             }
             definitions += "  {0, 0, 0, 0, 0, 0, 0, 0, 0},\n};\n";
             let kind = image.kind.raw();
             let kind = u8::try_from(kind).map_err(|_| Error::ImageKind { index, kind })?;
             let [triple, compile, link] = [image.triple, image.compile_options, image.link_options]
-                .map(|text| c_string(text.as_bytes()));
+                .map(|text| escape::c_string(text.as_bytes()));
             let _ = writeln!(
                 images,
                 "  {{3, 8, {kind}, {triple}, {compile}, {link}, image_{index}, image_end_{index},\n   \
@@ -348,19 +349,5 @@ fn file_name(file: &Path) -> String {
             }
         }
     }
-    text
-}
-
-fn c_string(bytes: &[u8]) -> String {
-    let mut text = String::from("\"");
-    for byte in bytes {
-        match byte {
-            b'"' | b'\\' | b'?' | ..=0x1f | 0x7f.. => {
-                let _ = write!(text, "\\{byte:03o}");
-            }
-            _ => text.push(char::from(*byte)),
-        }
-    }
-    text.push('"');
     text
 }

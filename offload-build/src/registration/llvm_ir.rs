@@ -13,9 +13,10 @@ use super::fat_binary::{FatBinary, HostTable, Runtime};
 use super::openmp::OpenMp;
 use super::sycl::Sycl;
 use super::{Error, check_name};
+use crate::escape::llvm_ir_string;
 use crate::format::offload_entry;
 use crate::target::Triple;
-use module::{ENTRY, Ends, Module, identifier, inside, quoted};
+use module::{ENTRY, Ends, Module, identifier, inside};
 use walk::walk;
 
 impl OpenMp<'_> {
@@ -191,7 +192,7 @@ impl Sycl<'_> {
                 let name = format!("@.sycl_offloading.string.{strings}");
                 strings += 1;
                 let bytes = [text, b"\0"].concat();
-                let (len, text) = (bytes.len(), quoted(&bytes));
+                let (len, text) = (bytes.len(), llvm_ir_string(&bytes));
                 let _ = writeln!(
                     module.text,
                     "{name} = private unnamed_addr constant [{len} x i8] c{text}"

@@ -141,7 +141,10 @@ impl fmt::Display for Error {
             Self::Range { what, end, size } => {
                 write!(f, "{what} ends at {end:#x}, after the end at {size:#x}")
             }
-            Self::Name { name } => write!(f, "`{name}` cannot be the name of a symbol or section"),
+            Self::Name { name } => {
+                let name = crate::escape::terminal(name);
+                write!(f, "`{name}` cannot be the name of a symbol or section")
+            }
             Self::Alignment { section, alignment } => write!(
                 f,
                 "section `{section}`: alignment {alignment:#x} is no power of two"

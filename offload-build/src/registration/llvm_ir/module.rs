@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::escape::llvm_ir_string;
 use crate::format::offload_entry;
 use crate::registration::entries::EntryTable;
 use crate::registration::{Error, Global, check_alignment, check_name};
@@ -34,7 +35,7 @@ impl Module {
         Ok(Self {
             text: format!(
                 "source_filename = \"offload.wrapper.module\"\ntarget triple = {}\n\n",
-                quoted(host.as_str().as_bytes())
+                llvm_ir_string(host.as_str().as_bytes())
             ),
             coff: host.os().starts_with("windows"),
             used: Vec::new(),
@@ -59,7 +60,7 @@ impl Module {
                 let [first, last] = ends.map(|(end, _)| identifier(&format!("__{end}_{section}")));
                 if self.coff {
                     for (name, (_, letter)) in [&first, &last].into_iter().zip(ends) {
-                        let section = quoted(format!("{section}$O{letter}").as_bytes());
+                        let section = llvm_ir_string(format!("{section}$O{letter}").as_bytes());
                         let _ = writeln!(
                             self.text,
                             "{name} = weak_odr hidden constant [0 x {record}] zeroinitializer, \
@@ -69,7 +70,7 @@ impl Module {
                     }
                 } else {
                     let dummy = identifier(&format!("__dummy.{section}"));
-                    let section = quoted(section.as_bytes());
+                    let section = llvm_ir_string(section.as_bytes());
                     let _ = writeln!(
                         self.text,
                         "{first} = external hidden constant [0 x {record}]\n\
@@ -94,7 +95,7 @@ impl Module {
                 let _ = writeln!(
                     self.text,
                     "{first} = internal {sort} [0 x {record}] zeroinitializer, section {}, align {}",
-                    quoted(section.as_bytes()),
+                    llvm_ir_string(section.as_bytes()),
                     alignment
                 );
                 let last = inside(&first, size);
@@ -114,7 +115,7 @@ impl Module {
     }
 
     pub(super) fn bytes(&mut self, name: &str, bytes: &[u8], section: &str, alignment: u64) {
-        let (len, bytes) = (bytes.len(), quoted(bytes));
+        let (len, bytes) = (bytes.len(), llvm_ir_string(bytes));
         let _ = writeln!(
             self.text,
             "{name} = internal constant [{len} x i8] c{bytes}, section \"{section}\", align {alignment}"
@@ -205,22 +206,6 @@ pub(super) fn identifier(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-$._".contains(c);
     match name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit()) {
         true => format!("@{name}"),
-        false => format!("@{}", quoted(name.as_bytes())),
+        false => format!("@{}", llvm_ir_string(name.as_bytes())),
     }
-}
-
-/// A string of LLVM IR.
-pub(super) fn quoted(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() + 2);
-    text.push('"');
-    for byte in bytes {
-        match byte {
-            b'"' | b'\\' | ..=0x1f | 0x7f.. => {
-                let _ = write!(text, "\\{byte:02X}");
-            }
-            _ => text.push(char::from(*byte)),
-        }
-    }
-    text.push('"');
-    text
 }
