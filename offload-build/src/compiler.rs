@@ -232,11 +232,13 @@ fn clangs(module: &Module, search: &Search, sdk: Option<&Option<Root>>) -> Vec<L
 
 fn no_clang(module: &Module, problem: &str) -> Error {
     let name = &module.name;
-    let newer = "a newer release may know it: ";
-    Error::missing(format_args!(
-        "module `{name}`: no compiler for its targets: {problem}\nhint: {newer}{}, {INSTEAD}",
-        Need::Clang.install(None)
-    ))
+    let problem = format!("module `{name}`: no compiler for its targets: {problem}");
+    // No release knows it, so none helps; what may be meant follows.
+    if module.is_doubtful() {
+        return Error::missing(problem);
+    }
+    let install = Need::Clang.install(None);
+    Error::missing(format_args!("{problem}\nhint: {install}, {INSTEAD}"))
 }
 
 /// Why none of `found`, which were searched for the compiler of `module`, will do.

@@ -229,6 +229,11 @@ impl Module {
         })
     }
 
+    /// Whether there is a target that no release of LLVM knows.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        !self.doubts.is_empty()
+    }
+
     /// `error` with what may be wrong with the targets.
     pub(crate) fn explained(&self, error: Error) -> Error {
         let doubts = self.doubts.iter();
