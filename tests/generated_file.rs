@@ -36,7 +36,7 @@ fn package(kernels: &str) -> Option<Package> {
     Some(package)
 }
 
-/// What a compiler of Rust says of a crate that includes the file and forbids unsafe code, and what its program prints.
+/// Compiles a crate that includes the file and forbids unsafe code; returns what its program prints.
 fn compiled(package: &Package, compiler: &mut Command, main: &str) -> String {
     let source = format!(
         "#![forbid(unsafe_code)]\n//! A crate.\n\

@@ -324,7 +324,7 @@ fn says_which_member_of_an_archive_changed_while_it_was_linked() {
     }
 }
 
-/// Of what a compressed bundle contains, almost all of it zeros.
+/// Size of a compressed bundle's content, almost all of it zeros.
 const CONTAINED: u64 = 256 * MIB;
 
 /// Compresses that many bytes, of which these are the first.

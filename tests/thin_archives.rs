@@ -98,7 +98,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// As `ar rcT` writes it: of each member only the header.
+/// Writes an archive as `ar rcT` does: only the header of each member.
 fn thin(members: &[(&str, u64)]) -> Vec<u8> {
     let mut bytes = b"!<thin>\n".to_vec();
     for (name, size) in members {

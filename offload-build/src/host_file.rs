@@ -131,7 +131,7 @@ impl fmt::Display for HostFile {
 }
 
 impl HostFile {
-    /// Whether the file has no unsafe code: nothing in it is linked.
+    /// Tells whether the file has no unsafe code: nothing in it is linked.
     fn is_safe(&self) -> bool {
         let is_linked = match self.content {
             Content::Linked { .. } | Content::Deferred { .. } | Content::Kept { .. } => true,

@@ -226,7 +226,7 @@ impl Images {
     }
 }
 
-/// Whether two images take the same argument buffer.
+/// Tells whether two images take the same argument buffer.
 fn are_passed_alike(one: &[Argument], other: &[Argument]) -> bool {
     let is_alike = |(one, other): (&Argument, &Argument)| one.is_at_the_place_of(other);
     one.len() == other.len() && one.iter().zip(other).all(is_alike)

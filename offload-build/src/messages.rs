@@ -1,4 +1,4 @@
-//! What compilers and failed steps have to say, for people: each diagnostic once, whichever passes found it.
+//! Messages of compilers and failed steps, for people: each diagnostic once, even if several passes report it.
 
 use crate::error::Error;
 use crate::toolchain::CommandError;
@@ -25,7 +25,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What is said of a failed step: lines under a heading, each with the other steps that say the same.
+/// The report of a failed step: lines under a heading, each with the other steps that report the same.
 struct Block {
     heading: String,
     diagnostics: Vec<String>,
@@ -97,7 +97,7 @@ pub(crate) fn report(failures: &[(String, Failure)]) -> String {
     text
 }
 
-/// What a compiler wrote, a text for each warning or error with its notes, without the line that counts them.
+/// Splits a compiler's output into a text for each warning or error with its notes, without the line that counts them.
 ///
 /// Every pass over a source, those of the device and of the host, finds the same.
 pub(crate) fn diagnostics(messages: &str) -> Vec<String> {

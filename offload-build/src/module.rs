@@ -51,7 +51,7 @@ pub(crate) struct Module {
     pub(crate) launcher: Option<(String, String)>,
     pub(crate) register: Register,
     pub(crate) missing: Missing,
-    /// What may be wrong with targets if something fails.
+    /// Hints about targets, shown if something fails.
     doubts: Vec<String>,
     /// What is odd and no error.
     pub(crate) warnings: Vec<String>,
@@ -229,7 +229,7 @@ impl Module {
         })
     }
 
-    /// Whether there is a target that no release of LLVM knows.
+    /// Tells whether there is a target that no release of LLVM knows.
     pub(crate) fn is_doubtful(&self) -> bool {
         !self.doubts.is_empty()
     }
@@ -296,7 +296,7 @@ pub(crate) fn wrong(
     Error::new(format_args!("{}: {problem}", settings.origin(key)))
 }
 
-/// Whether compilers take it behind `-D`: a name, with parameters or without.
+/// Tells whether compilers accept it after `-D`: a name, with or without parameters.
 fn is_macro(name: &str) -> bool {
     let Some((name, rest)) = name.split_once('(') else {
         return is_identifier(name);

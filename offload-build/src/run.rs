@@ -504,9 +504,9 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Gives Cargo the lines that it is owed.
+/// Prints the directives for Cargo.
 ///
-/// Of a build script that fails Cargo reads warnings alone, and it prints all lines again, in front of the error.
+/// If a build script fails, Cargo reads only warnings, and prints all lines again before the error.
 pub(crate) fn finish<T>(environment: &Environment, result: Result<T, Error>) -> Result<T, Error> {
     for line in environment.take_directives() {
         if result.is_ok() || line.starts_with("cargo::warning=") {

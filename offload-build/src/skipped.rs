@@ -8,11 +8,11 @@ use std::fmt::{self, Display, Write as _};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Skipped {
     pub(crate) module: String,
-    /// As the manifest spells it.
+    /// The target as the manifest spells it.
     pub(crate) target: String,
     /// Why, then hints, a line each.
     pub(crate) reason: String,
-    /// Whether programs could use the image, so that they lose it.
+    /// True if programs could use the image, so that they lose it.
     is_lost: bool,
 }
 

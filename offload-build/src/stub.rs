@@ -61,7 +61,7 @@ pub(crate) fn host_code_left_out(module: &Module) -> Result<Vec<String>, Error> 
     Ok(warnings)
 }
 
-/// What the sources of HIP and CUDA define.
+/// Scans the sources of HIP and CUDA.
 fn scans(module: &Module) -> Result<Vec<(&Path, Scan)>, Error> {
     if !matches!(module.language, Language::Hip | Language::Cuda) {
         return Ok(Vec::new());

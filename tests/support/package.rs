@@ -108,7 +108,7 @@ impl Package {
         text(&self.script().output().unwrap())
     }
 
-    /// What the build script says when it fails, without the folder's name.
+    /// Returns the error of a build script that fails, without the folder's name.
     pub fn fails(&self, command: &mut Command) -> String {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");

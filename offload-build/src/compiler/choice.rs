@@ -10,7 +10,7 @@ use crate::toolchain::{Answers, Command, Llvm};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a clang writes that was built without the back end for a triple (16 to 22).
+/// The message of a clang that was built without the back end for a triple (16 to 22).
 const NO_BACK_END: &str = "No available targets are compatible";
 
 /// The first of `found` that knows every GPU of `module`. Those with lld come before those without.

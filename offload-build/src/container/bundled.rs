@@ -56,7 +56,7 @@ pub struct BundledEntry {
     pub id: String,
     /// Where its bundle starts in the file, which tells bundles apart.
     pub bundle: u64,
-    /// Where its bytes are: in `unpacked` or `packed`, or else in the file.
+    /// Range of its bytes: in `unpacked` or `packed`, or else in the file.
     pub range: Range<u64>,
     /// What had to be unpacked.
     pub unpacked: Option<Arc<[u8]>>,

@@ -169,7 +169,7 @@ pub fn parse_from(
     }
 }
 
-/// Entry IDs of a text bundle, all together in bytes, with [`ENTRY`] bytes for each: no more is kept.
+/// Entry IDs of a text bundle, all together in bytes, with a fixed size added for each: no more is kept.
 pub const MAX_IDS: u64 = 16 << 20;
 
 /// Bytes of an entry besides its ID.
@@ -226,12 +226,12 @@ pub enum Error {
     },
     /// Entry IDs of more than [`MAX_IDS`] bytes.
     TooLarge {
-        /// Where the first starts that is too much.
+        /// Offset of the first one over the limit.
         offset: u64,
     },
     /// The text cannot be read.
     Read {
-        /// What the system says.
+        /// The system's error.
         message: String,
     },
 }

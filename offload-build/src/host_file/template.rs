@@ -29,7 +29,7 @@ impl ::core::fmt::Debug for Image {
 #[allow(dead_code, unreachable_pub)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotBuilt {
-    /// What was missing when this crate was built.
+    /// The reason, found when this crate was built.
     pub reason: &'static str,
 }
 
@@ -62,7 +62,7 @@ pub struct Kernel {
     pub source_name: &'static str,
     /// The arguments that the host passes, in order; empty if the last link makes the images.
     pub arguments: &'static [Argument],
-    /// What each image that has the kernel says of it; empty if the last link makes the images.
+    /// The kernel in each image that has it; empty if the last link makes the images.
     pub images: &'static [KernelImage],
     stub: fn() -> ::core::option::Option<*const ::core::ffi::c_void>,
 }

@@ -92,13 +92,13 @@ pub(super) fn sources(
     Ok((found, warnings))
 }
 
-/// Whether Emacs says so that somebody edits a file: a link to no file, beside it.
+/// Tells whether a file is a lock of Emacs: a dangling link beside a file that is being edited.
 fn is_lock(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     name.as_encoded_bytes().starts_with(b".#") && path.is_symlink()
 }
 
-/// Whether a folder of `path` is a link to a folder around it.
+/// Tells whether a folder of `path` is a link to a folder around it.
 fn is_in_loop(path: &Path) -> bool {
     path.ancestors().skip(1).any(|folder| {
         let around = folder

@@ -226,7 +226,7 @@ impl CommandError {
         }
     }
 
-    /// Whether a signal ended the program: what it would have answered is unknown.
+    /// Tells whether a signal ended the program: its answer is unknown.
     #[must_use]
     pub fn was_killed(&self) -> bool {
         self.status().is_some_and(|status| status.code().is_none())

@@ -1,4 +1,4 @@
-//! What a compile gave back, looked at from outside: whether it is whole, and whether it is what a cache or another
+//! Checks of a compile's output, from outside: whether it is whole, and whether it is what a cache or another
 //! machine had no right to give.
 //!
 //! OpenMP's kernels are called `__omp_offloading_<device>_<inode>_<function>_l<line>`, in hexadecimal numbers of the file
@@ -31,7 +31,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What a task makes, as far as its output's name and what is done to it tell.
+    /// The kind of a task's output, from the output's name and from what finishes it.
     pub(super) fn of(output: &Path, finish: Finish) -> Self {
         let extension = output.extension().and_then(OsStr::to_str);
         match (finish, extension) {

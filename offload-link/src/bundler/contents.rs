@@ -31,7 +31,7 @@ pub(crate) struct Contents {
     pub whole: Vec<Piece>,
     /// How many bytes follow the bundles and are none.
     pub left: u64,
-    /// As given or detected.
+    /// The type, given or detected.
     pub(super) file_type: FileType,
 }
 

@@ -136,7 +136,7 @@ pub(super) struct Options {
     /// Of compressed bundles, when a variable says so.
     pub version: Option<Version>,
     pub threads: Option<u32>,
-    /// Of what compressed bundles claim, as given.
+    /// Limit on what compressed bundles claim, as given.
     pub limit: Option<String>,
     pub verbose: bool,
     pub print: bool,

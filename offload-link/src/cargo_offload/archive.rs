@@ -67,7 +67,7 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
 struct Line {
     out: Option<PathBuf>,
     host: Option<PathBuf>,
-    /// Of what compressed bundles claim, as given.
+    /// Limit on what compressed bundles claim, as given.
     limit: Option<String>,
     targets: Vec<String>,
     others: Vec<OsString>,

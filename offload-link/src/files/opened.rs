@@ -63,7 +63,7 @@ impl Opened {
         }
     }
 
-    /// As [`FileExt::read_at`].
+    /// Reads as [`FileExt::read_at`] does.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.with(|file| file.read_at(buffer, offset))
     }

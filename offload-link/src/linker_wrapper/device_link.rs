@@ -83,7 +83,7 @@ impl Group {
 pub(super) struct Workplace {
     pub folder: PathBuf,
     pub prefix: String,
-    /// Where children put their temporary files, so that none stays when a signal ends them.
+    /// Folder for children's temporary files, so that none stays when a signal ends them.
     pub temporary: Option<PathBuf>,
 }
 

@@ -202,7 +202,7 @@ impl ImageBytes {
         }
     }
 
-    /// Whether it is unpacked to a file, as it is too large for memory.
+    /// Tells whether it is unpacked to a file because it is too large for memory.
     fn is_spooled(&self) -> bool {
         self.size > MAX_IN_MEMORY
     }

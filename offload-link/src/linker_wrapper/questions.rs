@@ -36,7 +36,7 @@ usage: offload-link [options] <arguments of the compiler driver that links>
        clang-linker-wrapper [options] --linker-path=<linker> [--] <arguments of the linker>
 ";
 
-/// What follows where nobody asked for the options.
+/// The line after the usage, if nobody asked for the options.
 pub(super) const MORE: &str = "\nThe options: offload-link --help\n";
 
 /// Who this is, before the host linker says who it is.

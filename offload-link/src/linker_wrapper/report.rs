@@ -48,7 +48,7 @@ pub(super) struct Report {
     pub lines: Vec<Line>,
     /// Said to the user, where the user looks.
     pub warnings: Vec<String>,
-    /// What was added to the host link.
+    /// Additions to the host link.
     pub notes: Vec<String>,
 }
 

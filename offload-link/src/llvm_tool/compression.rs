@@ -79,7 +79,7 @@ pub(crate) fn failed(name: &Path, problem: &compressed_bundle::Error) -> Error {
     Error::new(text).with_hint(hint(problem))
 }
 
-/// What to do about it.
+/// The hint.
 pub(crate) fn hint(problem: &compressed_bundle::Error) -> Option<String> {
     match problem {
         compressed_bundle::Error::Limit { .. } => Some(decompressed::hint()),

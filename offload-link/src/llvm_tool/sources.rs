@@ -259,7 +259,7 @@ impl SourceFile {
 /// Reads a range of a file from its start to its end.
 struct RangeReader<'a> {
     file: &'a SourceFile,
-    /// What is left.
+    /// The part that is not read yet.
     range: Range<u64>,
 }
 

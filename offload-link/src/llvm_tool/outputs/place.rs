@@ -1,4 +1,4 @@
-//! Where an output is while it is written: beside its place under a temporary name, or apart in a file without a name.
+//! The place of an output while it is written: beside its place under a temporary name, or apart in a file without a name.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -20,7 +20,7 @@ pub(super) struct Places {
     watch: Option<Watch>,
 }
 
-/// Where an output is.
+/// The place of an output.
 pub(super) enum Place {
     Beside(Beside),
     Apart(Apart),
@@ -48,7 +48,7 @@ pub(super) struct Beside {
     mode: u32,
 }
 
-/// What two names of one file have in common.
+/// Identity of a file, which all of its names share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
     /// The path, links followed.
@@ -187,7 +187,7 @@ impl Place {
         }
     }
 
-    /// What other names of the same file share; nothing for what is not a regular file.
+    /// Returns the identity of a file; `None` if it is not a regular file.
     pub(super) fn identities(&self) -> &[Identity] {
         match self {
             Self::Beside(place) => &place.identities,
@@ -262,7 +262,7 @@ impl Deref for Opened<'_> {
 
 /// Follows links, also one whose file does not exist yet, so that no link is replaced: as `open` does.
 fn follow(path: &Path) -> io::Result<PathBuf> {
-    /// As many as Linux follows.
+    /// The number of links that Linux follows.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS {
