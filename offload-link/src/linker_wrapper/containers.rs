@@ -124,23 +124,24 @@ impl Packing<'_> {
         Ok(containers)
     }
 
-    /// Written here, with the bytes that NVIDIA's tool writes. That is run under LLVM's name where it
-    /// is found, and for images that are no cubins.
+    /// Writes the fatbin, with the bytes that NVIDIA's tool writes. Under LLVM's name, and for images that are not cubins,
+    /// that tool writes it if it is found. If it fails, as CUDA 13's does with the options that LLVM 19 passes, cubins are
+    /// packed here.
     fn fatbin(&self, images: &[&Product]) -> Result<Vec<u8>, Error> {
         let failed = |problem: String| Error::Container {
             kind: OffloadKind::CUDA,
             problem,
         };
         let tool = self.search.cuda_program("fatbinary");
+        let own = || {
+            let cubins = images.iter().map(|image| FatbinImage {
+                processor: &image.processor,
+                image: &image.bytes,
+            });
+            cuda_fatbin(&cubins.collect::<Vec<_>>())
+        };
         if self.rules == Rules::Ours || tool.is_err() && !self.dry {
-            let cubins: Vec<FatbinImage<'_>> = images
-                .iter()
-                .map(|image| FatbinImage {
-                    processor: &image.processor,
-                    image: &image.bytes,
-                })
-                .collect();
-            match (cuda_fatbin(&cubins), &tool) {
+            match (own(), &tool) {
                 _ if self.dry => {}
                 (Ok(fatbin), _) => return Ok(fatbin.bytes),
                 (Err(_), Ok(_)) => {}
@@ -166,9 +167,11 @@ impl Packing<'_> {
         if self.dry {
             return Ok(Vec::new());
         }
-        command
-            .run_with(&self.workplace.variables())
-            .map_err(|problem| failed(problem.to_string()))?;
+        if let Err(problem) = command.run_with(&self.workplace.variables()) {
+            return own()
+                .map(|fatbin| fatbin.bytes)
+                .map_err(|_| failed(problem.to_string()));
+        }
         std::fs::read(&output)
             .map_err(|source| Error::io(format!("cannot read `{}`", output.display()), source))
     }
