@@ -346,11 +346,16 @@ fn bundle_bomb(start: &[u8]) -> Vec<u8> {
     bomb(&[&layout.head, start].concat(), CONTAINED)
 }
 
-/// The command with 512 MiB of address space: half of what the bombs contain. zstd's window takes 128 MiB of it, and each
-/// thread's heap may reserve 128 MiB (glibc).
+/// The command with 224 MiB of address space: less than the bombs contain, more than zstd's window of 128 MiB. One heap
+/// for all threads, as glibc reserves 64 MiB and more for each.
 fn short_of_memory(place: &Place, program: &str, args: &[&str]) -> Output {
     let mut shell = place.command("sh");
-    shell.args(["-c", "ulimit -v 524288; exec \"$@\"", "sh", program]);
+    shell.args([
+        "-c",
+        "ulimit -v 229376; MALLOC_ARENA_MAX=1; export MALLOC_ARENA_MAX; exec \"$@\"",
+        "sh",
+        program,
+    ]);
     shell.args(args).output().unwrap()
 }
 
