@@ -515,7 +515,7 @@ fn rejects_what_no_object_can_hold() {
     );
     assert_eq!(
         object(&[], &[Global::Anchor { name: "a\0b" }], Machine::X86_64),
-        "`a\0b` cannot be the name of a symbol or section"
+        "`a\\0b` cannot be the name of a symbol or section"
     );
     // As any object may have it in a section header.
     let openmp = OpenMp {
