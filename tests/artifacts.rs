@@ -185,6 +185,66 @@ fn comes_out_as_libraries_that_llvm_and_binutils_read() {
     assert!(sections.contains("offloading_entries"), "{sections}");
 }
 
+/// The symbols that each object of an archive needs or defines, as `nm` lists them.
+fn symbols(archive: &Path, option: &str) -> String {
+    text(
+        &Command::new("nm")
+            .arg(option)
+            .arg(archive)
+            .output()
+            .unwrap(),
+    )
+}
+
+/// Its kernels would run unregistered: a crash.
+#[test]
+fn demands_offload_link_for_members_with_kernels() {
+    let Some(package) = Package::new(&format!("{SOURCES}{TARGETS}{BOTH}")) else {
+        return;
+    };
+    package.put("kernels/helper.c", HELPER);
+    package.builds();
+    let hda = folder(&package).join("libpack.a");
+    let needed = symbols(&hda, "-u");
+    let (helper, kernels) = needed.split_once("kernels-k.c.o:").unwrap();
+    assert!(helper.contains("kernels-helper.c.o:"), "{needed}");
+    assert!(!helper.contains(DEMAND), "{needed}");
+    assert_eq!(kernels.matches(DEMAND).count(), 1, "{needed}");
+    // The module's own library registers them.
+    let own = package.files();
+    let own = own.iter().find(|name| name.ends_with("_offload.a"));
+    assert!(!symbols(Path::new(own.unwrap()), "-u").contains(DEMAND));
+
+    let link = |call: &str, options: &[&str]| {
+        let source = format!("int {call}(int x);\nint main(void) {{ return {call}(40) - 41; }}\n");
+        package.put("main.c", &source);
+        let mut link = Command::new("cc");
+        link.current_dir(package.folder.path());
+        link.args(["-B/usr/lib/llvm-19/bin", "-Wl,--gc-sections"]);
+        link.args(["main.c", "-o", "main"]).args(options).arg(&hda);
+        let runtime = "/usr/lib/llvm-19/lib";
+        link.arg(format!("-L{runtime}"));
+        link.args(["-lomptarget", "-lomp", &format!("-Wl,-rpath,{runtime}")]);
+        link.output().unwrap()
+    };
+    let lld = support::tool("llvm19", &["ld.lld"]).map(|_| "-fuse-ld=lld");
+    for linker in ["-fuse-ld=bfd"].into_iter().chain(lld) {
+        let refused = link("run", &[linker]);
+        assert!(!refused.status.success(), "{linker}");
+        let told = String::from_utf8_lossy(&refused.stderr);
+        assert!(told.contains(DEMAND), "{told}");
+        // Device functions have a host side that needs no registration.
+        text(&link("helper", &[linker]));
+        support::run(&mut Command::new(package.at("main")));
+        // Who wants the host alone says so.
+        text(&link("run", &[linker, &format!("-Wl,--defsym={DEMAND}=0")]));
+        let mut run = Command::new(package.at("main"));
+        support::run(run.env("OMP_TARGET_OFFLOAD", "DISABLED"));
+    }
+}
+
+const DEMAND: &str = "__offload_needs_offload_link";
+
 #[test]
 fn keeps_only_the_libraries_that_are_asked_for() {
     let Some(package) = Package::new(&format!("{CPU}{BOTH}name = \"vectors\"\n")) else {

@@ -284,14 +284,33 @@ fn links_the_archive_of_a_package_into_a_c_program() {
         assert_eq!(one, other, "{name}");
     }
 
+    let object = object(&example, &folder);
     for linker in [Linker::Bfd, Linker::Lld] {
         let program = folder.join(format!("program-{linker:?}"));
+        // Without offload-link it would start, and crash in the first region.
+        let mut stock = Command::new("clang-19");
+        stock
+            .args(linker.cc_flags())
+            .arg("-o")
+            .arg(&program)
+            .arg(&object)
+            .arg(format!("-L{}", library.display()))
+            .args(["-lvectors", &format!("-L{RUNTIME}"), "-lomptarget", "-lomp"]);
+        for wrapper in [
+            &[][..],
+            &["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"],
+        ] {
+            let output = stock.args(wrapper).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success(), "{wrapper:?}");
+            assert!(text.contains("__offload_needs_offload_link"), "{text}");
+        }
         let mut link = Command::new(env!("CARGO_BIN_EXE_offload-link"));
         link.env("OFFLOAD_CC", "clang-19")
             .args(linker.cc_flags())
             .arg("-o")
             .arg(&program)
-            .arg(object(&example, &folder))
+            .arg(&object)
             .arg(format!("-L{}", library.display()))
             .args(["-lvectors", "-Wl,--gc-sections"])
             .arg(format!("-Wl,-rpath,{RUNTIME}"));

@@ -12,11 +12,12 @@ use std::process::{Command, Output};
 
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, elf};
-use offload_build::container::elf::{Machine, SHT_LLVM_OFFLOADING};
+use offload_build::container::elf::{self as elf_file, Machine, SHT_LLVM_OFFLOADING};
+use offload_build::format::pieces::to_bytes;
 use offload_build::registration::coff::WindowsAbi;
-use offload_build::registration::deferred::Deferred;
+use offload_build::registration::deferred::{Deferred, add_demand};
 use offload_build::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
-use offload_build::registration::{Global, NEEDS_OFFLOAD_LINK};
+use offload_build::registration::{Error, Global, NEEDS_OFFLOAD_LINK};
 use offload_build::target::Triple;
 use offload_build::toolchain::Llvm;
 use support::{found, tool};
@@ -424,6 +425,53 @@ fn defers_with_an_object_that_only_our_linker_completes() {
         let link = case.link(&args);
         assert!(link.status.success(), "{name}: {link:?}");
     }
+}
+
+#[test]
+fn adds_the_demand_to_host_objects_of_every_machine() {
+    let Some(lld) = tool("llvm22", "ld.lld") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let host = OpenMp {
+        images: &[],
+        table: EntryTable::StartStop {
+            section: "omp_offloading_entries",
+            entries: &[],
+        },
+        section: BlobSection::Offloading,
+        globals: &[],
+    };
+    for machine in [Machine::X86_64, Machine::AARCH64] {
+        let object = host.to_object(machine).unwrap();
+        let demanding = to_bytes(&add_demand(&object).unwrap(), &[&object]).unwrap();
+        fs::write(dir.path().join("host.o"), demanding).unwrap();
+        let link = |options: &[&str]| {
+            let mut link = Command::new(&lld);
+            link.args(["-pie", "--gc-sections", "host.o", "-o", "host"]);
+            for name in [
+                "__tgt_register_lib",
+                "__tgt_unregister_lib",
+                "atexit",
+                "_start",
+            ] {
+                link.arg(format!("--defsym={name}=0"));
+            }
+            let output = link.args(options).current_dir(dir.path()).output();
+            let output = output.unwrap();
+            String::from_utf8(output.stderr).unwrap()
+        };
+        let told = link(&[]);
+        let undefined = format!("undefined symbol: {NEEDS_OFFLOAD_LINK}\n");
+        assert!(told.contains(&undefined), "{told}");
+        assert_eq!(told.matches("undefined symbol").count(), 1, "{told}");
+        assert_eq!(link(&[&format!("--defsym={NEEDS_OFFLOAD_LINK}=0")]), "");
+    }
+    let object = elf_file::embed(Machine::RISCV64, b"").unwrap();
+    let machine = Machine::RISCV64.number;
+    assert_eq!(add_demand(&object).unwrap_err(), Error::Machine { machine });
+    let error = add_demand(b"no object").unwrap_err();
+    assert!(matches!(error, Error::Elf(_)), "{error}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use offload_build::container::object_bundle::{
 };
 use offload_build::container::{coff, elf};
 use offload_build::format::pieces::{Piece, to_bytes};
+use offload_build::registration::deferred::add_demand;
 
 /// The pieces together, when they are no gigabytes.
 fn whole(pieces: &[Piece], inputs: &[&[u8]]) -> Option<Vec<u8>> {
@@ -41,6 +42,13 @@ fuzz_target!(|data: &[u8]| {
         coff::add_sections(data, range.clone(), &[]).ok(),
     ] {
         let _ = pieces.and_then(|pieces| whole(&pieces, &[data]));
+    }
+    if let Ok(pieces) = add_demand(data) {
+        if let Some(demanding) = whole(&pieces, &[data]) {
+            let symbols = elf::Elf::parse(&demanding[..], 0..demanding.len() as u64)
+                .and_then(|elf| elf.symbols(elf::SymbolTable::All).map(|all| all.len()));
+            assert!(symbols.is_ok(), "what is written can be read");
+        }
     }
     renamed(data, range.clone());
     let Ok(before) = bundle_sections(data, range.clone()) else { return };

@@ -6,6 +6,7 @@
 //! | `device-archive` | `libbc-<name>-<arch>-<id>.a`, for each target | its code for that target      |
 //!
 //! What is in them is not linked for the device yet: `offload-link` does it in the link of the program.
+//! Host objects with offload entries demand it: with another linker their code would run unregistered.
 //! Specification: linker-wrapper §7.1 for the objects, §7.4 for the names.
 
 use crate::container::archive::{self, Index, MemberPlan};
@@ -13,7 +14,9 @@ use crate::container::definitions;
 use crate::container::object_bundle::{NewEntry, embed_bundle};
 use crate::error::{self, Error};
 use crate::format::pieces::{self, Piece};
+use crate::hosted::has_entries;
 use crate::module::{Module, Target};
+use crate::registration::deferred::add_demand;
 use crate::target::{ConflictScope, EntryId, conflict, library_name};
 use crate::toolchain::Command;
 use crate::toolchain::task::{self, Done};
@@ -202,9 +205,14 @@ impl Artifact {
 impl Member {
     fn bytes(&self) -> Result<Vec<u8>, Error> {
         let read = |path: &PathBuf| fs::read(path).map_err(error::io(path));
-        let content = read(&self.content)?;
+        let mut content = read(&self.content)?;
         if self.images.is_empty() {
             return Ok(content);
+        }
+        if has_entries(&self.content, &content)? {
+            let wrong = |problem| Error::because(self.content.display(), problem);
+            let demanding = add_demand(&content).map_err(wrong)?;
+            content = whole(&demanding, &[&content], &self.content)?;
         }
         let images = self.images.iter().map(|(_, path)| read(path));
         let images: Vec<Vec<u8>> = images.collect::<Result<_, _>>()?;

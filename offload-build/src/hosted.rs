@@ -8,6 +8,7 @@ mod own;
 mod registration;
 
 pub(crate) use archive::{Archive, write_library};
+pub(crate) use entries::has_entries;
 pub(crate) use nvcc::Description;
 pub(crate) use registration::Registration;
 

@@ -26,7 +26,7 @@ mod rename;
 mod symbols;
 mod write;
 
-pub use edit::{add_sections, remove_sections};
+pub use edit::{REFERENCE_SECTION, add_reference, add_sections, remove_sections};
 #[cfg(feature = "tools")]
 pub use embed::embed;
 pub use error::ElfError;

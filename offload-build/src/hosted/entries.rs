@@ -56,14 +56,7 @@ impl Entries {
         let mut found: Option<Self> = None;
         for path in objects {
             let bytes = fs::read(path).map_err(error::io(path))?;
-            let file = object::File::parse(bytes.as_slice());
-            let file = file.map_err(|error| wrong(path, &error))?;
-            let sections = match file.format() {
-                BinaryFormat::Elf => of_elf(&file),
-                BinaryFormat::Coff => coff::sections(&bytes).map_err(|error| error.to_string()),
-                _ => Err("is neither an ELF nor a COFF object".to_owned()),
-            };
-            for section in sections.map_err(|problem| wrong(path, &problem))? {
+            for section in sections(path, &bytes)? {
                 match &mut found {
                     None => found = Some(section),
                     Some(known) => known.join(section).map_err(|text| wrong(path, &text))?,
@@ -111,6 +104,23 @@ impl Entries {
     pub(super) fn section(&self) -> &str {
         &self.section
     }
+}
+
+/// Returns whether a host object has kernels or globals, which a registration must know.
+pub(crate) fn has_entries(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
+    let sections = sections(path, bytes)?;
+    Ok(sections.iter().any(|section| !section.named.is_empty()))
+}
+
+/// Returns the offload entries of each section of a host object.
+fn sections(path: &Path, bytes: &[u8]) -> Result<Vec<Entries>, Error> {
+    let file = object::File::parse(bytes).map_err(|error| wrong(path, &error))?;
+    let sections = match file.format() {
+        BinaryFormat::Elf => of_elf(&file),
+        BinaryFormat::Coff => coff::sections(bytes).map_err(|error| error.to_string()),
+        _ => Err("is neither an ELF nor a COFF object".to_owned()),
+    };
+    sections.map_err(|problem| wrong(path, &problem))
 }
 
 fn wrong(path: &Path, problem: &dyn fmt::Display) -> Error {

@@ -6,8 +6,12 @@
 
 use object::elf;
 
+use super::machine::Code;
 use super::{Error, Global, NEEDS_OFFLOAD_LINK, Writer};
-use crate::container::elf::{Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
+use crate::container::elf::{
+    Elf, Machine, OFFLOADING_SECTION, REFERENCE_SECTION, SHT_LLVM_OFFLOADING, add_reference,
+};
+use crate::format::pieces::Piece;
 
 /// Offload binaries for the last link.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +42,7 @@ impl Deferred<'_> {
         )?;
         writer.object.set_section_data(binaries, self.binaries, 8);
         let demand = writer.section(
-            ".data.rel.ro.offload_link",
+            REFERENCE_SECTION,
             elf::SHT_PROGBITS,
             elf::SHF_WRITE | elf::SHF_ALLOC | elf::SHF_GNU_RETAIN,
             8,
@@ -49,4 +53,19 @@ impl Deferred<'_> {
         writer.globals(&[Global::Anchor { name: self.anchor }], binaries, text)?;
         writer.finish()
     }
+}
+
+/// Adds the demand for our linker to a host object whose images are elsewhere.
+///
+/// Input 0 of the pieces is `object`.
+///
+/// # Errors
+///
+/// When `object` is not an ELF object, or there is no machine code for its machine.
+pub fn add_demand(object: &[u8]) -> Result<Vec<Piece>, Error> {
+    let range = 0..object.len() as u64;
+    let elf = Elf::parse(object, range.clone()).map_err(|problem| Error::Elf(problem.into()))?;
+    let machine = elf.machine;
+    let code = Code::of(machine).ok_or(Error::Machine { machine })?;
+    add_reference(object, range, NEEDS_OFFLOAD_LINK, code.absolute).map_err(Error::Elf)
 }

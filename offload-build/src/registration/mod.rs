@@ -35,6 +35,7 @@ mod writer;
 
 use std::fmt;
 
+use crate::container::elf::WriteError;
 use writer::Writer;
 
 /// The symbol that a deferred object needs and that only `offload-link` defines.
@@ -126,6 +127,8 @@ pub enum Error {
         /// Number of files.
         files: usize,
     },
+    /// A host object that cannot be edited.
+    Elf(WriteError),
     /// A field of the object file cannot hold its value.
     Object(object::write::Error),
 }
@@ -160,6 +163,7 @@ impl fmt::Display for Error {
             Self::Files { images, files } => {
                 write!(f, "{files} files cannot hold {images} images")
             }
+            Self::Elf(problem) => problem.fmt(f),
             Self::Object(_) => f.write_str("the registration object cannot be written"),
         }
     }

@@ -26,8 +26,11 @@ use file::{Content, File, Part};
 mod file;
 mod form;
 mod layout;
+mod reference;
 mod symbols;
 mod write;
+
+pub use reference::{REFERENCE_SECTION, add_reference};
 
 /// An ELF file with more sections, after the others and in this order: not loaded, and left out
 /// by linkers (`SHF_EXCLUDE`). There may be sections of the same names already.

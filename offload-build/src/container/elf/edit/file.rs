@@ -31,6 +31,8 @@ pub(super) struct File<'d> {
     /// Index of the section that the names of sections are in.
     pub(super) names: u32,
     pub(super) symbols: Option<Symbols<'d>>,
+    /// Whether the new file claims the GNU ABI, whatever the old one claims.
+    pub(super) gnu_abi: bool,
 }
 
 /// A section, as it will be.
@@ -131,6 +133,7 @@ impl<'d> File<'d> {
             program_headers: (&[], 0),
             names,
             symbols,
+            gnu_abi: false,
         };
         file.read_segments::<H, R>(elf)?;
         Ok(file)
@@ -356,7 +359,7 @@ impl<'d> Part<'d> {
         part
     }
 
-    fn empty(name: &'d [u8], section_type: u32, alignment: u64) -> Self {
+    pub(super) fn empty(name: &'d [u8], section_type: u32, alignment: u64) -> Self {
         Self {
             name,
             section: Section {

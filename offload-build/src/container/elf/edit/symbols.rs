@@ -106,6 +106,20 @@ impl<'d> Symbols<'d> {
         }
     }
 
+    /// Adds a symbol that no section defines, after the others; returns its index in the new file.
+    pub(super) fn add(&mut self, bytes: &'d [u8], name: &'d [u8]) -> u32 {
+        let index = self.symbols.len() as u32;
+        self.symbols.push(Symbol {
+            bytes,
+            name,
+            section: None,
+            local: false,
+            old_index: self.places.len() as u32,
+        });
+        self.places.push(Some(index));
+        index
+    }
+
     /// The new index of a symbol.
     pub(super) fn place(&self, old_index: u32) -> Option<u32> {
         *self.places.get(old_index as usize)?

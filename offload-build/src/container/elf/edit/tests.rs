@@ -121,12 +121,73 @@ fn keeps_sections_and_symbols_in_every_class_and_byte_order() {
     }
 }
 
+fn refer(host: &[u8]) -> Result<Vec<Piece>, WriteError> {
+    add_reference(host, 0..host.len() as u64, "wanted", elf::R_X86_64_64)
+}
+
+#[test]
+fn refers_to_a_symbol_of_another_object() {
+    use object::read::elf::{ElfFile64, FileHeader};
+    use object::{Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget};
+
+    for host in [ELF64_LITTLE, ELF64_BIG] {
+        let written = bytes(&refer(host).unwrap(), host).unwrap();
+        let before = sections(host);
+        assert_eq!(sections(&written)[..before.len()], before);
+        let file: ElfFile64<'_> = ElfFile64::parse(&written[..]).unwrap();
+        assert_eq!(file.elf_header().e_ident().os_abi, elf::ELFOSABI_GNU);
+        let section = file.section_by_name(REFERENCE_SECTION).unwrap();
+        assert_eq!(section.data().unwrap(), [0; 8]);
+        assert_eq!(section.align(), 8);
+        // SHF_WRITE, SHF_ALLOC, SHF_GNU_RETAIN.
+        let endian = file.endian();
+        assert_eq!(
+            section.elf_section_header().sh_flags.get(endian).0,
+            0x20_0003
+        );
+        let relocations: Vec<_> = section.relocations().collect();
+        let [(0, relocation)] = &relocations[..] else {
+            panic!("{relocations:?}")
+        };
+        let r_type = elf::R_X86_64_64;
+        assert_eq!(relocation.flags(), RelocationFlags::Elf { r_type });
+        assert_eq!(relocation.addend(), 0);
+        let RelocationTarget::Symbol(index) = relocation.target() else {
+            panic!("{relocation:?}")
+        };
+        let symbol = file.symbol_by_index(index).unwrap();
+        assert_eq!(symbol.name(), Ok("wanted"));
+        assert!(symbol.is_undefined() && symbol.is_global() && !symbol.is_weak());
+        let names = |file| {
+            let elf = Elf::parse(file, 0..u64::MAX).unwrap();
+            let symbols = elf.symbols(SymbolTable::All).unwrap().into_iter();
+            symbols
+                .map(|symbol| (symbol.name, symbol.place, symbol.value))
+                .collect::<Vec<_>>()
+        };
+        let (old, new) = (names(host), names(&written[..]));
+        assert_eq!(new[..old.len()], old);
+        assert_eq!(new.len(), old.len() + 1);
+    }
+}
+
+#[test]
+fn refers_only_from_objects_whose_symbols_and_relocations_are_known() {
+    let error = refer(HOST).unwrap_err().to_string();
+    assert_eq!(error, "there is no section `.symtab`");
+    let mips = patched(ELF64_LITTLE, &[(0x12, &[8])]);
+    assert_eq!(refer(ELF32_BIG).unwrap_err(), WriteError::NotWide);
+    let error = refer(&mips).unwrap_err();
+    assert_eq!(error, WriteError::Machine { number: 8 });
+}
+
 #[test]
 fn survives_every_truncation_and_every_single_byte_change() {
     for file in ALL {
         for len in 0..file.len() {
             let short = &file[..len];
             assert!(add(short).is_err(), "{len}");
+            assert!(refer(short).is_err(), "{len}");
             assert!(remove(short, b"").is_err(), "{len}");
         }
         for place in 0..file.len() {
@@ -141,6 +202,11 @@ fn survives_every_truncation_and_every_single_byte_change() {
                         assert!(elf.find(name).unwrap().is_some(), "{place:#x}");
                         remove(&written, b"__CLANG").unwrap();
                     }
+                }
+                if let Some(written) = refer(&changed).ok().and_then(|new| bytes(&new, &changed)) {
+                    let elf = Elf::parse(&written[..], 0..u64::MAX).unwrap();
+                    let symbols = elf.symbols(SymbolTable::All).unwrap();
+                    assert_eq!(symbols.last().unwrap().name, b"wanted", "{place:#x}");
                 }
                 let _ = remove(&changed, b".").map(|pieces| bytes(&pieces, &changed));
             }

@@ -77,6 +77,9 @@ impl File<'_> {
     }
 }
 
+/// Where the identification has the ABI of the operating system.
+const OS_ABI: usize = 7;
+
 /// The tables of names.
 struct Tables<'d> {
     /// Of sections; also of symbols, when they share one.
@@ -212,6 +215,9 @@ impl New<'_, '_> {
         let part = |range: std::ops::Range<usize>| self.file.header.get(range).unwrap_or_default();
         // Identification, of which seven bytes are unused; type, machine, version and entry.
         let mut bytes = part(0..9).to_vec();
+        if let (true, Some(abi)) = (self.file.gnu_abi, bytes.get_mut(OS_ABI)) {
+            *abi = elf::ELFOSABI_GNU.0;
+        }
         bytes.extend([0; 7]);
         bytes.extend(part(16..24 + word));
         let segments = self.file.segments.len();
