@@ -64,7 +64,7 @@ impl Kit {
 
     /// The exit status, and of each row its program, linker and result.
     fn run(&self) -> (i32, Vec<[String; 3]>, String) {
-        rows(&run(self.0.path()))
+        rows_of(&run(self.0.path()))
     }
 }
 
@@ -76,7 +76,7 @@ fn run(kit: &Path) -> Output {
         .unwrap()
 }
 
-fn rows(output: &Output) -> (i32, Vec<[String; 3]>, String) {
+fn rows_of(output: &Output) -> (i32, Vec<[String; 3]>, String) {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     let rows = text
         .lines()
@@ -181,7 +181,7 @@ fn reports_each_failure_and_runs_the_other_programs() {
         .env("GPU_KIT_SECONDS", "1")
         .output()
         .unwrap();
-    let (status, rows, text) = rows(&output);
+    let (status, rows, text) = rows_of(&output);
     let bad: Vec<String> = rows
         .iter()
         .filter(|[_, _, result]| result != "ok" && result != "skipped: no AMD GPU")
@@ -261,8 +261,28 @@ fn builds_a_kit_that_runs_without_compilers() {
         .env("PATH", "/usr/bin:/bin")
         .output()
         .unwrap();
-    let (status, rows, text) = rows(&output);
+    let (status, rows, text) = rows_of(&output);
     assert_eq!((status, rows.len()), (0, 12), "{text}");
     let good = |result: &String| result == "ok" || result.starts_with("skipped: no ");
     assert!(rows.iter().all(|[_, _, result]| good(result)), "{text}");
+
+    // With a driver that computes on the CPU, the programs that load modules tell right results from wrong ones.
+    let driver = folder.join("driver");
+    std::fs::create_dir_all(&driver).unwrap();
+    let cc = Command::new("cc")
+        .args(["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o"])
+        .arg(driver.join("libcuda.so.1"))
+        .arg(root().join("tests/gpu_kit/driver.c"))
+        .status();
+    assert!(cc.unwrap().success());
+    command.env("LD_LIBRARY_PATH", &driver);
+    for expected in ["ok", "wrong result"] {
+        let (_, rows, text) = rows_of(&command.output().unwrap());
+        let modules = rows
+            .iter()
+            .filter(|[program, ..]| program.starts_with("CUDA module"));
+        let results: Vec<&str> = modules.map(|[.., result]| &**result).collect();
+        assert_eq!(results, [expected; 2], "{text}");
+        command.env("WRONG", "1");
+    }
 }

@@ -53,7 +53,8 @@ row() { # PROGRAM LINKED-BY TARGETS COMMAND...
     esac
     return
   fi
-  text=$(timeout -k 5 "$limit" "$@" 2>&1 < /dev/null)
+  # Without the shell's own line about a signal.
+  { text=$(timeout -k 5 "$limit" "$@" 2>&1 < /dev/null); } 2> /dev/null
   status=$?
   last=$(printf '%s\n' "$text" | tail -n 1 | tr -cd '[:print:]')
   case $status:$text in
