@@ -2,10 +2,11 @@
 # make test   every test; needs what `.ci/setup test` installs
 # make bench  the figures of docs/benchmarks.md, beside LLVM's tools
 # make fuzz  each fuzz target for SECONDS (60)
+# make gpu-kit  programs for a machine with a GPU and no compiler, in target/gpu-kit (docs/gpu-kit.md)
 # make lint   formatting, clippy and documentation, warnings denied
 export CUDA_PATH ?= $(CURDIR)/.tools/cuda
 
-.PHONY: demo test bench fuzz lint
+.PHONY: demo test bench fuzz gpu-kit lint
 demo:
 	@.ci/setup demo
 	@.ci/demo
@@ -22,6 +23,10 @@ bench:
 SECONDS ?= 60
 fuzz:
 	@.ci/fuzz $(SECONDS)
+
+gpu-kit:
+	@.ci/setup test
+	@.ci/gpu-kit
 
 lint:
 	cargo fmt --all --check

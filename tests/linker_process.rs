@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{Project, linkers, program, region, text};
+use support::{DEFAULT_SIGNALS, Project, linkers, program, region, text};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
 
@@ -57,7 +57,8 @@ fn removes_everything_when_a_signal_ends_it() {
     for (name, number) in [("-HUP", 1), ("-INT", 2), ("-QUIT", 3), ("-TERM", 15)] {
         let _ = fs::remove_file(project.path("child"));
         let mut link = project
-            .command(TOOL)
+            .command("env")
+            .args([DEFAULT_SIGNALS, TOOL])
             .env("OFFLOAD_CC", &real)
             .arg("main.o")
             .stderr(Stdio::piped())

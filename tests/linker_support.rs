@@ -14,6 +14,8 @@ use tempfile::TempDir;
 #[path = "support/mod.rs"]
 mod tools;
 
+pub use tools::DEFAULT_SIGNALS;
+
 /// A program of an LLVM release, by `word` (`llvm19`).
 pub fn tool(word: &str, name: &str) -> Option<PathBuf> {
     let release = word.trim_start_matches("llvm");

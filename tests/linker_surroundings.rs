@@ -72,7 +72,11 @@ impl Place {
     }
 
     fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(self.path("bin").join(name));
+        self.command_by(self.path("bin").join(name))
+    }
+
+    fn command_by(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
         command
             .current_dir(self.dir.path())
             .env("TMPDIR", self.path("tmp"))
@@ -130,7 +134,9 @@ fn leaves_nothing_of_a_device_compiler_that_a_signal_ends() {
     for (name, number) in [("-INT", 2), ("-QUIT", 3), ("-TERM", 15)] {
         let place = Place::new("echo > \"${TMPDIR:-/tmp}/left\"; echo > started; exec sleep 60");
         let mut link = place
-            .command("offload-ld")
+            .command_by("env")
+            .arg(support::DEFAULT_SIGNALS)
+            .arg(place.path("bin/offload-ld"))
             .args(["--linker-path=./ld", "-o", "output", "in.bc"])
             .spawn()
             .unwrap();

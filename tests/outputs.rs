@@ -94,7 +94,8 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
     ] {
         for (name, number) in [("-HUP", 1), ("-INT", 2), ("-QUIT", 3), ("-TERM", 15)] {
             let before = names(folder);
-            let mut tool = Command::new(&folder.tool);
+            let mut tool = Command::new("env");
+            let tool = tool.arg(support::DEFAULT_SIGNALS).arg(&folder.tool);
             let tool = tool.args(args).current_dir(folder.folder.path());
             let mut tool = tool.stderr(Stdio::null()).spawn().unwrap();
             let since = Instant::now();
