@@ -14,7 +14,7 @@ use tempfile::TempDir;
 #[path = "support/mod.rs"]
 mod tools;
 
-pub use tools::DEFAULT_SIGNALS;
+pub const DEFAULT_SIGNALS: &str = tools::DEFAULT_SIGNALS;
 
 /// A program of an LLVM release, by `word` (`llvm19`).
 pub fn tool(word: &str, name: &str) -> Option<PathBuf> {
