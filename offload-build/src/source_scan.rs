@@ -97,11 +97,16 @@ impl Scan {
             function: name.text.to_owned(),
             line,
         };
-        if has(&["__global__"]) {
+        // `__attribute__((global))`, which the vendors' headers call `__global__`.
+        let has_attribute = |word: &str| {
+            let mut triples = head.windows(3);
+            triples.any(|part| [part[0].text, part[1].text, part[2].text] == ["(", word, ")"])
+        };
+        if has(&["__global__"]) || has_attribute("global") {
             self.kernels.push(name.text.to_owned());
             return skip_block(tokens, |_| {});
         }
-        if has(&["__device__"]) {
+        if has(&["__device__"]) || has_attribute("device") {
             return skip_block(tokens, |_| {});
         }
         if is_c && !has(&["static", "inline"]) {
@@ -299,13 +304,22 @@ mod tests {
             template <typename T, int N = (1 > 2), typename U = S<T>> __global__ void templated(T *x, int count = 4) {}
             } }
             extern "C" { __global__ void inside() {} }
+            extern "C" __attribute__((global)) void spelled_out() {}
+            extern "C" __attribute__((device)) void on_device() {}
             struct S { int x; __device__ void method() {} };
             __device__ int helper(int x) { return x; }
             int table[] = { 1, 2 };
             auto lambda = [](int x) { return x; };
         "#;
         let scan = scan(source);
-        let kernels = ["plain", "bounded", "attributed", "templated", "inside"];
+        let kernels = [
+            "plain",
+            "bounded",
+            "attributed",
+            "templated",
+            "inside",
+            "spelled_out",
+        ];
         let found: Vec<&str> = scan.kernels.iter().map(String::as_str).collect();
         assert_eq!(found, kernels);
         assert_eq!(scan.host_functions, []);
