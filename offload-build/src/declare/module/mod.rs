@@ -1,0 +1,317 @@
+//! One module of device code: settings checked and made into values.
+
+mod choices;
+mod sources;
+mod target;
+
+pub(crate) use crate::declare::module::sources::excluded;
+pub(crate) use crate::declare::module::target::Target;
+
+use crate::declare::family::Family;
+use crate::declare::language::{Container, Language, is_cpp};
+use crate::declare::settings::Settings;
+use crate::environment::Environment;
+use crate::error::Error;
+use offload_formats::format::compressed_bundle::Method;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What the manifest, the variables and the build script together say about one module.
+#[derive(Clone, Debug)]
+pub(crate) struct Module {
+    pub(crate) name: String,
+    pub(crate) language: Language,
+    /// Whether its sources are compiled for the host, too, and its images registered.
+    pub(crate) has_host_code: bool,
+    /// Absolute, sorted, each once.
+    pub(crate) sources: Vec<PathBuf>,
+    /// Folders in which patterns look for sources: a new file in one of them is a new source.
+    pub(crate) watched: Vec<PathBuf>,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) include: Vec<PathBuf>,
+    /// Libraries of device code, by path.
+    pub(crate) archives: Vec<PathBuf>,
+    /// And by name.
+    pub(crate) link: Vec<String>,
+    /// Where the latter are looked for.
+    pub(crate) library_dirs: Vec<PathBuf>,
+    /// Libraries that it comes out as ([`crate::plan::artifacts`]), and what they are called.
+    pub(crate) artifacts: Vec<String>,
+    pub(crate) library: String,
+    pub(crate) container: Container,
+    /// The method and its level, where the container is compressed.
+    pub(crate) compress: Option<(Method, Option<i32>)>,
+    pub(crate) std: Option<String>,
+    /// Whether sources call device functions of each other.
+    pub(crate) rdc: bool,
+    /// Of the host objects.
+    pub(crate) own: Flags,
+    pub(crate) compiler: Option<String>,
+    /// As written, and where.
+    pub(crate) launcher: Option<(String, String)>,
+    pub(crate) register: Register,
+    pub(crate) missing: Missing,
+    /// Hints about targets, shown if something fails.
+    doubts: Vec<String>,
+    /// What is odd and no error.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// In bytes.
+const LONGEST_NAME: usize = 200;
+
+/// What may differ from target to target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags {
+    pub(crate) opt_level: String,
+    pub(crate) define: BTreeMap<String, String>,
+    pub(crate) flags: Vec<String>,
+    /// Sources that are left out.
+    pub(crate) exclude: Vec<glob::Pattern>,
+}
+
+/// What becomes of targets whose tools are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// Nothing is built.
+    Error,
+    /// They are left out; nothing is built when none is left.
+    Skip,
+    /// They are left out, and when none is left a crate without images is built.
+    Stub,
+}
+
+/// Who registers the images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Register {
+    /// `Deferred` under our linker, else `Complete`.
+    Auto,
+    /// The module's own object.
+    Complete,
+    /// The object that `offload-link` adds to the last link.
+    Deferred,
+    /// Nobody: the program loads them.
+    None,
+}
+
+impl Module {
+    /// Whether objects of host code need the library of C++.
+    pub(crate) fn has_cpp(&self) -> bool {
+        self.language != Language::OpenMp || self.sources.iter().any(|path| is_cpp(path))
+    }
+
+    /// Whether C++ may be among what is linked: libraries and flags do not say.
+    pub(crate) fn may_have_cpp(&self) -> bool {
+        let flags = &self.own.flags;
+        let has_others = !self.archives.is_empty() || !self.link.is_empty();
+        has_others || self.has_cpp() || flags.iter().any(|flag| flag.starts_with("-x"))
+    }
+
+    /// Whose command lines its compiler speaks.
+    pub(crate) fn family(&self) -> Family {
+        let declared = self.compiler.as_deref().map(Path::new);
+        declared.map_or(Family::Clang, Family::of)
+    }
+
+    /// Whether the module that `settings` describe belongs to a cargo feature that is off.
+    pub(crate) fn is_off(settings: &Settings, environment: &Environment) -> bool {
+        settings.text("feature").is_some_and(|feature| {
+            let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
+            environment.cargo(&variable).is_none()
+        })
+    }
+
+    /// Checks `settings`.
+    pub(crate) fn new(settings: &Settings, environment: &Environment) -> Result<Self, Error> {
+        let name = Self::name(settings).to_owned();
+        if !is_identifier(&name) {
+            return Err(wrong(
+                settings,
+                "name",
+                format_args!("`{name}` is not a Rust identifier"),
+            ));
+        }
+        // With an extension it is the name of the file that Rust includes.
+        if name.len() > LONGEST_NAME {
+            let problem = format!("`{name}` is longer than {LONGEST_NAME} characters");
+            return Err(wrong(settings, "name", problem));
+        }
+        let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
+        let Some(language) = settings.text("language").and_then(Language::named) else {
+            return Err(Error::new(format_args!(
+                "module `{name}` has no `language`"
+            )));
+        };
+        let default = environment
+            .cargo("OPT_LEVEL")
+            .unwrap_or_else(|| "2".to_owned());
+        let own = flags(settings, &default)?;
+        let out = PathBuf::from(environment.required("OUT_DIR")?);
+        let mut watched = Vec::new();
+        let (sources, mut warnings) =
+            sources::sources(settings, language, &root, &out, &own, &mut watched)?;
+        if sources.is_empty() {
+            return Err(Error::new(format_args!("module `{name}` has no `sources`")));
+        }
+        let targets = target::targets(settings, language, &own)?;
+        // Of GPUs that nobody looks for.
+        if targets.is_empty() && environment.variable("DOCS_RS").is_none() {
+            return Err(Error::new(format_args!("module `{name}` has no `targets`")));
+        }
+        for target in &targets {
+            let over = settings.targets.get(&target.written);
+            warnings.extend(
+                over.into_iter().flat_map(|over| {
+                    sources::unmatched(over, &target.own.exclude, &root, &sources)
+                }),
+            );
+        }
+        let origin = settings.origin("targets");
+        let doubts = targets.iter().filter_map(Target::doubt);
+        let doubts = doubts.map(|doubt| format!("{origin}: {doubt}")).collect();
+        let include = settings
+            .list("include")
+            .iter()
+            .map(|folder| root.join(folder))
+            .collect();
+        let archives = archives(settings, &root)?;
+        let library_dirs =
+            std::env::split_paths(&environment.variable("LIBRARY_PATH").unwrap_or_default())
+                .filter(|folder| !folder.as_os_str().is_empty())
+                .chain([root.clone()])
+                .collect();
+        let package = environment.cargo("CARGO_PKG_NAME");
+        let library = settings.text("name").map(str::to_owned).or(package);
+        let rdc = choices::rdc(settings, language, sources.len())?;
+        choices::compiler(settings, language)?;
+        let has_host_code = choices::host(settings, language, rdc)?;
+        let register = choices::register(settings, language, has_host_code)?;
+        choices::deferred(settings, register, rdc)?;
+        let container = choices::container(settings, language, has_host_code, &targets)?;
+        Ok(Self {
+            sources,
+            watched,
+            targets,
+            include,
+            archives,
+            link: settings.list("link").to_vec(),
+            library_dirs,
+            artifacts: choices::artifacts(settings, language)?,
+            library: library.unwrap_or_else(|| name.clone()),
+            compress: choices::compress(settings, container, register)?,
+            container,
+            name,
+            language,
+            has_host_code,
+            std: settings.text("std").map(str::to_owned),
+            rdc,
+            own,
+            compiler: settings
+                .text("compiler")
+                .map(|text| match text.contains('/') {
+                    true => root.join(text).to_string_lossy().into_owned(),
+                    false => text.to_owned(),
+                }),
+            launcher: settings.text("launcher").map(|text| {
+                (
+                    text.trim().to_owned(),
+                    settings.origin("launcher").to_owned(),
+                )
+            }),
+            register,
+            missing: match settings.text("missing") {
+                Some("skip") => Missing::Skip,
+                Some("stub") => Missing::Stub,
+                _ => Missing::Error,
+            },
+            doubts,
+            warnings,
+        })
+    }
+
+    /// Tells whether there is a target that no release of LLVM knows.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        !self.doubts.is_empty()
+    }
+
+    /// `error` with what may be wrong with the targets.
+    pub(crate) fn explained(&self, error: Error) -> Error {
+        let doubts = self.doubts.iter();
+        doubts.fold(error, |error, doubt| {
+            error.with_line(format_args!("hint: {doubt}"))
+        })
+    }
+
+    /// The name of the module that `settings` describe.
+    pub(crate) fn name(settings: &Settings) -> &str {
+        settings.text("name").unwrap_or("kernels")
+    }
+}
+
+fn archives(settings: &Settings, root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let paths = settings.list("archives").iter().map(|text| {
+        let path = root.join(text);
+        match path.is_file() {
+            true => Ok(path),
+            false => Err(wrong(
+                settings,
+                "archives",
+                format_args!("`{text}`: no such file"),
+            )),
+        }
+    });
+    paths.collect()
+}
+
+fn flags(settings: &Settings, opt_level: &str) -> Result<Flags, Error> {
+    let pattern = |text: &String| {
+        glob::Pattern::new(text.trim_start_matches("./"))
+            .map_err(|error| wrong(settings, "exclude", format_args!("`{text}`: {error}")))
+    };
+    let define = settings.map("define");
+    if let Some(name) = define.keys().find(|name| !is_macro(name)) {
+        let problem = format!("`{name}` is not a macro: expected an identifier, or `NAME(x, y)`");
+        return Err(wrong(settings, "define", problem));
+    }
+    Ok(Flags {
+        opt_level: settings.text("opt-level").unwrap_or(opt_level).to_owned(),
+        define: define
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect(),
+        flags: settings.list("flags").to_vec(),
+        exclude: settings
+            .list("exclude")
+            .iter()
+            .map(pattern)
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+pub(crate) fn wrong(
+    settings: &Settings,
+    key: &'static str,
+    problem: impl std::fmt::Display,
+) -> Error {
+    Error::new(format_args!("{}: {problem}", settings.origin(key)))
+}
+
+/// Tells whether compilers accept it after `-D`: a name, with or without parameters.
+fn is_macro(name: &str) -> bool {
+    let Some((name, rest)) = name.split_once('(') else {
+        return is_identifier(name);
+    };
+    let is_parameter = |name: &str| is_identifier(name) || name == "...";
+    let parameters = rest.strip_suffix(')').map(str::trim);
+    is_identifier(name)
+        && parameters
+            .is_some_and(|all| all.is_empty() || all.split(',').map(str::trim).all(is_parameter))
+}
+
+fn is_identifier(name: &str) -> bool {
+    let letter = |char: char| char.is_ascii_alphabetic() || char == '_';
+    name.starts_with(letter)
+        && name
+            .chars()
+            .all(|char| letter(char) || char.is_ascii_digit())
+}
