@@ -25,6 +25,7 @@ mod declare;
 mod device_link;
 mod environment;
 mod error;
+mod files;
 mod generate;
 mod inputs;
 mod installed;
@@ -52,7 +53,8 @@ pub mod link {
 /// Compilers and commands, for `offload-link`.
 #[doc(hidden)]
 pub mod toolchain {
-    pub use crate::installed::llvm::{Llvm, NotFound, Search};
+    pub use crate::installed::llvm::Llvm;
     pub use crate::process::command::{Command, CommandError, Quoted};
+    pub use crate::process::search::{NotFound, Search};
     pub use crate::process::{command, jobserver};
 }

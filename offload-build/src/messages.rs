@@ -1,8 +1,8 @@
 //! Messages of compilers and failed steps, for people: each diagnostic once, even if several passes report it.
 
 use crate::error::Error;
+use crate::files;
 use crate::process::command::CommandError;
-use crate::steps::task;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -133,7 +133,7 @@ pub(crate) fn shortened(text: &str, file: &Path) -> String {
         .rsplit_once('\n')
         .map_or(printed, |(lines, _)| lines);
     let lines = text.lines().count() - printed.lines().count();
-    let rest = match task::write(file, text.as_bytes()) {
+    let rest = match files::write(file, text.as_bytes()) {
         Ok(()) => format!("all of it is in {}", file.display()),
         Err(error) => format!("{}: {error}", file.display()),
     };

@@ -3,21 +3,12 @@
 //! One process makes one file for one target: what the jobserver can spread and a compiler cache can keep.
 //! Each device pass has clang read the host's side again (unoptimised), to learn the order of the entries.
 
+use crate::files;
 use crate::process::command::Command;
-use crate::steps::task;
 use offload_formats::names::Triple;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-
-/// Variables that change what clang reads or does.
-pub(crate) const VARIABLES: &[&str] = &[
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "CPLUS_INCLUDE_PATH",
-    "CCC_OVERRIDE_OPTIONS",
-    "HIP_DEVICE_LIB_PATH",
-];
 
 /// The last release that was seen to write dependencies of HIP's device pass (16 and 19 do, 21 and 22 do not).
 const HIP_DEPENDENCIES: u32 = 19;
@@ -209,7 +200,7 @@ impl Clang<'_> {
         }
         let (made, compiles): (PathBuf, &[&str]) = match compile.assembly {
             Some(text) => (text.to_owned(), &ASSEMBLY),
-            None => (task::part(compile.output), &["-c"]),
+            None => (files::part(compile.output), &["-c"]),
         };
         let (mode, input, output) = match compile.part {
             Part::Whole => (compiles, compile.source, made),

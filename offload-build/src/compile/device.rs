@@ -1,12 +1,12 @@
 //! clang's command lines for HIP, CUDA and LLVM IR: the device's side of one source for one processor, as bitcode that
 //! the device link joins with that of other sources, or of HIP as machine code.
 
-use crate::compile::clang::{Clang, Compile, Part};
-use crate::compile::{host, ptxas};
+use crate::compile::clang::{Clang, Compile};
+use crate::compile::{ptxas, sdk};
+use crate::files;
+use crate::installed::rocm::RocmTree;
 use crate::process::command::Command;
-use crate::steps::task;
 use offload_formats::names::Triple;
-use std::ffi::OsString;
 use std::path::Path;
 
 /// HIP for an AMD GPU (`gfx90a:xnack-`); `rocm` is the root of ROCm's headers and device libraries, unless the
@@ -15,7 +15,7 @@ use std::path::Path;
 pub(crate) fn hip(
     clang: &Clang<'_>,
     processor: &str,
-    rocm: Option<Rocm<'_>>,
+    rocm: Option<RocmTree<'_>>,
     compile: &Compile<'_>,
 ) -> Command {
     // For one processor too clang would write a bundle.
@@ -24,7 +24,7 @@ pub(crate) fn hip(
         // To the front end alone: it names kernels as it does for the host, and the driver still has each source by itself.
         command = command.args(["-Xclang", "-fgpu-rdc"]);
     }
-    clang.finish_hip(of_tree(command, rocm, compile), compile)
+    clang.finish_hip(sdk::of_tree(command, rocm, compile), compile)
 }
 
 /// Makes an object of the text that [`hip`] has written.
@@ -42,37 +42,7 @@ pub(crate) fn assemble(clang: &Path, processor: &str, text: &Path, output: &Path
         .arg("-c")
         .arg(text)
         .arg("-o")
-        .arg(task::part(output))
-}
-
-/// Where a ROCm tree is, and what clang does not find in it by itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rocm<'a> {
-    /// The root of headers and device libraries.
-    pub root: &'a Path,
-    /// The folder of the device libraries, where they do not lie as in AMD's own tree.
-    pub device_libraries: Option<&'a Path>,
-}
-
-/// Where ROCm's headers and libraries are: the same for every pass over a source.
-pub(crate) fn of_tree(command: Command, rocm: Option<Rocm<'_>>, compile: &Compile<'_>) -> Command {
-    let Some(rocm) = rocm else { return command };
-    let has = |flags: &[&str]| {
-        compile
-            .flags
-            .iter()
-            .any(|flag| flags.contains(&flag.as_str()))
-    };
-    let mut command = root(command, "--rocm-path=", Some(rocm.root));
-    let libraries = rocm.device_libraries;
-    if !has(&["-nogpulib", "-no-gpulib", "-nohiplib"]) {
-        command = root(command, "--rocm-device-lib-path=", libraries);
-    }
-    // clang searches that folder last, behind the system's own, which may have headers of another ROCm.
-    if rocm.root != Path::new("/usr") && !has(&["-nogpuinc", "-nohipinc"]) {
-        command = command.arg("-isystem").arg(rocm.root.join("include"));
-    }
-    command
+        .arg(files::part(output))
 }
 
 /// CUDA for an NVIDIA GPU (`sm_90a`); `cuda` is the root of the toolkit, unless the source does without.
@@ -86,7 +56,7 @@ pub(crate) fn cuda(
     let feature = ptxas::ptx_version(processor);
     let command =
         start(clang, "cuda", processor, compile).arg(format!("--cuda-feature=+{feature}"));
-    let command = host::toolkit(command, cuda, compile);
+    let command = sdk::toolkit(command, cuda, compile);
     clang.finish(command, compile)
 }
 
@@ -122,11 +92,11 @@ pub(crate) fn bitcode(
         .arg("-c")
         .arg(compile.source)
         .arg("-o")
-        .arg(task::part(compile.output))
+        .arg(files::part(compile.output))
 }
 
 fn start(clang: &Clang<'_>, language: &str, processor: &str, compile: &Compile<'_>) -> Command {
-    written_in(clang.start(), language, compile.part)
+    sdk::written_in(clang.start(), language, compile.part)
         .arg("--offload-device-only")
         .arg(format!("--offload-arch={processor}"))
         .args(compile.rdc.then_some("-fgpu-rdc"))
@@ -135,25 +105,10 @@ fn start(clang: &Clang<'_>, language: &str, processor: &str, compile: &Compile<'
         .arg(format!("-cuid={}", compile.unit))
 }
 
-/// Names the language of the source.
-pub(crate) fn written_in(command: Command, language: &str, part: Part<'_>) -> Command {
-    match part {
-        // What has a `-x` that is not for C or C++ distcc keeps here.
-        Part::Compile(_) => command.arg(format!("--language={language}")),
-        Part::Whole | Part::Preprocess(_) => command.args(["-x", language]),
-    }
-}
-
-pub(crate) fn root(command: Command, option: &str, root: Option<&Path>) -> Command {
-    let Some(root) = root else { return command };
-    let mut arg = OsString::from(option);
-    arg.push(root);
-    command.arg(arg)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::clang::Part;
     use std::collections::BTreeMap;
 
     /// The command for the first release of these, and the halves of it for a sender.

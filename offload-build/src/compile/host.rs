@@ -2,48 +2,34 @@
 //! of these. What registers the images joins later.
 
 use crate::compile::clang::{Clang, Compile};
-use crate::compile::device::{Rocm, of_tree, root, written_in};
+use crate::compile::sdk;
+use crate::installed::rocm::RocmTree;
 use crate::process::command::Command;
 use std::path::Path;
 
 /// The first release that was seen to name units of the host as the driver's option says (21 and 22 do, 16 and 19 do not).
 const UNIT: u32 = 21;
 
-/// Launches as CUDA 9.2 and later have them: without a toolkit clang takes those of before.
-const NEW_LAUNCHES: [&str; 2] = ["-Xclang", "-target-sdk-version=12.0"];
-
 /// HIP's; `rocm` is where ROCm's headers are, unless the source does without.
 #[must_use]
 pub(crate) fn hip_host(
     clang: &Clang<'_>,
-    rocm: Option<Rocm<'_>>,
+    rocm: Option<RocmTree<'_>>,
     compile: &Compile<'_>,
 ) -> Command {
     let command = start(clang, "hip", compile);
-    clang.finish(of_tree(command, rocm, compile), compile)
+    clang.finish(sdk::of_tree(command, rocm, compile), compile)
 }
 
 /// CUDA's; `cuda` is the root of the toolkit, unless the source does without.
 #[must_use]
 pub(crate) fn cuda_host(clang: &Clang<'_>, cuda: Option<&Path>, compile: &Compile<'_>) -> Command {
-    let command = toolkit(start(clang, "cuda", compile), cuda, compile);
+    let command = sdk::toolkit(start(clang, "cuda", compile), cuda, compile);
     clang.finish(command, compile)
 }
 
-/// Where CUDA's toolkit is, or that there is none.
-pub(crate) fn toolkit(command: Command, cuda: Option<&Path>, compile: &Compile<'_>) -> Command {
-    // Toolkits are newer than the newest that a release of clang knows.
-    let command = command.arg("-Wno-unknown-cuda-version");
-    let mut flags = compile.flags.iter();
-    match cuda {
-        Some(_) => root(command, "--cuda-path=", cuda),
-        None if flags.any(|flag| flag.starts_with("--cuda-path")) => command,
-        None => command.args(NEW_LAUNCHES),
-    }
-}
-
 fn start(clang: &Clang<'_>, language: &str, compile: &Compile<'_>) -> Command {
-    let mut command = written_in(clang.start(), language, compile.part)
+    let mut command = sdk::written_in(clang.start(), language, compile.part)
         .arg("--offload-host-only")
         // Registration is not clang's: it leaves the entries to the link.
         .args(["--offload-new-driver", "-fgpu-rdc"]);

@@ -5,3 +5,4 @@ pub(crate) mod device;
 pub(crate) mod host;
 pub(crate) mod nvcc;
 pub(crate) mod ptxas;
+mod sdk;

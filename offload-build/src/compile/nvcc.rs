@@ -4,19 +4,9 @@
 //! dependencies of both sides together.
 
 use crate::compile::clang::{Compile, depfile};
+use crate::files;
 use crate::process::command::Command;
-use crate::steps::task;
 use std::path::{Path, PathBuf};
-
-/// Variables that change what nvcc, or the host's compiler below it, reads or does.
-pub(crate) const VARIABLES: &[&str] = &[
-    "NVCC_PREPEND_FLAGS",
-    "NVCC_APPEND_FLAGS",
-    "NVCC_CCBIN",
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "CPLUS_INCLUDE_PATH",
-];
 
 /// The extension of what it makes: `nvlink` takes no other, without a word.
 pub(crate) const EXTENSION: &str = "cubin";
@@ -95,7 +85,7 @@ impl Nvcc<'_> {
             .arg(depfile(compile.output))
             .arg(compile.source)
             .arg("-o")
-            .arg(task::part(compile.output))
+            .arg(files::part(compile.output))
     }
 }
 

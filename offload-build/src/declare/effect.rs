@@ -4,7 +4,6 @@
 //! `Build`. What a workspace or a variable says may be for another package.
 
 use crate::declare::language::Language;
-use crate::declare::module::wrong;
 use crate::declare::settings::{Entry, Reach, Settings, nearest};
 use crate::error::Error;
 use std::collections::BTreeSet;
@@ -45,7 +44,7 @@ pub(crate) fn check(modules: &[Settings]) -> Result<(), Error> {
                 if is_wrong {
                     let language = module.text("language").unwrap_or_default();
                     let problem = format!("`{key}` has no effect on modules of `{language}`");
-                    return Err(wrong(settings, key, problem));
+                    return Err(settings.error_at(key, problem));
                 }
             }
         }
@@ -62,7 +61,7 @@ pub(crate) fn feature(module: &Settings, declared: &BTreeSet<String>) -> Result<
         {
             let hint = nearest(feature, declared.iter().map(String::as_str));
             let problem = format!("the package has no feature `{feature}`{hint}");
-            Err(wrong(module, "feature", problem))
+            Err(module.error_at("feature", problem))
         }
         _ => Ok(()),
     }

@@ -1,7 +1,6 @@
 //! What device code is written in, and what follows from it.
 
-use crate::declare::module::Target;
-use offload_formats::names::OffloadKind;
+use offload_formats::names::{OffloadKind, Triple};
 use std::path::Path;
 
 /// A value of the key `language`.
@@ -47,13 +46,13 @@ impl Language {
         }
     }
 
-    /// Who manages its image for `target`.
-    pub(crate) fn offload_kind(self, target: &Target) -> OffloadKind {
+    /// Returns the manager of its images for `triple`.
+    pub(crate) fn offload_kind(self, triple: &Triple) -> OffloadKind {
         match self {
             Self::OpenMp => OffloadKind::OPENMP,
             Self::Hip => OffloadKind::HIP,
             Self::Cuda => OffloadKind::CUDA,
-            Self::Bitcode | Self::Prebuilt if target.triple.is_nvptx() => OffloadKind::CUDA,
+            Self::Bitcode | Self::Prebuilt if triple.is_nvptx() => OffloadKind::CUDA,
             Self::Bitcode | Self::Prebuilt => OffloadKind::HIP,
         }
     }
@@ -69,16 +68,6 @@ impl Language {
             Self::Prebuilt => return None,
         };
         Some([own, &CPP].concat())
-    }
-
-    /// Whether there are images of it for `target`.
-    pub(crate) fn takes(self, target: &Target) -> bool {
-        match self {
-            Self::OpenMp => !target.is_ptx,
-            Self::Hip => target.triple.is_amdgpu(),
-            Self::Cuda => target.triple.is_nvptx(),
-            Self::Bitcode | Self::Prebuilt => target.triple.is_amdgpu() || target.triple.is_nvptx(),
-        }
     }
 }
 
@@ -104,19 +93,19 @@ pub(crate) enum Container {
 impl Container {
     pub(crate) const NAMES: [&str; 4] = ["offload-binary", "bundle", "fatbin", "raw"];
 
-    /// The containers for images of `language` for these targets, the usual one first.
-    pub(crate) fn of(language: Language, targets: &[Target]) -> &'static [Self] {
-        let is_nvptx = |target: &Target| target.triple.is_nvptx();
+    /// The containers for images of `language` for these triples, the usual one first.
+    pub(crate) fn of(language: Language, triples: &[&Triple]) -> &'static [Self] {
+        let is_nvptx = |triple: &&Triple| triple.is_nvptx();
         match language {
             Language::OpenMp => &[Self::OffloadBinary],
             Language::Hip => &[Self::Bundle, Self::OffloadBinary, Self::Raw],
             Language::Cuda => &[Self::Fatbin, Self::OffloadBinary, Self::Raw],
-            _ if targets.is_empty() => {
+            _ if triples.is_empty() => {
                 &[Self::Bundle, Self::Fatbin, Self::OffloadBinary, Self::Raw]
             }
-            _ if targets.iter().all(is_nvptx) => Self::of(Language::Cuda, targets),
-            _ if targets.iter().any(is_nvptx) => &[Self::OffloadBinary, Self::Raw],
-            _ => Self::of(Language::Hip, targets),
+            _ if triples.iter().all(is_nvptx) => Self::of(Language::Cuda, triples),
+            _ if triples.iter().any(is_nvptx) => &[Self::OffloadBinary, Self::Raw],
+            _ => Self::of(Language::Hip, triples),
         }
     }
 
@@ -126,6 +115,28 @@ impl Container {
             Self::Bundle => "bundle",
             Self::Fatbin => "fatbin",
             Self::Raw => "raw",
+        }
+    }
+}
+
+/// A value of the key `artifact`: a library that a module comes out as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArtifactKind {
+    /// An archive of host objects that contain the images of all targets.
+    Hda,
+    /// An archive of images for each target.
+    DeviceArchive,
+}
+
+impl ArtifactKind {
+    pub(crate) const NAMES: [&str; 2] = ["hda", "device-archive"];
+
+    /// Returns the kind of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "hda" => Some(Self::Hda),
+            "device-archive" => Some(Self::DeviceArchive),
+            _ => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! `OFFLOAD_*` variables and the methods of `Build` follow.
 
 use crate::declare::language::{Container, Language};
+use crate::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -178,6 +179,11 @@ impl Settings {
     /// Where the value of `name` was written.
     pub(crate) fn origin(&self, name: &'static str) -> &str {
         self.entry(name).map_or("default", |entry| &entry.origin)
+    }
+
+    /// Returns the error of a value that was read: where it was written, and what is wrong with it.
+    pub(crate) fn error_at(&self, name: &'static str, problem: impl fmt::Display) -> Error {
+        Error::new(format_args!("{}: {problem}", self.origin(name)))
     }
 
     pub(crate) fn text(&self, name: &'static str) -> Option<&str> {

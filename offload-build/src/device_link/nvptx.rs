@@ -8,9 +8,10 @@
 //! | anything else | each to a relocatable cubin (`ptxas -c`), then `nvlink` |
 
 use crate::compile::ptxas;
-use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, objects};
-use crate::installed::llvm::NotFound;
+use crate::device_link::job::{DeviceInput, LinkJob};
+use crate::device_link::linker::DeviceLinker;
 use crate::process::command::Command;
+use crate::process::search::NotFound;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +42,7 @@ impl DeviceLinker<'_> {
             DeviceInput::Ptx(path) => Some(path.clone()),
             _ => None,
         }));
-        let mut cubins: Vec<PathBuf> = objects(job).map(Path::to_owned).collect();
+        let mut cubins: Vec<PathBuf> = job.objects().map(Path::to_owned).collect();
         if let ([assembly], []) = (assemblies.as_slice(), cubins.as_slice()) {
             commands.push(self.assemble(job, assembly, &[], output)?);
             return Ok(commands);

@@ -1,5 +1,10 @@
 use super::*;
+use crate::installed::llvm::Llvm;
+use crate::process::search::Search;
+use offload_formats::names::{OffloadKind, Triple};
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::path::PathBuf;
 
 /// A folder that looks like an LLVM installation and a CUDA tree, as far as looking goes.
 struct Tree(PathBuf);

@@ -4,9 +4,9 @@
 //! assembler for all that is called `.s` (clang 19, `-###`). No pass runs over the IR: that is the
 //! link's affair. PTX is text, too, but its tools link it as it is.
 
-use crate::device_link::{DeviceLinker, processor_flag};
-use crate::installed::llvm::NotFound;
+use crate::device_link::linker::{DeviceLinker, processor_flag};
 use crate::process::command::Command;
+use crate::process::search::NotFound;
 use offload_formats::names::Triple;
 use std::path::{Path, PathBuf};
 

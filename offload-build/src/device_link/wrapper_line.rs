@@ -5,10 +5,12 @@
 //! own process first; here the linker does, as in later releases, so that lines with bitcode have arguments for it
 //! (spec §3.6).
 
-use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, Way, behind, processor_flag};
-use crate::installed::llvm::{Llvm, NotFound};
+use crate::device_link::job::{DeviceInput, LinkJob};
+use crate::device_link::linker::{DeviceLinker, LLD, Way, behind, processor_flag};
+use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
 use crate::process::install::Need;
+use crate::process::search::NotFound;
 use offload_formats::names::OffloadKind;
 use std::ffi::OsString;
 use std::path::Path;
@@ -19,8 +21,6 @@ const LEAVES_BITCODE: u32 = 20;
 const TELLS_PROCESSOR: u32 = 19;
 /// The first release whose clang links AMD images by LTO unasked.
 const LTO_BY_DEFAULT: u32 = 23;
-
-pub(crate) const LLD: &str = "-fuse-ld=lld";
 
 impl DeviceLinker<'_> {
     pub(crate) fn wrapper_line(&self, job: &LinkJob, output: &Path) -> Result<Command, NotFound> {

@@ -1,6 +1,6 @@
 //! The kernels in the file that Rust includes: constants for each.
 
-use crate::generate::{Described, HostFile, Number, Stub};
+use crate::generate::file::{Described, HostFile, Number, Stub};
 use offload_formats::container::kernels::{Argument, Kernel, source_name};
 use offload_formats::escape::terminal;
 use std::collections::BTreeSet;

@@ -7,7 +7,8 @@ use crate::declare::module::{Module, Target};
 use crate::device_link::DeviceInput;
 use crate::error;
 use crate::error::Error;
-use crate::steps::task::{self, Done};
+use crate::files;
+use crate::steps::task::Done;
 use object::ReadCache;
 use offload_formats::container::bundled::DeviceTarget;
 use offload_formats::container::device_library::{self, LibraryImage};
@@ -38,7 +39,7 @@ impl Extraction {
             let image = images.get(*index);
             let content = image.and_then(|image| image.content(&cache));
             let content = content.ok_or_else(|| changed(&self.library))?;
-            task::write(path, content).map_err(error::io(path))?;
+            files::write(path, content).map_err(error::io(path))?;
         }
         Ok(Done {
             reads: vec![self.library.clone()],

@@ -1,7 +1,7 @@
 //! What programs answered to questions about themselves, kept for as long as they are the same programs.
 
+use crate::files;
 use crate::process::command::{Command, CommandError};
-use crate::steps::task::{self, identity};
 use md5::{Digest, Md5};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,13 +43,13 @@ impl Answers {
         }
         text += &output.stderr;
         // What cannot be kept is asked again.
-        let _ = task::write(&path, text.as_bytes());
+        let _ = files::write(&path, text.as_bytes());
         Ok(text)
     }
 
     fn path(&self, command: &Command) -> PathBuf {
         let mut hash = Md5::new();
-        hash.update(identity(command.program()));
+        hash.update(files::identity(command.program()));
         hash.update(format!("\0{command}\0{}", self.variables));
         let digest = hash.finalize();
         let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

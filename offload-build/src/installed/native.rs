@@ -9,11 +9,10 @@ use crate::declare::module::Target;
 use crate::declare::settings::{Setting, Settings};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::installed::compilers::hipcc as rocm;
-use crate::installed::llvm::{Llvm, Search};
-use crate::installed::rocm as tree;
-use crate::installed::sdk::ROCM_FOLDERS;
+use crate::installed::llvm::Llvm;
+use crate::installed::rocm;
 use crate::process::command::Command;
+use crate::process::search::Search;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
@@ -93,7 +92,7 @@ impl<'a> Native<'a> {
         let language = settings.text("language").and_then(Language::named);
         let takes = |processor: &str| {
             let target = Target::parse(processor);
-            target.is_ok_and(|target| language.is_none_or(|language| language.takes(&target)))
+            target.is_ok_and(|target| language.is_none_or(|language| target.is_target_of(language)))
         };
         let declared = settings.text("compiler").unwrap_or_default();
         let mut all = Vec::new();
@@ -127,10 +126,10 @@ impl<'a> Native<'a> {
     fn amd(&self, declared: &str) -> Found {
         let search = self.environment.search();
         let roots = rocm::named_roots(self.environment).into_iter();
-        let mut roots = roots.chain(ROCM_FOLDERS.iter().map(PathBuf::from));
+        let mut roots = roots.chain(rocm::ROCM_FOLDERS.iter().map(PathBuf::from));
         let name = "rocm_agent_enumerator";
         let enumerator = search.program(&[name]);
-        let enumerator = enumerator.or_else(|| roots.find_map(|root| tree::program(&root, name)));
+        let enumerator = enumerator.or_else(|| roots.find_map(|root| rocm::program(&root, name)));
         let commands = [
             (
                 "amdgpu-arch",
@@ -200,7 +199,7 @@ fn ask(commands: [(&str, Option<Command>); 2], read: impl Fn(&str) -> Option<Str
 /// A program of the LLVM of the declared compiler, else of those in `PATH`.
 fn beside_clang(search: &Search, declared: &str, name: &'static str) -> Option<PathBuf> {
     let declared = (!declared.is_empty()).then(|| search.programs(declared).next());
-    let declared = declared.flatten().map(|path: PathBuf| tree::llvm_of(path));
+    let declared = declared.flatten().map(|path: PathBuf| rocm::llvm_of(path));
     let llvms = declared.into_iter().chain(search.clangs());
     let beside = |llvm: Llvm| llvm.sibling(name).ok();
     let found = llvms.into_iter().find_map(beside);

@@ -3,31 +3,69 @@
 //! hipcc takes clang's options and adds its own: where headers and device libraries of its tree are. What its
 //! clang made is linked by that clang.
 
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::installed::answers::Answers;
 use crate::installed::llvm::Llvm;
-use crate::installed::llvm::{RELEASES, program_in};
+use crate::installed::llvm::RELEASES;
+use crate::process::command::Command;
+use crate::process::search::Search;
+use crate::process::search::program_in;
 use std::path::{Path, PathBuf};
 
-/// Variables that change what hipcc, or the clang that it runs, reads or does.
-pub(crate) const VARIABLES: &[&str] = &[
-    "HIP_PATH",
-    "ROCM_PATH",
-    "HIP_PLATFORM",
-    "HIP_COMPILER",
-    "HIP_RUNTIME",
-    "HIP_CLANG_PATH",
-    "HIP_CLANG_HCC_COMPAT_MODE",
-    "HIP_COMPILE_CXX_AS_HIP",
-    "HIP_DEVICE_LIB_PATH",
-    "HIP_LIB_PATH",
-    "HIP_ROCCLR_HOME",
-    "HIPCC_COMPILE_FLAGS_APPEND",
-    "DEVICE_LIB_PATH",
-    "HSA_PATH",
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "CPLUS_INCLUDE_PATH",
-    "CCC_OVERRIDE_OPTIONS",
+/// Where a ROCm tree is that nothing names.
+pub(crate) const ROCM_FOLDERS: &[&str] = &["/opt/rocm", "/usr"];
+
+/// Variables that name the root of a tree, the first first.
+pub(crate) const VARIABLES: &[&str] = &["ROCM_PATH", "ROCM_HOME", "HIP_PATH"];
+
+/// Programs that say where their tree is, and how they are asked: ROCm's own, and that of its Python packages.
+const QUESTIONS: [(&str, &[&str]); 2] = [
+    ("hipconfig", &["--rocmpath"]),
+    ("rocm-sdk", &["path", "--root"]),
 ];
+
+/// Roots that variables name.
+pub(crate) fn named_roots(environment: &Environment) -> Vec<PathBuf> {
+    let named = VARIABLES
+        .iter()
+        .filter_map(|name| environment.variable(name));
+    named.map(PathBuf::from).collect()
+}
+
+/// Roots that programs in `PATH` name.
+///
+/// # Errors
+///
+/// When such a program fails: another tree would take the place of the one that it stands for.
+pub(crate) fn asked_roots(search: &Search, answers: &Answers) -> Result<Vec<PathBuf>, Error> {
+    let mut roots = Vec::new();
+    for (name, args) in QUESTIONS {
+        let Some(program) = search.program(&[name]) else {
+            continue;
+        };
+        let question = Command::new(program).args(args.iter().copied());
+        let answer = answers.to(&question).map_err(|error| {
+            Error::new(format_args!(
+                "cannot ask `{name}` where ROCm is: {error}\n\
+                 hint: with ROCM_PATH set to ROCm's root nobody is asked"
+            ))
+        })?;
+        // Both may warn.
+        let mut named = answer.lines().map(|line| PathBuf::from(line.trim()));
+        roots.extend(named.find(|root| root.is_absolute() && root.is_dir()));
+    }
+    Ok(roots)
+}
+
+/// Where a ROCm tree is, and what clang does not find in it by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RocmTree<'a> {
+    /// The root of headers and device libraries.
+    pub root: &'a Path,
+    /// The folder of the device libraries, where they do not lie as in AMD's own tree.
+    pub device_libraries: Option<&'a Path>,
+}
 
 /// Folders of a tree's programs: its own, and those of its LLVM.
 const BINS: [&str; 3] = ["bin", "llvm/bin", "lib/llvm/bin"];

@@ -5,11 +5,12 @@ use crate::declare::module::Module;
 use crate::environment::Environment;
 use crate::error;
 use crate::error::Error;
+use crate::files;
 use crate::installed::compilers::Compiler;
 use crate::installed::host::Host;
-use crate::installed::llvm::{NotFound, machine_of};
+use crate::installed::llvm::machine_of;
 use crate::installed::sdk;
-use crate::steps::task;
+use crate::process::search::NotFound;
 use offload_formats::escape::terminal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -78,7 +79,7 @@ impl Runtime {
                 }
             } else if let Some(file) = linked {
                 let (script, file) = (place.join(&plain), folder.join(file));
-                task::write(&script, linker_script(&file)?.as_bytes())
+                files::write(&script, linker_script(&file)?.as_bytes())
                     .map_err(error::io(&script))?;
             }
         }
@@ -102,7 +103,7 @@ fn copy(library: &Path, name: &str, place: &Path) -> Result<(), Error> {
     let real_name = real.file_name().unwrap_or_default();
     let copy = place.join(real_name);
     let bytes = fs::read(&real).map_err(error::io(&real))?;
-    task::write(&copy, &bytes).map_err(error::io(&copy))?;
+    files::write(&copy, &bytes).map_err(error::io(&copy))?;
     match Path::new(real_name) == Path::new(name) {
         true => Ok(()),
         false => {
@@ -114,7 +115,7 @@ fn copy(library: &Path, name: &str, place: &Path) -> Result<(), Error> {
 
 #[cfg(unix)]
 fn symlink(name: &Path, link: &Path) -> std::io::Result<()> {
-    task::remove(link)?;
+    files::remove(link)?;
     std::os::unix::fs::symlink(name, link)
 }
 

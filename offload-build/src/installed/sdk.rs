@@ -8,9 +8,9 @@ use crate::declare::module::Module;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::answers::Answers;
-use crate::installed::compilers::hipcc as rocm;
-use crate::installed::llvm::Search;
+use crate::installed::rocm;
 use crate::process::install::Need;
+use crate::process::search::Search;
 use std::path::{Path, PathBuf};
 
 /// Where the vendor's files are, and how a module says otherwise.
@@ -28,9 +28,6 @@ struct Sdk {
     need: Need,
 }
 
-/// Where a ROCm tree is that nothing names.
-pub(crate) const ROCM_FOLDERS: &[&str] = &["/opt/rocm", "/usr"];
-
 /// Where a vendor's files are.
 pub(crate) struct Root {
     pub(crate) path: PathBuf,
@@ -41,7 +38,7 @@ pub(crate) struct Root {
 static ROCM: Sdk = Sdk {
     vendor: "ROCm",
     variables: rocm::VARIABLES,
-    usual: ROCM_FOLDERS,
+    usual: rocm::ROCM_FOLDERS,
     header: "include/hip/hip_runtime.h",
     options: &["--rocm-path", "--hip-path"],
     without: [

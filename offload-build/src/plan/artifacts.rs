@@ -9,12 +9,14 @@
 //! Host objects with offload entries demand it: with another linker their code would run unregistered.
 //! Specification: linker-wrapper §7.1 for the objects, §7.4 for the names.
 
+use crate::declare::language::ArtifactKind;
 use crate::declare::module::{Module, Target};
 use crate::error;
 use crate::error::Error;
+use crate::files;
 use crate::process::command::Command;
 use crate::steps::host_objects::entries::has_entries;
-use crate::steps::task::{self, Done};
+use crate::steps::task::Done;
 use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::definitions;
 use offload_formats::container::object_bundle::{NewEntry, embed_bundle};
@@ -25,11 +27,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The values of `artifact`.
-pub(crate) const KINDS: [&str; 2] = [HDA, DEVICE_ARCHIVE];
-pub(crate) const HDA: &str = "hda";
-const DEVICE_ARCHIVE: &str = "device-archive";
 
 /// Where they are, below `OUT_DIR`: `cargo offload build` looks there.
 const FOLDER: &str = "offload/artifacts";
@@ -67,10 +64,10 @@ pub(crate) fn plan(
     host: &str,
     out: &Path,
 ) -> Result<Vec<Artifact>, Error> {
-    let wants = |kind: &str| module.artifacts.iter().any(|artifact| artifact == kind);
+    let wants = |kind| module.artifacts.contains(&kind);
     let folder = out.join(FOLDER);
     let mut artifacts = Vec::new();
-    if wants(HDA) {
+    if wants(ArtifactKind::Hda) {
         check(module)?;
         let members = units.iter().map(|unit| Member {
             name: format!("{}.o", unit.stem),
@@ -90,7 +87,7 @@ pub(crate) fn plan(
     // A target for which nothing is compiled has none.
     let targets = module.targets.iter().filter(|target| {
         let has = |unit: &Unit| unit.images.iter().any(|(of, _)| of == *target);
-        wants(DEVICE_ARCHIVE) && units.iter().any(has)
+        wants(ArtifactKind::DeviceArchive) && units.iter().any(has)
     });
     for target in targets {
         let name = library_name::file_name(&module.library, &target.triple, &target.id.to_string());
@@ -198,7 +195,7 @@ impl Artifact {
         let wrong = |problem| Error::because(self.library.display(), problem);
         let layout = archive::layout(&plans, Index::Always).map_err(wrong)?;
         let bytes = whole(&layout, &inputs, &self.library)?;
-        task::write(&self.library, &bytes).map_err(error::io(&self.library))?;
+        files::write(&self.library, &bytes).map_err(error::io(&self.library))?;
         Ok(Done::default())
     }
 }

@@ -12,16 +12,17 @@ use crate::error::Error;
 use crate::inputs::libraries;
 use crate::installed::compilers::Compiler;
 use crate::installed::host::Host;
-use crate::installed::llvm::{Llvm, Search};
+use crate::installed::llvm::Llvm;
 use crate::plan::artifacts::Unit;
 use crate::plan::machine_code;
 use crate::plan::stages::Step;
 use crate::process::command::Command;
 use crate::process::launcher::{Launched, Launcher};
+use crate::process::search::Search;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::task::Task;
+use crate::steps::task::file_numbers;
 use crate::steps::task::finish::Finish;
-use crate::steps::task::returned;
 use md5::{Digest, Md5};
 use std::path::{Path, PathBuf};
 
@@ -299,7 +300,7 @@ impl Context<'_> {
             define: &own.define,
             flags: &own.flags,
             unit: &self.unit(module, source),
-            file: &returned::number(source).unwrap_or_default(),
+            file: &file_numbers::number(source).unwrap_or_default(),
             part: Part::Whole,
         };
         let shown = source.strip_prefix(self.root).unwrap_or(source);

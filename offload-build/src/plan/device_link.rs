@@ -5,10 +5,11 @@ use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
-use crate::installed::llvm::NotFound;
+use crate::files;
 use crate::plan::context::Context;
+use crate::process::search::NotFound;
+use crate::steps::task::Task;
 use crate::steps::task::finish::Finish;
-use crate::steps::task::{self, Task};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -41,7 +42,7 @@ impl Context<'_> {
         let job = LinkJob {
             triple: target.triple.clone(),
             processor: target.id.to_string(),
-            kinds: vec![module.language.offload_kind(target)],
+            kinds: vec![module.language.offload_kind(&target.triple)],
             // The bitcode is not there yet when this is planned.
             uses_openmp_runtime: module.language == Language::OpenMp,
             inputs,
@@ -75,8 +76,8 @@ impl Context<'_> {
         Ok(Task {
             title: format!("device link for {}", target.written),
             commands: match target.is_ptx {
-                true => linker.plan_ptx(&job, &task::part(output))?,
-                false => linker.plan(&job, &task::part(output))?.commands,
+                true => linker.plan_ptx(&job, &files::part(output))?,
+                false => linker.plan(&job, &files::part(output))?.commands,
             },
             launched: None,
             inputs: files,

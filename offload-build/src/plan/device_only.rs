@@ -6,13 +6,14 @@ use crate::declare::module::{Module, Target};
 use crate::declare::skipped::Skipped;
 use crate::error;
 use crate::error::Error;
+use crate::files;
 use crate::generate::{Content, HostFile, Place};
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
 use crate::plan::stages::{Plan, Step};
 use crate::steps::images::Images;
 use crate::steps::images::planned::PlannedImage;
-use crate::steps::task::{self, Done};
+use crate::steps::task::Done;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -83,7 +84,7 @@ impl Packing {
         // Of kernels it was seen already.
         self.images.check(&images, &BTreeSet::new())?;
         let packed = self.images.pack(&images)?;
-        task::write(&self.output, &packed.bytes).map_err(error::io(&self.output))?;
+        files::write(&self.output, &packed.bytes).map_err(error::io(&self.output))?;
         let shown = self.images.planned.iter().enumerate();
         let shown = shown.map(|(index, image)| {
             let range = packed.ranges.get(index).cloned();
@@ -103,7 +104,7 @@ impl Packing {
             },
         };
         let text = file.to_string();
-        task::write(&self.host_file, text.as_bytes()).map_err(error::io(&self.host_file))?;
+        files::write(&self.host_file, text.as_bytes()).map_err(error::io(&self.host_file))?;
         Ok(Done::with_warning(packed.warning))
     }
 }

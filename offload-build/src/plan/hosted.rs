@@ -6,6 +6,7 @@ use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
+use crate::files;
 use crate::installed::host::Objects;
 use crate::installed::llvm::Llvm;
 use crate::plan::artifacts::{self, Unit};
@@ -16,8 +17,8 @@ use crate::steps::archive::Archive;
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::Images;
 use crate::steps::register::Registration;
+use crate::steps::task::Task;
 use crate::steps::task::finish::Finish;
-use crate::steps::task::{self, Task};
 use std::path::{Path, PathBuf};
 
 /// Plans a module, and says for which of its targets there will be an image.
@@ -135,7 +136,7 @@ impl Context<'_> {
         }
         let link = link
             .args(["-r", "-nostdlib", "-o"])
-            .arg(task::part(object))
+            .arg(files::part(object))
             .args(&inputs);
         Task {
             title: format!("host code and registration of `{module}`"),

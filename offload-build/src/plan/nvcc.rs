@@ -6,6 +6,7 @@ use crate::declare::module::{Flags, Module, Target};
 use crate::device_link::DeviceInput;
 use crate::error;
 use crate::error::Error;
+use crate::files;
 use crate::generate::{Content, Described, HostFile, Place, Stub};
 use crate::plan::context::{self, Context};
 use crate::plan::stages::{Plan, Step};
@@ -13,7 +14,7 @@ use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::Images;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::task::finish::Finish;
-use crate::steps::task::{self, Done, Task};
+use crate::steps::task::{Done, Task};
 use object::{Object, ObjectSection, ObjectSymbol};
 use offload_formats::container::elf::Machine;
 use offload_formats::format::fatbin;
@@ -64,7 +65,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         &processors,
         &module.own.flags,
         &objects,
-        &task::part(&linked),
+        &files::part(&linked),
     );
     let link = Task {
         title: "device link for all targets".to_owned(),
@@ -184,7 +185,7 @@ impl Description {
         };
         described.iter_mut().for_each(stub);
         let object = anchor::to_object(self.host, &self.anchor).map_err(Error::new)?;
-        task::write(&self.output, &object).map_err(error::io(&self.output))?;
+        files::write(&self.output, &object).map_err(error::io(&self.output))?;
         let images = self.images.planned.iter();
         let images = images.map(|image| self.images.shown(image, Place::Nowhere));
         let file = HostFile {
@@ -198,7 +199,7 @@ impl Description {
             },
         };
         let text = file.to_string();
-        task::write(&self.host_file, text.as_bytes()).map_err(error::io(&self.host_file))?;
+        files::write(&self.host_file, text.as_bytes()).map_err(error::io(&self.host_file))?;
         Ok(Done::default())
     }
 

@@ -11,11 +11,12 @@ use crate::declare::module::{Module, Target, excluded};
 use crate::device_link::DeviceInput;
 use crate::error;
 use crate::error::Error;
+use crate::files;
 use crate::inputs::prebuilt::{Found, images};
 use crate::plan::device_only::Packing;
 use crate::plan::stages::{Plan, Step};
 use crate::steps::images::planned::PlannedImage;
-use crate::steps::task::{self, Done};
+use crate::steps::task::Done;
 use offload_formats::names::ImageTarget;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -155,7 +156,7 @@ pub(crate) struct Take {
 impl Take {
     pub(crate) fn execute(&self) -> Result<Done, Error> {
         let bytes = self.image.read(&self.source)?;
-        task::write(&self.output, &bytes).map_err(error::io(&self.output))?;
+        files::write(&self.output, &bytes).map_err(error::io(&self.output))?;
         Ok(Done::default())
     }
 }

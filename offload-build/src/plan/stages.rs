@@ -2,6 +2,7 @@
 
 use crate::declare::skipped::Skipped;
 use crate::error::Error;
+use crate::files;
 use crate::inputs::libraries::Extraction;
 use crate::messages;
 use crate::messages::Failure;
@@ -220,11 +221,11 @@ impl fmt::Display for Step {
                         .try_for_each(|command| writeln!(f, "{command}"))?,
                 }
                 if let Some(what) = task.finish.what() {
-                    let part = task::part(&task.output).into_os_string();
+                    let part = files::part(&task.output).into_os_string();
                     writeln!(f, "# {what}, in this process: {}", Quoted(&part))?;
                 }
                 let rename = Command::new("mv")
-                    .arg(task::part(&task.output))
+                    .arg(files::part(&task.output))
                     .arg(&task.output);
                 writeln!(f, "{rename}")
             }

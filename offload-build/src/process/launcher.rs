@@ -3,8 +3,9 @@
 //!
 //! What they do to each language, and which releases were tested: `docs/manifest.md`, "Launchers and caches".
 
-use crate::installed::llvm::{NotFound, Search};
 use crate::process::command::Command;
+use crate::process::search::NotFound;
+use crate::process::search::Search;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};

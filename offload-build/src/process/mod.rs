@@ -4,3 +4,4 @@ pub mod command;
 pub(crate) mod install;
 pub mod jobserver;
 pub(crate) mod launcher;
+pub(crate) mod search;

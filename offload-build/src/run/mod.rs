@@ -14,11 +14,11 @@ use crate::declare::skipped::{self, Skipped};
 use crate::environment::Environment;
 use crate::error;
 use crate::error::Error;
+use crate::files;
 use crate::generate::{Content, HostFile};
 use crate::installed::answers::Answers;
 use crate::installed::compilers::Compiler;
 use crate::installed::host::Host;
-use crate::installed::llvm::Search;
 use crate::installed::native::Native;
 use crate::installed::runtimes::Runtime;
 use crate::messages;
@@ -31,7 +31,7 @@ use crate::plan::stages::{Made, Outcome, Plan};
 use crate::process::command::Command;
 use crate::process::jobserver::Jobs;
 use crate::process::launcher::Launcher;
-use crate::steps::task;
+use crate::process::search::Search;
 use md5::{Digest, Md5};
 use record::Record;
 use std::collections::BTreeSet;
@@ -171,10 +171,10 @@ impl<'a> Run<'a> {
         // What an earlier build wrote must not compile in the place of what a clean build does not have.
         for name in &self.off {
             let path = self.host_file(name);
-            task::remove(&path).map_err(error::io(&path))?;
+            files::remove(&path).map_err(error::io(&path))?;
         }
         let record = self.out.join(record::FILE);
-        task::remove(&record).map_err(error::io(&record))?;
+        files::remove(&record).map_err(error::io(&record))?;
         let (mut finished, mut made) = (Vec::new(), Vec::new());
         for module in &self.modules {
             module
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
             return Ok(());
         };
         let text = record::text(&built.host, &records);
-        task::write(&record, text.as_bytes()).map_err(error::io(&record))
+        files::write(&record, text.as_bytes()).map_err(error::io(&record))
     }
 
     fn build(&self, module: &Module, built: &Built) -> Result<Vec<Made>, Error> {
@@ -398,7 +398,7 @@ impl<'a> Run<'a> {
             skipped: skipped.collect(),
             content: Content::NotBuilt(reason.to_owned()),
         };
-        task::write(&path, file.to_string().as_bytes()).map_err(error::io(&path))
+        files::write(&path, file.to_string().as_bytes()).map_err(error::io(&path))
     }
 
     /// The file that Rust includes.
@@ -437,7 +437,7 @@ impl<'a> Run<'a> {
         let answers = Answers::below(&self.out, asked);
         let compiler = Compiler::find(module, &host, environment, &search, &answers)?;
         let behind = compiler.behind.iter();
-        let behind = behind.map(|program| format!("\n{}", task::identity(program)));
+        let behind = behind.map(|program| format!("\n{}", files::identity(program)));
         let variables = behind.fold(variables, |all, program| all + &program);
         let unique = unique(environment, module);
         let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"]

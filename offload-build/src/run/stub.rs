@@ -9,12 +9,12 @@ use crate::declare::module::Module;
 use crate::environment::Environment;
 use crate::error;
 use crate::error::Error;
+use crate::files;
 use crate::generate::Described;
 use crate::inputs::source_scan::{self, Scan};
 use crate::installed::host::Host;
 use crate::process::command::{Command, CommandError};
 use crate::steps::archive::write_library;
-use crate::steps::task;
 use offload_formats::container::kernels::Kernel;
 use std::collections::BTreeSet;
 use std::fs;
@@ -118,7 +118,7 @@ pub(crate) fn host_library(
         }
         let (source, object) = (folder.join("host.c"), folder.join("host.o"));
         let text = aborting(&module.name, &functions);
-        task::write(&source, text.as_bytes()).map_err(error::io(&source))?;
+        files::write(&source, text.as_bytes()).map_err(error::io(&source))?;
         let command = cc.plain(&source, &object);
         command.run().map_err(failed)?;
         objects.push(object);

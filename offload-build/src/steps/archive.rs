@@ -2,8 +2,9 @@
 
 use crate::error;
 use crate::error::Error;
+use crate::files;
 use crate::steps::host_objects::own::Own;
-use crate::steps::task::{self, Done};
+use crate::steps::task::Done;
 use offload_formats::container::archive::{self, NewMember};
 use offload_formats::container::definitions;
 use std::fs;
@@ -70,5 +71,5 @@ pub(crate) fn write_library(
         symbols,
     });
     let members: Vec<NewMember<'_>> = members.collect();
-    task::write(library, &archive::write(&members)).map_err(error::io(library))
+    files::write(library, &archive::write(&members)).map_err(error::io(library))
 }

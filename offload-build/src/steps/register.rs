@@ -3,13 +3,14 @@
 use crate::declare::language::Language;
 use crate::error;
 use crate::error::Error;
+use crate::files;
 use crate::generate::{Content, Described, HostFile, Place, Stub};
 use crate::installed::host::Objects;
 use crate::steps::host_objects::entries::{Entries, Named, Place as EntryPlace};
 use crate::steps::host_objects::own::Own;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, Packed};
-use crate::steps::task::{self, Done};
+use crate::steps::task::Done;
 use offload_formats::format::offload_entry::EntryTable as Layout;
 use offload_formats::names::OffloadKind;
 use offload_formats::registration::Global;
@@ -72,7 +73,7 @@ impl Registration {
             (Some(_), Language::OpenMp) => self.openmp(anchor, &entries)?,
             (Some(own), _) => self.fat_binary(anchor, &entries, own)?,
         };
-        task::write(&self.output, &written.object).map_err(error::io(&self.output))?;
+        files::write(&self.output, &written.object).map_err(error::io(&self.output))?;
         let file = HostFile {
             module: self.module.clone(),
             kernels: entries.names().into_iter().collect(),
@@ -81,7 +82,7 @@ impl Registration {
             content: written.content,
         }
         .to_string();
-        task::write(&self.host_file, file.as_bytes()).map_err(error::io(&self.host_file))?;
+        files::write(&self.host_file, file.as_bytes()).map_err(error::io(&self.host_file))?;
         Ok(Done::with_warning(written.warning))
     }
 
@@ -172,7 +173,7 @@ impl Registration {
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut shown = Vec::new();
         for image in &self.images.planned {
-            let kind = language.offload_kind(&image.target);
+            let kind = language.offload_kind(&image.target.triple);
             binaries.extend(image.pack(&image.read()?, kind)?.0);
             if seen.insert(&image.target.written) {
                 shown.push(self.images.shown(image, Place::Nowhere));

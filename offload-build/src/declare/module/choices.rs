@@ -1,14 +1,37 @@
 //! Keys whose values go together or not: what a language, its compiler and its containers have no way for.
 
 use crate::declare::family::Family;
-use crate::declare::language::{Container, Language};
+use crate::declare::language::{ArtifactKind, Container, Language};
 use crate::declare::module::target::Target;
-use crate::declare::module::{Register, wrong};
 use crate::declare::settings::{Settings, nearest};
 use crate::error::Error;
-use crate::plan::artifacts;
 use offload_formats::format::compressed_bundle::Method;
+use offload_formats::names::Triple;
 use std::path::Path;
+
+/// What becomes of targets whose tools are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// Nothing is built.
+    Error,
+    /// They are left out; nothing is built when none is left.
+    Skip,
+    /// They are left out, and when none is left a crate without images is built.
+    Stub,
+}
+
+/// Who registers the images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Register {
+    /// `Deferred` under our linker, else `Complete`.
+    Auto,
+    /// The module's own object.
+    Complete,
+    /// The object that `offload-link` adds to the last link.
+    Deferred,
+    /// Nobody: the program loads them.
+    None,
+}
 
 /// Without host code there is nothing to register images with.
 pub(crate) fn register(
@@ -38,7 +61,7 @@ pub(crate) fn register(
         },
         _ => return Ok(register),
     };
-    Err(wrong(settings, "register", problem))
+    Err(settings.error_at("register", problem))
 }
 
 /// What the last link joins are sources that call each other.
@@ -48,7 +71,7 @@ pub(crate) fn deferred(settings: &Settings, register: Register, rdc: bool) -> Re
     }
     let problem =
         "a `deferred` module calls device functions of other crates: not with `rdc = false`";
-    Err(wrong(settings, "register", problem))
+    Err(settings.error_at("register", problem))
 }
 
 /// Of what is compiled apart, NVIDIA's tools make no image together, and a fat binary's loader takes one for each target.
@@ -66,7 +89,7 @@ pub(crate) fn rdc(settings: &Settings, language: Language, sources: usize) -> Re
         ),
         _ => format!("`rdc` is for modules of `hip` and `cuda`, not of `{name}`"),
     };
-    Err(wrong(settings, "rdc", problem))
+    Err(settings.error_at("rdc", problem))
 }
 
 /// What a compiler has no way for, or its images none.
@@ -84,19 +107,19 @@ pub(crate) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
             "`{compiler}` compiles `{own}`, not `{name}`\n\
              hint: without `compiler` a clang is found that does; a module may have a compiler of its own"
         );
-        return Err(wrong(settings, "compiler", problem));
+        return Err(settings.error_at("compiler", problem));
     }
     if family != Family::Nvcc {
         return Ok(());
     }
     if settings.text("register") == Some("deferred") {
         let problem = "what `nvcc` links is registered: take clang, without `compiler`";
-        return Err(wrong(settings, "register", problem));
+        return Err(settings.error_at("register", problem));
     }
     if !settings.list("artifact").is_empty() {
         let problem =
             "archives are made of bitcode, and `nvcc` makes none: take clang, without `compiler`";
-        return Err(wrong(settings, "artifact", problem));
+        return Err(settings.error_at("artifact", problem));
     }
     let without_rdc = settings.flag("rdc") == Some(false);
     for key in ["archives", "link"] {
@@ -104,7 +127,7 @@ pub(crate) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
             let problem = format!(
                 "without `rdc` nothing is linked with what `nvcc` makes, and `{key}` names libraries"
             );
-            return Err(wrong(settings, "rdc", problem));
+            return Err(settings.error_at("rdc", problem));
         }
     }
     Ok(())
@@ -127,7 +150,7 @@ pub(crate) fn host(settings: &Settings, language: Language, rdc: bool) -> Result
             format!("`host` is for `hip` and `cuda`: modules of `{name}` have no host code")
         }
     };
-    Err(wrong(settings, "host", problem))
+    Err(settings.error_at("host", problem))
 }
 
 pub(crate) fn container(
@@ -136,7 +159,8 @@ pub(crate) fn container(
     has_host_code: bool,
     targets: &[Target],
 ) -> Result<Container, Error> {
-    let known = match (Container::of(language, targets), has_host_code) {
+    let triples: Vec<&Triple> = targets.iter().map(|target| &target.triple).collect();
+    let known = match (Container::of(language, &triples), has_host_code) {
         // What is registered is what the runtime loads.
         ([usual, ..], true) => std::slice::from_ref(usual),
         (all, _) => all,
@@ -159,7 +183,7 @@ pub(crate) fn container(
                 names.join(", "),
                 if names.len() == 1 { "is" } else { "are" }
             );
-            wrong(settings, "container", problem)
+            settings.error_at("container", problem)
         })
 }
 
@@ -182,13 +206,13 @@ pub(crate) fn compress(
             let problem = format!(
                 "`{text}` is not one of `none`, `zlib`, `zstd`, or such a method with a level: `zstd:19`"
             );
-            return Err(wrong(settings, "compress", problem));
+            return Err(settings.error_at("compress", problem));
         }
     };
     match container {
         Container::Bundle if register == Register::Deferred => {
             let problem = "the last link makes a `deferred` module's bundle: `offload-link --compress` is for that";
-            Err(wrong(settings, "compress", problem))
+            Err(settings.error_at("compress", problem))
         }
         Container::Bundle => Ok(Some(how)),
         other => {
@@ -196,26 +220,28 @@ pub(crate) fn compress(
                 "only a `bundle` is compressed, and `container` is `{}`",
                 other.name()
             );
-            Err(wrong(settings, "compress", problem))
+            Err(settings.error_at("compress", problem))
         }
     }
 }
 
-pub(crate) fn artifacts(settings: &Settings, language: Language) -> Result<Vec<String>, Error> {
-    let kinds = artifacts::KINDS;
-    let listed = settings.list("artifact");
-    if language != Language::OpenMp && listed.iter().any(|kind| kind == artifacts::HDA) {
-        let name = language.name();
-        let problem = format!("`hda` is for modules of `openmp` yet, not of `{name}`");
-        return Err(wrong(settings, "artifact", problem));
-    }
-    match listed.iter().find(|text| !kinds.contains(&text.as_str())) {
-        None => Ok(listed.to_vec()),
-        Some(text) => {
-            let known = kinds.join("`, `");
-            let hint = nearest(text, kinds);
-            let problem = format!("`{text}` is not one of `{known}`{hint}");
-            Err(wrong(settings, "artifact", problem))
+pub(crate) fn artifacts(
+    settings: &Settings,
+    language: Language,
+) -> Result<Vec<ArtifactKind>, Error> {
+    let kind = |text: &String| {
+        let kind = ArtifactKind::named(text).ok_or_else(|| {
+            let known = ArtifactKind::NAMES;
+            let (listed, hint) = (known.join("`, `"), nearest(text, known));
+            let problem = format!("`{text}` is not one of `{listed}`{hint}");
+            settings.error_at("artifact", problem)
+        })?;
+        if kind == ArtifactKind::Hda && language != Language::OpenMp {
+            let name = language.name();
+            let problem = format!("`hda` is for modules of `openmp` yet, not of `{name}`");
+            return Err(settings.error_at("artifact", problem));
         }
-    }
+        Ok(kind)
+    };
+    settings.list("artifact").iter().map(kind).collect()
 }

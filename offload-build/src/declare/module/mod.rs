@@ -1,19 +1,22 @@
 //! One module of device code: settings checked and made into values.
 
 mod choices;
+mod flags;
 mod sources;
 mod target;
 
+pub(crate) use crate::declare::module::choices::{Missing, Register};
+pub(crate) use crate::declare::module::flags::Flags;
 pub(crate) use crate::declare::module::sources::excluded;
 pub(crate) use crate::declare::module::target::Target;
 
 use crate::declare::family::Family;
-use crate::declare::language::{Container, Language, is_cpp};
+use crate::declare::language::{ArtifactKind, Container, Language, is_cpp};
+use crate::declare::module::flags::is_identifier;
 use crate::declare::settings::Settings;
 use crate::environment::Environment;
 use crate::error::Error;
 use offload_formats::format::compressed_bundle::Method;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What the manifest, the variables and the build script together say about one module.
@@ -35,8 +38,8 @@ pub(crate) struct Module {
     pub(crate) link: Vec<String>,
     /// Where the latter are looked for.
     pub(crate) library_dirs: Vec<PathBuf>,
-    /// Libraries that it comes out as ([`crate::plan::artifacts`]), and what they are called.
-    pub(crate) artifacts: Vec<String>,
+    /// Libraries that it comes out as , and what they are called.
+    pub(crate) artifacts: Vec<ArtifactKind>,
     pub(crate) library: String,
     pub(crate) container: Container,
     /// The method and its level, where the container is compressed.
@@ -59,40 +62,6 @@ pub(crate) struct Module {
 
 /// In bytes.
 const LONGEST_NAME: usize = 200;
-
-/// What may differ from target to target.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Flags {
-    pub(crate) opt_level: String,
-    pub(crate) define: BTreeMap<String, String>,
-    pub(crate) flags: Vec<String>,
-    /// Sources that are left out.
-    pub(crate) exclude: Vec<glob::Pattern>,
-}
-
-/// What becomes of targets whose tools are missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
-    /// Nothing is built.
-    Error,
-    /// They are left out; nothing is built when none is left.
-    Skip,
-    /// They are left out, and when none is left a crate without images is built.
-    Stub,
-}
-
-/// Who registers the images.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Register {
-    /// `Deferred` under our linker, else `Complete`.
-    Auto,
-    /// The module's own object.
-    Complete,
-    /// The object that `offload-link` adds to the last link.
-    Deferred,
-    /// Nobody: the program loads them.
-    None,
-}
 
 impl Module {
     /// Whether objects of host code need the library of C++.
@@ -125,16 +94,14 @@ impl Module {
     pub(crate) fn new(settings: &Settings, environment: &Environment) -> Result<Self, Error> {
         let name = Self::name(settings).to_owned();
         if !is_identifier(&name) {
-            return Err(wrong(
-                settings,
-                "name",
-                format_args!("`{name}` is not a Rust identifier"),
-            ));
+            return Err(
+                settings.error_at("name", format_args!("`{name}` is not a Rust identifier"))
+            );
         }
         // With an extension it is the name of the file that Rust includes.
         if name.len() > LONGEST_NAME {
             let problem = format!("`{name}` is longer than {LONGEST_NAME} characters");
-            return Err(wrong(settings, "name", problem));
+            return Err(settings.error_at("name", problem));
         }
         let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         let Some(language) = settings.text("language").and_then(Language::named) else {
@@ -145,7 +112,7 @@ impl Module {
         let default = environment
             .cargo("OPT_LEVEL")
             .unwrap_or_else(|| "2".to_owned());
-        let own = flags(settings, &default)?;
+        let own = Flags::new(settings, &default)?;
         let out = PathBuf::from(environment.required("OUT_DIR")?);
         let mut watched = Vec::new();
         let (sources, mut warnings) =
@@ -253,65 +220,8 @@ fn archives(settings: &Settings, root: &Path) -> Result<Vec<PathBuf>, Error> {
         let path = root.join(text);
         match path.is_file() {
             true => Ok(path),
-            false => Err(wrong(
-                settings,
-                "archives",
-                format_args!("`{text}`: no such file"),
-            )),
+            false => Err(settings.error_at("archives", format_args!("`{text}`: no such file"))),
         }
     });
     paths.collect()
-}
-
-fn flags(settings: &Settings, opt_level: &str) -> Result<Flags, Error> {
-    let pattern = |text: &String| {
-        glob::Pattern::new(text.trim_start_matches("./"))
-            .map_err(|error| wrong(settings, "exclude", format_args!("`{text}`: {error}")))
-    };
-    let define = settings.map("define");
-    if let Some(name) = define.keys().find(|name| !is_macro(name)) {
-        let problem = format!("`{name}` is not a macro: expected an identifier, or `NAME(x, y)`");
-        return Err(wrong(settings, "define", problem));
-    }
-    Ok(Flags {
-        opt_level: settings.text("opt-level").unwrap_or(opt_level).to_owned(),
-        define: define
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)))
-            .collect(),
-        flags: settings.list("flags").to_vec(),
-        exclude: settings
-            .list("exclude")
-            .iter()
-            .map(pattern)
-            .collect::<Result<_, _>>()?,
-    })
-}
-
-pub(crate) fn wrong(
-    settings: &Settings,
-    key: &'static str,
-    problem: impl std::fmt::Display,
-) -> Error {
-    Error::new(format_args!("{}: {problem}", settings.origin(key)))
-}
-
-/// Tells whether compilers accept it after `-D`: a name, with or without parameters.
-fn is_macro(name: &str) -> bool {
-    let Some((name, rest)) = name.split_once('(') else {
-        return is_identifier(name);
-    };
-    let is_parameter = |name: &str| is_identifier(name) || name == "...";
-    let parameters = rest.strip_suffix(')').map(str::trim);
-    is_identifier(name)
-        && parameters
-            .is_some_and(|all| all.is_empty() || all.split(',').map(str::trim).all(is_parameter))
-}
-
-fn is_identifier(name: &str) -> bool {
-    let letter = |char: char| char.is_ascii_alphabetic() || char == '_';
-    name.starts_with(letter)
-        && name
-            .chars()
-            .all(|char| letter(char) || char.is_ascii_digit())
 }

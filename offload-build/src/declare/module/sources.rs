@@ -1,7 +1,7 @@
 //! The sources that a module's patterns find, and where a new file would be one.
 
 use crate::declare::language::Language;
-use crate::declare::module::{Flags, wrong};
+use crate::declare::module::flags::Flags;
 use crate::declare::settings::{Reach, Settings};
 use crate::error;
 use crate::error::Error;
@@ -21,7 +21,7 @@ pub(crate) fn sources(
     let mut found = Vec::new();
     for text in settings.list("sources") {
         let problem =
-            |problem: String| wrong(settings, "sources", format_args!("`{text}`: {problem}"));
+            |problem: String| settings.error_at("sources", format_args!("`{text}`: {problem}"));
         let pattern = match Path::new(text).is_absolute() {
             true => text.clone(),
             false => format!("{}/{text}", glob::Pattern::escape(&root.to_string_lossy())),
@@ -87,7 +87,7 @@ pub(crate) fn sources(
             let shown = path.strip_prefix(root).unwrap_or(path).display();
             let (name, known) = (language.name(), known.unwrap_or_default().join("`, `."));
             let problem = format!("`{shown}` is no source of `{name}` (`.{known}` are)");
-            return Err(wrong(settings, "sources", problem));
+            return Err(settings.error_at("sources", problem));
         }
     }
     Ok((found, warnings))

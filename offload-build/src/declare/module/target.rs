@@ -1,7 +1,7 @@
 //! What images are made for: the targets that a module lists.
 
 use crate::declare::language::Language;
-use crate::declare::module::{Flags, flags, wrong};
+use crate::declare::module::flags::Flags;
 use crate::declare::settings::{Settings, nearest};
 use crate::error::Error;
 use offload_formats::names::{Processor, TargetId, Triple, spelling};
@@ -88,6 +88,17 @@ impl Target {
         ))
     }
 
+    /// Tells whether there are images of `language` for it.
+    pub(crate) fn is_target_of(&self, language: Language) -> bool {
+        let (is_amdgpu, is_nvptx) = (self.triple.is_amdgpu(), self.triple.is_nvptx());
+        match language {
+            Language::OpenMp => !self.is_ptx,
+            Language::Hip => is_amdgpu,
+            Language::Cuda => is_nvptx,
+            Language::Bitcode | Language::Prebuilt => is_amdgpu || is_nvptx,
+        }
+    }
+
     fn makes_same_image(&self, other: &Self) -> bool {
         self.triple == other.triple && self.id == other.id && self.is_ptx == other.is_ptx
     }
@@ -134,14 +145,14 @@ pub(crate) fn targets(
     let mut targets: Vec<Target> = Vec::new();
     for text in written {
         let mut target =
-            Target::parse(text).map_err(|problem| wrong(settings, "targets", problem))?;
-        if !language.takes(&target) {
+            Target::parse(text).map_err(|problem| settings.error_at("targets", problem))?;
+        if !target.is_target_of(language) {
             let problem = format!("`{text}` is no target of `{}`", language.name());
-            return Err(wrong(settings, "targets", problem));
+            return Err(settings.error_at("targets", problem));
         }
         if let Some(same) = targets.iter().find(|other| other.makes_same_image(&target)) {
             let problem = format!("`{text}` and `{}` are the same target", same.written);
-            return Err(wrong(settings, "targets", problem));
+            return Err(settings.error_at("targets", problem));
         }
         target.own = own.clone();
         let level = settings.text("opt-level").unwrap_or(OPT_LEVEL);
@@ -153,7 +164,7 @@ pub(crate) fn targets(
                     None => target.own.define.remove(&name),
                 };
             }
-            let over = flags(over, level)?;
+            let over = Flags::new(over, level)?;
             target.own.flags.extend(over.flags);
             target.leaves_out = !over.exclude.is_empty();
             target.own.exclude.extend(over.exclude);

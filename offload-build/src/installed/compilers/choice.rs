@@ -8,12 +8,17 @@ use crate::error::Error;
 use crate::installed::answers::Answers;
 use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
+use crate::process::install::Need;
 use offload_formats::names::Triple;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The message of a clang that was built without the back end for a triple (16 to 22).
 const NO_BACK_END: &str = "No available targets are compatible";
+
+/// Behind how to get one.
+pub(crate) const INSTEAD: &str = "set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: \
+    OFFLOAD_MISSING=stub";
 
 /// The first of `found` that knows every GPU of `module`. Those with lld come before those without.
 ///
@@ -28,7 +33,7 @@ pub(crate) fn choose(module: &Module, found: &[Llvm], answers: &Answers) -> Resu
             Some(problem) => problems.push(problem),
         }
     }
-    Err(super::no_clang(module, &problems.join("; ")))
+    Err(no_clang(module, &problems.join("; ")))
 }
 
 /// What `llvm` does not know; nothing when it knows all targets of `module`.
@@ -93,6 +98,17 @@ fn processors(llvm: &Llvm, triple: &Triple, answers: &Answers) -> Result<BTreeSe
 fn parse(answer: &str) -> BTreeSet<String> {
     let names = answer.lines().filter_map(|line| line.strip_prefix('\t'));
     names.map(|name| name.trim().to_owned()).collect()
+}
+
+fn no_clang(module: &Module, problem: &str) -> Error {
+    let name = &module.name;
+    let problem = format!("module `{name}`: no compiler for its targets: {problem}");
+    // No release knows it, so none helps; what may be meant follows.
+    if module.is_doubtful() {
+        return Error::missing(problem);
+    }
+    let install = Need::Clang.install(None);
+    Error::missing(format_args!("{problem}\nhint: {install}, {INSTEAD}"))
 }
 
 #[cfg(test)]

@@ -5,53 +5,12 @@ use crate::declare::module::Module;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::answers::Answers;
-use crate::installed::compilers::Compiler;
-use crate::installed::llvm::{NotFound, Search};
+use crate::installed::compilers::compiler::Compiler;
 use crate::installed::rocm;
 use crate::process::command::Command;
+use crate::process::search::NotFound;
+use crate::process::search::Search;
 use std::path::{Path, PathBuf};
-
-/// Variables that name the root of a tree, the first first.
-pub(crate) const VARIABLES: &[&str] = &["ROCM_PATH", "ROCM_HOME", "HIP_PATH"];
-
-/// Programs that say where their tree is, and how they are asked: ROCm's own, and that of its Python packages.
-const QUESTIONS: [(&str, &[&str]); 2] = [
-    ("hipconfig", &["--rocmpath"]),
-    ("rocm-sdk", &["path", "--root"]),
-];
-
-/// Roots that variables name.
-pub(crate) fn named_roots(environment: &Environment) -> Vec<PathBuf> {
-    let named = VARIABLES
-        .iter()
-        .filter_map(|name| environment.variable(name));
-    named.map(PathBuf::from).collect()
-}
-
-/// Roots that programs in `PATH` name.
-///
-/// # Errors
-///
-/// When such a program fails: another tree would take the place of the one that it stands for.
-pub(crate) fn asked_roots(search: &Search, answers: &Answers) -> Result<Vec<PathBuf>, Error> {
-    let mut roots = Vec::new();
-    for (name, args) in QUESTIONS {
-        let Some(program) = search.program(&[name]) else {
-            continue;
-        };
-        let question = Command::new(program).args(args.iter().copied());
-        let answer = answers.to(&question).map_err(|error| {
-            Error::new(format_args!(
-                "cannot ask `{name}` where ROCm is: {error}\n\
-                 hint: with ROCM_PATH set to ROCm's root nobody is asked"
-            ))
-        })?;
-        // Both may warn.
-        let mut named = answer.lines().map(|line| PathBuf::from(line.trim()));
-        roots.extend(named.find(|root| root.is_absolute() && root.is_dir()));
-    }
-    Ok(roots)
-}
 
 /// A program of a ROCm tree that `module` declares: in `PATH`, else in the trees that are found.
 pub(crate) fn find(
@@ -68,14 +27,12 @@ pub(crate) fn find(
     if !declared.contains('/') {
         let in_roots =
             |roots: &[PathBuf]| roots.iter().find_map(|root| rocm::program(root, declared));
-        let mut roots = named_roots(environment);
+        let mut roots = rocm::named_roots(environment);
         if let Some(path) = in_roots(&roots) {
             return Ok(path);
         }
-        let asked = asked_roots(search, answers)?;
-        let usual = crate::installed::sdk::ROCM_FOLDERS
-            .iter()
-            .map(PathBuf::from);
+        let asked = rocm::asked_roots(search, answers)?;
+        let usual = rocm::ROCM_FOLDERS.iter().map(PathBuf::from);
         let others: Vec<PathBuf> = asked.into_iter().chain(usual).collect();
         if let Some(path) = in_roots(&others) {
             return Ok(path);

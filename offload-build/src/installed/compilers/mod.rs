@@ -1,29 +1,29 @@
 //! The compiler of a module, and, for OpenMP, the runtime of its release.
 
 mod choice;
-pub(crate) mod hipcc;
+mod compiler;
+mod hipcc;
 mod nvcc;
 
-use crate::compile::device::Rocm;
+pub(crate) use crate::installed::compilers::compiler::Compiler;
+
 use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::Module;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::answers::Answers;
+use crate::installed::compilers::choice::INSTEAD;
 use crate::installed::host::Host;
-use crate::installed::llvm::{Llvm, NotFound, Search};
+use crate::installed::llvm::Llvm;
 use crate::installed::rocm;
 use crate::installed::sdk::{self, Root};
 use crate::process::command::Command;
 use crate::process::install::Need;
+use crate::process::search::NotFound;
+use crate::process::search::Search;
 use offload_formats::container::elf::Machine;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-
-/// Behind how to get one.
-const INSTEAD: &str = "set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: \
-    OFFLOAD_MISSING=stub";
 
 /// The machine of programs that run here.
 const HERE: Machine = if cfg!(target_arch = "aarch64") {
@@ -31,31 +31,6 @@ const HERE: Machine = if cfg!(target_arch = "aarch64") {
 } else {
     Machine::X86_64
 };
-
-/// A compiler with its runtime: objects of one release crash another's.
-#[derive(Debug)]
-pub(crate) struct Compiler {
-    /// What is started for each source.
-    pub(crate) program: PathBuf,
-    pub(crate) family: Family,
-    /// The LLVM whose tools link device code; nvcc has none.
-    pub(crate) llvm: Option<Llvm>,
-    /// Where the other programs are that belong to it.
-    pub(crate) search: Search,
-    /// Programs that `program` runs, and that decide what it makes.
-    pub(crate) behind: Vec<PathBuf>,
-    /// The folder of the host's `libomptarget.so`, for OpenMP. A cross build may go without: where it is missing is
-    /// said then.
-    pub(crate) runtime: Option<Result<PathBuf, NotFound>>,
-    /// The root of the vendor's headers and device libraries, where the sources need them.
-    pub(crate) sdk: Option<PathBuf>,
-    /// Where ROCm's device libraries are, if its tree has them in a place of its own.
-    pub(crate) device_libraries: Option<PathBuf>,
-    /// The root of the host's files, where `flags` say so.
-    pub(crate) sysroot: Option<PathBuf>,
-    /// The line of `--version` that tells its release.
-    pub(crate) version: String,
-}
 
 impl Compiler {
     /// The compiler that `module` declares, else the newest that has what the language needs: OpenMP's runtime of
@@ -154,41 +129,6 @@ impl Compiler {
             Err(_) => problem,
         })
     }
-
-    /// Where ROCm is, for sources that use it.
-    pub(crate) fn rocm(&self) -> Option<Rocm<'_>> {
-        self.sdk.as_deref().map(|root| Rocm {
-            root,
-            device_libraries: self.device_libraries.as_deref(),
-        })
-    }
-
-    /// The libraries that code of `module` for the host's processor may call.
-    pub(crate) fn host_libraries(&self, module: &Module) -> Result<Vec<OsString>, NotFound> {
-        let mut folder = OsString::from("-L");
-        if let Some(runtime) = &self.runtime {
-            folder.push(runtime.as_ref().map_err(NotFound::clone)?);
-        }
-        let cpp = module.may_have_cpp().then(|| "-lstdc++".into());
-        let start = [OsString::from("-Wl,--as-needed"), folder, "-lomp".into()];
-        Ok(start.into_iter().chain(cpp).chain(["-lm".into()]).collect())
-    }
-
-    /// The folders among those of `reads` whose headers change only when the compiler does. In `/usr` there are
-    /// packages, too.
-    pub(crate) fn headers<'r>(&self, mut reads: impl Iterator<Item = &'r PathBuf>) -> Vec<PathBuf> {
-        let own = self.llvm.iter().map(|llvm| llvm.prefix.join("lib"));
-        // Every source is compiled with it; a front for nvcc lies elsewhere.
-        let is_toolkits = |path: &&PathBuf| {
-            let folder = path.parent().unwrap_or(Path::new("/"));
-            path.ends_with("include/cuda_runtime.h") && folder != Path::new("/usr/include")
-        };
-        let toolkit = match self.family {
-            Family::Nvcc => reads.find(is_toolkits).and_then(|path| path.parent()),
-            Family::Clang | Family::Hipcc => None,
-        };
-        own.chain(toolkit.map(Path::to_owned)).collect()
-    }
 }
 
 /// Whether OpenMP's offload runtime may be there for a host.
@@ -231,17 +171,6 @@ fn clangs(module: &Module, search: &Search, sdk: Option<&Option<Root>>) -> Vec<L
         found.insert(0, llvm);
     }
     found
-}
-
-fn no_clang(module: &Module, problem: &str) -> Error {
-    let name = &module.name;
-    let problem = format!("module `{name}`: no compiler for its targets: {problem}");
-    // No release knows it, so none helps; what may be meant follows.
-    if module.is_doubtful() {
-        return Error::missing(problem);
-    }
-    let install = Need::Clang.install(None);
-    Error::missing(format_args!("{problem}\nhint: {install}, {INSTEAD}"))
 }
 
 /// Why none of `found`, which were searched for the compiler of `module`, will do.

@@ -4,11 +4,13 @@ use crate::declare::family::Family;
 use crate::declare::module::Module;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::files::real_path;
 use crate::installed::answers::Answers;
-use crate::installed::compilers::Compiler;
-use crate::installed::llvm::{NotFound, Search};
-use crate::installed::llvm::{program_in, real_path};
+use crate::installed::compilers::compiler::Compiler;
 use crate::process::command::Command;
+use crate::process::search::NotFound;
+use crate::process::search::Search;
+use crate::process::search::program_in;
 use std::path::{Path, PathBuf};
 
 /// The toolkit's compiler that `module` declares: in `PATH`, else in the roots of toolkits that variables name.

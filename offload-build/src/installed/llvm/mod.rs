@@ -1,15 +1,14 @@
-//! Where the programs are: what was searched is kept, so that a report can say it.
+//! LLVM installations, known by their clang.
 
 #[cfg(feature = "tools")]
 mod releases;
 
+use crate::files::real_path;
 use crate::process::command::Command;
 use crate::process::install::Need;
+use crate::process::search::{NotFound, Search, program_in};
 use offload_formats::container::elf::Machine;
-use std::borrow::Cow;
 use std::env::consts::EXE_SUFFIX;
-use std::ffi::OsString;
-use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,61 +19,16 @@ pub(crate) const RELEASES: std::ops::RangeInclusive<u32> = 16..=24;
 /// The processor of this machine, as triples name it.
 const HERE: &str = std::env::consts::ARCH;
 
-/// Folders in which programs are looked for, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Search {
-    /// The value of `PATH`.
-    pub path: OsString,
-    /// Roots of CUDA trees, whose `bin` folders are searched before `PATH` for NVIDIA's tools.
-    pub cuda: Vec<PathBuf>,
+/// One LLVM installation, known by its clang.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Llvm {
+    /// The compiler, as found or declared.
+    pub clang: PathBuf,
+    /// The folder that holds `bin` and `lib`, links resolved.
+    pub prefix: PathBuf,
 }
 
 impl Search {
-    /// The first of `names` that is an executable file in a folder of `PATH`.
-    #[must_use]
-    pub fn program(&self, names: &[&str]) -> Option<PathBuf> {
-        names.iter().find_map(|name| self.programs(name).next())
-    }
-
-    /// Every executable file `name` in the folders of `PATH`, in order.
-    pub fn programs(&self, name: &str) -> impl Iterator<Item = PathBuf> {
-        // A relative folder in PATH would depend on where the build is started: not searched.
-        let here = Path::new("/");
-        which::which_in_all(name, Some(&self.path), here)
-            .into_iter()
-            .flatten()
-    }
-
-    /// A program of the CUDA toolkit.
-    ///
-    /// # Errors
-    ///
-    /// When none of the trees, nor `PATH`, has it.
-    pub fn cuda_program(&self, name: &'static str) -> Result<PathBuf, NotFound> {
-        let bins = self.cuda.iter().map(|root| root.join("bin"));
-        let found = bins
-            .map(|bin| program_in(&bin, name))
-            .find(|path| path.is_file());
-        found.or_else(|| self.program(&[name])).ok_or_else(|| {
-            let mut searched: Vec<String> = self
-                .cuda
-                .iter()
-                .map(|root| format!("{}/bin", root.display()))
-                .collect();
-            searched.push("PATH".to_owned());
-            NotFound {
-                program: name.to_owned(),
-                searched,
-                instead: Vec::new(),
-                hint: format!(
-                    "{}, and set CUDA_PATH to its root",
-                    Need::CudaTools.install(None)
-                )
-                .into(),
-            }
-        })
-    }
-
     /// Every clang found, newest release first: versioned names, then plain `clang`. What stands before one in
     /// `PATH` under its name may be a link to a compiler cache, which has no LLVM around it.
     #[must_use]
@@ -90,28 +44,6 @@ impl Search {
         }
         found
     }
-}
-
-/// One LLVM installation, known by its clang.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Llvm {
-    /// The compiler, as found or declared.
-    pub clang: PathBuf,
-    /// The folder that holds `bin` and `lib`, links resolved.
-    pub prefix: PathBuf,
-}
-
-/// A program in a folder, as this system calls the file.
-pub(crate) fn program_in(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}{EXE_SUFFIX}"))
-}
-
-/// Where a file really is, links resolved. What Windows says of it starts with `\\?\`, which compilers do not take.
-pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
-    let real = path.canonicalize().ok()?;
-    let plain = real.to_str().and_then(|real| real.strip_prefix(r"\\?\"));
-    let plain = plain.filter(|plain| cfg!(windows) && plain.get(1..3) == Some(r":\"));
-    Some(plain.map_or(real.clone(), PathBuf::from))
 }
 
 impl Llvm {
@@ -161,12 +93,8 @@ impl Llvm {
         if path.is_file() {
             return Ok(path);
         }
-        Err(NotFound {
-            program: name.to_owned(),
-            searched: vec![bin.display().to_string()],
-            instead: Vec::new(),
-            hint: Need::of_sibling(name).install(self.release()).into(),
-        })
+        let hint = Need::of_sibling(name).install(self.release());
+        Err(NotFound::new(name, vec![bin.display().to_string()], hint))
     }
 
     /// A sibling of clang, or the program of that name that clang says it runs: a script in clang's place may start a
@@ -217,14 +145,11 @@ impl Llvm {
             .libraries(HERE)
             .flat_map(|dir| names.clone().map(|name| dir.join(name)))
             .find(|path| path.is_file());
-        found.ok_or_else(|| NotFound {
-            program: name,
-            searched: self
-                .libraries(HERE)
-                .map(|dir| dir.display().to_string())
-                .collect(),
-            instead: self.processors(&format!("{prefix}-")),
-            hint: Need::OffloadRuntime.install(self.release()).into(),
+        found.ok_or_else(|| {
+            let searched = self.libraries(HERE).map(|dir| dir.display().to_string());
+            let hint = Need::OffloadRuntime.install(self.release());
+            NotFound::new(&name, searched.collect(), hint)
+                .with_supported(self.processors(&format!("{prefix}-")))
         })
     }
 
@@ -266,49 +191,3 @@ pub(crate) fn machine_of(path: &Path) -> Option<u16> {
         _ => None,
     }
 }
-
-/// A program or file that a target needs and that no searched place has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotFound {
-    program: String,
-    searched: Vec<String>,
-    /// What is there for others: not the file is missing, but support for this processor.
-    instead: Vec<String>,
-    hint: Cow<'static, str>,
-}
-
-impl NotFound {
-    /// `program` was looked for in `searched`; `hint` says how to get it.
-    #[must_use]
-    pub fn new(program: &str, searched: Vec<String>, hint: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            program: program.to_owned(),
-            searched,
-            instead: Vec::new(),
-            hint: hint.into(),
-        }
-    }
-
-    /// Whether no installation would help: the release does not know the processor.
-    #[must_use]
-    pub fn is_unsupported(&self) -> bool {
-        !self.instead.is_empty()
-    }
-}
-
-impl fmt::Display for NotFound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (program, searched) = (&self.program, self.searched.join(", "));
-        write!(f, "`{program}` not found (searched: {searched})\nhint: ")?;
-        match self.instead.as_slice() {
-            [] => f.write_str(&self.hint),
-            known => write!(
-                f,
-                "this LLVM has OpenMP's device runtime for {}; name one of these, or take another release",
-                known.join(", ")
-            ),
-        }
-    }
-}
-
-impl std::error::Error for NotFound {}

@@ -1,7 +1,9 @@
 //! The clang of a release: what was compiled elsewhere asks for one.
 
-use crate::installed::llvm::{Llvm, NotFound, RELEASES, Search};
+use crate::installed::llvm::{Llvm, RELEASES};
 use crate::process::install::Need;
+use crate::process::search::NotFound;
+use crate::process::search::Search;
 use std::path::PathBuf;
 
 impl Search {

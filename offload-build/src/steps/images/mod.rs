@@ -193,7 +193,7 @@ impl Images {
         let mut bytes = Vec::new();
         let mut ranges = Vec::new();
         for (planned, image) in self.planned.iter().zip(images) {
-            let kind = self.language.offload_kind(&planned.target);
+            let kind = self.language.offload_kind(&planned.target.triple);
             let (binary, range) = planned.pack(image, kind)?;
             // An offload binary's size is a multiple of 8, so the next one follows at once.
             let start = bytes.len() as u64;

@@ -9,10 +9,12 @@
 //! looked at, and made again without it where it cannot be right.
 
 pub(crate) mod depfile;
+pub(crate) mod file_numbers;
 pub(crate) mod finish;
 mod regions;
 pub(crate) mod returned;
 
+use crate::files;
 use crate::process::command::{Command, CommandError};
 use crate::process::launcher::Launched;
 use crate::steps::task::finish::Finish;
@@ -21,7 +23,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::time::SystemTime;
@@ -47,14 +49,6 @@ pub(crate) struct Task {
     pub environment: String,
     /// What to try when a command fails over undefined symbols; empty when nobody knows.
     pub undefined_hint: &'static str,
-}
-
-/// The name under which an output is made, before it is renamed: beside its place.
-#[must_use]
-pub(crate) fn part(output: &Path) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(".part");
-    name.into()
 }
 
 /// What a task did.
@@ -158,12 +152,12 @@ impl Task {
         // A compiler that did not run leaves no dependencies: those of an earlier run are not its own.
         let stale = [&key, &kept, &self.output].into_iter().chain(&self.depfile);
         for stale in stale {
-            remove(stale).map_err(|error| TaskError::File(stale.clone(), error))?;
+            files::remove(stale).map_err(|error| TaskError::File(stale.clone(), error))?;
             digests.forget(stale);
         }
         let folder = self.output.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(|error| TaskError::File(folder.to_owned(), error))?;
-        let part = part(&self.output);
+        let part = files::part(&self.output);
         let started = SystemTime::now();
         let messages = match self.launch(&part) {
             Some(Ok(messages)) => messages,
@@ -178,7 +172,7 @@ impl Task {
         })?;
         // While names still hold the numbers of files.
         let named = match &self.depfile {
-            Some(_) => returned::named_files(&part)
+            Some(_) => file_numbers::named_files(&part)
                 .map_err(|error| TaskError::File(part.clone(), error))?,
             None => BTreeSet::new(),
         };
@@ -196,7 +190,8 @@ impl Task {
                 .is_ok_and(|time| time < started)
         };
         if !messages.is_empty() {
-            write(&kept, messages.as_bytes()).map_err(|error| TaskError::File(kept, error))?;
+            files::write(&kept, messages.as_bytes())
+                .map_err(|error| TaskError::File(kept, error))?;
         }
         if reads.iter().all(settled) {
             let paths = std::iter::once(&self.output).chain(&reads);
@@ -207,7 +202,7 @@ impl Task {
             // Without a file that cannot be read there is no key: its changes would not count.
             if let Some(lines) = lines.collect::<Option<String>>() {
                 let text = format!("{recipe}\n{lines}");
-                write(&key, text.as_bytes()).map_err(|error| TaskError::File(key, error))?;
+                files::write(&key, text.as_bytes()).map_err(|error| TaskError::File(key, error))?;
             }
         }
         Ok(Done {
@@ -238,7 +233,7 @@ impl Task {
             let (digest, path) = line.split_once(' ')?;
             let path = PathBuf::from(path);
             let (digest, number) = digest.split_once('@').unwrap_or((digest, ""));
-            let is_same_file = || returned::number(&path).is_some_and(|found| found == number);
+            let is_same_file = || file_numbers::number(&path).is_some_and(|found| found == number);
             if digests.of(&path)? != digest || (!number.is_empty() && !is_same_file()) {
                 return None;
             }
@@ -319,7 +314,10 @@ impl Task {
         ));
         hash.update(&self.environment);
         for command in &self.commands {
-            hash.update(format!("\0{command}\0{}", identity(command.program())));
+            hash.update(format!(
+                "\0{command}\0{}",
+                files::identity(command.program())
+            ));
         }
         hash.update(format!("\0{:?}", self.finish));
         hex(hash)
@@ -358,65 +356,10 @@ fn run_all(commands: &[Command], variables: &[(&str, OsString)]) -> Result<Strin
 
 /// What a key says of a file whose number is in names of the output.
 fn name_in(named: &BTreeSet<String>, path: &Path) -> String {
-    match returned::number(path).filter(|number| named.contains(number)) {
+    match file_numbers::number(path).filter(|number| named.contains(number)) {
         Some(number) => format!("@{number}"),
         None => String::new(),
     }
-}
-
-/// Which program this is, without starting it: where it really lies, its size, and when it was installed.
-#[must_use]
-pub(crate) fn identity(program: &Path) -> String {
-    let real = program
-        .canonicalize()
-        .unwrap_or_else(|_| program.to_owned());
-    let Ok(data) = fs::metadata(&real) else {
-        return real.display().to_string();
-    };
-    let time = data
-        .modified()
-        .ok()
-        .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
-    format!(
-        "{} {} {}",
-        real.display(),
-        data.len(),
-        time.unwrap_or_default().as_nanos()
-    )
-}
-
-/// Removes a file, if it is there.
-///
-/// # Errors
-///
-/// When it stays.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Writes a file beside its place and renames it; a file that already holds `bytes` is left alone.
-///
-/// # Errors
-///
-/// When it cannot be written; what was there before is then untouched.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let same_size = fs::metadata(path).is_ok_and(|data| data.len() == bytes.len() as u64);
-    if same_size && fs::read(path)? == bytes {
-        return Ok(());
-    }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let part = part(path);
-    let written = fs::File::create(&part).and_then(|mut file| file.write_all(bytes));
-    written
-        .and_then(|()| fs::rename(&part, path))
-        .inspect_err(|_| {
-            let _ = fs::remove_file(&part);
-        })
 }
 
 fn digest_file(path: &Path) -> io::Result<String> {

@@ -6,7 +6,7 @@
 //! host objects and in device images, before anything is linked. Names keep their length: in LLVM bitcode the names of
 //! symbols are plain bytes of its string table, and no other place moves.
 
-use crate::steps::task::returned::{KERNEL, number_at};
+use crate::steps::task::file_numbers::{KERNEL, number_at};
 use md5::{Digest, Md5};
 
 /// Renames the kernels in an object or in bitcode; `module` is the same for all files of a module.

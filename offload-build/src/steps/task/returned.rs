@@ -1,10 +1,8 @@
 //! Checks of a compile's output, from outside: whether it is whole, and whether it is what a cache or another
 //! machine had no right to give.
-//!
-//! OpenMP's kernels are called `__omp_offloading_<device>_<inode>_<function>_l<line>`, in hexadecimal numbers of the file
-//! that they are in. The host's object and each image must say the same.
 
 use crate::compile::nvcc;
+use crate::steps::task::file_numbers;
 use crate::steps::task::finish::Finish;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::symbols;
@@ -12,11 +10,7 @@ use offload_formats::format::magic::Magic;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-
-/// How these names start.
-pub(crate) const KERNEL: &[u8] = b"__omp_offloading_";
 
 /// What an output shall be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,62 +84,17 @@ pub(crate) fn check(output: &Path, kind: Kind, reads: &[PathBuf]) -> Result<(), 
     let shown = output.display();
     let bytes = read(output)?;
     whole(&bytes, kind).map_err(|problem| format!("{shown}: {problem}"))?;
-    let known: BTreeSet<String> = reads.iter().filter_map(|path| number(path)).collect();
+    let known: BTreeSet<String> = reads
+        .iter()
+        .filter_map(|path| file_numbers::number(path))
+        .collect();
     // Where files have no numbers.
     if known.is_empty() {
         return Ok(());
     }
-    match numbers(&bytes).difference(&known).next() {
+    match file_numbers::numbers(&bytes).difference(&known).next() {
         None => Ok(()),
         Some(other) => Err(format!("{shown}: made of another file (`{other}`)")),
-    }
-}
-
-/// The numbers of files that names in an object or in bitcode hold.
-pub(crate) fn named_files(output: &Path) -> io::Result<BTreeSet<String>> {
-    Ok(numbers(&fs::read(output)?))
-}
-
-fn numbers(bytes: &[u8]) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|&byte| byte == b'_') {
-        rest = rest.get(at..).unwrap_or_default();
-        match rest.strip_prefix(KERNEL) {
-            Some(name) => {
-                found.extend(number_at(name));
-                rest = name;
-            }
-            None => rest = rest.get(1..).unwrap_or_default(),
-        }
-    }
-    found
-}
-
-/// `<device>_<inode>` at the start of a name, with more behind it.
-pub(crate) fn number_at(name: &[u8]) -> Option<String> {
-    let mut parts = name.splitn(3, |&byte| byte == b'_');
-    let (device, inode, _) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_number = |part: &[u8]| {
-        !part.is_empty() && part.len() <= 16 && part.iter().all(u8::is_ascii_hexdigit)
-    };
-    let text = |part: &[u8]| String::from_utf8(part.to_vec()).ok();
-    (is_number(device) && is_number(inode)).then_some(())?;
-    Some(format!("{}_{}", text(device)?, text(inode)?))
-}
-
-/// The number of a file as these names have it; nothing where the system has none.
-pub(crate) fn number(path: &Path) -> Option<String> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let data = fs::metadata(path).ok()?;
-        Some(format!("{:x}_{:x}", data.dev(), data.ino()))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = path;
-        None
     }
 }
 
@@ -156,7 +105,7 @@ mod tests {
     #[test]
     fn reads_the_numbers_of_files_in_names() {
         let found = |text: &str| {
-            let found: Vec<String> = numbers(text.as_bytes()).into_iter().collect();
+            let found: Vec<String> = file_numbers::numbers(text.as_bytes()).into_iter().collect();
             found.join(" ")
         };
         // As clang 19 names them, and cut short.

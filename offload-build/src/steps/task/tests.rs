@@ -168,15 +168,18 @@ fn does_not_trust_an_input_that_changed_meanwhile() {
 fn writes_a_file_only_when_it_differs() {
     let bench = Bench::new("write");
     let path = bench.0.join("deep/k.rs");
-    write(&path, b"one").unwrap();
+    files::write(&path, b"one").unwrap();
     let before = fs::metadata(&path).unwrap().modified().unwrap();
-    write(&path, b"one").unwrap();
+    files::write(&path, b"one").unwrap();
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
-    write(&path, b"two").unwrap();
+    files::write(&path, b"two").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"two");
     let folder = bench.0.join("deep");
-    assert!(write(&folder, b"x").is_err(), "a folder is not replaced");
-    assert!(!part(&folder).exists());
+    assert!(
+        files::write(&folder, b"x").is_err(),
+        "a folder is not replaced"
+    );
+    assert!(!files::part(&folder).exists());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The offload entries of a COFF object. Symbols have no size there, and what clang makes weak is two symbols: an
 //! alias without a place, `.offloading.entry.NAME`, and the one that stands in for it, at the entry.
 
-use crate::steps::host_objects::entries::{
+use crate::steps::host_objects::entries::table::{
     Entries, Named, Place, is_entry_section, name_of, no_size,
 };
 use offload_formats::container::coff::{CoffError, Object};
