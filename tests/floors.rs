@@ -58,8 +58,6 @@ const PENDING: &[(&str, &str)] = &[
     ("offload-formats", "names/entry_id"),
     ("offload-formats", "registration"),
     ("offload-formats", "registration/machine"),
-    ("offload-build", ""),
-    ("offload-build", "plan"),
     ("offload-link", "bundler"),
     ("offload-link", "cargo_offload"),
     ("offload-link", "cargo_offload/archive"),

@@ -44,12 +44,13 @@ impl Display for Skipped {
     }
 }
 
-/// The error of a module that must not lose `skipped`, with the ways on; `built` are the targets that have images.
+/// The error of a module that must not lose `skipped`, with the ways on; `built` are the targets that have images, and `modules` counts the
+/// modules of the package.
 pub(crate) fn refused(
     module: &Module,
     skipped: &[Skipped],
     built: &[Target],
-    is_only_module: bool,
+    modules: usize,
 ) -> Option<Error> {
     let lost = skipped.iter().filter(|skipped| skipped.is_lost);
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
@@ -69,12 +70,12 @@ pub(crate) fn refused(
         format!("module `{name}`: no image for {targets}: {reason}\n")
     });
     let others: Vec<&str> = built.iter().map(|target| &*target.written).collect();
-    let others = match is_only_module {
-        true => format!(
+    let others = match modules {
+        1 => format!(
             "OFFLOAD_TARGETS={} builds the other targets; ",
             others.join(",")
         ),
-        false => String::new(),
+        _ => String::new(),
     };
     Some(Error::missing(format_args!(
         "{}hint: {others}OFFLOAD_MISSING=skip leaves out the targets that cannot be built",
