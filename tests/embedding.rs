@@ -1,5 +1,5 @@
 //! Images in the files of compilers and linkers: what LLVM's tools embed is found, and they find
-//! what is embedded here. Numbers are those of the behaviours in the specification, section 8.
+//! what is embedded here. Numbers: `docs/spec/offload-binary.md` §8.
 
 #![allow(
     clippy::unwrap_used,
@@ -164,7 +164,7 @@ fn rejects_embedded_objects_that_are_not_understood() {
             format!("bitcode: embedded object 0: {expected}")
         );
     };
-    // Spec 3.4: what LLVM skips, since nothing is in it.
+    // `docs/spec/offload-binary.md` §3.4: what LLVM skips, since nothing is in it.
     for empty in [
         "[0 x i8] zeroinitializer",
         "[80 x i8] zeroinitializer",

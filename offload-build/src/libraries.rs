@@ -1,7 +1,7 @@
 //! The libraries for devices that a module links: found, and taken apart for each target.
 //!
 //! `archives` names files, `link` names libraries, which are looked for as linkers do it: first what is
-//! for one target, then archives of bundles. Specification: linker-wrapper §7.4.
+//! for one target, then archives of bundles. Specification: `docs/spec/linker-wrapper.md` §7.4.
 
 use crate::error::{self, Error};
 use crate::link::DeviceInput;

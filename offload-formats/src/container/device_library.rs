@@ -8,7 +8,7 @@
 //! | bitcode, a code object of AMD, a cubin          | itself; the library's name says for what |
 //! | an object without any of these                  | itself, in a library for a CPU       |
 //!
-//! Specification: bundler §5, linker-wrapper §7.
+//! Specification: `docs/spec/bundler.md` §5, `docs/spec/linker-wrapper.md` §7.
 
 use std::fmt;
 use std::ops::Range;

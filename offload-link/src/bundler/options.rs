@@ -298,7 +298,7 @@ mod tests {
         (options, warnings)
     }
 
-    /// Spec bundler §1.7, every row.
+    /// `docs/spec/bundler.md` §1.7, every row.
     #[test]
     fn reads_the_environment_as_llvm_does() {
         let (options, _) = environment(&[

@@ -1,4 +1,4 @@
-//! What is to be done: the options, checked in LLVM's order (spec bundler §1.4).
+//! What is to be done: the options, checked in LLVM's order (`docs/spec/bundler.md` §1.4).
 
 use crate::say::Warn;
 use std::num::NonZeroU32;

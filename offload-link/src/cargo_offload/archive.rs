@@ -7,7 +7,7 @@
 //! | `split` | an archive of bundles           | an archive for each target              |
 //! | `merge` | an archive for each target, and perhaps the host's | an archive of bundles |
 //!
-//! Specification: bundler §5, linker-wrapper §7.4 for the names of what is split.
+//! Specification: `docs/spec/bundler.md` §5, `docs/spec/linker-wrapper.md` §7.4 for the names of what is split.
 
 mod check;
 mod line;

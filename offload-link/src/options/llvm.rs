@@ -4,7 +4,7 @@
 //! a value only behind `=`; every mistake is printed, not only the first. A row of a table says
 //! what an option takes: parsing, help and tests follow from the rows.
 //!
-//! Specification: spec bundler §1.1 and §1.5, LLVM 22, `llvm/lib/Support/CommandLine.cpp`.
+//! Specification: `docs/spec/bundler.md` §1.1 and §1.5, LLVM 22, `llvm/lib/Support/CommandLine.cpp`.
 
 use super::near::distance;
 use std::ffi::{OsStr, OsString};

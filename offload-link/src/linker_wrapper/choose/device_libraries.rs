@@ -2,7 +2,7 @@
 //!
 //! The first of the names of [`library_name`] that is there is linked whole for a target. It is looked
 //! for in the folder `libdevice` of each folder, then in the folder itself. A library that has images in its own
-//! archive is not looked for. Specification: linker-wrapper §7.4.
+//! archive is not looked for. Specification: `docs/spec/linker-wrapper.md` §7.4.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@
 //!
 //! In the second rule an image without a processor joins every group of its triple, whatever their
 //! order. LLVM's groups depend on it, and images for `gfx90a` come into those for `gfx90a:xnack+`,
-//! where they define everything a second time. Spec: linker-wrapper §2.2.
+//! where they define everything a second time. Specification: `docs/spec/linker-wrapper.md` §2.2.
 
 use offload_formats::names::{ImageTarget, OffloadKind};
 
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn groups_objects_as_llvm_22_does() {
-        // The table of spec/offload-binary.md §4.2, observed with 22.1.8.
+        // The table of `docs/spec/offload-binary.md` §4.2, observed with 22.1.8.
         for (images, expected) in [
             (
                 [(AMD, "gfx90a"), (AMD, "gfx90a:xnack+")],
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn keeps_targets_apart_as_the_main_branch_does() {
-        // linker-wrapper §10.1 numbers 16 to 18.
+        // `docs/spec/linker-wrapper.md` §10.1 numbers 16 to 18.
         let objects = [
             "gfx90a",
             "gfx90a:xnack+",

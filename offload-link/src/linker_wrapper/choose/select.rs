@@ -12,7 +12,7 @@
 //!
 //! Where LLVM would link nothing although the host link takes members with images, the first rules
 //! hold: a program with offload entries and no image crashes. Whatever is not linked is a line of
-//! the report. Spec: linker-wrapper §2.3, §8.4.
+//! the report. Specification: `docs/spec/linker-wrapper.md` §2.3, §8.4.
 
 use crate::linker_wrapper::tool::Rules;
 use std::collections::{HashMap, HashSet};

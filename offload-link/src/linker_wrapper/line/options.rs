@@ -68,7 +68,7 @@ const fn own(id: Own, names: &'static [&'static str], form: Form, help: &'static
 }
 
 /// Consumed, never forwarded: every option that `clang-linker-wrapper` of 16 to the main branch has,
-/// and ours (spec linker-wrapper §1.2; `LinkerWrapperOpts.td` of LLVM 16, 19 and 22).
+/// and ours (`docs/spec/linker-wrapper.md` §1.2; `LinkerWrapperOpts.td` of LLVM 16, 19 and 22).
 #[rustfmt::skip]
 pub(crate) const OWN: &[Opt<Own>] = &[
     own(Own::LinkerPath, &["linker-path"], Form::Value, "Host linker (or compiler driver) to run"),
@@ -119,7 +119,7 @@ pub(crate) const ANSWERED: &[Opt<Own>] = &[
 ];
 
 /// What LLVM's tool adds to its own copy of the arguments. On a command line they are for the
-/// host linker, like anything unknown; listed for `--help-hidden` (spec linker-wrapper §1.2).
+/// host linker, like anything unknown; listed for `--help-hidden` (`docs/spec/linker-wrapper.md` §1.2).
 #[rustfmt::skip]
 pub(crate) const INTERNAL: &[Opt<()>] = &[
     Opt { id: (), names: &["arch", "triple", "linker-arg", "compiler-arg"], form: Form::Equal, help: "Inside of LLVM's tool only; forwarded" },
@@ -452,7 +452,7 @@ impl Options {
     }
 
     /// The options for LLVM that print something instead of linking: `--help`, `--version` and
-    /// their kin, as `-mllvm` or `--offload-opt` (spec linker-wrapper §10.1 number 26).
+    /// their kin, as `-mllvm` or `--offload-opt` (`docs/spec/linker-wrapper.md` §10.1 number 26).
     pub(crate) fn llvm_questions(&self) -> impl Iterator<Item = &OsString> {
         const QUESTIONS: [&str; 5] = [
             "help",

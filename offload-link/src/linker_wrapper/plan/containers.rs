@@ -7,7 +7,7 @@
 //! | HIP    | one bundle, images at multiples of 4096, compressed when asked         |
 //! | SYCL   | the offload binaries that the device link made                         |
 //!
-//! Spec: linker-wrapper §4; `hip-runtime.md` for what HIP's runtime wants.
+//! Specification: `docs/spec/linker-wrapper.md` §4; `docs/spec/hip-runtime.md` for what HIP's runtime wants.
 
 use std::num::NonZeroU32;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! The runtime libraries that a registration calls, where the user named none.
 //!
 //! Clang adds them when it links; rustc and C compilers do not know that there is device code
-//! (spec linker-wrapper §8.3 item 4).
+//! (`docs/spec/linker-wrapper.md` §8.3 item 4).
 
 use std::env;
 use std::ffi::{OsStr, OsString};

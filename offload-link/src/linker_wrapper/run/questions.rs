@@ -60,7 +60,7 @@ pub(crate) fn help() -> String {
 }
 
 /// LLVM is in the device compiler, so that is what lists LLVM's options
-/// (spec linker-wrapper §10.1 number 26).
+/// (`docs/spec/linker-wrapper.md` §10.1 number 26).
 fn ask_llvm(options: &Options, tool: &OsStr) -> Result<u8, Error> {
     let question = options.llvm_questions().next();
     let question = question.cloned().unwrap_or_else(|| "--help".into());

@@ -51,7 +51,7 @@ enum Class {
 
 use Class::{Forwarded, Wrapper};
 
-/// The table of the specification (linker-wrapper §1.2): every option of clang-linker-wrapper 16
+/// The table of `docs/spec/linker-wrapper.md` §1.2: every option of clang-linker-wrapper 16
 /// to main, with a value that it accepts.
 #[rustfmt::skip]
 const TABLE: &[(&str, Shape, Class, &str)] = &[
@@ -592,7 +592,7 @@ fn inserts_objects_among_the_inputs_of_microsofts_linkers() {
     let arguments = parse("offload-ld", &line).unwrap();
     let no_file = |_: &[u8]| -> Result<PathBuf, Error> { unreachable!() };
     let line = arguments.render(&["new.o".into()], &[], no_file).unwrap();
-    // linker-wrapper §10.1 number 15.
+    // `docs/spec/linker-wrapper.md` §10.1 number 15.
     assert_eq!(line, ["-out:x.exe", "new.o", "-nologo", "a.obj", "b.lib"]);
 }
 

@@ -33,7 +33,8 @@ pub(crate) fn split(value: &OsStr, at: char) -> Option<(OsString, OsString)> {
     Some((owned(before), owned(behind)))
 }
 
-/// The values that are for `triple`, of `[<triple>=]<value>` as a release reads it (spec linker-wrapper §1.6).
+/// The values that are for `triple`, of `[<triple>=]<value>` as a release reads it
+/// (`docs/spec/linker-wrapper.md` §1.6).
 pub(crate) fn for_target(values: &[OsString], triple: &str, release: LlvmRelease) -> Vec<OsString> {
     let applies = |value: &OsString| -> Option<OsString> {
         let Some((before, behind)) = split(value, '=') else {
