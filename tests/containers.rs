@@ -551,8 +551,8 @@ fn tells_what_clang_embeds_from_what_programs_have() {
     folder.run(&ld, &["-o", "ac", "a.o", "c.o"]);
     for name in ["c.o", "ac"] {
         let bytes = folder.get(name);
-        let found = images(&bytes[..]).unwrap();
+        let found = images(&bytes[..], &mut (1 << 30)).unwrap();
         assert_eq!((found.len(), found[0].standing), (1, Standing::Finished));
-        assert_eq!(link_inputs(&bytes[..]), Ok(Vec::new()));
+        assert_eq!(link_inputs(&bytes[..], &mut (1 << 30)), Ok(Vec::new()));
     }
 }

@@ -120,7 +120,7 @@ fn finds_what_clang_embeds_in_bitcode_and_in_objects() {
             folder.run(&clang, &format!("{embed} {form} -c a.c -o a.o"));
             let file = folder.get("a.o");
             assert!(contents(&file) == expected, "{word} {form}");
-            let found = link_inputs(&file[..]).unwrap();
+            let found = link_inputs(&file[..], &mut (1 << 30)).unwrap();
             assert!(
                 found
                     .iter()
@@ -147,7 +147,7 @@ fn rejects_embedded_objects_that_are_not_understood() {
         folder.put("a.ll", module);
         folder.run(&assembler, "a.ll -o a.bc");
         let file = folder.get("a.bc");
-        let found = images(&file[..]).map(|found| found.len());
+        let found = images(&file[..], &mut (1 << 30)).map(|found| found.len());
         found.map_err(|error| error.to_string())
     };
     let list = |variable: &str, operand: &str| {
@@ -389,7 +389,10 @@ fn finds_images_in_mach_o_and_pe_files() {
         folder.run(&clang, &format!("{target} -c a.c -o {machine}.o"));
         let file = folder.get(&format!("{machine}.o"));
         assert_eq!(contents(&file), expected, "{machine}");
-        assert_eq!(images(&file[..]).unwrap()[0].standing, Standing::Allocated);
+        assert_eq!(
+            images(&file[..], &mut (1 << 30)).unwrap()[0].standing,
+            Standing::Allocated
+        );
     }
     let link =
         "-arch x86_64 -platform_version macos 11 11 x86_64.o -o program -undefined dynamic_lookup";
@@ -399,7 +402,7 @@ fn finds_images_in_mach_o_and_pe_files() {
         folder.run(&ar, "--format=darwin rc arm64.a arm64.o");
         folder.run(&lipo, "-create x86_64.o arm64.a -output universal");
         let file = folder.get("universal");
-        let found = images(&file[..]).unwrap();
+        let found = images(&file[..], &mut (1 << 30)).unwrap();
         let members: Vec<_> = found.iter().map(|found| found.members.clone()).collect();
         let members_of =
             |names: &[&[u8]]| names.iter().map(|name| name.to_vec()).collect::<Vec<_>>();
@@ -413,7 +416,10 @@ fn finds_images_in_mach_o_and_pe_files() {
     folder.run(&clang, "-target x86_64-windows-msvc -c a.c -o a.obj");
     let file = folder.get("a.obj");
     assert_eq!(contents(&file), expected);
-    assert_eq!(images(&file[..]).unwrap()[0].standing, Standing::Allocated);
+    assert_eq!(
+        images(&file[..], &mut (1 << 30)).unwrap()[0].standing,
+        Standing::Allocated
+    );
     folder.run(&lld_link, "/entry:main /subsystem:console /out:a.exe a.obj");
     let file = folder.get("a.exe");
     assert_eq!(contents(&file), expected);
@@ -448,7 +454,7 @@ fn says_what_it_does_not_read() {
         members: vec![name.to_vec()],
         format,
     };
-    let items = find(&file[..]).unwrap();
+    let items = find(&file[..], &mut (1 << 30)).unwrap();
     assert_eq!(items[0], unread(Magic::Wasm, b"wasm.o"));
     assert_eq!(items[1], unread(Magic::Xcoff, b"aix.o"));
     assert_eq!((items.len(), contents(&file).len()), (3, 1));
@@ -756,7 +762,7 @@ fn embeds_with_compilers() {
             let target = if triple.is_empty() { "" } else { "-target" };
             folder.run(&compiler, &format!("{target} {triple} -c a.c -o a.o"));
             let file = folder.get("a.o");
-            let found = images(&file[..]).unwrap();
+            let found = images(&file[..], &mut (1 << 30)).unwrap();
             assert_eq!(found.len(), 1, "{compiler:?} {triple}");
             assert_eq!(found[0].content(&file[..]), Some(&b"one"[..]));
             assert_eq!(found[0].standing, standing, "{compiler:?} {triple}");
@@ -792,7 +798,7 @@ fn finds_images_in_archives_of_every_form() {
         let arches: Vec<&str> = found.iter().map(|(arch, _)| arch.as_str()).collect();
         assert_eq!(arches, ["gfx942", "gfx90a", "gfx1100", "gfx90a"], "{form}");
         assert!(found.iter().all(|(_, image)| image == b"image"), "{form}");
-        let members = &images(&file[..]).unwrap()[2].members;
+        let members = &images(&file[..], &mut (1 << 30)).unwrap()[2].members;
         assert_eq!(*members, [&b"inner.a"[..], b"macho.o"], "{form}");
         fs::remove_file(folder.at("inner.a")).unwrap();
         fs::remove_file(folder.at("outer.a")).unwrap();

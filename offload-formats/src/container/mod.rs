@@ -9,6 +9,7 @@ pub mod bundled;
 pub mod bundles;
 pub mod code_object;
 pub mod coff;
+pub mod decompression_limit;
 #[cfg(feature = "tools")]
 pub mod device_archive;
 pub mod device_library;
@@ -24,7 +25,5 @@ mod macho;
 pub mod object_bundle;
 mod symbols;
 
-pub use find::{
-    Error, FoundImage, INFLATE_LIMIT, Item, Problem, Standing, find, images, link_inputs,
-};
+pub use find::{Error, FoundImage, Item, Problem, Standing, find, images, link_inputs};
 pub use symbols::{SymbolsError, definitions, symbols};

@@ -109,9 +109,8 @@ impl Line {
 
     /// Largest compressed bundle, by its uncompressed size.
     fn limit(&self) -> Result<u64, Error> {
-        let variable = decompressed::variable();
-        let limit = decompressed::limit(self.limit.as_deref(), variable.as_deref());
-        limit.map_err(Error::new)
+        let limit = decompressed::limit(self.limit.as_deref());
+        Ok(limit.map_err(Error::new)?.files())
     }
 
     fn files(&self) -> Result<Vec<PathBuf>, Error> {

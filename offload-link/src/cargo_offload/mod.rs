@@ -10,7 +10,7 @@ use std::io::Write;
 
 use crate::files::ReadFailure;
 
-const USAGE: &str = "usage: cargo offload inspect FILE...
+const USAGE: &str = "usage: cargo offload inspect [--max-decompressed-size=SIZE] FILE...
        cargo offload archive list|check|split|merge ...
        cargo offload build [--out DIR] [OPTIONS OF CARGO BUILD]
 
@@ -34,12 +34,9 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>, out: &mut impl Write) ->
         return writeln!(out, "{USAGE}").map_err(Error::new);
     }
     match command.to_str() {
-        Some("inspect") if !rest.is_empty() => inspect::run(&rest, out),
+        Some("inspect") => inspect::run(&rest, out),
         Some("archive") => archive::run(&rest, out),
         Some("build") => build::run(&rest, out),
-        Some("inspect") => Err(Error::new(format_args!(
-            "inspect: no file is named\n{USAGE}"
-        ))),
         _ => {
             let command = command.to_string_lossy();
             Err(Error::new(format_args!(

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use object::ReadRef;
 use offload_build::toolchain::Command;
@@ -15,7 +16,6 @@ use offload_formats::escape::terminal;
 use offload_formats::format::bitcode;
 use offload_formats::format::bundle_text::Comment;
 use offload_formats::format::bytes::Window;
-use offload_formats::format::compressed_bundle;
 use offload_formats::format::device_text::DeviceText;
 use offload_formats::format::magic::Magic;
 use offload_formats::names::{ImageTarget, OffloadKind};
@@ -24,11 +24,11 @@ use super::Error;
 use super::arguments::Load;
 use super::blocks::Blocks;
 use super::host_objects;
-use super::image_bytes::{Data, ImageBytes};
+use super::image_bytes::{Data, Disk, ImageBytes};
 use super::inputs::{self, DeviceCode, FileKind, InputFile, Inputs, Unit, UnitKind};
 use super::report::{Fate, Line, Report, target};
 use super::symbols::Names;
-use crate::decompressed;
+use crate::decompressed::{self, DecompressionLimit};
 
 /// One image, as a compiler left it in a host object.
 #[derive(Debug)]
@@ -56,30 +56,32 @@ const MAX_UNPACKED: u64 = 64 << 20;
 
 /// The problem with a bundle, and what to do about it.
 pub(super) fn with_hint(problem: bundled::Problem) -> inputs::Problem {
-    match &problem {
-        bundled::Problem::Compressed(compressed_bundle::Error::Limit { .. }) => {
-            format!("{problem}\nhint: {}", decompressed::hint()).into()
-        }
-        _ => problem.into(),
+    match problem.is_limit() {
+        true => format!("{problem}\nhint: {}", decompressed::hint()).into(),
+        false => problem.into(),
     }
 }
 
 impl Image {
-    /// Every image of the inputs that waits to be linked, in their order. Compressed bundles may claim up to `limit` bytes.
+    /// Every image of the inputs that waits to be linked, in their order. Compressed ones may claim as much as `limit` allows.
     pub(super) fn all(
         inputs: &Inputs,
-        limit: u64,
+        limit: DecompressionLimit,
         report: &mut Report,
     ) -> Result<Vec<Self>, Error> {
         let mut images = Vec::new();
-        let memory = MAX_UNPACKED;
-        let mut unpacking = Unpacking { limit, memory };
+        let mut unpacking = Unpacking {
+            limit: limit.files(),
+            memory: MAX_UNPACKED,
+        };
+        let mut memory = limit.memory();
+        let disk = Disk::new(limit.files());
         for (index, (file, unit)) in inputs.units().enumerate() {
             if unit.device_code != DeviceCode::None {
-                Self::of_unit(file, unit, index, &mut images, report)?;
+                Self::of_unit(file, (unit, index), &mut memory, &mut images, report)?;
             }
             if let Some(place) = &unit.bundle {
-                let place = (place, &mut unpacking);
+                let place = (place, &mut unpacking, &disk);
                 Self::of_bundle(file, (unit, index), place, &mut images, report)?;
             }
         }
@@ -88,8 +90,8 @@ impl Image {
 
     fn of_unit(
         file: &InputFile,
-        unit: &Unit,
-        index: usize,
+        (unit, index): (&Unit, usize),
+        memory: &mut u64,
         images: &mut Vec<Self>,
         report: &mut Report,
     ) -> Result<(), Error> {
@@ -101,8 +103,11 @@ impl Image {
         };
         let blocks = file.blocks(unit).map_err(|source| invalid(source.into()))?;
         let data = blocks.apart();
-        let found = container::link_inputs(Window::new(&data, unit.data.clone()));
-        let found = found.map_err(|source| invalid(source.into()))?;
+        let found = container::link_inputs(Window::new(&data, unit.data.clone()), memory);
+        let found = found.map_err(|problem| match decompressed::hint_for(&problem) {
+            Some(hint) => invalid(format!("{problem}\nhint: {hint}").into()),
+            None => invalid(problem.into()),
+        })?;
         if found.is_empty() && unit.kind == UnitKind::Bitcode {
             let names = bitcode::section_names(&data, unit.data.clone());
             let is_lost = |name: &Vec<u8>| name == OFFLOADING_SECTION.as_bytes();
@@ -153,7 +158,7 @@ impl Image {
     fn of_bundle(
         file: &InputFile,
         (unit, index): (&Unit, usize),
-        (bundle, unpacking): (&inputs::Place, &mut Unpacking),
+        (bundle, unpacking, disk): (&inputs::Place, &mut Unpacking, &Arc<Disk>),
         images: &mut Vec<Self>,
         report: &mut Report,
     ) -> Result<(), Error> {
@@ -204,7 +209,9 @@ impl Image {
                 processor: target.processor,
                 bytes: match (entry.unpacked, entry.packed) {
                     (Some(bytes), _) => ImageBytes::unpacked(path, &blocks, bytes, entry.range),
-                    (_, Some(bundle)) => ImageBytes::packed(path, &blocks, bundle, entry.range),
+                    (_, Some(bundle)) => {
+                        ImageBytes::packed(path, &blocks, bundle, entry.range, disk)
+                    }
                     _ => ImageBytes::in_file(path, &blocks, entry.range),
                 },
             });
