@@ -147,11 +147,12 @@ impl Context<'_> {
                 match self.device_link(module, target, inputs, &output) {
                     Ok(task) => code.links.push(Step::Run(task)),
                     Err(unknown) if unknown.is_unsupported() => {
-                        let skipped = Skipped::missing(module, target, unknown);
+                        let skipped = Skipped::unlinked(module, target, &unknown);
                         return Err(Error::new(skipped));
                     }
                     Err(missing) => {
-                        code.skipped.push(Skipped::missing(module, target, missing));
+                        code.skipped
+                            .push(Skipped::unlinked(module, target, &missing));
                         if module.artifacts.is_empty() {
                             code.compiles.truncate(start);
                         }

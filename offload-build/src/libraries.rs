@@ -8,7 +8,8 @@ use crate::link::DeviceInput;
 use crate::module::{Module, Target};
 use crate::toolchain::task::{self, Done};
 use object::ReadCache;
-use offload_formats::container::bundled::DeviceTarget;
+use offload_formats::container::bundled::{DeviceTarget, Unpacking};
+use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::device_library::{self, LibraryImage};
 use offload_formats::format::magic::Magic;
 use offload_formats::names::library_name::{self, LibraryName};
@@ -27,12 +28,14 @@ pub(crate) struct Extraction {
     pub(crate) target: String,
     /// Which of its images, and where each goes.
     pub(crate) files: Vec<(usize, PathBuf)>,
+    /// The limit on what compressed images become.
+    pub(crate) decompressed: DecompressionLimit,
 }
 
 impl Extraction {
     pub(crate) fn execute(&self) -> Result<Done, Error> {
         let cache = open(&self.library)?;
-        let images = images(&self.library, &cache)?;
+        let images = images(&self.library, &cache, self.decompressed)?;
         for (index, path) in &self.files {
             let image = images.get(*index);
             let content = image.and_then(|image| image.content(&cache));
@@ -69,7 +72,7 @@ pub(crate) fn inputs(
     let mut lacking: BTreeMap<String, Vec<Seen>> = BTreeMap::new();
     let mut served = BTreeSet::new();
     for (number, path) in paths(module, target)?.into_iter().enumerate() {
-        let seen = Seen::of(&path)?;
+        let seen = Seen::of(&path, module.decompressed)?;
         let name = name_of(&path).name.to_owned();
         let mut files = Vec::new();
         for (index, image) in seen.of_target(target)? {
@@ -98,6 +101,7 @@ pub(crate) fn inputs(
             library: path,
             target: target.written.clone(),
             files,
+            decompressed: module.decompressed,
         });
     }
     match lacking.into_iter().find(|(name, _)| !served.contains(name)) {
@@ -123,9 +127,9 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(path: &Path) -> Result<Self, Error> {
+    fn of(path: &Path, decompressed: DecompressionLimit) -> Result<Self, Error> {
         let cache = open(path)?;
-        let images = images(path, &cache)?;
+        let images = images(path, &cache, decompressed)?;
         let mut bitcode = BTreeSet::new();
         for (index, image) in images.iter().enumerate() {
             let content = image.content(&cache).ok_or_else(|| changed(path))?;
@@ -261,9 +265,17 @@ fn open(path: &Path) -> Result<ReadCache<fs::File>, Error> {
         .map_err(error::io(path))
 }
 
-fn images(path: &Path, cache: &ReadCache<fs::File>) -> Result<Vec<LibraryImage>, Error> {
+fn images(
+    path: &Path,
+    cache: &ReadCache<fs::File>,
+    decompressed: DecompressionLimit,
+) -> Result<Vec<LibraryImage>, Error> {
     let of_cpu = Triple::parse(name_of(path).arch).is_ok_and(|triple| triple.is_cpu());
-    device_library::images(cache, of_cpu).map_err(|problem| Error::because(path.display(), problem))
+    let mut unpacking = Unpacking::in_memory(decompressed.memory());
+    device_library::images(cache, of_cpu, &mut unpacking).map_err(|problem| {
+        let is_limit = problem.is_limit();
+        error::unpacking(path, is_limit, problem)
+    })
 }
 
 fn changed(path: &Path) -> Error {

@@ -17,6 +17,7 @@ use crate::plan::{Plan, Step};
 use crate::planned_image::PlannedImage;
 use crate::toolchain::task::{self, Done};
 use found::{Found, images};
+use offload_formats::container::bundled::Unpacking;
 use offload_formats::names::ImageTarget;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,8 +29,9 @@ const MADE_BY: &str = "none here: the image was there";
 /// Plans a module: each of its targets has an image in one of the sources.
 pub(crate) fn plan(module: &Module, root: &Path, out: &Path) -> Result<(Plan, Vec<Target>), Error> {
     let mut found = Vec::new();
+    let mut unpacking = Unpacking::in_memory(module.decompressed.memory());
     for source in &module.sources {
-        let images = images(source)?.into_iter();
+        let images = images(source, &mut unpacking)?.into_iter();
         found.extend(images.map(|image| (source.as_path(), image)));
     }
     let folder = out.join("offload").join(&module.name);
@@ -189,7 +191,9 @@ mod tests {
         let plain = bundle::to_bytes(&[BundleImage { id, image }], NonZeroU64::MIN).unwrap();
         let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
         fs::write(&source, packed).unwrap();
-        let found = images(&source).unwrap().remove(0);
+        let found = images(&source, &mut Unpacking::in_memory(1 << 30))
+            .unwrap()
+            .remove(0);
         // Whoever unpacks it again needs it again.
         fs::remove_file(&source).unwrap();
         let take = Take {
