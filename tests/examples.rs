@@ -1,5 +1,6 @@
 //! The examples, built and run as a user would: both registrations, three linkers, three profiles, and as
-//! program, test, shared library and static library of a C program.
+//! program, test, shared library and static library of a C program; with `OFFLOAD_TEST_ALL=1` each linker in each
+//! profile.
 //!
 //! Every program runs with `OMP_TARGET_OFFLOAD=MANDATORY` and fails by itself when a kernel did not run on a
 //! device or a result is wrong, so here only what is built and what is said is looked at.
@@ -10,6 +11,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use support::dependencies;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const RUNTIME: &str = "/usr/lib/llvm-19/lib";
@@ -21,6 +23,16 @@ enum Mode {
     Complete,
     /// With `offload-link` as the linker.
     Deferred,
+}
+
+impl Mode {
+    /// In Cargo's configuration.
+    fn rustc_linker(self) -> Option<&'static str> {
+        match self {
+            Self::Complete => None,
+            Self::Deferred => Some(env!("CARGO_BIN_EXE_offload-link")),
+        }
+    }
 }
 
 /// The linker behind the compiler driver.
@@ -53,14 +65,31 @@ impl Linker {
     }
 }
 
-const PROFILES: [(&str, &[&str]); 3] = [
+/// The folder of what is built, and what Cargo is told.
+type Profile = (&'static str, &'static [&'static str]);
+
+const RELEASE: Profile = ("release", &["--release"]);
+const PROFILES: [Profile; 3] = [
     ("debug", &[]),
-    ("release", &["--release"]),
+    RELEASE,
     (
         "release",
         &["--release", "--config", "profile.release.lto=\"fat\""],
     ),
 ];
+
+/// Each linker with the profiles that it is tested in: all of them for rustc's own.
+fn shapes() -> impl Iterator<Item = (Linker, Profile)> {
+    let profiles = |linker| match support::tests_all() || linker == Linker::RustLld {
+        true => &PROFILES[..],
+        false => &[RELEASE],
+    };
+    LINKERS.into_iter().flat_map(move |linker| {
+        profiles(linker)
+            .iter()
+            .map(move |profile| (linker, *profile))
+    })
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -72,13 +101,16 @@ fn root() -> PathBuf {
 /// A subcommand of Cargo on one of the examples.
 ///
 /// With `--target` the flags do not reach build scripts: offload-build is compiled once for all of them.
-fn cargo(example: &str, mode: Mode, linker: Linker, subcommand: &str) -> Command {
+fn cargo(example: &str, mode: Mode, linker: Linker, subcommand: &str, profile: &[&str]) -> Command {
     let folder = root().join("examples").join(example);
+    let target_dir = target_dir(example, mode);
+    dependencies::copy_into(&target_dir, mode.rustc_linker(), profile);
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .args([subcommand, "--target", TARGET])
+        .args(profile)
         .current_dir(&folder)
-        .env("CARGO_TARGET_DIR", target_dir(example, mode))
+        .env("CARGO_TARGET_DIR", target_dir)
         .env("RUSTFLAGS", linker.rustflags())
         .env("OMP_TARGET_OFFLOAD", "MANDATORY")
         .env("CARGO_TERM_COLOR", "never")
@@ -87,11 +119,8 @@ fn cargo(example: &str, mode: Mode, linker: Linker, subcommand: &str) -> Command
     if support::tool("cuda", &["ptxas"]).is_none() {
         cargo.env("OFFLOAD_MISSING", "skip");
     }
-    if mode == Mode::Deferred {
-        cargo.env(
-            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
-            env!("CARGO_BIN_EXE_offload-link"),
-        );
+    if let Some(linker) = mode.rustc_linker() {
+        cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", linker);
     }
     cargo
 }
@@ -126,12 +155,16 @@ fn ready() -> bool {
         && support::tool("omptarget19", &["libomptarget.so.19.1"]).is_some()
 }
 
-/// Builds and runs `openmp-saxpy` in every shape, with one linker and one registration.
-fn saxpy(mode: Mode, linker: Linker) {
-    for (folder, flags) in PROFILES {
-        let text = stdout(&succeed(
-            cargo("openmp-saxpy", mode, linker, "run").args(flags),
-        ));
+/// Builds and runs `openmp-saxpy` in every shape, with one registration.
+fn saxpy(mode: Mode) {
+    for (linker, (folder, flags)) in shapes() {
+        let text = stdout(&succeed(&mut cargo(
+            "openmp-saxpy",
+            mode,
+            linker,
+            "run",
+            flags,
+        )));
         assert!(
             text.contains("saxpy    on a device: true, 1048576 results right: true"),
             "{text}"
@@ -140,11 +173,7 @@ fn saxpy(mode: Mode, linker: Linker) {
         if support::tool("cuda", &["ptxas"]).is_some() {
             assert!(text.contains("image    sm_80 "), "{text}");
         }
-        succeed(
-            cargo("openmp-saxpy", mode, linker, "test")
-                .args(flags)
-                .args(["--test", "kernels"]),
-        );
+        succeed(cargo("openmp-saxpy", mode, linker, "test", flags).args(["--test", "kernels"]));
 
         let out = target_dir("openmp-saxpy", mode).join(TARGET).join(folder);
         let program = out.join("from-c");
@@ -209,18 +238,14 @@ fn own_region(mode: Mode, library: &str, program: &Path) {
 #[test]
 fn registers_complete_modules_in_every_shape() {
     if ready() {
-        LINKERS
-            .iter()
-            .for_each(|linker| saxpy(Mode::Complete, *linker));
+        saxpy(Mode::Complete);
     }
 }
 
 #[test]
 fn links_deferred_modules_in_every_shape() {
     if ready() {
-        LINKERS
-            .iter()
-            .for_each(|linker| saxpy(Mode::Deferred, *linker));
+        saxpy(Mode::Deferred);
     }
 }
 
@@ -230,15 +255,17 @@ fn finds_the_kernels_of_a_library_that_the_program_depends_on() {
         return;
     }
     for mode in [Mode::Complete, Mode::Deferred] {
-        for linker in LINKERS {
-            for (_, flags) in PROFILES {
-                let text = stdout(&succeed(
-                    cargo("openmp-library", mode, linker, "run").args(flags),
-                ));
-                assert_eq!(text, "dot product, on a device: 338350 (expected 338350)\n");
-            }
+        for (linker, (_, flags)) in shapes() {
+            let text = stdout(&succeed(&mut cargo(
+                "openmp-library",
+                mode,
+                linker,
+                "run",
+                flags,
+            )));
+            assert_eq!(text, "dot product, on a device: 338350 (expected 338350)\n");
         }
-        succeed(cargo("openmp-library", mode, Linker::RustLld, "test").arg("--workspace"));
+        succeed(cargo("openmp-library", mode, Linker::RustLld, "test", &[]).arg("--workspace"));
     }
 }
 
@@ -251,6 +278,7 @@ fn links_the_archive_of_a_package_into_a_c_program() {
     let example = root().join("examples/device-archives");
     let folder = target_dir("device-archives", Mode::Complete);
     let (library, again) = (folder.join("lib"), folder.join("again"));
+    dependencies::copy_into(&folder, None, &["--release"]);
     let build = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
         command
@@ -330,7 +358,7 @@ fn includes_the_kernels_of_a_hip_module() {
     if support::tool("llvm19", &["ld.lld"]).is_none() {
         return;
     }
-    let mut cargo = cargo("hip-module", Mode::Complete, Linker::Bfd, "run");
+    let mut cargo = cargo("hip-module", Mode::Complete, Linker::Bfd, "run", &[]);
     cargo.env("OFFLOAD_COMPILER", "clang-19");
     let text = stdout(&succeed(&mut cargo));
     let (head, rest) = text.split_once('\n').unwrap();
@@ -352,7 +380,7 @@ fn starts_with_amds_runtime() {
     {
         return;
     }
-    let mut cargo = cargo("hip-launch", Mode::Complete, Linker::Bfd, "run");
+    let mut cargo = cargo("hip-launch", Mode::Complete, Linker::Bfd, "run", &[]);
     cargo.env("OFFLOAD_COMPILER", "clang-19");
     let text = stdout(&succeed(&mut cargo));
     let images = ["gfx90a", "gfx942", "gfx1100"]
@@ -377,12 +405,10 @@ fn runs_the_kernels_of_two_crates_each_with_its_own_registration() {
     if !ready() {
         return;
     }
-    for linker in LINKERS {
-        for (_, flags) in PROFILES {
-            let mut cargo = cargo("openmp-two-crates", Mode::Complete, linker, "run");
-            let text = stdout(&succeed(cargo.args(flags)));
-            assert_eq!(text, "first:  42 (expected 42)\nsecond: 22 (expected 22)\n");
-        }
+    for (linker, (_, flags)) in shapes() {
+        let mut cargo = cargo("openmp-two-crates", Mode::Complete, linker, "run", flags);
+        let text = stdout(&succeed(&mut cargo));
+        assert_eq!(text, "first:  42 (expected 42)\nsecond: 22 (expected 22)\n");
     }
 }
 
@@ -391,15 +417,13 @@ fn joins_the_kernels_of_two_crates_in_one_device_link() {
     if !ready() {
         return;
     }
-    for linker in LINKERS {
-        for (_, flags) in PROFILES {
-            let mut cargo = cargo("openmp-two-crates", Mode::Deferred, linker, "run");
-            let text = stdout(&succeed(cargo.args(["--features", "joined"]).args(flags)));
-            assert_eq!(
-                text,
-                "first:  42 (expected 42)\nsecond: 22 (expected 22)\njoined: 43 (expected 43)\n"
-            );
-        }
+    for (linker, (_, flags)) in shapes() {
+        let mut cargo = cargo("openmp-two-crates", Mode::Deferred, linker, "run", flags);
+        let text = stdout(&succeed(cargo.args(["--features", "joined"])));
+        assert_eq!(
+            text,
+            "first:  42 (expected 42)\nsecond: 22 (expected 22)\njoined: 43 (expected 43)\n"
+        );
     }
 }
 
@@ -413,6 +437,7 @@ fn needs_offload_link_to_join_them() {
         Mode::Complete,
         Linker::RustLld,
         "build",
+        &[],
     );
     let output = cargo.args(["--features", "joined"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
@@ -425,8 +450,9 @@ fn needs_offload_link_to_join_them() {
 }
 
 /// A build folder of its own, for a test that builds what the others do not.
-fn apart(cargo: &mut Command, name: &str) -> PathBuf {
+fn apart(cargo: &mut Command, mode: Mode, name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    dependencies::copy_into(&folder, mode.rustc_linker(), &[]);
     cargo.env("CARGO_TARGET_DIR", &folder);
     folder
 }
@@ -437,8 +463,8 @@ fn names_offload_link_when_a_stock_linker_meets_a_deferred_module() {
         return;
     }
     for linker in LINKERS {
-        let mut cargo = cargo("openmp-library", Mode::Complete, linker, "build");
-        apart(&mut cargo, "stock");
+        let mut cargo = cargo("openmp-library", Mode::Complete, linker, "build", &[]);
+        apart(&mut cargo, Mode::Complete, "stock");
         let output = cargo.env("OFFLOAD_REGISTER", "deferred").output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success());
@@ -451,8 +477,14 @@ fn registers_once_when_offload_link_meets_a_complete_module() {
     if !ready() {
         return;
     }
-    let mut cargo = cargo("openmp-library", Mode::Deferred, Linker::RustLld, "build");
-    let folder = apart(&mut cargo, "once");
+    let mut cargo = cargo(
+        "openmp-library",
+        Mode::Deferred,
+        Linker::RustLld,
+        "build",
+        &[],
+    );
+    let folder = apart(&mut cargo, Mode::Deferred, "once");
     succeed(cargo.env("OFFLOAD_REGISTER", "complete"));
     // Stands before the runtime in the loader's order, and counts.
     let source = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stdio.h>\n\
@@ -477,6 +509,7 @@ fn registers_once_when_offload_link_meets_a_complete_module() {
     );
 }
 
+/// Compiles `offload-build` for itself, as the first build of a user does.
 #[test]
 fn builds_the_template_as_its_user_would() {
     if !ready() {

@@ -242,6 +242,7 @@ fn builds_a_kit_that_runs_without_compilers() {
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gpu-kit");
     let kit = folder.join("kit");
+    support::dependencies::copy_into(&folder.join("build"), None, &[]);
     let offload_link = Path::new(env!("CARGO_BIN_EXE_offload-link"));
     let output = Command::new(root().join(".ci/gpu-kit"))
         .args([&kit, &folder.join("build")])

@@ -38,6 +38,7 @@ fn holds_an_image_for_each_target_with_every_kernel() {
     }
     let has_ptxas = support::tool("cuda", &["ptxas"]).is_some();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
+    support::dependencies::copy_into(&target, None, &["--release"]);
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/openmp-saxpy");
     let mut cargo = Command::new(env!("CARGO"));
     cargo

@@ -1,5 +1,6 @@
 //! Registration that survives Cargo: HIP and CUDA modules with host code in two versions of one crate, used through
-//! another crate by every kind of program, in every profile, with every linker, by both registrations.
+//! another crate by every kind of program, in every profile, with every linker, by both registrations; with
+//! `OFFLOAD_TEST_ALL=1` in every profile with every linker.
 //!
 //! The runtime is a stand-in that writes what it is told into a file. What it must be told follows from the sources:
 //! each module's fat binary once, with its three kernels and its variable, and each launch of a kernel by an address
@@ -12,9 +13,12 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use support::dependencies;
 use support::launches::{self, HEADER, HELPER, RUNTIME, SHARED, SOURCE};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
+const OURS: &str = env!("CARGO_BIN_EXE_offload-link");
+const TEST: [&str; 5] = ["test", "-p", "app", "--test", "runs"];
 
 /// Of both versions; the names of functions differ, as C's always must.
 const LEAF: &str = r#"
@@ -271,13 +275,31 @@ impl Workspace {
     }
 
     /// With `--target` the flags do not reach build scripts: offload-build is compiled once for all of them.
-    fn cargo(&self, linker: Linker, subcommand: &[&str]) -> Command {
+    fn cargo(&self, linker: Linker, subcommand: &[&str], profile: &[&str]) -> Command {
+        let ours = match self.mode {
+            Mode::Complete => None,
+            Mode::Deferred => Some(OURS),
+        };
+        self.cargo_in(&self.target_dir(), ours, linker, subcommand, profile)
+    }
+
+    /// `ours` is offload-link if it is the linker of Cargo's configuration.
+    fn cargo_in(
+        &self,
+        target_dir: &Path,
+        ours: Option<&str>,
+        linker: Linker,
+        subcommand: &[&str],
+        profile: &[&str],
+    ) -> Command {
+        dependencies::copy_into(target_dir, ours, profile);
         let mut cargo = Command::new(env!("CARGO"));
         cargo
             .args(subcommand)
             .args(["--target", TARGET, "--offline"])
+            .args(profile)
             .current_dir(&self.root)
-            .env("CARGO_TARGET_DIR", self.target_dir())
+            .env("CARGO_TARGET_DIR", target_dir)
             .env("RUSTFLAGS", linker.rustflags())
             .env("LIBRARY_PATH", self.root.join("runtime"))
             .env("GPU_LOG", self.log())
@@ -285,8 +307,7 @@ impl Workspace {
             .env("CARGO_TERM_COLOR", "never")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .env_remove("OFFLOAD_REQUIRE");
-        if self.mode == Mode::Deferred {
-            let ours = env!("CARGO_BIN_EXE_offload-link");
+        if let Some(ours) = ours {
             cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", ours);
         }
         cargo
@@ -340,10 +361,10 @@ fn succeed(command: &mut Command) -> Output {
 
 /// What is registered completely is finished: our linker leaves it alone.
 fn under_our_linker(workspace: &Workspace) {
-    let ours = env!("CARGO_BIN_EXE_offload-link");
     let _ = fs::remove_file(workspace.log());
-    let mut cargo = workspace.cargo(Linker::RustLld, &["test", "-p", "app", "--test", "runs"]);
-    cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", ours);
+    // The linker is part of every fingerprint: in the other folder Cargo would build all again.
+    let target_dir = workspace.root.join("target-offload-link");
+    let mut cargo = workspace.cargo_in(&target_dir, Some(OURS), Linker::RustLld, &TEST, &[]);
     succeed(&mut cargo);
     let log = fs::read_to_string(workspace.log()).unwrap();
     workspace.check_log(&log, "offload-link");
@@ -354,7 +375,7 @@ fn matrix(language: Language, mode: Mode) {
         return;
     };
     // All of them with all where the registration is HIP's own; else one of the two differs at a time.
-    let is_full = (language, mode) == (Language::Hip, Mode::Complete);
+    let is_full = support::tests_all() && (language, mode) == (Language::Hip, Mode::Complete);
     for linker in LINKERS {
         let profiles: &[Profile] = match is_full || linker == Linker::RustLld {
             true => &PROFILES,
@@ -364,21 +385,11 @@ fn matrix(language: Language, mode: Mode) {
             let what = format!("{linker:?} {folder} fat {fat}");
             let built = workspace.target_dir().join(TARGET).join(folder);
             let _ = fs::remove_file(workspace.log());
-            succeed(
-                workspace
-                    .cargo(linker, &["test", "-p", "app", "--test", "runs"])
-                    .args(flags),
-            );
+            succeed(&mut workspace.cargo(linker, &TEST, flags));
             let log = fs::read_to_string(workspace.log()).unwrap();
             workspace.check_log(&log, &format!("{what} test"));
-            succeed(
-                workspace
-                    .cargo(
-                        linker,
-                        &["build", "--workspace", "--bins", "--lib", "--examples"],
-                    )
-                    .args(flags),
-            );
+            let all = ["build", "--workspace", "--bins", "--lib", "--examples"];
+            succeed(&mut workspace.cargo(linker, &all, flags));
             workspace.check(
                 &format!("{what} bin"),
                 &mut Command::new(built.join("app")),
@@ -391,19 +402,18 @@ fn matrix(language: Language, mode: Mode) {
                 &built,
             );
             if !fat {
-                let mut cargo = workspace.cargo(linker, &["build", "--example", "uses"]);
+                let mut cargo = workspace.cargo(linker, &["build", "--example", "uses"], flags);
                 let prefer = format!("{} -Cprefer-dynamic", linker.rustflags());
                 cargo.current_dir(workspace.root.join("shared"));
-                succeed(cargo.env("RUSTFLAGS", prefer).args(flags));
+                succeed(cargo.env("RUSTFLAGS", prefer));
                 let uses = built.join("examples/uses");
                 workspace.check(&format!("{what} dylib"), &mut Command::new(uses), &built);
             }
             for (library, shape) in [("libplug.so", "cdylib"), ("libarchive.a", "staticlib")] {
                 let program = workspace.root.join("program");
-                let ours = env!("CARGO_BIN_EXE_offload-link");
                 let cc = match mode {
                     Mode::Complete => "cc",
-                    Mode::Deferred => ours,
+                    Mode::Deferred => OURS,
                 };
                 let mut cc = Command::new(cc);
                 cc.arg(workspace.root.join("main.c"))
