@@ -15,14 +15,14 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::Command;
 
-use offload_build::container::archive::{Index, MemberPlan, layout};
-use offload_build::container::definitions;
-use offload_build::container::object_bundle::{
+use offload_formats::container::archive::{Index, MemberPlan, layout};
+use offload_formats::container::definitions;
+use offload_formats::container::object_bundle::{
     BundleSection, NewEntry, bundle_sections, embed_bundle, host_part,
 };
-use offload_build::format::bundle::{self, BundleImage};
-use offload_build::format::compressed_bundle::{Compression, compress};
-use offload_build::format::pieces::{self, Piece};
+use offload_formats::format::bundle::{self, BundleImage};
+use offload_formats::format::compressed_bundle::{Compression, compress};
+use offload_formats::format::pieces::{self, Piece};
 
 use crate::stand_ins::{CLANG, run};
 

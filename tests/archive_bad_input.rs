@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use bad_archives::{Bad, GFX906, HOST, archive, bad_archives, bundle, tree, with_index};
-use offload_build::container::archive::Archive;
+use offload_formats::container::archive::Archive;
 use support::{Place, one_kernel, run};
 use tempfile::TempDir;
 

@@ -11,12 +11,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use offload_build::container::archive::{Archive, Index, MemberPlan, NewMember, layout, write};
-use offload_build::container::definitions;
-use offload_build::container::device_archive::member_name;
-use offload_build::format::bundle::Bundle;
-use offload_build::format::pieces;
-use offload_build::target::{EntryId, KindRule};
+use offload_formats::container::archive::{Archive, Index, MemberPlan, NewMember, layout, write};
+use offload_formats::container::definitions;
+use offload_formats::container::device_archive::member_name;
+use offload_formats::format::bundle::Bundle;
+use offload_formats::format::pieces;
+use offload_formats::names::{EntryId, KindRule};
 use support::{Random, run, tool};
 use tempfile::TempDir;
 

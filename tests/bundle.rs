@@ -12,13 +12,13 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::Command;
 
-use offload_build::format::bundle::{Bundle, BundleImage, to_bytes};
-use offload_build::format::bundle_text::{self, Comment};
-use offload_build::format::bundles::{self, AnyBundle};
-use offload_build::format::compressed_bundle::{
+use offload_formats::format::bundle::{Bundle, BundleImage, to_bytes};
+use offload_formats::format::bundle_text::{self, Comment};
+use offload_formats::format::bundles::{self, AnyBundle};
+use offload_formats::format::compressed_bundle::{
     CompressedBundle, Compression, Method, Version, compress,
 };
-use offload_build::target::EntryId;
+use offload_formats::names::EntryId;
 use support::{Random, run, tool};
 
 /// Cases for each release, type and direction.

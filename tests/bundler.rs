@@ -599,7 +599,7 @@ fn says_which_dash_is_missing() {
         )
     );
     // 64: taken for the environment.
-    let archive = offload_build::container::archive::write(&[]);
+    let archive = offload_formats::container::archive::write(&[]);
     folder.write("lib.a", &archive);
     let args = folder.unbundle("a", "openmp-amdgcn-amd-amdhsa-gfx906", "lib.a", &["x.a"]);
     assert_eq!(

@@ -14,7 +14,7 @@ mod support;
 use std::fs;
 use std::process::Command;
 
-use offload_build::format::compressed_bundle::CompressedBundle;
+use offload_formats::format::compressed_bundle::CompressedBundle;
 use support::beside::{Outcome, Pair};
 use support::{Random, tool};
 

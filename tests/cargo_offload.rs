@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-use offload_build::container::archive::{self, NewMember};
-use offload_build::container::elf::{Machine, embed};
-use offload_build::format::offload_binary::BinaryImage;
-use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
+use offload_formats::container::archive::{self, NewMember};
+use offload_formats::container::elf::{Machine, embed};
+use offload_formats::format::offload_binary::BinaryImage;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use std::path::Path;
 use std::process::{Command, Output};
 

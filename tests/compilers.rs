@@ -4,7 +4,7 @@
 
 mod support;
 
-use offload_build::container::kernels::kernels;
+use offload_formats::container::kernels::kernels;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;

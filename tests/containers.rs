@@ -11,13 +11,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use offload_build::container::archive::{Archive, NewMember, write};
-use offload_build::container::elf::{
+use offload_formats::container::archive::{Archive, NewMember, write};
+use offload_formats::container::elf::{
     Binding, Elf, Machine, Place, SymbolTable, embed, offload_sections, rename_section,
 };
-use offload_build::container::{Standing, images, link_inputs};
-use offload_build::format::offload_binary::BinaryImage;
-use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
+use offload_formats::container::{Standing, images, link_inputs};
+use offload_formats::format::offload_binary::BinaryImage;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use support::{Random, program, run, tool};
 use tempfile::TempDir;
 

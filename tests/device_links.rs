@@ -13,9 +13,9 @@ use std::process::Command;
 
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSymbol};
-use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
 use offload_build::link::fatbinary::cuda_fatbinary;
-use offload_build::target::LlvmRelease;
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::names::LlvmRelease;
 use tempfile::TempDir;
 use tools::{run, tool};
 

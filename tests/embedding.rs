@@ -12,12 +12,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use offload_build::container::embed::{Flavor, Host, embed, embed_bytes, embed_source};
-use offload_build::container::{FoundImage, Item, Standing, find, images, link_inputs};
-use offload_build::format::magic::Magic;
-use offload_build::format::offload_binary::BinaryImage;
-use offload_build::format::pieces::Piece;
-use offload_build::target::{ImageKind, LlvmRelease, OffloadKind, Triple};
+use offload_formats::container::embed::{Flavor, Host, embed, embed_bytes, embed_source};
+use offload_formats::container::{FoundImage, Item, Standing, find, images, link_inputs};
+use offload_formats::format::magic::Magic;
+use offload_formats::format::offload_binary::BinaryImage;
+use offload_formats::format::pieces::Piece;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind, Triple};
 use support::{Random, program, run, tool};
 use tempfile::TempDir;
 
@@ -698,7 +698,7 @@ fn copies_content_from_where_it_is() {
         assert_eq!(pieces[1..4], parts);
         let more = [&b"other"[..], &content, b"more"].concat();
         let inputs = [b"", b"", b"", &more[..]];
-        let object = offload_build::format::pieces::to_bytes(&pieces, &inputs).unwrap();
+        let object = offload_formats::format::pieces::to_bytes(&pieces, &inputs).unwrap();
         let all = [&content[..], &[0; 8], &content].concat();
         assert_eq!(object, embed_bytes(host, Flavor::Excluded, &all).unwrap());
         assert_eq!(contents(&object).len(), 2);

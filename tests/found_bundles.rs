@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use object::read::ReadCache;
-use offload_build::container::bundles::{FoundBundles, find};
-use offload_build::format::bundle::Bundle;
-use offload_build::format::bundles::AnyBundle;
+use offload_formats::container::bundles::{FoundBundles, find};
+use offload_formats::format::bundle::Bundle;
+use offload_formats::format::bundles::AnyBundle;
 use support::{program, run, tool};
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";

@@ -10,9 +10,9 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use offload_build::format::bundle::{self, BundleImage};
-use offload_build::format::offload_binary::BinaryImage;
-use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
+use offload_formats::format::bundle::{self, BundleImage};
+use offload_formats::format::offload_binary::BinaryImage;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use tempfile::TempDir;
 
 const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");

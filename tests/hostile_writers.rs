@@ -12,11 +12,11 @@ use std::path::Path;
 use std::process::Command;
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
-use offload_build::escape::{c_string, llvm_ir_string};
-use offload_build::registration::Global;
-use offload_build::registration::openmp::{BlobSection, EntryTable, OpenMp};
-use offload_build::registration::sycl::{Sycl, SyclImage};
-use offload_build::target::{ImageKind, Triple};
+use offload_formats::escape::{c_string, llvm_ir_string};
+use offload_formats::names::{ImageKind, Triple};
+use offload_formats::registration::Global;
+use offload_formats::registration::openmp::{BlobSection, EntryTable, OpenMp};
+use offload_formats::registration::sycl::{Sycl, SyclImage};
 use support::{Random, program, run, tool};
 
 /// Ends of strings, comments and lines, escapes that eat what follows, trigraphs, and bytes at random.

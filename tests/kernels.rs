@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use offload_build::container::kernels::{Argument, ArgumentKind, Kernel, kernels};
+use offload_formats::container::kernels::{Argument, ArgumentKind, Kernel, kernels};
 use support::{Random, run, tool};
 
 const HIP: &str = "

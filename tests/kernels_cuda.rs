@@ -14,7 +14,7 @@ use std::process::Command;
 
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
 use object::{Object as _, ObjectSection as _};
-use offload_build::container::kernels::{Argument, ArgumentKind, Kernel, kernels};
+use offload_formats::container::kernels::{Argument, ArgumentKind, Kernel, kernels};
 
 /// By ptxas of CUDA 12.4, for sm_80: OS/ABI 0x33 with ABI version 7.
 const SEVEN: &[u8] = include_bytes!("golden/cuda-12.4/kernels.cubin");

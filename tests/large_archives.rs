@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
-use offload_build::format::bundle::{self, BundleImage, Layout};
-use offload_build::format::compressed_bundle::{Compression, compress, compress_to};
+use offload_formats::format::bundle::{self, BundleImage, Layout};
+use offload_formats::format::compressed_bundle::{Compression, compress, compress_to};
 use tempfile::TempDir;
 
 const WRAPPER: &str = env!("CARGO_BIN_EXE_offload-link");

@@ -12,14 +12,14 @@ use std::process::{Command, Output};
 
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, elf};
-use offload_build::container::elf::{self as elf_file, Machine, SHT_LLVM_OFFLOADING};
-use offload_build::format::pieces::to_bytes;
-use offload_build::registration::coff::WindowsAbi;
-use offload_build::registration::deferred::{Deferred, add_demand};
-use offload_build::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
-use offload_build::registration::{Error, Global, NEEDS_OFFLOAD_LINK};
-use offload_build::target::Triple;
 use offload_build::toolchain::Llvm;
+use offload_formats::container::elf::{self as elf_file, Machine, SHT_LLVM_OFFLOADING};
+use offload_formats::format::pieces::to_bytes;
+use offload_formats::names::Triple;
+use offload_formats::registration::coff::WindowsAbi;
+use offload_formats::registration::deferred::{Deferred, add_demand};
+use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
+use offload_formats::registration::{Error, Global, NEEDS_OFFLOAD_LINK};
 use support::{found, tool};
 use tempfile::TempDir;
 

@@ -5,8 +5,8 @@
 
 mod support;
 
-use offload_build::container::code_object::{join_notes, share_descriptors};
-use offload_build::container::kernels;
+use offload_formats::container::code_object::{join_notes, share_descriptors};
+use offload_formats::container::kernels;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

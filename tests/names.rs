@@ -12,9 +12,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use offload_build::format::bundle::Bundle;
-use offload_build::target::processor::Device;
-use offload_build::target::{
+use offload_formats::format::bundle::Bundle;
+use offload_formats::names::processor::Device;
+use offload_formats::names::{
     ConflictScope, EntryId, EntryIdError, KindRule, LlvmRelease, Processor, Triple, conflict,
 };
 use support::{Random, tool};

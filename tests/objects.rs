@@ -14,11 +14,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use offload_build::container::object_bundle::{
+use offload_formats::container::object_bundle::{
     BUNDLE_SECTION, NewEntry, ObjectKind, bundle_sections, embed_bundle, host_part,
 };
-use offload_build::container::{coff, elf};
-use offload_build::format::pieces::{Piece, to_bytes};
+use offload_formats::container::{coff, elf};
+use offload_formats::format::pieces::{Piece, to_bytes};
 use support::{Random, program, run, tool};
 use tempfile::TempDir;
 

@@ -12,12 +12,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use offload_build::format::offload_binary::{
+use offload_formats::format::offload_binary::{
     BinaryEntry, BinaryImage, Method, NewEntry, OffloadBinary, Version, compress, layout,
     pair_order, walk,
 };
-use offload_build::format::pieces;
-use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
+use offload_formats::format::pieces;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use support::{Random, run, tool};
 
 const RELEASES: [(&str, LlvmRelease, &str); 2] = [

@@ -12,12 +12,12 @@ use std::fmt::Write;
 use std::fs;
 use std::process::Command;
 
-use offload_build::format::offload_binary::{
+use offload_formats::format::offload_binary::{
     InflateError, Method, NewEntry, OffloadBinary, Version, compress, layout, walk,
 };
-use offload_build::format::offload_yaml::{Document, parse};
-use offload_build::format::pieces;
-use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
+use offload_formats::format::offload_yaml::{Document, parse};
+use offload_formats::format::pieces;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use support::{Random, run, tool};
 
 /// Documents for each release and direction.

@@ -14,10 +14,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use offload_build::format::bundle::{self, BundleImage};
-use offload_build::format::compressed_bundle::{Compression, compress};
-use offload_build::format::offload_binary::BinaryImage;
-use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
+use offload_formats::format::bundle::{self, BundleImage};
+use offload_formats::format::compressed_bundle::{Compression, compress};
+use offload_formats::format::offload_binary::BinaryImage;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use support::folder::Folder;
 
 const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");

@@ -118,7 +118,7 @@ fn explain(theirs: &Outcome, ours: &Outcome, keys: &mut Vec<Key>) -> bool {
 
 /// Of the members of an archive.
 fn contents(archive: &[u8]) -> Vec<&[u8]> {
-    use offload_build::container::archive::Archive;
+    use offload_formats::container::archive::Archive;
     let parsed = Archive::parse(archive, 0..archive.len() as u64).unwrap();
     let members = parsed.members.iter().map(|member| {
         let content = member.content.clone().unwrap();

@@ -12,10 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use offload_build::container::kernels::{
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::container::kernels::{
     ArgumentKind, Kernel, kernels, ptx_kernels, undefined_in_ptx,
 };
-use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
 use support::Random;
 
 const KERNELS: &str = include_str!("kernels_cuda/kernels.ptx");

@@ -11,12 +11,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol};
-use offload_build::container::elf::Machine;
-use offload_build::format::offload_entry::EntryTable as Layout;
-use offload_build::registration::Global;
-use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
-use offload_build::registration::hip_symbols::{HipFatBinary, HipSymbols};
-use offload_build::target::Triple;
+use offload_formats::container::elf::Machine;
+use offload_formats::format::offload_entry::EntryTable as Layout;
+use offload_formats::names::Triple;
+use offload_formats::registration::Global;
+use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
+use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use programs::support::{self, linkers, text, tool};
 use programs::{Case, bfd, prefix, start_stop, succeed, table};
 
@@ -221,7 +221,7 @@ fn tells_the_runtime_of_windows_what_an_entry_says() {
             let expected = case.run(&bfd(), &["r.o", "table.o"]);
 
             let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-            let machine = folder.join("../offload-build/src/registration/machine");
+            let machine = folder.join("../offload-formats/src/registration/machine");
             let code = fs::read_to_string(machine.join("windows_x86_64.s")).unwrap();
             let section = layout.section(runtime.kind()).unwrap();
             let (stride, kinds, magic) = match (runtime, layout) {

@@ -10,13 +10,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use offload_build::format::offload_entry::EntryTable as Layout;
-use offload_build::registration::coff::WindowsAbi;
-use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
-use offload_build::registration::hip_symbols::HipSymbols;
-use offload_build::registration::openmp::{Blob, BlobSection, OpenMp};
-use offload_build::registration::sycl::{Sycl, SyclImage};
-use offload_build::target::ImageKind;
+use offload_formats::format::offload_entry::EntryTable as Layout;
+use offload_formats::names::ImageKind;
+use offload_formats::registration::coff::WindowsAbi;
+use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
+use offload_formats::registration::hip_symbols::HipSymbols;
+use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
+use offload_formats::registration::sycl::{Sycl, SyclImage};
 use support::tool;
 
 fn succeed(dir: &Path, command: &mut Command) -> Output {

@@ -14,13 +14,13 @@ use std::process::Command;
 use object::read::coff::CoffFile;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags};
-use offload_build::container::elf::Machine;
-use offload_build::format::offload_entry;
-use offload_build::registration::coff::WindowsAbi;
-use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
-use offload_build::registration::hip_symbols::HipSymbols;
-use offload_build::registration::openmp::{BlobSection, OpenMp};
-use offload_build::registration::sycl::Sycl;
+use offload_formats::container::elf::Machine;
+use offload_formats::format::offload_entry;
+use offload_formats::registration::coff::WindowsAbi;
+use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
+use offload_formats::registration::hip_symbols::HipSymbols;
+use offload_formats::registration::openmp::{BlobSection, OpenMp};
+use offload_formats::registration::sycl::Sycl;
 use support::tool;
 
 /// What a linker sees of an object, without the order in which it is stored.
@@ -74,7 +74,7 @@ fn assemble(source: &str, target: &str, define: &str, more: &str) -> Option<Vec<
     let clang = tool("llvm22", "clang")?;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let source: PathBuf = folder
-        .join("../offload-build/src/registration/machine")
+        .join("../offload-formats/src/registration/machine")
         .join(source);
     let dir = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(&source).unwrap_or_else(|error| panic!("{source:?}: {error}"));

@@ -12,10 +12,10 @@ use std::fs;
 use std::process::Command;
 
 use object::{Object, ObjectSection, ObjectSymbol};
-use offload_build::container::elf::Machine;
-use offload_build::format::offload_entry::EntryTable as Layout;
-use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
-use offload_build::registration::hip_symbols::{HipFatBinary, HipSymbols};
+use offload_formats::container::elf::Machine;
+use offload_formats::format::offload_entry::EntryTable as Layout;
+use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
+use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use programs::support::{linkers, text, tool};
 use programs::{Case, bfd, prefix, start_stop, succeed, table};
 

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use object::{Object, ObjectSection};
-use offload_build::container::elf::Machine;
-use offload_build::format::offload_entry::EntryTable as Layout;
-use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
-use offload_build::registration::hip_symbols::HipSymbols;
+use offload_formats::container::elf::Machine;
+use offload_formats::format::offload_entry::EntryTable as Layout;
+use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
+use offload_formats::registration::hip_symbols::HipSymbols;
 use support::{linkers, text, tool};
 use tempfile::TempDir;
 

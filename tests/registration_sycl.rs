@@ -10,10 +10,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use offload_build::container::elf::Machine;
-use offload_build::registration::openmp::BlobSection;
-use offload_build::registration::sycl::{Sycl, SyclImage};
-use offload_build::target::{ImageKind, Triple};
+use offload_formats::container::elf::Machine;
+use offload_formats::names::{ImageKind, Triple};
+use offload_formats::registration::openmp::BlobSection;
+use offload_formats::registration::sycl::{Sycl, SyclImage};
 use support::{linkers, text, tool};
 
 const RUNTIME: &str = r#"

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use offload_build::container::symbols;
+use offload_formats::container::symbols;
 use support::{run, tool};
 
 const SOURCE: &str = "

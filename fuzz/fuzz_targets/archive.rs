@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::container::archive::Archive;
+use offload_formats::container::archive::Archive;
 
 fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::format::bundle::{Bundle, Layout};
-use offload_build::target::EntryId;
+use offload_formats::format::bundle::{Bundle, Layout};
+use offload_formats::names::EntryId;
 use std::num::NonZeroU64;
 
 fuzz_target!(|data: &[u8]| {

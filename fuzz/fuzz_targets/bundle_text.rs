@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::format::bundle_text::{Comment, parse, to_bytes};
+use offload_formats::format::bundle_text::{Comment, parse, to_bytes};
 
 fuzz_target!(|data: &[u8]| {
     for comment in [Comment::Slashes, Comment::Hash, Comment::Semicolon] {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::format::bundles::{AnyBundle, walk};
+use offload_formats::format::bundles::{AnyBundle, walk};
 
 fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;

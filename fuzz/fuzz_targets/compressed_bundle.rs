@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::format::bundle::Bundle;
-use offload_build::format::compressed_bundle::CompressedBundle;
+use offload_formats::format::bundle::Bundle;
+use offload_formats::format::compressed_bundle::CompressedBundle;
 
 fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;

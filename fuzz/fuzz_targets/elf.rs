@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::container::code_object::{join_notes, share_descriptors};
-use offload_build::container::elf::{Elf, SymbolTable, rename_section};
+use offload_formats::container::code_object::{join_notes, share_descriptors};
+use offload_formats::container::elf::{Elf, SymbolTable, rename_section};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(elf) = Elf::parse(data, 0..data.len() as u64) else { return };

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::format::bitcode::embedded_objects;
+use offload_formats::format::bitcode::embedded_objects;
 
 fuzz_target!(|data: &[u8]| {
     let file = [b"BC\xc0\xde", data].concat();

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::container::bundled::{Unpacking, entries};
-use offload_build::container::bundles::find;
+use offload_formats::container::bundled::{Unpacking, entries};
+use offload_formats::container::bundles::find;
 
 fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     // The same at another place.
     let moved = [b"12345", data].concat();
     let again = find(&moved[..], 5..5 + size);
-    let ranges = |found: &offload_build::container::bundles::FoundBundles, by: u64| {
+    let ranges = |found: &offload_formats::container::bundles::FoundBundles, by: u64| {
         let ranges = found.bundles.iter().map(|found| found.bundle.range());
         ranges.map(|range| range.start + by..range.end + by).collect::<Vec<_>>()
     };

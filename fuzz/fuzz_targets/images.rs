@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::container::{images, link_inputs};
+use offload_formats::container::{images, link_inputs};
 
 fuzz_target!(|data: &[u8]| {
     for found in images(data).into_iter().flatten() {

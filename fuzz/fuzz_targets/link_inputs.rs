@@ -5,12 +5,12 @@
 use std::ops::Range;
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::container::elf::{Elf, SymbolTable};
-use offload_build::container::object_bundle::bundle_sections;
-use offload_build::container::{FoundImage, archive::Archive, coff, link_inputs, symbols};
-use offload_build::format::bitcode;
-use offload_build::format::bytes::Window;
-use offload_build::format::magic::Magic;
+use offload_formats::container::elf::{Elf, SymbolTable};
+use offload_formats::container::object_bundle::bundle_sections;
+use offload_formats::container::{FoundImage, archive::Archive, coff, link_inputs, symbols};
+use offload_formats::format::bitcode;
+use offload_formats::format::bytes::Window;
+use offload_formats::format::magic::Magic;
 
 /// What a link asks of one object.
 fn look(data: &[u8], range: Range<u64>) -> Vec<FoundImage> {

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::container::kernels::kernels;
-use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::container::kernels::kernels;
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_build::link::{check, processor_of, spirv};
-use offload_build::target::{TargetId, Triple};
+use offload_formats::names::{TargetId, Triple};
 
 const TARGETS: [(&str, &str); 8] = [
     ("nvptx64-nvidia-cuda", "sm_80"),
@@ -61,5 +61,5 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn object_parses(bytes: &[u8]) -> bool {
-    offload_build::container::elf::Elf::parse(bytes, 0..bytes.len() as u64).is_ok()
+    offload_formats::container::elf::Elf::parse(bytes, 0..bytes.len() as u64).is_ok()
 }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::target::{ConflictScope, EntryId, KindRule, LlvmRelease, TargetId, Triple, conflict};
+use offload_formats::names::{ConflictScope, EntryId, KindRule, LlvmRelease, TargetId, Triple, conflict};
 
 fuzz_target!(|text: &str| {
     if let Ok(id) = TargetId::parse(text) {

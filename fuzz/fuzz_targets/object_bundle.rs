@@ -2,12 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::container::object_bundle::{
+use offload_formats::container::object_bundle::{
     NewEntry, bundle_sections, embed_bundle, host_part,
 };
-use offload_build::container::{coff, elf};
-use offload_build::format::pieces::{Piece, to_bytes};
-use offload_build::registration::deferred::add_demand;
+use offload_formats::container::{coff, elf};
+use offload_formats::format::pieces::{Piece, to_bytes};
+use offload_formats::registration::deferred::add_demand;
 
 /// The pieces together, when they are no gigabytes.
 fn whole(pieces: &[Piece], inputs: &[&[u8]]) -> Option<Vec<u8>> {

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::container::{find, Item};
+use offload_formats::container::{find, Item};
 
 const MAGICS: [&[u8]; 7] = [
     b"\x64\x86",

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::format::offload_binary::{Method, NewEntry, OffloadBinary, Version, compress, layout, walk};
-use offload_build::format::pieces;
-use offload_build::target::LlvmRelease;
+use offload_formats::format::offload_binary::{Method, NewEntry, OffloadBinary, Version, compress, layout, walk};
+use offload_formats::format::pieces;
+use offload_formats::names::LlvmRelease;
 
 const LIMIT: u64 = 1 << 20;
 

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::format::offload_yaml::{Document, parse};
-use offload_build::target::LlvmRelease;
+use offload_formats::format::offload_yaml::{Document, parse};
+use offload_formats::names::LlvmRelease;
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(document) = Document::of(data, 0..data.len() as u64, 1 << 20) {

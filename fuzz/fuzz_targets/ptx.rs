@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::container::kernels::{ptx_kernels, undefined_in_ptx};
-use offload_build::format::fatbin::{self, FatbinKind};
-use offload_build::format::ptx;
-use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::container::kernels::{ptx_kernels, undefined_in_ptx};
+use offload_formats::format::fatbin::{self, FatbinKind};
+use offload_formats::format::ptx;
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 
 fuzz_target!(|data: &[u8]| {
     let _ = fatbin::parse(data, 0..data.len() as u64).map_err(|error| error.to_string());

@@ -5,17 +5,17 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::container::coff;
-use offload_build::container::elf::{Elf, Machine, SymbolTable};
-use offload_build::format::offload_entry;
-use offload_build::registration::coff::WindowsAbi;
-use offload_build::registration::deferred::Deferred;
-use offload_build::registration::fat_binary::{FatBinary, HostTable, Runtime};
-use offload_build::registration::hip_symbols::{HipFatBinary, HipSymbols};
-use offload_build::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
-use offload_build::registration::sycl::{Sycl, SyclImage};
-use offload_build::registration::{Error, Global};
-use offload_build::target::{ImageKind, Triple};
+use offload_formats::container::coff;
+use offload_formats::container::elf::{Elf, Machine, SymbolTable};
+use offload_formats::format::offload_entry;
+use offload_formats::registration::coff::WindowsAbi;
+use offload_formats::registration::deferred::Deferred;
+use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
+use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
+use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
+use offload_formats::registration::sycl::{Sycl, SyclImage};
+use offload_formats::registration::{Error, Global};
+use offload_formats::names::{ImageKind, Triple};
 
 /// What is left of the input; zeros when that is over.
 struct Input<'a>(&'a [u8]);

@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_build::container::archive::{Index, MemberPlan, layout};
-use offload_build::container::definitions;
-use offload_build::format::pieces::Piece;
+use offload_formats::container::archive::{Index, MemberPlan, layout};
+use offload_formats::container::definitions;
+use offload_formats::format::pieces::Piece;
 
 fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;

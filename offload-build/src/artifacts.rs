@@ -9,17 +9,17 @@
 //! Host objects with offload entries demand it: with another linker their code would run unregistered.
 //! Specification: linker-wrapper §7.1 for the objects, §7.4 for the names.
 
-use crate::container::archive::{self, Index, MemberPlan};
-use crate::container::definitions;
-use crate::container::object_bundle::{NewEntry, embed_bundle};
 use crate::error::{self, Error};
-use crate::format::pieces::{self, Piece};
 use crate::hosted::has_entries;
 use crate::module::{Module, Target};
-use crate::registration::deferred::add_demand;
-use crate::target::{ConflictScope, EntryId, conflict, library_name};
 use crate::toolchain::Command;
 use crate::toolchain::task::{self, Done};
+use offload_formats::container::archive::{self, Index, MemberPlan};
+use offload_formats::container::definitions;
+use offload_formats::container::object_bundle::{NewEntry, embed_bundle};
+use offload_formats::format::pieces::{self, Piece};
+use offload_formats::names::{ConflictScope, EntryId, conflict, library_name};
+use offload_formats::registration::deferred::add_demand;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;

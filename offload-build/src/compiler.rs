@@ -4,7 +4,6 @@ mod choice;
 mod nvcc;
 pub(crate) mod rocm;
 
-use crate::container::elf::Machine;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::host::Host;
@@ -14,6 +13,7 @@ use crate::sdk::{self, Root};
 use crate::toolchain::device_only::Rocm;
 use crate::toolchain::install::Need;
 use crate::toolchain::{self, Answers, Command, Family, Llvm, NotFound, Search};
+use offload_formats::container::elf::Machine;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

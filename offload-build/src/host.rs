@@ -1,10 +1,10 @@
 //! The host that programs are built for, and where the runtime that they are linked with is.
 
-use crate::container::elf::Machine;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::registration::coff::WindowsAbi;
 use crate::toolchain::{Llvm, machine_of};
+use offload_formats::container::elf::Machine;
+use offload_formats::registration::coff::WindowsAbi;
 use std::path::{Path, PathBuf};
 
 /// What programs are built for.

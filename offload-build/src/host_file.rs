@@ -2,8 +2,8 @@
 
 mod kernels;
 
-use crate::container::kernels::{Argument, Kernel};
 use crate::skipped::{self, Skipped};
+use offload_formats::container::kernels::{Argument, Kernel};
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 

@@ -1,16 +1,16 @@
 //! The images of a module, together: read, checked against each other, packed in one container.
 
-use crate::container::kernels::Argument;
 use crate::error::Error;
-use crate::format::compressed_bundle::{self, Compression, Method};
 use crate::host_file::{self, Described, Place};
 use crate::language::{Container, Language};
-use crate::link::fatbin::{FatbinImage, cuda_fatbin};
-use crate::link::hip_bundle::{self, hip_bundle};
 use crate::module::Module;
 use crate::planned_image::PlannedImage;
 use crate::skipped::Skipped;
-use crate::target::ImageKind;
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::container::kernels::Argument;
+use offload_formats::format::compressed_bundle::{self, Compression, Method};
+use offload_formats::format::hip_bundle::{self, hip_bundle};
+use offload_formats::names::ImageKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;

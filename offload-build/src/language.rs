@@ -1,7 +1,7 @@
 //! What device code is written in, and what follows from it.
 
 use crate::module::Target;
-use crate::target::OffloadKind;
+use offload_formats::names::OffloadKind;
 use std::path::Path;
 
 /// A value of the key `language`.

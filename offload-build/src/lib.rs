@@ -8,24 +8,17 @@
 //! }
 //! ```
 //!
-//! [`Build`] is all that a build script needs. The modules are the floors below it, for tools that read or
-//! write the same files: names ([`target`]), bytes ([`mod@format`]), the files that hold them
-//! ([`container`]), compilers ([`toolchain`]), device links ([`link`]) and what gives images to a runtime
-//! ([`registration`]). Formats read any bytes without a panic, and of large files only the headers.
+//! [`Build`] is all that a build script needs. The modules are for tools that compile and link device code as well:
+//! compilers ([`toolchain`]) and device links ([`link`]). The formats are the crate `offload-formats`.
 //!
 //! Every user compiles this crate before the first kernel, so no feature is on by default:
 //!
-//! | feature | what is added |
+//! | feature | what it adds |
 //! |---------|---------------|
-//! | `zlib`, `zstd` | compressed bundles and offload binaries; without them their headers can be read |
-//! | `tools` | what no build script needs: images found in Mach-O files, offload binaries as YAML, text bundles written, bundles found in object files, objects that embed images, registrations in C, as LLVM IR and for SYCL, device links of SPIR-V and of LLVM IR as text |
+//! | `zlib`, `zstd` | compressed bundles and offload binaries; without them only their headers can be read |
+//! | `tools` | what no build script needs: the feature `tools` of `offload-formats`, and device links of SPIR-V and of LLVM IR as text |
 
-pub mod container;
-pub mod escape;
-pub mod format;
 pub mod link;
-pub mod registration;
-pub mod target;
 pub mod toolchain;
 
 mod aliases;

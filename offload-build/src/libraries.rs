@@ -3,16 +3,16 @@
 //! `archives` names files, `link` names libraries, which are looked for as linkers do it: first what is
 //! for one target, then archives of bundles. Specification: linker-wrapper §7.4.
 
-use crate::container::bundled::DeviceTarget;
-use crate::container::device_library::{self, LibraryImage};
 use crate::error::{self, Error};
-use crate::format::magic::Magic;
 use crate::link::DeviceInput;
 use crate::module::{Module, Target};
-use crate::target::library_name::{self, LibraryName};
-use crate::target::{ImageTarget, Triple, nearest};
 use crate::toolchain::task::{self, Done};
 use object::ReadCache;
+use offload_formats::container::bundled::DeviceTarget;
+use offload_formats::container::device_library::{self, LibraryImage};
+use offload_formats::format::magic::Magic;
+use offload_formats::names::library_name::{self, LibraryName};
+use offload_formats::names::{ImageTarget, Triple, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt;

@@ -9,10 +9,10 @@ pub(crate) use target::Target;
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::format::compressed_bundle::Method;
 use crate::language::{Container, Language, is_cpp};
 use crate::settings::Settings;
 use crate::toolchain::Family;
+use offload_formats::format::compressed_bundle::Method;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,11 @@
 //! An image of a module for one target, which the plan makes or hands on.
 
-use crate::container::kernels::{self, Kernel};
 use crate::error::{self, Error};
-use crate::format::offload_binary::{BinaryImage, OffloadBinary};
 use crate::link::{self, DeviceInput};
 use crate::module::Target;
-use crate::target::{ImageKind, LlvmRelease, OffloadKind};
+use offload_formats::container::kernels::{self, Kernel};
+use offload_formats::format::offload_binary::{BinaryImage, OffloadBinary};
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;

@@ -15,9 +15,9 @@ use crate::link::DeviceInput;
 use crate::module::{Module, Target, excluded};
 use crate::plan::{Plan, Step};
 use crate::planned_image::PlannedImage;
-use crate::target::ImageTarget;
 use crate::toolchain::task::{self, Done};
 use found::{Found, images};
+use offload_formats::names::ImageTarget;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -175,8 +175,8 @@ impl fmt::Display for Take {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::bundle::{self, BundleImage};
-    use crate::format::compressed_bundle;
+    use offload_formats::format::bundle::{self, BundleImage};
+    use offload_formats::format::compressed_bundle;
     use std::fs;
     use std::num::NonZeroU64;
 

@@ -3,12 +3,12 @@
 use crate::compiler::Compiler;
 use crate::environment::Environment;
 use crate::error::{self, Error};
-use crate::escape::terminal;
 use crate::host::Host;
 use crate::language::Language;
 use crate::module::Module;
 use crate::sdk;
 use crate::toolchain::{NotFound, machine_of, task};
+use offload_formats::escape::terminal;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,6 @@
 //! the host. Those of HIP and CUDA need the vendor's headers: in their place there are functions that say so and abort.
 //! Kernel constants come from a scan of the sources.
 
-use crate::container::kernels::Kernel;
 use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::host::Host;
@@ -15,6 +14,7 @@ use crate::module::Module;
 use crate::source_scan::{self, Scan};
 use crate::toolchain::task;
 use crate::toolchain::{Command, CommandError};
+use offload_formats::container::kernels::Kernel;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

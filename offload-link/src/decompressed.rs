@@ -1,6 +1,6 @@
 //! The limit on what compressed bundles claim to contain: one option and one variable of every tool.
 
-use offload_build::container::bundled::DEFAULT_LIMIT;
+use offload_formats::container::bundled::DEFAULT_LIMIT;
 
 /// The option, without dashes.
 pub(crate) const OPTION: &str = "max-decompressed-size";

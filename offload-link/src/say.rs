@@ -1,6 +1,6 @@
 //! What tools say on standard error, in the place of the standard macros, which panic when it is full or closed.
 
-use offload_build::escape::{terminal, terminal_lines};
+use offload_formats::escape::{terminal, terminal_lines};
 
 /// Says it, where somebody listens. What happened is also in the exit status.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {

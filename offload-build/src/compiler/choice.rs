@@ -5,8 +5,8 @@
 
 use crate::error::Error;
 use crate::module::{Module, Target};
-use crate::target::Triple;
 use crate::toolchain::{Answers, Command, Llvm};
+use offload_formats::names::Triple;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! The kernels in the file that Rust includes: constants for each.
 
 use super::{Described, HostFile, Number, Stub};
-use crate::container::kernels::{Argument, Kernel, source_name};
-use crate::escape::terminal;
+use offload_formats::container::kernels::{Argument, Kernel, source_name};
+use offload_formats::escape::terminal;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 

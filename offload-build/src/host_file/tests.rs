@@ -1,7 +1,7 @@
 //! The generated file, compiled by rustc as crates include it.
 
 use super::*;
-use crate::container::kernels::ArgumentKind;
+use offload_formats::container::kernels::ArgumentKind;
 use std::process::Command;
 
 fn image(symbol: &str) -> Image {

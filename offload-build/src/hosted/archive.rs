@@ -1,10 +1,10 @@
 //! The static library of a module with host code.
 
 use super::own::Own;
-use crate::container::archive::{self, NewMember};
-use crate::container::definitions;
 use crate::error::{self, Error};
 use crate::toolchain::task::{self, Done};
+use offload_formats::container::archive::{self, NewMember};
+use offload_formats::container::definitions;
 use std::fs;
 use std::path::{Path, PathBuf};
 

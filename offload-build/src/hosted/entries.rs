@@ -3,9 +3,9 @@
 pub(super) mod coff;
 
 use crate::error::{self, Error};
-use crate::format::bytes::Cursor;
-use crate::format::offload_entry::{EntryTable, OffloadEntry};
 use object::{BinaryFormat, Object, ObjectSection, ObjectSymbol, SectionFlags};
+use offload_formats::format::bytes::Cursor;
+use offload_formats::format::offload_entry::{EntryTable, OffloadEntry};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;

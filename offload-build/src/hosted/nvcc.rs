@@ -2,21 +2,21 @@
 //! device link makes an object that registers the images. What is left to do is to join them, and to say what they have.
 
 use super::own::{Own, Symbols};
-use crate::container::elf::Machine;
 use crate::context::{self, Context};
 use crate::error::{self, Error};
-use crate::format::fatbin;
 use crate::host_file::{Content, Described, HostFile, Place, Stub};
 use crate::images::Images;
 use crate::link::DeviceInput;
 use crate::module::{Flags, Module, Target};
 use crate::plan::{Plan, Step};
 use crate::planned_image::PlannedImage;
-use crate::registration::anchor;
 use crate::toolchain::finish::Finish;
 use crate::toolchain::nvcc::{self, Nvcc};
 use crate::toolchain::task::{self, Done, Task};
 use object::{Object, ObjectSection, ObjectSymbol};
+use offload_formats::container::elf::Machine;
+use offload_formats::format::fatbin;
+use offload_formats::registration::anchor;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;

@@ -1,10 +1,10 @@
 //! Whether a linked image is what its target loads, and has every kernel that the host registers.
 
-use crate::container::kernels;
-use crate::format::ptx;
-use crate::target::{TargetId, Triple};
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSymbol, elf};
+use offload_formats::container::kernels;
+use offload_formats::format::ptx;
+use offload_formats::names::{TargetId, Triple};
 use std::collections::BTreeSet;
 use std::fmt;
 

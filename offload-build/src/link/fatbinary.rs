@@ -1,7 +1,7 @@
 //! The container of CUDA's images, made by NVIDIA's `fatbinary`.
 
-use crate::target::LlvmRelease;
 use crate::toolchain::Command;
+use offload_formats::names::LlvmRelease;
 use std::ffi::OsString;
 use std::path::Path;
 

@@ -17,9 +17,7 @@
 //! not at each compile, so that an image has one copy of it, and neither ROCm nor CUDA is needed.
 
 mod check;
-pub mod fatbin;
 pub mod fatbinary;
-pub mod hip_bundle;
 mod nvptx;
 #[cfg(feature = "tools")]
 pub mod spirv;
@@ -31,8 +29,8 @@ pub use check::{CheckError, check, check_header, check_ptx, processor_of};
 #[cfg(feature = "tools")]
 pub use text::SourceText;
 
-use crate::target::{ImageKind, OffloadKind, Triple};
 use crate::toolchain::{Command, Llvm, NotFound, Search};
+use offload_formats::names::{ImageKind, OffloadKind, Triple};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn writes_options_where_the_runtime_looks_for_them() {
-        use crate::container::elf::Elf;
+        use offload_formats::container::elf::Elf;
         let image = openmp_image(MODULE, "-cl-fast", "-library").unwrap();
         let elf = Elf::parse(&*image, 0..image.len() as u64).unwrap();
         let content = |name| elf.content(&elf.find(name).unwrap().unwrap()).unwrap();

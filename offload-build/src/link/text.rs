@@ -5,8 +5,8 @@
 //! link's affair. PTX is text, too, but its tools link it as it is.
 
 use super::{DeviceLinker, processor_flag};
-use crate::target::Triple;
 use crate::toolchain::{Command, NotFound};
+use offload_formats::names::Triple;
 use std::path::{Path, PathBuf};
 
 /// What a text is, beside PTX.

@@ -6,9 +6,9 @@
 //! (spec §3.6).
 
 use super::{DeviceInput, DeviceLinker, LinkJob, Way, behind, processor_flag};
-use crate::target::OffloadKind;
 use crate::toolchain::install::Need;
 use crate::toolchain::{Command, Llvm, NotFound};
+use offload_formats::names::OffloadKind;
 use std::ffi::OsString;
 use std::path::Path;
 

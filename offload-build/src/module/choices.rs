@@ -4,10 +4,10 @@ use super::target::Target;
 use super::{Register, wrong};
 use crate::artifacts;
 use crate::error::Error;
-use crate::format::compressed_bundle::Method;
 use crate::language::{Container, Language};
 use crate::settings::{Settings, nearest};
 use crate::toolchain::Family;
+use offload_formats::format::compressed_bundle::Method;
 use std::path::Path;
 
 /// Without host code there is nothing to register images with.

@@ -4,7 +4,7 @@ use super::{Flags, flags, wrong};
 use crate::error::Error;
 use crate::language::Language;
 use crate::settings::{Settings, nearest};
-use crate::target::{Processor, TargetId, Triple, spelling};
+use offload_formats::names::{Processor, TargetId, Triple, spelling};
 
 /// The optimization level of device code in every profile: kernels that nobody optimized say nothing about a GPU.
 const OPT_LEVEL: &str = "3";

@@ -1,19 +1,19 @@
 //! The images in a source of a prebuilt module: where they are and what they are for, by their headers. What an image
 //! holds is read when it is taken.
 
-use crate::container;
-use crate::container::bundled::{self, DeviceTarget, Unpacking};
-use crate::container::device_library;
-use crate::container::elf::Elf;
 use crate::error::{self, Error};
-use crate::format::bytes::{Cursor, Window};
-use crate::format::fatbin::{self, FatbinKind};
-use crate::format::magic::Magic;
-use crate::format::ptx;
 use crate::link::{self, processor_of};
 use crate::module::Target;
-use crate::target::{ImageTarget, OffloadKind};
 use object::{ReadCache, ReadRef};
+use offload_formats::container;
+use offload_formats::container::bundled::{self, DeviceTarget, Unpacking};
+use offload_formats::container::device_library;
+use offload_formats::container::elf::Elf;
+use offload_formats::format::bytes::{Cursor, Window};
+use offload_formats::format::fatbin::{self, FatbinKind};
+use offload_formats::format::magic::Magic;
+use offload_formats::format::ptx;
+use offload_formats::names::{ImageTarget, OffloadKind};
 use std::fmt;
 use std::fs::File;
 use std::ops::Range;

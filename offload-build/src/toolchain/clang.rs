@@ -3,8 +3,8 @@
 //! One process makes one file for one target: what the jobserver can spread and a compiler cache can keep.
 //! Each device pass has clang read the host's side again (unoptimised), to learn the order of the entries.
 
-use crate::target::Triple;
 use crate::toolchain::{Command, task};
+use offload_formats::names::Triple;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! clang's command lines for HIP, CUDA and LLVM IR: the device's side of one source for one processor, as bitcode that
 //! the device link joins with that of other sources, or of HIP as machine code.
 
-use crate::target::Triple;
 use crate::toolchain::clang::{Clang, Compile, Part};
 use crate::toolchain::{Command, ptxas, single_source, task};
+use offload_formats::names::Triple;
 use std::ffi::OsString;
 use std::path::Path;
 

@@ -5,7 +5,7 @@ mod releases;
 
 use super::command::Command;
 use super::install::Need;
-use crate::container::elf::Machine;
+use offload_formats::container::elf::Machine;
 use std::borrow::Cow;
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
 //! What is left to do to a file that LLVM's tools have made.
 
 use super::regions;
-use crate::container::code_object;
+use offload_formats::container::code_object;
 use std::fs;
 use std::io;
 use std::path::Path;

@@ -4,11 +4,11 @@
 //! OpenMP's kernels are called `__omp_offloading_<device>_<inode>_<function>_l<line>`, in hexadecimal numbers of the file
 //! that they are in. The host's object and each image must say the same.
 
-use crate::container::elf::Elf;
-use crate::container::symbols;
-use crate::format::magic::Magic;
 use crate::toolchain::finish::Finish;
 use crate::toolchain::nvcc;
+use offload_formats::container::elf::Elf;
+use offload_formats::container::symbols;
+use offload_formats::format::magic::Magic;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;

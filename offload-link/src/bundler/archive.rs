@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::archive::{self, Index, MemberPlan};
-use offload_build::container::definitions;
-use offload_build::container::device_archive::member_name;
-use offload_build::escape::terminal;
-use offload_build::format::pieces::Piece;
-use offload_build::target::EntryId;
-use offload_build::target::entry_id::{ConflictScope, conflict};
+use offload_formats::container::archive::{self, Index, MemberPlan};
+use offload_formats::container::definitions;
+use offload_formats::container::device_archive::member_name;
+use offload_formats::escape::terminal;
+use offload_formats::format::pieces::Piece;
+use offload_formats::names::EntryId;
+use offload_formats::names::entry_id::{ConflictScope, conflict};
 
 use super::Warn;
 use super::contents::{Contents, Entry};

@@ -4,10 +4,10 @@ use std::io::Read;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::object_bundle::{NewEntry, ObjectKind, embed_bundle};
-use offload_build::format::bundle::Layout;
-use offload_build::format::bundle_text::{self, Comment};
-use offload_build::format::pieces::Piece;
+use offload_formats::container::object_bundle::{NewEntry, ObjectKind, embed_bundle};
+use offload_formats::format::bundle::Layout;
+use offload_formats::format::bundle_text::{self, Comment};
+use offload_formats::format::pieces::Piece;
 
 use super::file_type::FileType;
 use super::request::Manner;

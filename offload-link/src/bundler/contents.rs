@@ -3,19 +3,19 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::archive::{Archive, ArchiveError};
-use offload_build::container::bundles::{Problem, find};
-use offload_build::container::object_bundle::{
+use offload_formats::container::archive::{Archive, ArchiveError};
+use offload_formats::container::bundles::{Problem, find};
+use offload_formats::container::object_bundle::{
     ObjectError, bundle_sections, host_part, whole_bundle_sections,
 };
-use offload_build::escape::terminal;
-use offload_build::format::bundle::Bundle;
-use offload_build::format::bundle_text::{self, Comment};
-use offload_build::format::bundles::{self, AnyBundle};
-use offload_build::format::compressed_bundle::{self, CompressedBundle};
-use offload_build::format::magic::Magic;
-use offload_build::format::pieces::Piece;
-use offload_build::target::{EntryId, TargetId};
+use offload_formats::escape::terminal;
+use offload_formats::format::bundle::Bundle;
+use offload_formats::format::bundle_text::{self, Comment};
+use offload_formats::format::bundles::{self, AnyBundle};
+use offload_formats::format::compressed_bundle::{self, CompressedBundle};
+use offload_formats::format::magic::Magic;
+use offload_formats::format::pieces::Piece;
+use offload_formats::names::{EntryId, TargetId};
 
 use super::file_type::FileType;
 use super::request::{From, Manner, Members};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use offload_build::container::object_bundle::ObjectKind;
-use offload_build::format::bundle_text::Comment;
-use offload_build::format::magic::Magic;
+use offload_formats::container::object_bundle::ObjectKind;
+use offload_formats::format::bundle_text::Comment;
+use offload_formats::format::magic::Magic;
 
 use crate::llvm_tool::sources::SourceFile;
 use crate::llvm_tool::{Error, Sources};

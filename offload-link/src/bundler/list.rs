@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use offload_build::escape::terminal;
+use offload_formats::escape::terminal;
 use serde::Serialize;
 
 use super::contents::{Contents, Entry, Form, FoundBundle};

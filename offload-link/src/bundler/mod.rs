@@ -24,8 +24,8 @@ mod unbundle;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use offload_build::escape::terminal_lines;
-use offload_build::target::LlvmRelease;
+use offload_formats::escape::terminal_lines;
+use offload_formats::names::LlvmRelease;
 
 use file_type::FileType;
 use options::{OWN_TABLE, Options, TABLE};

@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use offload_build::format::compressed_bundle::{Method, Version};
-use offload_build::target::LlvmRelease;
+use offload_formats::format::compressed_bundle::{Method, Version};
+use offload_formats::names::LlvmRelease;
 
 use crate::decompressed;
 use crate::llvm_tool::Error;

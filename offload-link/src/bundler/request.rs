@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use offload_build::format::compressed_bundle::Compression;
-use offload_build::target::entry_id::KindRule;
+use offload_formats::format::compressed_bundle::Compression;
+use offload_formats::names::entry_id::KindRule;
 
 use super::Warn;
 use super::file_type::FileType;

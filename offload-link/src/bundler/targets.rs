@@ -1,8 +1,8 @@
 //! The targets of the command line.
 
 use crate::llvm_tool::Error;
-use offload_build::target::entry_id::{ConflictScope, conflict};
-use offload_build::target::{EntryId, EntryIdError, EntryKind, LlvmRelease};
+use offload_formats::names::entry_id::{ConflictScope, conflict};
+use offload_formats::names::{EntryId, EntryIdError, EntryKind, LlvmRelease};
 
 /// What was given to `-targets`, in order.
 #[derive(Clone, Debug)]

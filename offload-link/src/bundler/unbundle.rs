@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use offload_build::escape::terminal;
-use offload_build::format::pieces::Piece;
-use offload_build::target::entry_id::KindRule;
-use offload_build::target::{EntryId, EntryKind};
+use offload_formats::escape::terminal;
+use offload_formats::format::pieces::Piece;
+use offload_formats::names::entry_id::KindRule;
+use offload_formats::names::{EntryId, EntryKind};
 
 use super::Warn;
 use super::archive;

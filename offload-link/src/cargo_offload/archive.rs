@@ -17,9 +17,9 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use offload_build::escape::{terminal, terminal_lines};
-use offload_build::target::library_name::{self, LibraryName};
-use offload_build::target::{EntryId, EntryKind};
+use offload_formats::escape::{terminal, terminal_lines};
+use offload_formats::names::library_name::{self, LibraryName};
+use offload_formats::names::{EntryId, EntryKind};
 
 use super::Error;
 use crate::bundler::{self, Contents, Form};

@@ -3,8 +3,8 @@
 use super::Error;
 use crate::files::{Here, Nesting, Opened, Reading};
 use object::ReadCache;
-use offload_build::container::{self, FoundImage, Item, Standing};
-use offload_build::escape::terminal;
+use offload_formats::container::{self, FoundImage, Item, Standing};
+use offload_formats::escape::terminal;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use offload_build::escape::terminal;
+use offload_formats::escape::terminal;
 use rustix::io::Errno;
 
 /// One for the process: a tool reads for one result.

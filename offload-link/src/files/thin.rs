@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use offload_build::escape::terminal;
+use offload_formats::escape::terminal;
 
 use super::failure::is_absent;
 use super::opened::Opened;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use offload_build::target::nearest;
+use offload_formats::names::nearest;
 
 use super::Error;
 use super::groups::{Group, Groups};

@@ -13,15 +13,15 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::Path;
 
-use offload_build::format::compressed_bundle::{self, Compression};
-use offload_build::format::magic::Magic;
-use offload_build::format::offload_binary::BinaryImage;
-use offload_build::link::fatbin::{FatbinImage, cuda_fatbin};
 use offload_build::link::fatbinary::cuda_fatbinary;
-use offload_build::link::hip_bundle::{self, ALIGNMENT, hip_bundle};
-use offload_build::registration::fat_binary::Runtime;
-use offload_build::target::{EntryId, ImageKind, LlvmRelease, OffloadKind};
 use offload_build::toolchain::{Command, Search};
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::format::compressed_bundle::{self, Compression};
+use offload_formats::format::hip_bundle::{self, ALIGNMENT, hip_bundle};
+use offload_formats::format::magic::Magic;
+use offload_formats::format::offload_binary::BinaryImage;
+use offload_formats::names::{EntryId, ImageKind, LlvmRelease, OffloadKind};
+use offload_formats::registration::fat_binary::Runtime;
 
 use super::Error;
 use super::device_link::Workplace;

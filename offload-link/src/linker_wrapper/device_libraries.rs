@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use offload_build::target::{Triple, library_name};
+use offload_formats::names::{Triple, library_name};
 
 use super::Error;
 use super::arguments::{Arguments, Item};

@@ -12,10 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_build::link::{Way, spirv};
-use offload_build::target::{ImageKind, OffloadKind};
 use offload_build::toolchain::command::without_rustc;
 use offload_build::toolchain::jobserver;
 use offload_build::toolchain::{Command, Llvm, Search};
+use offload_formats::names::{ImageKind, OffloadKind};
 
 use super::arguments::Arguments;
 use super::groups::Group;

@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use offload_build::escape::terminal;
-use offload_build::registration;
-use offload_build::target::OffloadKind;
 use offload_build::toolchain::CommandError;
+use offload_formats::escape::terminal;
+use offload_formats::names::OffloadKind;
+use offload_formats::registration;
 
 use crate::files::ReadFailure;
 

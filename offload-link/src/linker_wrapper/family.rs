@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use offload_build::target::Triple;
+use offload_formats::names::Triple;
 
 /// A family of linkers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

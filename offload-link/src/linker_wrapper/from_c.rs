@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use object::elf;
-use offload_build::container::elf::Machine;
-use offload_build::registration::coff::WindowsAbi;
 use offload_build::toolchain::Command;
+use offload_formats::container::elf::Machine;
+use offload_formats::registration::coff::WindowsAbi;
 
 use super::arguments::{Arguments, Position};
 use super::device_link::{self, Workplace};

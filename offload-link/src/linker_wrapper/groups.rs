@@ -9,7 +9,7 @@
 //! order. LLVM's groups depend on it, and images for `gfx90a` come into those for `gfx90a:xnack+`,
 //! where they define everything a second time. Spec: linker-wrapper §2.2.
 
-use offload_build::target::{ImageTarget, OffloadKind};
+use offload_formats::names::{ImageTarget, OffloadKind};
 
 use super::images::Image;
 use super::report::target;

@@ -13,11 +13,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::archive::{Archive, Index, MemberPlan, layout, plain_name};
-use offload_build::container::definitions;
-use offload_build::escape::terminal;
-use offload_build::format::magic::Magic;
-use offload_build::format::pieces::Piece;
+use offload_formats::container::archive::{Archive, Index, MemberPlan, layout, plain_name};
+use offload_formats::container::definitions;
+use offload_formats::escape::terminal;
+use offload_formats::format::magic::Magic;
+use offload_formats::format::pieces::Piece;
 
 use super::Error;
 use super::host_part::Maker;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use object::elf;
-use offload_build::container::elf::Machine;
 use offload_build::toolchain::Command;
 use offload_build::toolchain::command::GUARD;
+use offload_formats::container::elf::Machine;
 
 use super::Error;
 use super::arguments::{Arguments, Item, Position};

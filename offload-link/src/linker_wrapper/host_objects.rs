@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use object::ReadRef;
-use offload_build::container::elf::{Elf, ElfError, Place, SymbolTable};
-use offload_build::container::{self, coff};
-use offload_build::format::bitcode;
-use offload_build::format::bytes::Cursor;
-use offload_build::format::offload_entry::{EntryTable, OffloadEntry};
-use offload_build::registration::NEEDS_OFFLOAD_LINK;
-use offload_build::target::{LlvmRelease, OffloadKind};
+use offload_formats::container::elf::{Elf, ElfError, Place, SymbolTable};
+use offload_formats::container::{self, coff};
+use offload_formats::format::bitcode;
+use offload_formats::format::bytes::Cursor;
+use offload_formats::format::offload_entry::{EntryTable, OffloadEntry};
+use offload_formats::names::{LlvmRelease, OffloadKind};
+use offload_formats::registration::NEEDS_OFFLOAD_LINK;
 
 use super::Error;
 use super::blocks::Blocks;

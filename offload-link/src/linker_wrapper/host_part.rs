@@ -18,13 +18,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::bundled::{self, Unpacking};
-use offload_build::escape::terminal;
-use offload_build::format::bitcode;
-use offload_build::format::bundle_text::Comment;
-use offload_build::format::device_text::DeviceText;
-use offload_build::format::magic::Magic;
 use offload_build::toolchain::{Command, Search};
+use offload_formats::container::bundled::{self, Unpacking};
+use offload_formats::escape::terminal;
+use offload_formats::format::bitcode;
+use offload_formats::format::bundle_text::Comment;
+use offload_formats::format::device_text::DeviceText;
+use offload_formats::format::magic::Magic;
 
 use super::arguments::{Arguments, Position};
 use super::blocks::Blocks;

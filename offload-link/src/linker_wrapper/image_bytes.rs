@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use object::{ReadCache, ReadRef};
-use offload_build::format::compressed_bundle::CompressedBundle;
+use offload_formats::format::compressed_bundle::CompressedBundle;
 
 use super::blocks::Blocks;
 use crate::files::{Here, Opened, Reading, Stamp, copy_range};

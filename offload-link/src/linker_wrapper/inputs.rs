@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use object::ReadRef;
-use offload_build::container::archive::Archive;
-use offload_build::container::elf::{Elf, Machine};
-use offload_build::escape::terminal;
+use offload_formats::container::archive::Archive;
+use offload_formats::container::elf::{Elf, Machine};
+use offload_formats::escape::terminal;
 
 use super::Error;
 use super::arguments::{Arguments, Item, Load};

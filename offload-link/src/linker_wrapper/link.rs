@@ -4,10 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::elf::Machine;
-use offload_build::escape::terminal;
-use offload_build::target::{OffloadKind, Triple};
 use offload_build::toolchain::Command;
+use offload_formats::container::elf::Machine;
+use offload_formats::escape::terminal;
+use offload_formats::names::{OffloadKind, Triple};
 
 use super::arguments::{Arguments, Position};
 use super::containers::{Container, Content, Packing, Product};

@@ -1,8 +1,8 @@
 //! What a device link made, looked at before it goes into a program, which would not start with it, or run without it.
 
-use offload_build::format::magic::Magic;
 use offload_build::link;
-use offload_build::target::{ImageKind, TargetId, Triple};
+use offload_formats::format::magic::Magic;
+use offload_formats::names::{ImageKind, TargetId, Triple};
 
 type Problem = Box<dyn std::error::Error + Send + Sync>;
 

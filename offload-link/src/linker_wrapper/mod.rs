@@ -55,7 +55,7 @@ mod trace;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use offload_build::target::OffloadKind;
+use offload_formats::names::OffloadKind;
 
 use error::Error;
 

@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use offload_build::target::LlvmRelease;
+use offload_formats::names::LlvmRelease;
 
 use super::Error;
 use crate::decompressed;

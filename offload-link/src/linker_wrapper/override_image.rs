@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use object::elf;
-use offload_build::container::elf::Elf;
 use offload_build::link::processor_of;
-use offload_build::target::{ImageKind, OffloadKind};
+use offload_formats::container::elf::Elf;
+use offload_formats::names::{ImageKind, OffloadKind};
 
 use super::Error;
 use super::containers::Product;

@@ -4,8 +4,8 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use offload_build::target::LlvmRelease;
 use offload_build::toolchain::{Command, Search};
+use offload_formats::names::LlvmRelease;
 
 use super::options::{self, Answer, Options};
 use super::temporaries::Temporaries;

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use offload_build::format::offload_binary::{self, BinaryEntry};
-use offload_build::format::offload_entry;
-use offload_build::registration::fat_binary::{FatBinary, HostTable, Runtime};
-use offload_build::registration::hip_symbols::{HipFatBinary, HipSymbols};
-use offload_build::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
-use offload_build::registration::sycl::{Sycl, SyclImage};
-use offload_build::registration::{Global, NEEDS_OFFLOAD_LINK};
-use offload_build::target::{LlvmRelease, OffloadKind, Triple};
+use offload_formats::format::offload_binary::{self, BinaryEntry};
+use offload_formats::format::offload_entry;
+use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
+use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
+use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
+use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
+use offload_formats::registration::sycl::{Sycl, SyclImage};
+use offload_formats::registration::{Global, NEEDS_OFFLOAD_LINK};
 
 use super::Error;
 use super::arguments::Arguments;

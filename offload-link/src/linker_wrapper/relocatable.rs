@@ -9,9 +9,11 @@ use std::path::Path;
 
 use object::elf;
 use object::read::elf::FileHeader;
-use offload_build::container::elf::{Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, rename_section};
-use offload_build::format::offload_entry::EntryTable;
 use offload_build::toolchain::Command;
+use offload_formats::container::elf::{
+    Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, rename_section,
+};
+use offload_formats::format::offload_entry::EntryTable;
 
 use super::Error;
 use super::host_objects::EntrySection;

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use offload_build::escape::terminal;
+use offload_formats::escape::terminal;
 use serde::Serialize;
 
 use super::Error;

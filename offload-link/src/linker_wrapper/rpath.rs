@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::elf::Machine;
-use offload_build::target::OffloadKind;
+use offload_formats::container::elf::Machine;
+use offload_formats::names::OffloadKind;
 
 use super::arguments::{Arguments, Item, Position};
 use super::family::Family;

@@ -7,9 +7,9 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use offload_build::container::elf::Machine;
-use offload_build::target::OffloadKind;
 use offload_build::toolchain::{Llvm, Search};
+use offload_formats::container::elf::Machine;
+use offload_formats::names::OffloadKind;
 
 use super::arguments::{Arguments, Item, Position};
 

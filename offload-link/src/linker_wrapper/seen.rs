@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use object::{ReadRef, elf};
-use offload_build::container::coff;
-use offload_build::container::elf::{
+use offload_formats::container::coff;
+use offload_formats::container::elf::{
     Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, Section, SymbolTable,
 };
-use offload_build::container::object_bundle::BUNDLE_SECTION;
-use offload_build::format::magic::Magic;
+use offload_formats::container::object_bundle::BUNDLE_SECTION;
+use offload_formats::format::magic::Magic;
 
 use super::host_objects::is_registration;
 use super::inputs::{DeviceCode, Problem, UnitKind};

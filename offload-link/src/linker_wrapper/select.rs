@@ -16,9 +16,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use offload_build::escape::terminal;
-use offload_build::format::device_text::DeviceText;
-use offload_build::target::{LlvmRelease, OffloadKind};
+use offload_formats::escape::terminal;
+use offload_formats::format::device_text::DeviceText;
+use offload_formats::names::{LlvmRelease, OffloadKind};
 
 use super::Error;
 use super::arguments::{Arguments, Item, Load};

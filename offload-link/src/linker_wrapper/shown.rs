@@ -1,7 +1,7 @@
 //! How the commands of a link are shown, for `--dry-run` and `--wrapper-verbose`.
 
-use offload_build::escape::terminal_lines;
 use offload_build::toolchain::{Command, Quoted};
+use offload_formats::escape::terminal_lines;
 
 /// Whose form the lines have. A shell reads both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

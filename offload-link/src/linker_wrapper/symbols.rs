@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use offload_build::format::global_symbol::GlobalSymbol;
+use offload_formats::format::global_symbol::GlobalSymbol;
 
 /// The symbols of one object or archive member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

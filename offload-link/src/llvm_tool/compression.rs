@@ -6,11 +6,11 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use offload_build::escape::terminal;
-use offload_build::format::compressed_bundle::{
+use offload_formats::escape::terminal;
+use offload_formats::format::compressed_bundle::{
     self, Compressed, CompressedBundle, Compression, Method, Version, WriteError, compress_to,
 };
-use offload_build::format::pieces::Piece;
+use offload_formats::format::pieces::Piece;
 
 use super::error::Error;
 use super::outputs::Output;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::files::ReadFailure;
-use offload_build::escape::terminal;
+use offload_formats::escape::terminal;
 
 /// One message, with what to do about it where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]

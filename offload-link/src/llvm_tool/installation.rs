@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use offload_build::target::LlvmRelease;
+use offload_formats::names::LlvmRelease;
 
 /// For a tool started as `path`: the release in its name (`clang-offload-bundler-19`), or of the
 /// installation around it; else 22.

@@ -12,7 +12,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
-use offload_build::escape::{terminal, terminal_lines};
+use offload_formats::escape::{terminal, terminal_lines};
 
 use crate::response_file::{self, Quoting};
 use crate::{files, say};

@@ -10,9 +10,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use offload_build::escape::terminal;
-use offload_build::format::compressed_bundle::Compression;
-use offload_build::format::pieces::Piece;
+use offload_formats::escape::terminal;
+use offload_formats::format::compressed_bundle::Compression;
+use offload_formats::format::pieces::Piece;
 
 use super::compression;
 use super::error::Error;

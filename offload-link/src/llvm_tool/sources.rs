@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use object::{ReadCache, ReadRef};
-use offload_build::escape::terminal;
-use offload_build::format::compressed_bundle::{self, CompressedBundle};
-use offload_build::format::pieces::Piece;
+use offload_formats::escape::terminal;
+use offload_formats::format::compressed_bundle::{self, CompressedBundle};
+use offload_formats::format::pieces::Piece;
 
 use super::error::Error;
 use crate::files::{

@@ -5,7 +5,7 @@
 //! |-----------------------------------------|------------------|
 //! | understand the command line             | `options.rs`     |
 //! | read the images                         | this             |
-//! | write the registration in one of its forms | this; `offload_build::registration` |
+//! | write the registration in one of its forms | this; `offload_formats::registration` |
 //!
 //! LLVM's tool writes bitcode. Here the output's name says what it is: an object (`.o`, `.obj`), C
 //! (`.c`), or else LLVM IR as text, which clang reads also under the name `.bc`.
@@ -17,17 +17,17 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::elf::Machine;
-use offload_build::format::offload_binary::{BinaryEntry, walk};
-use offload_build::format::offload_entry;
-use offload_build::format::pieces::Piece;
-use offload_build::registration;
-use offload_build::registration::coff::WindowsAbi;
-use offload_build::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
-use offload_build::registration::hip_symbols::HipSymbols;
-use offload_build::registration::openmp::{Blob, BlobSection, OpenMp};
-use offload_build::registration::sycl::{Sycl, SyclImage};
-use offload_build::target::{LlvmRelease, OffloadKind};
+use offload_formats::container::elf::Machine;
+use offload_formats::format::offload_binary::{BinaryEntry, walk};
+use offload_formats::format::offload_entry;
+use offload_formats::format::pieces::Piece;
+use offload_formats::names::{LlvmRelease, OffloadKind};
+use offload_formats::registration;
+use offload_formats::registration::coff::WindowsAbi;
+use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
+use offload_formats::registration::hip_symbols::HipSymbols;
+use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
+use offload_formats::registration::sycl::{Sycl, SyclImage};
 
 use crate::llvm_tool::options::{Answer, Started};
 use crate::llvm_tool::{self, Error, Line, Output, Sources, Style, installation, outputs, print};

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use offload_build::target::{LlvmRelease, OffloadKind, Triple};
+use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
 
 use crate::llvm_tool::Error;
 use crate::llvm_tool::options::{Group, Row, Table, Takes, Value};

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::archive::{self, Index, MemberPlan};
-use offload_build::container::definitions;
-use offload_build::escape::terminal;
-use offload_build::target::{LlvmRelease, OffloadKind};
+use offload_formats::container::archive::{self, Index, MemberPlan};
+use offload_formats::container::definitions;
+use offload_formats::escape::terminal;
+use offload_formats::names::{LlvmRelease, OffloadKind};
 
 use super::image_argument::ImageArgument;
 use super::inputs::{self, Image};

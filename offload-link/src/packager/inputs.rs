@@ -4,12 +4,12 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use offload_build::container::{self, FoundImage, Item};
-use offload_build::escape::terminal;
-use offload_build::format::bytes::OutOfBounds;
-use offload_build::format::magic::Magic;
-use offload_build::format::offload_binary::{self, BinaryEntry, Problem};
-use offload_build::format::pieces::Piece;
+use offload_formats::container::{self, FoundImage, Item};
+use offload_formats::escape::terminal;
+use offload_formats::format::bytes::OutOfBounds;
+use offload_formats::format::magic::Magic;
+use offload_formats::format::offload_binary::{self, BinaryEntry, Problem};
+use offload_formats::format::pieces::Piece;
 
 use crate::files::Nesting;
 use crate::llvm_tool::sources::wrong_member;

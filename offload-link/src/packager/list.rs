@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use offload_build::escape::terminal;
-use offload_build::format::offload_yaml::{Document, Member};
+use offload_formats::escape::terminal;
+use offload_formats::format::offload_yaml::{Document, Member};
 use serde::Serialize;
 
 use super::inputs::{self, Image, Node};

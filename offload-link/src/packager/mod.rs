@@ -19,8 +19,8 @@ mod pack;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use offload_build::escape::{terminal, terminal_lines};
-use offload_build::target::LlvmRelease;
+use offload_formats::escape::{terminal, terminal_lines};
+use offload_formats::names::LlvmRelease;
 
 use crate::llvm_tool::options::{Answer, Started};
 use crate::llvm_tool::{self, Error, Line, Sources, installation, outputs, print};

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use offload_build::target::LlvmRelease;
+use offload_formats::names::LlvmRelease;
 
 use super::image_argument::ImageArgument;
 use crate::llvm_tool::Error;

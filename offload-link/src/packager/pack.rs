@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
 
-use offload_build::format::magic::Magic;
-use offload_build::format::offload_binary::{
+use offload_formats::format::magic::Magic;
+use offload_formats::format::offload_binary::{
     Method, NewEntry, Version, WriteError, compress, layout, pair_order,
 };
-use offload_build::format::offload_yaml;
-use offload_build::format::pieces::Piece;
-use offload_build::target::{ImageKind, LlvmRelease, OffloadKind};
+use offload_formats::format::offload_yaml;
+use offload_formats::format::pieces::Piece;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 
 use super::image_argument::ImageArgument;
 use super::options::Options;

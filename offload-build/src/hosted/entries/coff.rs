@@ -2,9 +2,9 @@
 //! alias without a place, `.offloading.entry.NAME`, and the one that stands in for it, at the entry.
 
 use super::{Entries, Named, Place, is_entry_section, name_of, no_size};
-use crate::container::coff::{CoffError, Object};
-use crate::format::bytes::Cursor;
-use crate::format::offload_entry::{EntryTable, OffloadEntry};
+use offload_formats::container::coff::{CoffError, Object};
+use offload_formats::format::bytes::Cursor;
+use offload_formats::format::offload_entry::{EntryTable, OffloadEntry};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;

@@ -5,10 +5,10 @@
 //! the last link registers only aliases get new names: for `lld-link` two of one name are an error.
 
 use super::{DEVICE_STUB, Own, Symbols};
-use crate::container::coff::{CoffError, Object};
 use crate::error::Error;
-use crate::format::pieces;
 use crate::hosted::entries::coff::{entries, entry_sections};
+use offload_formats::container::coff::{CoffError, Object};
+use offload_formats::format::pieces;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

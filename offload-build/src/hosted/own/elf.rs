@@ -1,10 +1,10 @@
 //! The own names of a joined ELF object.
 
 use super::{DEVICE_STUB, Own, Symbols};
-use crate::container::elf;
 use crate::hosted::entries;
 use object::elf as elf_names;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolFlags};
+use offload_formats::container::elf;
 use std::collections::BTreeSet;
 use std::error::Error;
 

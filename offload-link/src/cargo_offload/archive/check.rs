@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
-use offload_build::container::archive::{Archive, Member};
-use offload_build::container::definitions;
-use offload_build::escape::terminal;
-use offload_build::format::magic::Magic;
-use offload_build::target::EntryId;
+use offload_formats::container::archive::{Archive, Member};
+use offload_formats::container::definitions;
+use offload_formats::escape::terminal;
+use offload_formats::format::magic::Magic;
+use offload_formats::names::EntryId;
 
 use super::Error;
 use crate::bundler::{self, Contents};

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use object::elf;
-use offload_build::container::archive::{Archive, Index, MemberPlan, layout, plain_name};
-use offload_build::container::definitions;
-use offload_build::container::elf::Elf;
-use offload_build::container::object_bundle::{NewEntry, embed_bundle, whole_bundle_sections};
-use offload_build::escape::terminal;
-use offload_build::format::bundle::Layout;
-use offload_build::format::magic::Magic;
-use offload_build::format::pieces::Piece;
-use offload_build::target::{ConflictScope, EntryId, conflict};
+use offload_formats::container::archive::{Archive, Index, MemberPlan, layout, plain_name};
+use offload_formats::container::definitions;
+use offload_formats::container::elf::Elf;
+use offload_formats::container::object_bundle::{NewEntry, embed_bundle, whole_bundle_sections};
+use offload_formats::escape::terminal;
+use offload_formats::format::bundle::Layout;
+use offload_formats::format::magic::Magic;
+use offload_formats::format::pieces::Piece;
+use offload_formats::names::{ConflictScope, EntryId, conflict};
 
 use super::{Error, Line, USAGE};
 use crate::llvm_tool::{Output, Sources, Style, outputs};

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use object::{ReadRef, elf};
-use offload_build::container::elf::Elf;
-use offload_build::format::bitcode;
-use offload_build::format::device_text::DeviceText;
-use offload_build::format::magic::Magic;
 use offload_build::link::{DeviceInput, SourceText, Way};
+use offload_formats::container::elf::Elf;
+use offload_formats::format::bitcode;
+use offload_formats::format::device_text::DeviceText;
+use offload_formats::format::magic::Magic;
 
 /// What the bytes of an image are: what a file says about that is advisory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use offload_build::escape::terminal;
-use offload_build::format::bitcode;
 use offload_build::link::{
     DeviceInput, DeviceLinker, LinkJob, LinkOptions, PlannedLink, SourceText, Way,
 };
-use offload_build::target::{LlvmRelease, OffloadKind, TargetId, TargetIdError, Triple};
 use offload_build::toolchain::{Command, Llvm, NotFound, Search};
+use offload_formats::escape::terminal;
+use offload_formats::format::bitcode;
+use offload_formats::names::{LlvmRelease, OffloadKind, TargetId, TargetIdError, Triple};
 
 use super::content::{Content, RuntimeUse};
 use super::values::{for_target, libraries_of, split};

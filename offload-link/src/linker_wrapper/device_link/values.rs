@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use offload_build::target::{LlvmRelease, OffloadKind, Triple};
+use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
 
 use crate::linker_wrapper::groups::Group;
 

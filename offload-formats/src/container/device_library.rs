@@ -1,0 +1,331 @@
+//! The images of a library for devices, whatever made it.
+//!
+//! | member                                          | images                               |
+//! |-------------------------------------------------|--------------------------------------|
+//! | an object with sections of a bundle             | its entries, but the host's          |
+//! | a bundle, plain or compressed                   | the same; texts are an error         |
+//! | an object or a file of offload binaries         | their entries                        |
+//! | bitcode, a code object of AMD, a cubin          | itself; the library's name says for what |
+//! | an object without any of these                  | itself, in a library for a CPU       |
+//!
+//! Specification: bundler §5, linker-wrapper §7.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use object::{ReadRef, elf};
+
+use super::archive::{Archive, ArchiveError};
+use super::bundled::{self, DeviceTarget, Unpacking};
+use super::elf::Elf;
+use super::find::link_inputs_in;
+use crate::escape::terminal;
+use crate::format::magic::Magic;
+use crate::names::EntryIdError;
+
+/// An image of a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryImage {
+    /// The archive member that it is in; empty for a library that is one file of bitcode.
+    pub member: String,
+    /// Of an entry of a bundle: where the bundle starts in the file, which tells bundles apart.
+    pub bundle: Option<u64>,
+    /// Who it is for; nothing when only the name of the library says so.
+    pub target: Option<DeviceTarget>,
+    /// Where it is: in `unpacked`, or else in the file.
+    pub range: Range<u64>,
+    /// What had to be unpacked.
+    pub unpacked: Option<Arc<[u8]>>,
+}
+
+impl LibraryImage {
+    /// The bytes of the image, given the data that it was found in.
+    pub fn content<'a, R: ReadRef<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
+        bundled::content(&self.range, self.unpacked.as_ref(), data)
+    }
+}
+
+/// The images of a library, in its order: an archive, or a file of bitcode or of bundles.
+///
+/// Members that are nothing for a device, such as objects of the host, are left out; so are empty
+/// entries. An object is code for a device itself when the library's name says that the device is
+/// a CPU, `of_cpu`.
+///
+/// # Errors
+///
+/// When it is none of these or is damaged, or a thin archive, whose members are files of their own.
+pub fn images<'d, R: ReadRef<'d>>(data: R, of_cpu: bool) -> Result<Vec<LibraryImage>, Error> {
+    let size = data.len().unwrap_or(0);
+    let mut found = Vec::new();
+    match Magic::at(data, 0..size) {
+        Magic::Archive => {
+            let archive = Archive::parse(data, 0..size);
+            for member in archive.map_err(of_file(Problem::Archive))?.members {
+                let name = String::from_utf8_lossy(member.name).into_owned();
+                let Some(content) = member.content else {
+                    continue;
+                };
+                let before = found.len();
+                let object = of_cpu && Magic::at(data, content.clone()) == Magic::Elf;
+                part(data, content.clone(), &name, &mut found).map_err(|problem| Error {
+                    member: name.clone(),
+                    problem,
+                })?;
+                if object && found.len() == before {
+                    found.push(LibraryImage {
+                        member: name,
+                        bundle: None,
+                        target: None,
+                        range: content,
+                        unpacked: None,
+                    });
+                }
+            }
+        }
+        Magic::Bitcode
+        | Magic::Bundle
+        | Magic::CompressedBundle
+        | Magic::TextBundle
+        | Magic::OffloadBinary => {
+            part(data, 0..size, "", &mut found).map_err(of_file(|problem| problem))?;
+        }
+        Magic::ThinArchive => return Err(of_file(|()| Problem::Thin)(())),
+        _ => return Err(of_file(|()| Problem::Unknown)(())),
+    }
+    Ok(found)
+}
+
+fn of_file<P>(wrap: impl Fn(P) -> Problem) -> impl Fn(P) -> Error {
+    move |problem| Error {
+        member: String::new(),
+        problem: wrap(problem),
+    }
+}
+
+/// What is in a member, or in the library itself.
+fn part<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+    member: &str,
+    found: &mut Vec<LibraryImage>,
+) -> Result<(), Problem> {
+    let mut add = |target, bundle, range: Range<u64>, unpacked: Option<&Arc<[u8]>>| {
+        if !range.is_empty() {
+            found.push(LibraryImage {
+                member: member.to_owned(),
+                bundle,
+                target,
+                range,
+                unpacked: unpacked.cloned(),
+            });
+        }
+    };
+    let magic = Magic::at(data, range.clone());
+    match magic {
+        Magic::Bitcode => add(None, None, range.clone(), None),
+        Magic::Elf if is_for_device(data, range.clone()) => add(None, None, range.clone(), None),
+        Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle | Magic::Elf | Magic::Coff => {
+            for entry in bundled::entries(data, range.clone(), &mut Unpacking::in_memory())
+                .map_err(Problem::Bundle)?
+            {
+                let target = entry.target().map_err(|problem| Problem::Entry {
+                    id: entry.id.clone(),
+                    problem,
+                })?;
+                if let (Some(target), Some(_)) = (&target, entry.comment) {
+                    let (id, target) = (entry.id, target.to_string());
+                    return Err(Problem::Text { id, target });
+                }
+                if let Some(target) = target {
+                    let bundle = Some(entry.bundle);
+                    add(Some(target), bundle, entry.range, entry.unpacked.as_ref());
+                }
+            }
+        }
+        _ => {}
+    }
+    match magic {
+        Magic::Elf | Magic::Coff | Magic::OffloadBinary => offload_binaries(data, range, &mut add),
+        _ => Ok(()),
+    }
+}
+
+fn offload_binaries<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+    add: &mut impl FnMut(Option<DeviceTarget>, Option<u64>, Range<u64>, Option<&Arc<[u8]>>),
+) -> Result<(), Problem> {
+    let images = link_inputs_in(data, range);
+    for image in images.map_err(|problem| Problem::Images(Box::new(problem)))? {
+        let target = DeviceTarget {
+            kind: image.entry.offload_kind,
+            triple: image.entry.triple().to_owned(),
+            processor: image.entry.arch().to_owned(),
+        };
+        let place = image.entry.image.clone();
+        add(Some(target), None, place, image.bytes.as_ref());
+    }
+    Ok(())
+}
+
+fn is_for_device<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
+    let machine = Elf::parse(data, range).map(|elf| elf.machine);
+    machine.is_ok_and(|machine| [elf::EM_AMDGPU.0, elf::EM_CUDA.0].contains(&machine))
+}
+
+/// Why the images of a library cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The archive member; empty for the library itself.
+    pub member: String,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// What is wrong with a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It is no archive, bitcode or bundle.
+    Unknown,
+    /// It is a thin archive.
+    Thin,
+    /// With the archive.
+    Archive(ArchiveError),
+    /// With a bundle.
+    Bundle(bundled::Problem),
+    /// With offload binaries.
+    Images(Box<super::Error>),
+    /// An entry ID that is not understood.
+    Entry {
+        /// As written.
+        id: String,
+        /// What is wrong with it.
+        problem: EntryIdError,
+    },
+    /// Code for a device as text.
+    Text {
+        /// The entry ID, as written.
+        id: String,
+        /// Who it is for.
+        target: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.member.is_empty() {
+            write!(f, "member `{}`: ", terminal(&self.member))?;
+        }
+        match &self.problem {
+            Problem::Unknown => f.write_str("neither an archive nor bitcode nor a bundle"),
+            Problem::Thin => f.write_str(
+                "a thin archive, whose members are files of their own\nhint: make it without `--thin` (`T`)",
+            ),
+            Problem::Archive(problem) => problem.fmt(f),
+            Problem::Bundle(problem) => problem.fmt(f),
+            Problem::Images(problem) => problem.fmt(f),
+            Problem::Entry { id, problem } => {
+                write!(f, "entry `{}`: {problem}", terminal(id))
+            }
+            Problem::Text { id, target } => write!(
+                f,
+                "entry `{}`: the code for {} is text, and only objects and bitcode are linked here\n\
+                 hint: compile it with -c and without -S, or link the library with `offload-link`",
+                terminal(id),
+                terminal(target)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::archive::{NewMember, write};
+    use crate::container::elf::{Machine, embed};
+    use crate::format::bundle::{BundleImage, to_bytes};
+    use crate::format::bundle_text::{self, Comment};
+    use std::num::NonZeroU64;
+
+    /// Member, target, bytes.
+    fn all(data: &[u8]) -> Result<Vec<(String, String, Vec<u8>)>, Error> {
+        let images = images(data, false)?;
+        let rows = images.iter().map(|image| {
+            let target = image.target.as_ref().map(ToString::to_string);
+            let content = image.content(data).unwrap().to_vec();
+            (image.member.clone(), target.unwrap_or_default(), content)
+        });
+        Ok(rows.collect())
+    }
+
+    #[test]
+    fn takes_objects_of_a_library_for_a_cpu() {
+        let object = embed(Machine::X86_64, &[]).unwrap();
+        let archive = write(&[NewMember {
+            name: "a.o",
+            bytes: &object,
+            symbols: &[],
+        }]);
+        assert_eq!(images(archive.as_slice(), false).unwrap(), []);
+        let found = images(archive.as_slice(), true).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].content(archive.as_slice()).unwrap(), object);
+    }
+
+    #[test]
+    fn finds_bundles_and_bitcode_in_an_archive() {
+        let bundle = [
+            ("host-x86_64-unknown-linux-gnu-", &b""[..]),
+            ("hip-amdgcn-amd-amdhsa--gfx906", b"one"),
+            ("openmp-amdgcn-amd-amdhsa--gfx90a:xnack+", b"two"),
+        ]
+        .map(|(id, image)| BundleImage { id, image });
+        let bundle = to_bytes(&bundle, NonZeroU64::MIN).unwrap();
+        let bitcode = b"BC\xc0\xde-----";
+        let member = |name, bytes| NewMember {
+            name,
+            bytes,
+            symbols: &[],
+        };
+        let archive = write(&[
+            member("a.bc", &bundle),
+            member("b.bc", bitcode),
+            member("note", b"text"),
+        ]);
+        let row = |member: &str, target: &str, bytes: &[u8]| {
+            (member.to_owned(), target.to_owned(), bytes.to_vec())
+        };
+        assert_eq!(
+            all(&archive).unwrap(),
+            [
+                row("a.bc", "amdgcn-amd-amdhsa gfx906", b"one"),
+                row("a.bc", "amdgcn-amd-amdhsa gfx90a:xnack+", b"two"),
+                row("b.bc", "", bitcode),
+            ]
+        );
+        assert_eq!(all(bitcode).unwrap(), [row("", "", bitcode)]);
+        let cut = write(&[member("a.bc", &bundle[..40])]);
+        let problem = all(&cut).unwrap_err().to_string();
+        assert!(problem.starts_with("member `a.bc`: "), "{problem}");
+        let texts: &[(&str, &[u8])] = &[("hip-amdgcn-amd-amdhsa--gfx906", b"s_nop 0\n")];
+        let texts = bundle_text::to_bytes(texts, Comment::Hash).unwrap();
+        for (data, place) in [
+            (write(&[member("a.s", &texts)]), "member `a.s`: "),
+            (texts.clone(), ""),
+        ] {
+            let problem = all(&data).unwrap_err().to_string();
+            let expected = format!(
+                "{place}entry `hip-amdgcn-amd-amdhsa--gfx906`: the code for amdgcn-amd-amdhsa gfx906 is text, "
+            );
+            assert!(problem.starts_with(&expected), "{problem}");
+        }
+        let problem = all(b"text").unwrap_err().to_string();
+        assert_eq!(problem, "neither an archive nor bitcode nor a bundle");
+        let problem = all(b"!<thin>\n").unwrap_err().to_string();
+        assert!(problem.starts_with("a thin archive, "), "{problem}");
+    }
+}

@@ -1,0 +1,383 @@
+use super::*;
+
+const ELF32_LITTLE: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf32le.o");
+const ELF32_BIG: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf32be.o");
+const ELF64_LITTLE: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf64le.o");
+const ELF64_BIG: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf64be.o");
+const TWO_IMAGES: &[u8] =
+    include_bytes!("../../../../tests/golden/22.1.8/two-images.offload-binary");
+
+const ALL: [&[u8]; 4] = [ELF32_LITTLE, ELF32_BIG, ELF64_LITTLE, ELF64_BIG];
+
+fn parse(bytes: &[u8]) -> Result<Elf<'_, &[u8]>, ElfError> {
+    Elf::parse(bytes, 0..bytes.len() as u64)
+}
+
+/// Everything that can be asked.
+fn read_all(bytes: &[u8]) -> Result<(), ElfError> {
+    let elf = parse(bytes)?;
+    let names = elf.names()?;
+    for section in elf.sections().skip(1) {
+        names.of(&section)?;
+        elf.content(&section)?;
+    }
+    elf.offload_sections()?;
+    elf.symbols(SymbolTable::All)?;
+    elf.symbols(SymbolTable::Dynamic)?;
+    Ok(())
+}
+
+#[test]
+fn finds_the_section_in_every_class_and_byte_order() {
+    // Index and offset as `readelf -SW` prints them.
+    for (bytes, index, offset) in [
+        (ELF32_LITTLE, 4, 0x38),
+        (ELF32_BIG, 5, 0x38),
+        (ELF64_LITTLE, 4, 0x40),
+        (ELF64_BIG, 4, 0x40),
+    ] {
+        let sections = offload_sections(bytes, 0..bytes.len() as u64).unwrap();
+        let [section] = sections[..] else {
+            panic!("{sections:?}")
+        };
+        assert_eq!(
+            (section.index, section.offset, section.size),
+            (index, offset, 0x160)
+        );
+        assert_eq!(
+            (section.alignment, section.excluded(), section.allocated()),
+            (8, true, false)
+        );
+        let elf = parse(bytes).unwrap();
+        assert_eq!(elf.content(&section), Ok(TWO_IMAGES));
+        assert_eq!(elf.find(OFFLOADING_SECTION), Ok(Some(section)));
+        assert_eq!(
+            elf.names().unwrap().of(&section),
+            Ok(OFFLOADING_SECTION.as_bytes())
+        );
+        assert_eq!(elf.find(".llvm"), Ok(None));
+    }
+}
+
+#[test]
+fn reads_the_fields_of_the_file_header() {
+    let fields = |bytes| {
+        let elf = parse(bytes).unwrap();
+        (elf.file_type, elf.machine, elf.flags)
+    };
+    let machines = ALL.map(fields);
+    assert_eq!(machines, [(1, 3, 0), (1, 20, 0), (1, 62, 0), (1, 21, 0)]);
+}
+
+#[test]
+fn reads_symbols_in_every_class_and_byte_order() {
+    for (bytes, section) in [
+        (ELF32_LITTLE, 3),
+        (ELF32_BIG, 4),
+        (ELF64_LITTLE, 3),
+        (ELF64_BIG, 3),
+    ] {
+        let symbols = parse(bytes).unwrap().symbols(SymbolTable::All).unwrap();
+        let summary: Vec<_> = symbols
+            .iter()
+            .map(|it| (it.name, it.binding, it.place, it.size))
+            .collect();
+        assert_eq!(
+            summary,
+            [
+                (&b""[..], Binding::Local, Place::Undefined, 0),
+                (b"x.c", Binding::Local, Place::Other(0xfff1), 0),
+                (b"x", Binding::Global, Place::Section(section), 4),
+            ]
+        );
+        assert_eq!(
+            parse(bytes).unwrap().symbols(SymbolTable::Dynamic),
+            Ok(Vec::new())
+        );
+    }
+}
+
+#[test]
+fn reads_an_object_inside_a_file_at_any_offset() {
+    for start in [1, 2, 68] {
+        let file = [&vec![0xaa; start][..], ELF64_LITTLE, b"more"].concat();
+        let end = start + ELF64_LITTLE.len();
+        let elf = Elf::parse(&file[..], start as u64..end as u64).unwrap();
+        let sections = elf.offload_sections().unwrap();
+        assert_eq!(sections[0].offset, start as u64 + 0x40);
+        assert_eq!(elf.content(&sections[0]), Ok(TWO_IMAGES));
+        assert_eq!(elf.symbols(SymbolTable::All).unwrap().len(), 3);
+    }
+}
+
+#[test]
+fn names_the_problem_and_its_place() {
+    let change = |offset: usize, value: &[u8]| {
+        let mut bytes = ELF64_LITTLE.to_vec();
+        bytes[offset..offset + value.len()].copy_from_slice(value);
+        read_all(&bytes).unwrap_err().to_string()
+    };
+    // The section headers of 0x40 bytes start at 0x230; the fourth is of the offload binaries,
+    // the first of the names, the sixth of the symbols.
+    let cases: [(usize, &[u8], &str); 14] = [
+        (0x00, b"MZ", "expected an ELF file at offset 0x0"),
+        (
+            0x04,
+            b"\x03",
+            "ELF class 3 with byte order 1 is not known (both are 1 or 2)",
+        ),
+        (
+            0x05,
+            b"\x00",
+            "ELF class 2 with byte order 0 is not known (both are 1 or 2)",
+        ),
+        (
+            0x06,
+            b"\x02",
+            "the version of this ELF file is not known (1 is)",
+        ),
+        (
+            0x28,
+            b"\x00\x00\x01",
+            "section header table at offset 0x10000 with size 0x1c0 runs past the end at 0x3f0",
+        ),
+        (
+            0x3c,
+            b"\xff\xff",
+            "section header table at offset 0x230 with size 0x3fffc0 runs past the end at 0x3f0",
+        ),
+        (
+            0x3a,
+            b"\x30",
+            "section headers of size 0x30, where 0x40 was expected",
+        ),
+        (0x3e, b"\x07", "section 7 is referred to, and there are 7"),
+        (
+            0x230 + 0x40 * 4 + 0x18,
+            b"\xf0\xff",
+            "section 4: content at offset 0xfff0 with size 0x160 runs past the end at 0x3f0",
+        ),
+        (
+            0x230 + 0x40 * 4 + 0x26,
+            b"\xff\xff",
+            "section 4: content at offset 0x40 with size 0xffff000000000160 runs past the end at 0x3f0",
+        ),
+        (
+            0x230 + 0x40 * 4,
+            b"\x00\x10\x00\x00",
+            "section 4: its name, at 0x1000 of the names, is not there",
+        ),
+        (
+            0x230 + 0x40 * 6 + 0x20,
+            b"\x47",
+            "section 6: its size is no multiple of that of a symbol",
+        ),
+        (
+            0x1a0 + 0x18,
+            b"\xff\x00\x00\x00",
+            "symbol 1: its name, at 0xff of the strings, is not there",
+        ),
+        (
+            0x230 + 0x40 * 6 + 0x28,
+            b"\x09",
+            "section 9 is referred to, and there are 7",
+        ),
+    ];
+    for (offset, value, expected) in cases {
+        assert_eq!(change(offset, value), expected, "{offset:#x}");
+    }
+}
+
+#[test]
+fn says_that_a_file_is_too_short_for_its_header() {
+    let message = |len: usize| parse(&ELF64_LITTLE[..len]).unwrap_err().to_string();
+    assert_eq!(
+        message(0x20),
+        "file header at offset 0x0 with size 0x40 runs past the end at 0x20"
+    );
+    assert_eq!(message(5), "expected an ELF file at offset 0x0");
+    let message = parse(&ELF32_BIG[..0x33]).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "file header at offset 0x0 with size 0x34 runs past the end at 0x33"
+    );
+}
+
+#[test]
+fn rejects_every_truncation() {
+    for bytes in ALL {
+        for len in 0..bytes.len() {
+            parse(&bytes[..len]).unwrap_err();
+        }
+    }
+}
+
+#[test]
+fn survives_every_single_byte_change() {
+    for bytes in ALL {
+        let mut bytes = bytes.to_vec();
+        for offset in 0..bytes.len() {
+            let before = bytes[offset];
+            for value in 0..=255 {
+                bytes[offset] = value;
+                let _ = read_all(&bytes);
+                // Copies the file, so not for every value.
+                if value % 16 == 15 {
+                    let _ = rename_section(&bytes, ".bss", ".other");
+                    let _ = rename_symbols(&bytes, |name| Some(format!("{name}.new")));
+                }
+            }
+            bytes[offset] = before;
+        }
+    }
+}
+
+#[test]
+fn accepts_a_file_without_sections() {
+    let mut bytes = ELF64_LITTLE[..0x40].to_vec();
+    bytes[0x28..0x30].fill(0);
+    bytes[0x3c..0x40].fill(0);
+    assert_eq!(offload_sections(&bytes[..], 0..0x40), Ok(Vec::new()));
+    assert_eq!(
+        parse(&bytes).unwrap().symbols(SymbolTable::All),
+        Ok(Vec::new())
+    );
+    assert_eq!(parse(&bytes).unwrap().find(".text"), Ok(None));
+}
+
+#[test]
+fn embeds_for_every_machine() {
+    for (arch, number, flags) in [
+        ("x86_64", 62, 0),
+        ("aarch64", 183, 0),
+        ("riscv64", 243, 5),
+        ("powerpc64le", 21, 2),
+    ] {
+        let triple = crate::names::Triple::parse(&format!("{arch}-unknown-linux-gnu")).unwrap();
+        let machine = Machine::of(&triple).unwrap();
+        assert_eq!((machine.number, machine.flags), (number, flags));
+        let object = embed(machine, TWO_IMAGES).unwrap();
+        let elf = parse(&object).unwrap();
+        assert_eq!((elf.file_type, elf.machine, elf.flags), (1, number, flags));
+        let sections = elf.offload_sections().unwrap();
+        let [section] = sections[..] else {
+            panic!("{sections:?}")
+        };
+        assert_eq!(
+            (section.flags, section.alignment, section.offset % 8),
+            (0x8000_0000, 8, 0)
+        );
+        assert_eq!(elf.content(&section), Ok(TWO_IMAGES));
+        assert_eq!(elf.find(OFFLOADING_SECTION), Ok(Some(section)));
+        let stack = elf.find(".note.GNU-stack").unwrap().unwrap();
+        assert_eq!((stack.section_type, stack.flags, stack.size), (1, 0, 0));
+    }
+    let machine = Machine {
+        number: 8,
+        flags: 0,
+    };
+    assert_eq!(
+        embed(machine, b"").unwrap_err().to_string(),
+        "objects for machine 0x8 cannot be written (those for x86_64, 0x3e, aarch64, 0xb7, \
+         riscv64, 0xf3, powerpc64le, 0x15 can)"
+    );
+}
+
+#[test]
+fn renames_a_section_and_moves_nothing_else() {
+    for bytes in [ELF64_LITTLE, ELF64_BIG] {
+        let new = ".llvm.offloading.done";
+        let renamed = rename_section(bytes, OFFLOADING_SECTION, new).unwrap();
+        let (before, after) = (parse(bytes).unwrap(), parse(&renamed).unwrap());
+        assert_eq!(after.find(OFFLOADING_SECTION), Ok(None));
+        let section = after.find(new).unwrap().unwrap();
+        assert_eq!(section.index, 4);
+        let (old_names, new_names) = (before.names().unwrap(), after.names().unwrap());
+        for (old, now) in before.sections().zip(after.sections()).skip(1) {
+            if old.index != 4 {
+                assert_eq!(old_names.of(&old), new_names.of(&now));
+            }
+            // Section 1 is that of the names.
+            if old.index != 1 {
+                assert_eq!(
+                    Section {
+                        name_offset: old.name_offset,
+                        ..now
+                    },
+                    old
+                );
+            }
+        }
+        assert_eq!(
+            before.symbols(SymbolTable::All),
+            after.symbols(SymbolTable::All)
+        );
+        let changed = bytes
+            .iter()
+            .zip(&renamed)
+            .filter(|(old, new)| old != new)
+            .count();
+        assert!(changed <= 4 + 8 + 8, "{changed}");
+    }
+}
+
+#[test]
+fn renames_the_symbols_that_other_objects_see() {
+    for bytes in [ELF64_LITTLE, ELF64_BIG] {
+        let renamed = rename_symbols(bytes, |name| Some(format!("{name}.new"))).unwrap();
+        let (before, after) = (parse(bytes).unwrap(), parse(&renamed).unwrap());
+        let (old, new) = (
+            before.symbols(SymbolTable::All).unwrap(),
+            after.symbols(SymbolTable::All).unwrap(),
+        );
+        assert_eq!(old.len(), new.len());
+        let mut count = 0;
+        for (old, new) in old.iter().zip(&new) {
+            let is_seen = old.binding != Binding::Local && old.place != Place::Undefined;
+            let expected = match is_seen {
+                true => [old.name, b".new"].concat(),
+                false => old.name.to_vec(),
+            };
+            count += usize::from(is_seen);
+            assert_eq!(new.name, expected);
+            assert_eq!(Symbol { name: b"", ..*old }, Symbol { name: b"", ..*new });
+        }
+        assert!(count > 0);
+        // No other byte than names of symbols, and where the names are.
+        let changed = bytes
+            .iter()
+            .zip(&renamed)
+            .filter(|(old, new)| old != new)
+            .count();
+        assert!(changed <= 4 * count + 8 + 8, "{changed}");
+        assert_eq!(
+            rename_symbols(bytes, |_| None).unwrap().len() - bytes.len(),
+            {
+                let strings = before.sections().find(|section| section.section_type == 2);
+                before.section(strings.unwrap().link).unwrap().size as usize
+            }
+        );
+    }
+    let error = rename_symbols(ELF32_BIG, |_| None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "expected an ELF file of 64 bits with sections"
+    );
+}
+
+#[test]
+fn rejects_what_has_no_such_section() {
+    let message = |bytes, old| rename_section(bytes, old, "new").unwrap_err().to_string();
+    assert_eq!(
+        message(ELF64_LITTLE, ".none"),
+        "there is no section `.none`"
+    );
+    assert_eq!(
+        message(ELF32_BIG, ".text"),
+        "expected an ELF file of 64 bits with sections"
+    );
+    assert_eq!(
+        message(b"MZ", ".text"),
+        "expected an ELF file at offset 0x0"
+    );
+}

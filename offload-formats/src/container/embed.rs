@@ -1,0 +1,439 @@
+//! Objects that carry offload binaries and nothing else, for a linker wrapper or for a program.
+//!
+//! | format | linkers leave it out                         | programs have it in memory            |
+//! |--------|----------------------------------------------|---------------------------------------|
+//! | ELF    | `.llvm.offloading`, its type, `SHF_EXCLUDE`  | the same with `SHF_ALLOC`             |
+//! | COFF   | `.llvm.offloading`, removed and discardable  | the same name, read-only data         |
+//! | Mach-O | `__LLVM,__offloading`                        | `__TEXT,__offloading`                 |
+//!
+//! ELF and COFF are what clang 22 makes of `-fembed-offload-object`. For Mach-O LLVM has no rule and
+//! clang an error, so this is ours: linkers drop the segment `__LLVM`. Offload binaries are
+//! little-endian whatever the host is.
+//!
+//! The content is copied by whoever has it, as it may be large: what is made here is headers. For
+//! hosts that are not in the tables there is [`embed_source`], which compilers of C assemble.
+
+use std::fmt;
+
+use object::{elf, macho, pe};
+
+use super::elf::{Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
+use crate::format::bytes::Alignment;
+use crate::format::pieces::{self, Piece};
+use crate::names::Triple;
+
+/// Whether linkers take the content over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavor {
+    /// They leave it out: images that wait to be linked.
+    Excluded,
+    /// Programs have it in memory: images that are linked.
+    Allocated,
+}
+
+/// A host for whose linkers objects can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host(Form);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Elf {
+        machine: Machine,
+        /// 64 bits.
+        wide: bool,
+        big_endian: bool,
+    },
+    Coff {
+        machine: u16,
+    },
+    MachO {
+        processor: u32,
+        subtype: u32,
+        /// The oldest macOS that has such processors and that Rust supports.
+        oldest: u32,
+    },
+}
+
+/// By the architecture and the environment, if that matters: machine, flags as clang 22 writes
+/// them, 64 bits, big-endian.
+const ELF: [(&str, &str, u16, u32, bool, bool); 11] = [
+    ("x86_64", "gnux32", elf::EM_X86_64.0, 0, false, false),
+    ("x86_64", "", elf::EM_X86_64.0, 0, true, false),
+    ("i386", "", elf::EM_386.0, 0, false, false),
+    ("i586", "", elf::EM_386.0, 0, false, false),
+    ("i686", "", elf::EM_386.0, 0, false, false),
+    ("aarch64", "", elf::EM_AARCH64.0, 0, true, false),
+    // Version 5 of the ABI.
+    ("arm", "", elf::EM_ARM.0, 0x0500_0000, false, false),
+    // Compressed instructions, hardware floating point of double precision.
+    ("riscv64", "", elf::EM_RISCV.0, 5, true, false),
+    ("powerpc64le", "", elf::EM_PPC64.0, 2, true, false),
+    ("s390x", "", elf::EM_S390.0, 0, true, true),
+    ("loongarch64", "", elf::EM_LOONGARCH.0, 0x43, true, false),
+];
+
+const COFF: [(&str, u16); 4] = [
+    ("x86_64", pe::IMAGE_FILE_MACHINE_AMD64.0),
+    ("aarch64", pe::IMAGE_FILE_MACHINE_ARM64.0),
+    ("i586", pe::IMAGE_FILE_MACHINE_I386.0),
+    ("i686", pe::IMAGE_FILE_MACHINE_I386.0),
+];
+
+/// The last number is a version of macOS, 10.12 or 11.0.
+const MACHO: [(&str, u32, u32, u32); 3] = [
+    ("x86_64", macho::CPU_TYPE_X86_64.0, 3, 0x000a_0c00),
+    ("aarch64", macho::CPU_TYPE_ARM64.0, 0, 0x000b_0000),
+    ("arm64", macho::CPU_TYPE_ARM64.0, 0, 0x000b_0000),
+];
+
+impl Host {
+    /// That of a triple, when objects for it can be written.
+    #[must_use]
+    pub fn of(triple: &Triple) -> Option<Self> {
+        let (arch, os) = (triple.arch(), triple.os());
+        // Versions are part of the word: `armv7`, `macos11`.
+        let arch = match arch {
+            arch if arch.starts_with("armv") && !arch.ends_with("eb") => "arm",
+            arch => arch,
+        };
+        let form = if os.starts_with("windows") {
+            let (_, machine) = *COFF.iter().find(|row| row.0 == arch)?;
+            Form::Coff { machine }
+        } else if os.starts_with("macos") || os.starts_with("darwin") {
+            let (_, processor, subtype, oldest) = *MACHO.iter().find(|row| row.0 == arch)?;
+            Form::MachO {
+                processor,
+                subtype,
+                oldest,
+            }
+        } else {
+            let environment = triple.environment();
+            let row = ELF
+                .iter()
+                .find(|row| row.0 == arch && (row.1.is_empty() || environment.starts_with(row.1)));
+            let (_, _, number, flags, wide, big_endian) = *row?;
+            let machine = Machine { number, flags };
+            Form::Elf {
+                machine,
+                wide,
+                big_endian,
+            }
+        };
+        Some(Self(form))
+    }
+
+    /// That of objects of 64 bits, little-endian.
+    pub(super) fn of_machine(machine: Machine) -> Self {
+        Self(Form::Elf {
+            machine,
+            wide: true,
+            big_endian: false,
+        })
+    }
+}
+
+/// An object for `host` with that content: offload binaries, one after the other, of which no byte
+/// is looked at. Inputs keep the numbers that they have there.
+///
+/// # Errors
+///
+/// When the content is larger than the format allows.
+pub fn embed(host: Host, flavor: Flavor, content: &[Piece]) -> Result<Vec<Piece>, EmbedError> {
+    let size = content.iter().try_fold(0_u64, |size, piece| {
+        let sum = size.checked_add(piece.size());
+        sum.ok_or(EmbedError::TooLarge { size })
+    })?;
+    let (before, after) = match host.0 {
+        Form::Elf {
+            machine,
+            wide,
+            big_endian,
+        } => of_elf(machine, Fields::new(wide, big_endian), flavor, size)?,
+        Form::Coff { machine } => of_coff(machine, flavor, size)?,
+        Form::MachO {
+            processor,
+            subtype,
+            oldest,
+        } => of_macho([processor, subtype, oldest], flavor, size),
+    };
+    let mut pieces = vec![Piece::Bytes(before)];
+    pieces.extend_from_slice(content);
+    pieces.extend((!after.is_empty()).then_some(Piece::Bytes(after)));
+    Ok(pieces)
+}
+
+/// As [`embed`], in memory.
+///
+/// # Errors
+///
+/// As [`embed`].
+pub fn embed_bytes(host: Host, flavor: Flavor, content: &[u8]) -> Result<Vec<u8>, EmbedError> {
+    let size = content.len() as u64;
+    let copy = Piece::Copy {
+        input: 0,
+        range: 0..size,
+    };
+    let object = embed(host, flavor, &[copy])?;
+    pieces::to_bytes(&object, &[content]).ok_or(EmbedError::TooLarge { size })
+}
+
+/// The names of the sections of ELF objects.
+const ELF_NAMES: &[u8] = b"\0.llvm.offloading\0.note.GNU-stack\0.shstrtab\0";
+
+/// What comes before the content, and behind it.
+fn of_elf(
+    machine: Machine,
+    mut fields: Fields,
+    flavor: Flavor,
+    size: u64,
+) -> Result<(Vec<u8>, Vec<u8>), EmbedError> {
+    const WIDE: (u64, u16, u16) = (64, 64, 64);
+    const NARROW: (u64, u16, u16) = (56, 52, 40);
+    let (start, header_size, section_size) = if fields.wide { WIDE } else { NARROW };
+    let too_large = EmbedError::TooLarge { size };
+    let names = start.checked_add(size).ok_or(too_large)?;
+    let names_end = names.checked_add(ELF_NAMES.len() as u64).ok_or(too_large)?;
+    let headers = Alignment::EIGHT.align(names_end).ok_or(too_large)?;
+    if !fields.wide && u32::try_from(headers).is_err() {
+        return Err(too_large);
+    }
+    let big_endian = fields.big_endian;
+    fields.bytes(&[0x7f, b'E', b'L', b'F']);
+    fields.bytes(&[1 + u8::from(fields.wide), 1 + u8::from(big_endian), 1]);
+    fields.bytes(&[0; 9]);
+    fields.half(elf::ET_REL.0);
+    fields.half(machine.number);
+    fields.word(1);
+    fields.native(0);
+    fields.native(0);
+    fields.native(headers);
+    fields.word(machine.flags);
+    for half in [header_size, 0, 0, section_size, 4, 3] {
+        fields.half(half);
+    }
+    let mut after = Fields::new(fields.wide, big_endian);
+    after.bytes(ELF_NAMES);
+    let padding = usize::try_from(headers - names_end).unwrap_or(0);
+    after.bytes(&vec![0; padding]);
+    let flags = match flavor {
+        Flavor::Excluded => elf::SHF_EXCLUDE.0,
+        Flavor::Allocated => elf::SHF_ALLOC.0,
+    };
+    // Name, type, flags, offset, size, alignment. Without the third the linker takes the stack to
+    // be executable.
+    for (name, kind, flags, offset, size, alignment) in [
+        (0, elf::SHT_NULL.0, 0, 0, 0, 0),
+        (1, SHT_LLVM_OFFLOADING, flags, start, size, 8),
+        (18, elf::SHT_PROGBITS.0, 0, names, 0, 1),
+        (34, elf::SHT_STRTAB.0, 0, names, ELF_NAMES.len() as u64, 1),
+    ] {
+        after.word(name);
+        after.word(kind);
+        after.native(flags);
+        after.native(0);
+        after.native(offset);
+        after.native(size);
+        after.word(0);
+        after.word(0);
+        after.native(alignment);
+        after.native(0);
+    }
+    let mut before = fields.bytes;
+    before.resize(usize::try_from(start).unwrap_or(0), 0);
+    Ok((before, after.bytes))
+}
+
+fn of_coff(machine: u16, flavor: Flavor, size: u64) -> Result<(Vec<u8>, Vec<u8>), EmbedError> {
+    const START: u32 = 20 + 40;
+    let too_large = EmbedError::TooLarge { size };
+    let size = u32::try_from(size).map_err(|_| too_large)?;
+    let end = START.checked_add(size).ok_or(too_large)?;
+    let characteristics = match flavor {
+        Flavor::Excluded => pe::IMAGE_SCN_LNK_REMOVE | pe::IMAGE_SCN_MEM_DISCARDABLE,
+        Flavor::Allocated => pe::IMAGE_SCN_CNT_INITIALIZED_DATA | pe::IMAGE_SCN_MEM_READ,
+    } | pe::IMAGE_SCN_ALIGN_8BYTES;
+    let mut fields = Fields::new(false, false);
+    fields.half(machine);
+    fields.half(1);
+    // No symbols; where they would end the strings start.
+    for word in [0, end, 0, 0] {
+        fields.word(word);
+    }
+    // The first string.
+    fields.bytes(b"/4\0\0\0\0\0\0");
+    for word in [0, 0, size, START, 0, 0, 0, characteristics.0] {
+        fields.word(word);
+    }
+    let mut strings = Fields::new(false, false);
+    strings.word(4 + OFFLOADING_SECTION.len() as u32 + 1);
+    strings.bytes(OFFLOADING_SECTION.as_bytes());
+    strings.bytes(&[0]);
+    Ok((fields.bytes, strings.bytes))
+}
+
+fn of_macho(
+    [processor, subtype, oldest]: [u32; 3],
+    flavor: Flavor,
+    size: u64,
+) -> (Vec<u8>, Vec<u8>) {
+    const SEGMENT_SIZE: u32 = 72 + 80;
+    const BUILD_SIZE: u32 = 24;
+    const START: u32 = 32 + SEGMENT_SIZE + BUILD_SIZE;
+    let mut fields = Fields::new(true, false);
+    // Two commands; no flags.
+    for word in [macho::MH_MAGIC_64, processor, subtype, macho::MH_OBJECT.0] {
+        fields.word(word);
+    }
+    for word in [2, SEGMENT_SIZE + BUILD_SIZE, 0, 0] {
+        fields.word(word);
+    }
+    let (segment, flags) = match flavor {
+        Flavor::Excluded => (b"__LLVM", 0),
+        // Nothing refers to it, and it shall stay.
+        Flavor::Allocated => (b"__TEXT", macho::S_ATTR_NO_DEAD_STRIP.0),
+    };
+    let name = |name: &[u8]| {
+        let mut field = name.to_vec();
+        field.resize(16, 0);
+        field
+    };
+    fields.word(macho::LC_SEGMENT_64.0);
+    fields.word(SEGMENT_SIZE);
+    // Objects have one segment, without a name.
+    fields.bytes(&name(b""));
+    for native in [0, size, START.into(), size] {
+        fields.native(native);
+    }
+    // May be read, written and executed; one section.
+    for word in [7, 7, 1, 0] {
+        fields.word(word);
+    }
+    fields.bytes(&name(b"__offloading"));
+    fields.bytes(&name(segment));
+    fields.native(0);
+    fields.native(size);
+    // The alignment is a power of two: 8.
+    for word in [START, 3, 0, 0, flags, 0, 0, 0] {
+        fields.word(word);
+    }
+    for word in [
+        macho::LC_BUILD_VERSION.0,
+        BUILD_SIZE,
+        macho::PLATFORM_MACOS.0,
+    ] {
+        fields.word(word);
+    }
+    for word in [oldest, 0, 0] {
+        fields.word(word);
+    }
+    (fields.bytes, Vec::new())
+}
+
+/// Fields of a byte order, and of a size of address.
+struct Fields {
+    wide: bool,
+    big_endian: bool,
+    bytes: Vec<u8>,
+}
+
+impl Fields {
+    fn new(wide: bool, big_endian: bool) -> Self {
+        Self {
+            wide,
+            big_endian,
+            bytes: Vec::new(),
+        }
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn half(&mut self, value: u16) {
+        let bytes = value.to_le_bytes();
+        self.ordered(bytes);
+    }
+
+    fn word(&mut self, value: u32) {
+        self.ordered(value.to_le_bytes());
+    }
+
+    /// As large as addresses are; the caller has checked that it fits.
+    fn native(&mut self, value: u64) {
+        if self.wide {
+            self.ordered(value.to_le_bytes());
+        } else {
+            self.word(value as u32);
+        }
+    }
+
+    fn ordered<const N: usize>(&mut self, mut bytes: [u8; N]) {
+        if self.big_endian {
+            bytes.reverse();
+        }
+        self.bytes(&bytes);
+    }
+}
+
+/// C that makes such an object of the file of that name, on any host: for compilers like gcc and
+/// clang, whose assembler knows `.incbin`. The name is as the compiler finds it.
+#[must_use]
+pub fn embed_source(file_name: &str, flavor: Flavor) -> String {
+    let (elf, coff, macho) = match flavor {
+        Flavor::Excluded => ("e", "ynD", "__LLVM,__offloading"),
+        Flavor::Allocated => ("a", "dr", "__TEXT,__offloading,regular,no_dead_strip"),
+    };
+    // Once for the assembler, and once for C. Octal, as that is all that both know.
+    let mut quoted = String::new();
+    for byte in file_name.bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.push_str(&format!("\\\\\\{}", byte as char)),
+            b' '..=b'~' if byte != b'?' => quoted.push(byte.into()),
+            other => quoted.push_str(&format!("\\\\{other:03o}")),
+        }
+    }
+    let line = |text: &str| format!("    \"{text}\\n\"\n");
+    let section = |condition: &str, text: String| format!("#{condition}\n{}", line(&text));
+    // By its number, as GNU as has no name for the type; `%`, as `@` starts comments on ARM.
+    let elf = format!(".section {OFFLOADING_SECTION},\\\"{elf}\\\",%{SHT_LLVM_OFFLOADING:#x}");
+    let coff = format!(".section {OFFLOADING_SECTION},\\\"{coff}\\\"");
+    let macho = format!(".section {macho}");
+    [
+        "__asm__(\n",
+        &section("if defined(__APPLE__)", macho),
+        &section("elif defined(_WIN32)", coff),
+        &section("else", elf),
+        "#endif\n",
+        &line(".p2align 3"),
+        &line(&format!(".incbin \\\"{quoted}\\\"")),
+        &line(".text"),
+        ");\n",
+    ]
+    .concat()
+}
+
+/// Why an object that carries offload binaries cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EmbedError {
+    /// The format has no numbers as large.
+    TooLarge {
+        /// Of the content, in bytes.
+        size: u64,
+    },
+}
+
+impl fmt::Display for EmbedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { size } => {
+                write!(
+                    f,
+                    "content of size {size:#x} is too large for such an object"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for EmbedError {}

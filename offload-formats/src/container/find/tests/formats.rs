@@ -1,0 +1,280 @@
+//! Other formats than ELF, and files that are made to be large.
+
+use super::*;
+use crate::container::embed::{Flavor, Host, embed_bytes};
+use crate::names::Triple;
+
+const IMAGE: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/image.exe");
+const BITCODE: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/embedded.bc");
+
+/// A file of which only some parts are there: the others are never read.
+#[derive(Clone, Copy)]
+struct Sparse<'a> {
+    parts: &'a [(u64, &'a [u8])],
+    size: u64,
+    read: &'a RefCell<u64>,
+}
+
+impl<'a> ReadRef<'a> for Sparse<'a> {
+    fn len(self) -> Result<u64, ()> {
+        Ok(self.size)
+    }
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        *self.read.borrow_mut() += size;
+        let inside = |&&(start, bytes): &&(u64, &[u8])| {
+            start <= offset && offset + size <= start + bytes.len() as u64
+        };
+        let (start, bytes) = self.parts.iter().find(inside).ok_or(())?;
+        bytes.read_bytes_at(offset - start, size)
+    }
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        let (start, bytes) = *self
+            .parts
+            .iter()
+            .rev()
+            .find(|part| part.0 <= range.start)
+            .ok_or(())?;
+        let end = (range.end - start).min(bytes.len() as u64);
+        bytes.read_bytes_at_until(range.start - start..end, delimiter)
+    }
+}
+
+#[test]
+fn reads_kilobytes_of_a_file_of_gigabytes() {
+    const LARGE: u64 = 2 << 30;
+    let reads = |parts: &[(u64, &[u8])]| {
+        let read = RefCell::new(0);
+        let size = parts
+            .iter()
+            .map(|(start, bytes)| start + bytes.len() as u64)
+            .max();
+        let data = Sparse {
+            parts,
+            size: size.unwrap() + 0x1000,
+            read: &read,
+        };
+        let found = images(data).unwrap();
+        assert_eq!(arches(&found), ["sm_70", "gfx90a"]);
+        assert_eq!(found[1].content(data).unwrap(), b"BBBBBBBBB");
+        let read = *read.borrow();
+        assert!(read < 0x1000, "{read}");
+    };
+    // The same file, with its section headers behind two gigabytes of something else.
+    let mut elf = FAT.to_vec();
+    elf[0x28..0x30].copy_from_slice(&LARGE.to_le_bytes());
+    reads(&[(0, &elf), (LARGE, &FAT[0x230..])]);
+
+    // A COFF object and an image whose section is as far away, with a long name and a cut one.
+    let coff = |characteristics: u32, name: &[u8; 8]| {
+        let mut bytes = vec![0; 60];
+        bytes[..4].copy_from_slice(b"\x64\x86\x01\0");
+        bytes[8..12].copy_from_slice(&60_u32.to_le_bytes());
+        bytes[20..28].copy_from_slice(name);
+        let size = TWO.len() as u32;
+        for (place, value) in [
+            (28, size),
+            (36, size),
+            (40, LARGE as u32),
+            (56, characteristics),
+        ] {
+            bytes[place..place + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes.extend(b"\x15\0\0\0.llvm.offloading\0");
+        bytes
+    };
+    reads(&[(0, &coff(0x0240_0800, b"/4\0\0\0\0\0\0")), (LARGE, TWO)]);
+    let mut headers = vec![0; 0x44];
+    headers[..2].copy_from_slice(b"MZ");
+    headers[0x3c] = 0x40;
+    headers[0x40..].copy_from_slice(b"PE\0\0");
+    let mut image = coff(0x4000_0040, b".llvm.of");
+    // An optional header of images of 64 bits, without directories.
+    image[16] = 112;
+    let mut optional = vec![0; 112];
+    optional[..2].copy_from_slice(b"\x0b\x02");
+    image.splice(20..20, optional);
+    headers.extend(image);
+    reads(&[(0, &headers), (LARGE, TWO)]);
+}
+
+#[test]
+fn rejects_files_whose_sections_lie_over_each_other() {
+    // An ELF file in which 40 sections are the same images.
+    let mut file = FAT[..0x230].to_vec();
+    file.extend(FAT[0x230..].iter().take(0x40));
+    for _ in 0..40 {
+        file.extend(&FAT[0x230 + 4 * 0x40..][..0x40]);
+    }
+    file[0x3c..0x40].copy_from_slice(&[41, 0, 0, 0]);
+    assert_eq!(link_inputs(&file[..]).unwrap().len(), 80);
+    let big = [&file[..0x40], &TWO.repeat(100), &file[0x230..]].concat();
+    let mut big = big;
+    let headers = 0x40 + TWO.len() * 100;
+    big[0x28..0x30].copy_from_slice(&(headers as u64).to_le_bytes());
+    for section in 1..41 {
+        let size = (TWO.len() as u64 * 100).to_le_bytes();
+        big[headers + section * 0x40 + 0x20..][..8].copy_from_slice(&size);
+    }
+    assert_eq!(
+        link_inputs(&big[..]).unwrap_err().to_string(),
+        "the same bytes are in many of its sections or files"
+    );
+}
+
+#[test]
+fn inflates_compressed_offload_binaries() {
+    let strings: &[(&[u8], &[u8])] = &[(b"triple", b"spirv64-intel"), (b"arch", b"pvc")];
+    let entry = offload_binary::NewEntry {
+        image_size: 0x1000,
+        strings,
+        ..Default::default()
+    };
+    let image = [b'x'; 0x1000];
+    let version = offload_binary::Version::from_raw(3).unwrap();
+    let release = crate::names::LlvmRelease::V22;
+    let pieces = offload_binary::layout(&[entry], version, release).unwrap();
+    let plain = crate::format::pieces::to_bytes(&pieces, &[&image]).unwrap();
+    let method = offload_binary::Method::Zlib;
+    let mut compressed = offload_binary::compress(&plain, method, None).unwrap();
+    compressed.resize(compressed.len().next_multiple_of(8), 0);
+    let file = [TWO, &compressed].concat();
+    let object = elf::embed(elf::Machine::X86_64, &file).unwrap();
+    for file in [&file, &object] {
+        let found = images(&file[..]).unwrap();
+        assert_eq!(arches(&found), ["sm_70", "gfx90a", "pvc"]);
+        assert_eq!(found[2].content(&file[..]).unwrap(), image);
+        assert_eq!((found[2].binary, found[2].bytes.is_some()), (2, true));
+        assert_eq!(found[1].bytes, None);
+    }
+    // The inflated size that is claimed.
+    let place = TWO.len() + 0x20;
+    let mut large = file.clone();
+    large[place + 4] = 1;
+    let message = images(&large[..]).unwrap_err().to_string();
+    let claimed = plain.len() + (1 << 32);
+    assert_eq!(
+        message,
+        format!(
+            "offload binary 2: compressed offload binary: inflated size {claimed:#x} is more than \
+             the allowed 0x40000000"
+        )
+    );
+}
+
+fn object(triple: &str, content: &[u8]) -> Vec<u8> {
+    let host = Host::of(&Triple::parse(triple).unwrap()).unwrap();
+    embed_bytes(host, Flavor::Excluded, content).unwrap()
+}
+
+/// A universal file with these slices: processor, offset, size; then `rest`.
+fn universal(slices: &[[u32; 3]], rest: &[u8]) -> Vec<u8> {
+    let mut words = vec![0xcafe_babe, slices.len() as u32];
+    for [processor, offset, size] in slices {
+        words.extend([*processor, 3, *offset, *size, 0]);
+    }
+    let bytes = words.into_iter().flat_map(u32::to_be_bytes);
+    bytes.chain(rest.iter().copied()).collect()
+}
+
+#[test]
+fn reads_universal_files_and_no_class_files() {
+    let macho = object("x86_64-apple-macos", TWO);
+    let size = macho.len() as u32;
+    let file = universal(
+        &[[0x0100_0007, 48, size], [0xc, 48 + size, size]],
+        &macho.repeat(2),
+    );
+    let found = images(&file[..]).unwrap();
+    assert_eq!(arches(&found), ["sm_70", "gfx90a", "sm_70", "gfx90a"]);
+    assert_eq!(
+        (&found[0].members[0][..], &found[2].members[0][..]),
+        (&b"x86_64"[..], &b"arm"[..])
+    );
+    assert_eq!(found[2].section, Some(1));
+    let class_file = [b"\xca\xfe\xba\xbe\0\0\0\x34".as_slice(), &[0; 64]].concat();
+    assert_eq!(find(&class_file[..]), Ok(Vec::new()));
+}
+
+#[test]
+fn reads_bitcode_in_its_wrapper() {
+    let words = [0x0b17_c0de, 0, 20, BITCODE.len() as u32, 0].map(u32::to_le_bytes);
+    let wrapped = [words.as_flattened(), BITCODE].concat();
+    assert_eq!(images(&wrapped[..]).unwrap(), images(BITCODE).unwrap());
+}
+
+#[test]
+fn names_the_problem_of_each_format() {
+    let message = |file: &[u8]| images(file).unwrap_err().to_string();
+    let macho = object("x86_64-apple-macos", TWO);
+    let coff = object("x86_64-pc-windows-msvc", TWO);
+    let size = macho.len() as u32;
+
+    let file = universal(&[[7, 48, size], [7, 48, size]], &macho);
+    let text = "the same bytes are in many of its sections or files";
+    assert_eq!(message(&file), text);
+    // A slice that is the universal file itself.
+    assert_eq!(message(&universal(&[[7, 0, 28]], b"")), text);
+    assert_eq!(
+        message(&universal(&[[7, 28, size]], &macho[..8])),
+        format!("slice at offset 0x1c with size {size:#x} runs past the end at 0x24")
+    );
+    assert_eq!(
+        message(&macho[..100]),
+        "the Mach-O headers are damaged: Invalid Mach-O load command table size"
+    );
+    assert_eq!(
+        message(&macho[..macho.len() - 8]),
+        "section 1: content at offset 0xd0 with size 0x160 runs past the end at 0x228"
+    );
+    assert_eq!(message(&coff[..0x50]), "section 1: its name is not there");
+    assert_eq!(
+        message(&coff[..30]),
+        "section table at offset 0x14 with size 0x28 runs past the end at 0x1e"
+    );
+    let mut lies = coff.clone();
+    lies[20 + 16 + 2] = 1; // The size of the content.
+    assert_eq!(
+        message(&lies),
+        format!(
+            "section 1: content at offset 0x3c with size 0x10160 runs past the end at {:#x}",
+            coff.len()
+        )
+    );
+    let coff = object("x86_64-pc-windows-msvc", &TWO[..0x98 + 16]);
+    assert_eq!(
+        message(&coff),
+        "section 1: offload binary 1: entries_offset of header at offset 0xe4 with size 0x8 runs \
+         past the end at 0xe4"
+    );
+    // `llvm-bcanalyzer` 22: a module of 587 words, after 5 words of identification.
+    assert_eq!(
+        message(&BITCODE[..0x400]),
+        "bitcode: block at offset 0x28 with size 0x92c runs past the end at 0x400"
+    );
+}
+
+#[test]
+fn survives_changes_of_every_format() {
+    let macho = object("arm64-apple-macos", TWO);
+    let size = macho.len() as u32;
+    let files = [
+        object("i686-pc-windows-msvc", TWO),
+        object("i686-unknown-linux-gnu", TWO),
+        object("s390x-unknown-linux-gnu", TWO),
+        universal(&[[0x0100_000c, 28, size]], &macho),
+        IMAGE[..0x400].to_vec(),
+    ];
+    for mut bytes in files {
+        for offset in 0..bytes.len() {
+            let before = bytes[offset];
+            for value in [0, 0xff, before ^ 1] {
+                bytes[offset] = value;
+                for found in images(&bytes[..]).into_iter().flatten() {
+                    found.content(&bytes[..]).unwrap();
+                }
+            }
+            bytes[offset] = before;
+            let _ = images(&bytes[..offset]);
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Offload binaries read: every offset is checked against the size of the one it is in.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use object::ReadRef;
+
+use super::compressed::Compressed;
+use super::{
+    BinaryEntry, EntryRecord, Error, Header, HeaderEnd, MAGIC, Method, OffloadBinary, Problem,
+    SizedStringRecord, StringRecord, Strings, Version,
+};
+use crate::format::bytes::{Alignment, Cursor, OutOfBounds, field};
+use crate::names::{ImageKind, OffloadKind};
+
+/// Reads the offload binaries that a range of `data` consists of.
+///
+/// Each starts at a multiple of 8 from the start of the range. Zeros between two of them and after
+/// the last are accepted, because a linker puts them there when a section asks for more alignment;
+/// LLVM up to 23 refuses them.
+///
+/// # Errors
+///
+/// When one is invalid, or is followed by something else.
+pub fn walk<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Vec<OffloadBinary>, Error> {
+    let end = Cursor::new(data, range.clone()).end();
+    let (mut binaries, mut position) = (Vec::new(), range.start);
+    while position < end {
+        let binary = parse(data, position, end).map_err(|(entry, problem)| Error {
+            index: binaries.len(),
+            entry,
+            problem,
+        })?;
+        position = binary.range().end;
+        binaries.push(binary);
+        let padding = Alignment::EIGHT.padding(position.saturating_sub(range.start));
+        position = after_zeros(data, position.saturating_add(padding), end);
+    }
+    Ok(binaries)
+}
+
+/// The first place that does not start eight bytes of zeros, or fewer at the end.
+fn after_zeros<'d, R: ReadRef<'d>>(data: R, mut position: u64, end: u64) -> u64 {
+    const STEP: u64 = 0x1000;
+    // As a rule another header comes at once, and no more than it is read.
+    let mut size = Header::LEN;
+    while position < end {
+        let size_here = size.min(end - position);
+        let mut cursor = Cursor::new(data, position..end);
+        let Ok(bytes) = cursor.read(size_here, "padding") else {
+            return position;
+        };
+        if let Some(other) = bytes.iter().position(|byte| *byte != 0) {
+            return position + (other as u64 & !7);
+        }
+        position = cursor.position();
+        size = STEP;
+    }
+    position
+}
+
+type At<T> = Result<T, (Option<usize>, Problem)>;
+
+pub(super) fn parse<'d, R: ReadRef<'d>>(data: R, offset: u64, end: u64) -> At<OffloadBinary> {
+    let whole = |problem| (None, problem);
+    let outside = |problem| (None, Problem::Outside(problem));
+    let mut cursor = Cursor::new(data, offset..end);
+    let mut start = cursor;
+    let header = Header::read(&mut cursor).map_err(outside);
+    let header = header.map_err(|problem| match field(&mut start, "magic") {
+        // Shorter than a header, and something else.
+        Ok(found) if found != MAGIC => whole(Problem::Magic { offset, found }),
+        _ => problem,
+    })?;
+    if header.magic != MAGIC {
+        let found = header.magic;
+        return Err(whole(Problem::Magic { offset, found }));
+    }
+    let unknown = Problem::Version {
+        version: header.version,
+    };
+    let version = Version::from_raw(header.version).ok_or(whole(unknown))?;
+    let inflated_size = match version {
+        Version::V1 | Version::V2 => 0,
+        Version::V3 => {
+            let end = HeaderEnd::read(&mut cursor).map_err(outside)?;
+            end.inflated_size
+        }
+    };
+    let is_compressed = inflated_size != 0;
+    let count = match version {
+        // The slot of the count is the size of the entry, of which any is accepted.
+        Version::V1 => 1,
+        Version::V2 | Version::V3 => header.entries,
+    };
+    let (size, entries_offset) = (header.size, header.entries_offset);
+    let header_size = version.header_size();
+    let records = if is_compressed { 0 } else { count.min(1) };
+    let least = header_size.saturating_add(EntryRecord::LEN.saturating_mul(records));
+    if size < least {
+        return Err(whole(Problem::Size { size, least }));
+    }
+    let range = OutOfBounds::check("body", offset, size, cursor.end()).map_err(outside)?;
+    if entries_offset < header_size || (is_compressed && entries_offset > header_size) {
+        return Err(whole(Problem::EntriesOffset {
+            offset: entries_offset,
+            header_size,
+        }));
+    }
+    let compressed = Compressed {
+        method: Method::Zlib,
+        inflated_size,
+        data: offset.saturating_add(header_size)..range.end,
+    };
+    let binary = OffloadBinary {
+        offset,
+        size,
+        version,
+        compressed: None,
+        entries: Vec::new(),
+    };
+    if is_compressed {
+        if inflated_size < header_size {
+            return Err(whole(Problem::InflatedSize {
+                size: inflated_size,
+                header_size,
+            }));
+        }
+        return Ok(OffloadBinary {
+            compressed: Some(compressed.with_method_of(data)),
+            ..binary
+        });
+    }
+
+    // From here on nothing may lie outside of `range`.
+    let entries = entries(data, &range, &header, version, count)?;
+    let strings = strings_of(data, &range, &entries)?;
+    let entries = entries
+        .into_iter()
+        .zip(strings)
+        .map(|(entry, strings)| BinaryEntry {
+            image_kind: ImageKind::from_raw(entry.record.image_kind),
+            offload_kind: match version {
+                Version::V1 => OffloadKind::from_raw_of_any_release(entry.record.offload_kind),
+                _ => OffloadKind::from_raw(entry.record.offload_kind),
+            },
+            flags: entry.record.flags,
+            strings,
+            image: entry.image,
+        });
+    Ok(OffloadBinary {
+        entries: entries.collect(),
+        ..binary
+    })
+}
+
+/// An entry whose strings are still offsets.
+struct RawEntry {
+    /// Absent in version 1, whose one entry needs no number in messages.
+    index: Option<usize>,
+    record: EntryRecord,
+    image: Range<u64>,
+    pairs: Vec<Pair>,
+    /// Where its string entries end.
+    after: u64,
+}
+
+/// A string entry, its offsets from the start of the file.
+struct Pair {
+    key: u64,
+    value: u64,
+    /// Absent when the value ends at its NUL.
+    value_size: Option<u64>,
+}
+
+fn entries<'d, R: ReadRef<'d>>(
+    data: R,
+    range: &Range<u64>,
+    header: &Header,
+    version: Version,
+    count: u64,
+) -> At<Vec<RawEntry>> {
+    let sized = version > Version::V1;
+    let at = |relative: u64| range.start.saturating_add(relative);
+    let mut cursor = Cursor::new(data, range.clone()).at(at(header.entries_offset));
+    let width = version.string_entry_size();
+    let headers = EntryRecord::LEN
+        .saturating_mul(count)
+        .saturating_add(version.header_size());
+    let mut pairs_left = header.size.saturating_sub(headers) / width;
+    let mut entries = Vec::new();
+    // The counts are only what the file claims, so they size no allocation.
+    for index in 0..count {
+        let index = usize::try_from(index).ok().filter(|_| sized);
+        let outside = |problem| (index, Problem::Outside(problem));
+        let record = EntryRecord::read(&mut cursor).map_err(outside)?;
+        let (offset, size) = (at(record.image_offset), record.image_size);
+        let image = OutOfBounds::check("image", offset, size, range.end).map_err(outside)?;
+
+        let (offset, size) = (
+            at(record.strings_offset),
+            record.string_count.saturating_mul(width),
+        );
+        OutOfBounds::check("string entries", offset, size, range.end).map_err(outside)?;
+        // Entries that share string entries would make a small file large in memory.
+        let shared = (index, Problem::SharedStrings { size: header.size });
+        pairs_left = pairs_left.checked_sub(record.string_count).ok_or(shared)?;
+        let mut cursor = cursor.at(offset);
+        let mut pairs = Vec::new();
+        for _ in 0..record.string_count {
+            let (key, value, value_size) = if sized {
+                let record = SizedStringRecord::read(&mut cursor).map_err(outside)?;
+                (
+                    record.key_offset,
+                    record.value_offset,
+                    Some(record.value_size),
+                )
+            } else {
+                let record = StringRecord::read(&mut cursor).map_err(outside)?;
+                (record.key_offset, record.value_offset, None)
+            };
+            pairs.push(Pair {
+                key: at(key),
+                value: at(value),
+                value_size,
+            });
+        }
+        entries.push(RawEntry {
+            index,
+            record,
+            image,
+            pairs,
+            after: cursor.position(),
+        });
+    }
+    Ok(entries)
+}
+
+fn strings_of<'d, R: ReadRef<'d>>(
+    data: R,
+    range: &Range<u64>,
+    entries: &[RawEntry],
+) -> At<Vec<Strings>> {
+    // As a rule the strings lie between their entries and the images: then no image is read.
+    let from = entries
+        .iter()
+        .map(|entry| entry.after)
+        .max()
+        .unwrap_or(range.end);
+    let images = entries.iter().map(|entry| entry.image.start);
+    let to = images
+        .filter(|start| *start >= from)
+        .min()
+        .unwrap_or(range.end);
+    strings_in(data, from..to, entries).or_else(|_| strings_in(data, range.clone(), entries))
+}
+
+/// The strings of all entries, when all lie in `range`.
+fn strings_in<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+    entries: &[RawEntry],
+) -> At<Vec<Strings>> {
+    let size = range.end.saturating_sub(range.start);
+    let bytes = Cursor::new(data, range.clone()).read(size, "strings");
+    let bytes = bytes.map_err(|problem| (None, Problem::Outside(problem)))?;
+    strings_among(bytes, &range, entries)
+}
+
+/// The strings of all entries in `bytes`, which are those of `range`. Apart from the reading, so that compilers make it
+/// once, whatever is read from.
+fn strings_among(bytes: &[u8], range: &Range<u64>, entries: &[RawEntry]) -> At<Vec<Strings>> {
+    let place = |offset: u64| usize::try_from(offset.checked_sub(range.start)?).ok();
+
+    // Each string is looked through once, however many keys and values are a tail of it.
+    let pairs = entries.iter().flat_map(|entry| &entry.pairs);
+    let starts = pairs.flat_map(|pair| {
+        let value = Some(pair.value).filter(|_| pair.value_size.is_none());
+        [Some(pair.key), value]
+    });
+    let mut starts: Vec<usize> = starts.flatten().filter_map(place).collect();
+    starts.sort_unstable();
+    let mut ends = BTreeMap::new();
+    let (mut next_start, mut next_end) = (bytes.len(), None);
+    for start in starts.into_iter().rev() {
+        let here = bytes.get(start..next_start).unwrap_or_default();
+        let nul = here
+            .iter()
+            .position(|byte| *byte == 0)
+            .map(|at| start.saturating_add(at));
+        next_end = nul.or(next_end);
+        next_start = start.min(next_start);
+        ends.insert(start, next_end);
+    }
+
+    let terminated = |what, offset| {
+        let end = place(offset).and_then(|start| Some(start..(*ends.get(&start)?)?));
+        end.ok_or(Problem::Unterminated {
+            what,
+            offset,
+            end: range.end,
+        })
+    };
+    let sized = |what, offset, size| {
+        let inside = OutOfBounds::check(what, offset, size, range.end);
+        let outside = OutOfBounds {
+            what,
+            offset,
+            size,
+            end: range.end,
+        };
+        let found = inside.map_err(Problem::Outside)?;
+        let found = place(found.start).zip(place(found.end));
+        found
+            .map(|(start, end)| start..end)
+            .ok_or(Problem::Outside(outside))
+    };
+    let table: Arc<[u8]> = bytes.into();
+    let strings = |entry: &RawEntry| {
+        let pairs = entry.pairs.iter().map(|pair| {
+            let value = match pair.value_size {
+                Some(size) => sized("value", pair.value, size)?,
+                None => terminated("value", pair.value)?,
+            };
+            Ok([terminated("key", pair.key)?, value])
+        });
+        let pairs = pairs.collect::<Result<Vec<_>, Problem>>()?;
+        let strings = Strings {
+            table: Arc::clone(&table),
+            pairs,
+        };
+        for ((key, value), pair) in strings.iter().zip(&entry.pairs) {
+            let key = ["triple", "arch"]
+                .into_iter()
+                .find(|text| text.as_bytes() == key);
+            if let Some(key) = key.filter(|_| std::str::from_utf8(value).is_err()) {
+                return Err(Problem::NotText {
+                    key,
+                    offset: pair.value,
+                });
+            }
+        }
+        Ok(strings)
+    };
+    entries
+        .iter()
+        .map(|entry| strings(entry).map_err(|problem| (entry.index, problem)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! How LLVM 17 to 20 took a target apart. Observed with release 19.1.
+
+use crate::names::{LlvmRelease, Processor};
+
+/// Kind, triple of four fields, target ID.
+///
+/// The processor is what follows the last dash before the features, when the release knows it; the
+/// empty word counts as known. Then the target ID begins where that word occurs first, which for
+/// the empty one is the start of the text. Otherwise there is no target ID, and the features are
+/// lost.
+pub(super) fn split(text: &str, release: LlvmRelease) -> (&str, String, &str) {
+    let named = text.split(':').next().unwrap_or_default();
+    let (before, last) = named.rsplit_once('-').unwrap_or((named, ""));
+    let known = |processor: &Processor| processor.name() == last && processor.known_to(release);
+    let (rest, target_id) = if last.is_empty() || Processor::find(last).is_some_and(known) {
+        let first = text.find(last).unwrap_or_default();
+        (before, text.get(first..).unwrap_or_default())
+    } else {
+        (named, "")
+    };
+    let (kind, triple) = rest.split_once('-').unwrap_or((rest, ""));
+    let mut fields = triple.splitn(super::FIELDS, '-');
+    let fields = [(); super::FIELDS].map(|()| fields.next().unwrap_or_default());
+    (kind, fields.join("-"), target_id)
+}

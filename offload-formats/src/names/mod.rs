@@ -1,0 +1,21 @@
+//! Floor 0: names. Strings in, values out.
+
+pub mod entry_id;
+pub mod image_target;
+pub mod kind;
+pub mod library_name;
+pub mod llvm;
+pub mod nearest;
+pub mod processor;
+pub mod spelling;
+pub mod target_id;
+pub mod triple;
+
+pub use entry_id::{ConflictScope, EntryId, EntryIdError, EntryKind, KindRule, conflict};
+pub use image_target::ImageTarget;
+pub use kind::{ImageKind, OffloadKind};
+pub use llvm::LlvmRelease;
+pub use nearest::nearest;
+pub use processor::Processor;
+pub use target_id::{TargetId, TargetIdError};
+pub use triple::{Triple, TripleError};

@@ -1,0 +1,256 @@
+//! The CUDA and HIP registration: one fat binary, and every table of offload entries.
+//!
+//! | section                               | content                                                  |
+//! |---------------------------------------|----------------------------------------------------------|
+//! | `.text.startup`                       | constructor, its counterpart, the walk over one table     |
+//! | entry sections                        | nothing; see [`EntryTable`]                              |
+//! | `.nv_fatbin`, `.hip_fatbin`           | the fat binary                                           |
+//! | `.nvFatBinSegment`, `.hipFatBinSegment` | fatbin wrapper: magic, 1, the fat binary, 0            |
+//! | `.data.rel.ro`                        | 24 bytes per table, and 24 of zeros at the end           |
+//! | `.bss`                                | the runtime's handle                                     |
+//! | `.hip_gpubin_handle`                  | see [`super::hip_symbols`]                               |
+//! | `.init_array.101`                     | the constructor's address                                |
+//!
+//! LLVM's object walks the table of its own release only. Here a program may consist of objects of
+//! several releases: the fat binary is registered once, with the entries of all tables. Sections,
+//! names and calls are otherwise those of `clang-linker-wrapper` 19 to 22, by
+//! `llvm/lib/Frontend/Offloading/OffloadWrapper.cpp`.
+
+use std::borrow::Cow;
+
+use object::write::SectionId;
+use object::{SymbolKind, elf};
+
+pub use super::entries::EntryTable;
+use super::hip_symbols::HipSymbols;
+use super::machine::Operand;
+use super::writer::PRIORITY;
+use super::{Error, Global, Writer};
+use crate::container::elf::Machine;
+use crate::format::offload_entry;
+use crate::names::{LlvmRelease, OffloadKind};
+
+/// What gives a fat binary to CUDA's or HIP's runtime when the program starts.
+#[derive(Clone, Copy, Debug)]
+pub struct FatBinary<'a> {
+    /// Whose.
+    pub runtime: Runtime,
+    /// The file that the runtime loads: CUDA's fatbin, or HIP's bundle, plain or compressed.
+    pub bytes: &'a [u8],
+    /// Every table of offload entries that the host's objects have, in the order of registration.
+    pub tables: &'a [HostTable<'a>],
+    /// HIP: names by which objects of clang's old driver know the fat binary.
+    pub symbols: HipSymbols<'a>,
+    /// Further symbols to define.
+    pub globals: &'a [Global<'a>],
+}
+
+/// The library that manages the images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Runtime {
+    /// `libcudart`.
+    Cuda,
+    /// `libamdhip64`.
+    Hip,
+}
+
+/// A table of offload entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostTable<'a> {
+    /// How its entries look.
+    pub layout: offload_entry::EntryTable,
+    /// Where it is.
+    pub table: EntryTable<'a>,
+}
+
+impl Runtime {
+    /// That of an offload kind; others have none, or another form of registration.
+    #[must_use]
+    pub fn of(kind: OffloadKind) -> Option<Self> {
+        [Self::Cuda, Self::Hip]
+            .into_iter()
+            .find(|runtime| runtime.kind() == kind)
+    }
+
+    /// Of the images, and of the entries that are registered.
+    #[must_use]
+    pub const fn kind(self) -> OffloadKind {
+        match self {
+            Self::Cuda => OffloadKind::CUDA,
+            Self::Hip => OffloadKind::HIP,
+        }
+    }
+
+    /// The section of fat binaries.
+    #[must_use]
+    pub const fn section(self) -> &'static str {
+        match self {
+            Self::Cuda => ".nv_fatbin",
+            Self::Hip => ".hip_fatbin",
+        }
+    }
+
+    /// Of the fat binary, in bytes. HIP's runtime maps code objects in place, whose offsets in the
+    /// bundle are multiples of the page size; LLVM's wrapper has 16 for both.
+    #[must_use]
+    pub const fn alignment(self) -> u64 {
+        match self {
+            Self::Cuda => 16,
+            Self::Hip => 4096,
+        }
+    }
+
+    pub(super) const fn wrapper_section(self) -> &'static str {
+        match self {
+            Self::Cuda => ".nvFatBinSegment",
+            Self::Hip => ".hipFatBinSegment",
+        }
+    }
+
+    pub(super) const fn magic(self) -> u32 {
+        match self {
+            Self::Cuda => 0x4662_43b1,
+            Self::Hip => 0x4849_5046,
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Cuda => "cuda",
+            Self::Hip => "hip",
+        }
+    }
+}
+
+impl<'a> FatBinary<'a> {
+    /// The object file.
+    ///
+    /// # Errors
+    ///
+    /// When there is no machine code for `host`, or a symbol lies outside the fat binary.
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
+        let mut writer = Writer::new(host)?;
+        let code = writer.code;
+        let instructions = match self.runtime {
+            Runtime::Cuda => code.cuda,
+            Runtime::Hip => code.hip,
+        };
+        let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
+        let write_alloc = elf::SHF_WRITE | elf::SHF_ALLOC;
+        let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;
+        let startup = writer.startup(instructions)?;
+        let tables = self.tables(&mut writer)?;
+        let image = image(&mut writer, self.runtime, self.bytes)?;
+
+        let name = self.runtime.wrapper_section();
+        let record = writer.section(name, elf::SHT_PROGBITS, write_alloc, 8)?;
+        writer
+            .object
+            .set_section_data(record, self.runtime.wrapper(), 8);
+        let (kind, size) = (SymbolKind::Data, RECORD_SIZE);
+        writer.local(".fatbin_wrapper", kind, record, 0, size);
+        let image_symbol = writer.object.section_symbol(image);
+        writer.relocate(record, 8, code.absolute, image_symbol, 0)?;
+
+        let handle = writer.zeroed(8, 8);
+        let name = format!(".{}.binary_handle", self.runtime.name());
+        writer.local(&name, kind, handle, 0, 8);
+        self.symbols.define(&mut writer, image)?;
+        writer.globals(self.globals, image, text)?;
+        let operands = [
+            (Operand::Record, writer.object.section_symbol(record), 0),
+            (Operand::Handle, writer.object.section_symbol(handle), 0),
+            (Operand::Tables, writer.object.section_symbol(tables), 0),
+        ];
+        writer.constructor(startup, instructions, PRIORITY, &operands)?;
+        writer.finish()
+    }
+
+    /// The list of tables that the constructor walks.
+    fn tables(&self, writer: &mut Writer<'a>) -> Result<SectionId, Error> {
+        let mut bytes = Vec::new();
+        let mut ends = Vec::new();
+        for HostTable { layout, table } in self.tables {
+            ends.push(table.ends(writer)?);
+            bytes.extend_from_slice(&self.runtime.table_record(*layout));
+        }
+        bytes.extend_from_slice(&[0; TABLE_SIZE as usize]);
+        let size = bytes.len() as u64;
+        let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
+        let id = writer.section(".data.rel.ro", elf::SHT_PROGBITS, flags, 8)?;
+        writer.object.set_section_data(id, bytes, 8);
+        let name = format!(".{}.entry_tables", self.runtime.name());
+        writer.local(&name, SymbolKind::Data, id, 0, size);
+        let absolute = writer.code.absolute;
+        for (index, ends) in ends.into_iter().enumerate() {
+            let at = TABLE_SIZE * index as u64;
+            writer.relocate(id, at, absolute, ends.first.0, ends.first.1)?;
+            writer.relocate(id, at + 8, absolute, ends.last.0, ends.last.1)?;
+        }
+        Ok(id)
+    }
+}
+
+impl Runtime {
+    /// The fatbin wrapper, its pointers still null.
+    pub(super) fn wrapper(self) -> Vec<u8> {
+        let magic = u64::from(self.magic()) | 1 << 32;
+        [magic, 0, 0].map(u64::to_le_bytes).concat()
+    }
+
+    /// A table in the list that the constructor walks, its ends still null.
+    pub(super) fn table_record(self, layout: offload_entry::EntryTable) -> Vec<u8> {
+        let mut bytes = vec![0; 16];
+        bytes.extend_from_slice(&(layout.stride() as u32).to_le_bytes());
+        for kind in self.kinds(layout) {
+            bytes.extend_from_slice(&kind.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// What is embedded: HIP's runtime reads a page, whatever the size is.
+    pub(super) fn content(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        let page = self.alignment() as usize;
+        match self {
+            Self::Hip if bytes.len() < page => {
+                let mut padded = bytes.to_vec();
+                padded.resize(page, 0);
+                Cow::Owned(padded)
+            }
+            _ => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// The numbers of its kind in a table. LLVM 20 counted kinds, later releases have bits; in the
+    /// old sections there is nothing else that either could mean.
+    pub(super) fn kinds(self, layout: offload_entry::EntryTable) -> [u16; 2] {
+        use offload_entry::EntryTable::{V19, V20, V21};
+        let number = |release| self.kind().raw(release);
+        match layout {
+            V19 => [0; 2],
+            V20 => [LlvmRelease::V20, LlvmRelease::V21].map(number),
+            V21 => [number(LlvmRelease::V21); 2],
+        }
+    }
+}
+
+/// The section of the fat binary, with its symbol.
+pub(super) fn image<'a>(
+    writer: &mut Writer<'a>,
+    runtime: Runtime,
+    bytes: &'a [u8],
+) -> Result<SectionId, Error> {
+    let alignment = runtime.alignment();
+    let flags = elf::SHF_ALLOC;
+    let id = writer.section(runtime.section(), elf::SHT_PROGBITS, flags, alignment)?;
+    let size = bytes.len() as u64;
+    let content = runtime.content(bytes);
+    writer.object.set_section_data(id, content, alignment);
+    writer.local(".fatbin_image", SymbolKind::Data, id, 0, size);
+    Ok(id)
+}
+
+/// Bytes of a fatbin wrapper.
+const RECORD_SIZE: u64 = 24;
+/// Bytes of a table in the list: first entry, end of entries, stride (4), two kinds (2 each).
+const TABLE_SIZE: u64 = 24;

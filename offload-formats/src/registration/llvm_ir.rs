@@ -1,0 +1,249 @@
+//! Registrations as textual LLVM IR, for those who expect a module: `llvm-offload-wrapper`.
+//!
+//! clang compiles it under the names `.ll` and `.bc`, from LLVM 15 on. What a module says is what
+//! the object says that is written here; names of symbols are LLVM's. On COFF the ends of a table
+//! are in `$OA` and `$OZ`, as in `clang-linker-wrapper` 22. There is none for Mach-O.
+
+mod module;
+mod walk;
+
+use std::fmt::Write as _;
+
+use super::fat_binary::{FatBinary, HostTable, Runtime};
+use super::openmp::OpenMp;
+use super::sycl::Sycl;
+use super::{Error, check_name};
+use crate::escape::llvm_ir_string;
+use crate::format::offload_entry;
+use crate::names::Triple;
+use module::{ENTRY, Ends, Module, identifier, inside};
+use walk::walk;
+
+impl OpenMp<'_> {
+    /// The registration as a module.
+    ///
+    /// # Errors
+    ///
+    /// When an image or a symbol lies outside its blob, or `host` has another object format.
+    pub fn to_ir(&self, host: &Triple) -> Result<String, Error> {
+        let mut module = Module::new(host)?;
+        let ends = module.table(0, &self.table, offload_entry::EntryTable::V21)?;
+        let Ends { first, last } = &ends;
+        let mut records = Vec::new();
+        let mut images = Vec::new();
+        for (index, blob) in self.images.iter().enumerate() {
+            let (start, end) = blob.checked(index)?;
+            let name = match index {
+                0 => "@.omp_offloading.device_image".to_owned(),
+                _ => format!("@.omp_offloading.device_image.{index}"),
+            };
+            module.bytes(&name, blob.bytes, self.section.name(), 8);
+            let (start, end) = (inside(&name, start), inside(&name, end));
+            records.push(format!(
+                "{{ ptr, ptr, ptr, ptr }} {{ ptr {start}, ptr {end}, ptr {first}, ptr {last} }}"
+            ));
+            images.push((name, blob.bytes.len() as u64));
+        }
+        let count = records.len();
+        let records = records.join(",\n  ");
+        let text = &mut module.text;
+        let _ = writeln!(
+            text,
+            "@.omp_offloading.device_images = internal unnamed_addr constant \
+             [{count} x {{ ptr, ptr, ptr, ptr }}] [\n  {records}\n]\n\
+             @.omp_offloading.descriptor = internal constant {{ i32, ptr, ptr, ptr }} \
+             {{ i32 {count}, ptr @.omp_offloading.device_images, ptr {first}, ptr {last} }}"
+        );
+        let function = |name: &str| format!("@.omp_offloading.descriptor_{name}");
+        module.hook("ctors", 101, &function("reg"));
+        let call = |name: &str| {
+            format!("  call void @__tgt_{name}_lib(ptr @.omp_offloading.descriptor)\n")
+        };
+        let atexit = format!("  call i32 @atexit(ptr {})\n", function("unreg"));
+        module.function(&function("reg"), "", &(call("register") + &atexit));
+        module.function(&function("unreg"), "", &call("unregister"));
+        module.declare("void @__tgt_register_lib(ptr)");
+        module.declare("void @__tgt_unregister_lib(ptr)");
+        module.declare("i32 @atexit(ptr)");
+        module.globals(self.globals, &images)?;
+        Ok(module.finish())
+    }
+}
+
+impl FatBinary<'_> {
+    /// The registration as a module.
+    ///
+    /// # Errors
+    ///
+    /// When a symbol lies outside the fat binary, or `host` has another object format.
+    pub fn to_ir(&self, host: &Triple) -> Result<String, Error> {
+        let mut module = Module::new(host)?;
+        let name = self.runtime.name();
+        let image = "@.fatbin_image".to_owned();
+        let content = self.runtime.content(self.bytes);
+        let alignment = self.runtime.alignment();
+        module.bytes(&image, &content, self.runtime.section(), alignment);
+        let _ = writeln!(
+            module.text,
+            "@.fatbin_wrapper = internal constant {{ i32, i32, ptr, ptr }} \
+             {{ i32 {}, i32 1, ptr {image}, ptr null }}, section \"{}\", align 8\n\
+             @.{name}.binary_handle = internal global ptr null",
+            self.runtime.magic(),
+            self.runtime.wrapper_section()
+        );
+        for symbol in self.symbols.fat_binary {
+            check_name(symbol)?;
+            let symbol = identifier(symbol);
+            let _ = writeln!(module.text, "{symbol} = protected alias i8, ptr {image}");
+        }
+        for (index, symbol) in self.symbols.handle.iter().enumerate() {
+            check_name(symbol)?;
+            let symbol = identifier(symbol);
+            if index == 0 {
+                module.text += "@.hip_gpubin_handle = internal global ptr null, section \
+                                \".hip_gpubin_handle\"\n";
+            }
+            let _ = writeln!(
+                module.text,
+                "{symbol} = protected alias ptr, ptr @.hip_gpubin_handle"
+            );
+        }
+        let mut walks = String::new();
+        for (index, HostTable { layout, table }) in self.tables.iter().enumerate() {
+            let ends = module.table(index, table, *layout)?;
+            let function = format!("@.{name}.globals_reg.{index}");
+            let body = walk(self.runtime, *layout, &ends);
+            module.function(&function, "ptr %handle", &body);
+            let _ = writeln!(walks, "  call void {function}(ptr %handle)");
+        }
+        let hip = self.runtime == Runtime::Hip;
+        let end = match hip {
+            true => String::new(),
+            false => format!("  call void @__{name}RegisterFatBinaryEnd(ptr %handle)\n"),
+        };
+        module.hook("ctors", 101, &format!("@.{name}.fatbin_reg"));
+        module.function(
+            &format!("@.{name}.fatbin_reg"),
+            "",
+            &format!(
+                "  %handle = call ptr @__{name}RegisterFatBinary(ptr @.fatbin_wrapper)\n  \
+                 store ptr %handle, ptr @.{name}.binary_handle\n{walks}{end}  \
+                 call i32 @atexit(ptr @.{name}.fatbin_unreg)\n"
+            ),
+        );
+        module.function(
+            &format!("@.{name}.fatbin_unreg"),
+            "",
+            &format!(
+                "  %handle = load ptr, ptr @.{name}.binary_handle\n  \
+                 call void @__{name}UnregisterFatBinary(ptr %handle)\n"
+            ),
+        );
+        module.declare("i32 @atexit(ptr)");
+        let mut declare = |result: &str, function: &str, parameters: &str| {
+            module.declare(&format!("{result} @__{name}{function}({parameters})"));
+        };
+        declare("ptr", "RegisterFatBinary", "ptr");
+        declare("void", "UnregisterFatBinary", "ptr");
+        if !hip {
+            declare("void", "RegisterFatBinaryEnd", "ptr");
+        }
+        if !self.tables.is_empty() {
+            let ten = "ptr, ptr, ptr, ptr, i32, ptr, ptr, ptr, ptr, ptr";
+            declare("i32", "RegisterFunction", ten);
+            declare(
+                "void",
+                "RegisterVar",
+                "ptr, ptr, ptr, ptr, i32, i64, i32, i32",
+            );
+            declare("void", "RegisterManagedVar", "ptr, ptr, ptr, ptr, i64, i32");
+            if hip {
+                declare("void", "RegisterSurface", "ptr, ptr, ptr, ptr, i32, i32");
+                declare(
+                    "void",
+                    "RegisterTexture",
+                    "ptr, ptr, ptr, ptr, i32, i32, i32",
+                );
+            }
+        }
+        module.globals(self.globals, &[(image, self.bytes.len() as u64)])?;
+        Ok(module.finish())
+    }
+}
+
+impl Sycl<'_> {
+    /// The registration as a module.
+    ///
+    /// # Errors
+    ///
+    /// When a kind of image does not fit its byte, a symbol lies outside the images, or `host` has
+    /// another object format.
+    pub fn to_ir(&self, host: &Triple) -> Result<String, Error> {
+        const IMAGE: &str = "{ i16, i8, i8, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }";
+        let mut module = Module::new(host)?;
+        let mut records = Vec::new();
+        let mut images = Vec::new();
+        let mut strings = 0_usize;
+        for (index, image) in self.images.iter().enumerate() {
+            let name = format!("@.sycl_offloading.{index}.data");
+            module.bytes(&name, image.bytes, self.section.name(), 8);
+            let end = inside(&name, image.bytes.len() as u64);
+            let mut string = |module: &mut Module, text: &[u8]| {
+                let name = format!("@.sycl_offloading.string.{strings}");
+                strings += 1;
+                let bytes = [text, b"\0"].concat();
+                let (len, text) = (bytes.len(), llvm_ir_string(&bytes));
+                let _ = writeln!(
+                    module.text,
+                    "{name} = private unnamed_addr constant [{len} x i8] c{text}"
+                );
+                name
+            };
+            let mut entries = Vec::new();
+            for kernel in image.kernels() {
+                let kernel = string(&mut module, kernel);
+                entries.push(format!(
+                    "{ENTRY} {{ i64 0, i16 1, i16 8, i32 0, ptr null, ptr {kernel}, i64 0, i64 0, ptr null }}"
+                ));
+            }
+            let [triple, compile, link] = [image.triple, image.compile_options, image.link_options]
+                .map(|text| string(&mut module, text.as_bytes()));
+            let (count, entries) = (entries.len(), entries.join(",\n  "));
+            let table = format!("@.sycl_offloading.entries_arr.{index}");
+            let _ = writeln!(
+                module.text,
+                "{table} = internal constant [{count} x {ENTRY}] [\n  {entries}\n]"
+            );
+            let kind = image.kind.raw();
+            let kind = u8::try_from(kind).map_err(|_| Error::ImageKind { index, kind })?;
+            records.push(format!(
+                "{IMAGE} {{ i16 3, i8 8, i8 {kind}, ptr {triple}, ptr {compile}, ptr {link}, ptr {name}, \
+                 ptr {end}, ptr {table}, ptr getelementptr ([{count} x {ENTRY}], ptr {table}, i64 1), \
+                 ptr null, ptr null }}"
+            ));
+            images.push((name, image.bytes.len() as u64));
+        }
+        let count = u16::try_from(records.len()).map_err(|_| Error::Images {
+            count: records.len(),
+        })?;
+        let records = records.join(",\n  ");
+        let _ = writeln!(
+            module.text,
+            "@.sycl_offloading.device_images = internal unnamed_addr constant \
+             [{count} x {IMAGE}] [\n  {records}\n]\n\
+             @.sycl_offloading.descriptor = internal constant {{ i16, i16, ptr, ptr, ptr }} \
+             {{ i16 1, i16 {count}, ptr @.sycl_offloading.device_images, ptr null, ptr null }}"
+        );
+        for (list, function, callee) in [
+            ("ctors", "@sycl.descriptor_reg", "@__sycl_register_lib"),
+            ("dtors", "@sycl.descriptor_unreg", "@__sycl_unregister_lib"),
+        ] {
+            module.hook(list, 1, function);
+            let call = format!("  call void {callee}(ptr @.sycl_offloading.descriptor)\n");
+            module.function(function, "", &call);
+            module.declare(&format!("void {callee}(ptr)"));
+        }
+        module.globals(self.globals, &images)?;
+        Ok(module.finish())
+    }
+}

@@ -1,0 +1,219 @@
+//! The SYCL registration: a descriptor of the images, with the kernels of each.
+//!
+//! | section           | content                                                                  |
+//! |-------------------|--------------------------------------------------------------------------|
+//! | `.text.startup`   | constructor and destructor                                               |
+//! | [`BlobSection`]   | the images, each at a multiple of 8                                      |
+//! | `.rodata`         | triples, options and names of kernels, each with a NUL                   |
+//! | `.data.rel.ro`    | offload entries of all images, of LLVM 21's layout: a name and nothing else |
+//! |                   | 80 bytes per image, see `IMAGE_SIZE`                                   |
+//! |                   | descriptor: version 1 (2), count (2, padded to 8), images, no host entries (16) |
+//! | `.init_array.1`   | the constructor's address                                                |
+//! | `.fini_array.1`   | the destructor's                                                         |
+//!
+//! Objects of `clang-linker-wrapper` 22 have another entry for each kernel, in
+//! `llvm_offload_entries`, which nothing reads; here there is none.
+//!
+//! Specification: the record of version 3 in `llvm/lib/Frontend/Offloading/OffloadWrapper.cpp` of
+//! LLVM 22. The descriptors of Intel's compiler have other versions.
+
+use object::write::{SectionId, SymbolId};
+use object::{Architecture, SymbolKind, elf};
+
+use super::machine::{Operand, sycl_aarch64, sycl_x86_64};
+pub use super::openmp::BlobSection;
+use super::{Error, Global, Writer};
+use crate::container::elf::Machine;
+use crate::format::offload_entry::EntryTable;
+use crate::names::{ImageKind, LlvmRelease, OffloadKind};
+
+/// What gives images to a SYCL runtime when the program starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Sycl<'a> {
+    /// In the order of registration.
+    pub images: &'a [SyclImage<'a>],
+    /// The section that holds the images.
+    pub section: BlobSection,
+    /// Further symbols to define.
+    pub globals: &'a [Global<'a>],
+}
+
+/// An image, as its offload binary describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyclImage<'a> {
+    /// The image itself.
+    pub bytes: &'a [u8],
+    /// Its kind.
+    pub kind: ImageKind,
+    /// The string `triple`.
+    pub triple: &'a str,
+    /// The string `symbols`: names of kernels, with newlines (LLVM 22) or NULs between them.
+    pub symbols: &'a [u8],
+    /// For the compiler at run time; LLVM 22 has none.
+    pub compile_options: &'a str,
+    /// For the linker at run time; LLVM 22 has none.
+    pub link_options: &'a str,
+}
+
+impl<'a> SyclImage<'a> {
+    /// Names of kernels.
+    pub fn kernels(&self) -> impl Iterator<Item = &'a [u8]> {
+        let names = self.symbols.split(|byte| [b'\n', 0].contains(byte));
+        names.filter(|name| !name.is_empty())
+    }
+}
+
+impl<'a> Sycl<'a> {
+    /// The object file.
+    ///
+    /// # Errors
+    ///
+    /// When there is no machine code for `host`, there are more than 65,535 images, a kind of image
+    /// does not fit its byte, or a triple or options hold a NUL.
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
+        let count = u16::try_from(self.images.len()).map_err(|_| Error::Images {
+            count: self.images.len(),
+        })?;
+        let mut writer = Writer::new(host)?;
+        let instructions = match writer.code.architecture {
+            Architecture::Aarch64 => &sycl_aarch64::SYCL,
+            _ => &sycl_x86_64::SYCL,
+        };
+        let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
+        let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;
+        let startup = writer.startup(instructions)?;
+        let images = self.images(&mut writer)?;
+        let (data, descriptor) = self.data(&mut writer, count, images)?;
+        writer.globals(self.globals, images, text)?;
+        let operands = [(Operand::Descriptor, data, descriptor as i64)];
+        writer.constructor(startup, instructions, PRIORITY, &operands)?;
+        writer.destructor(startup, instructions, PRIORITY)?;
+        writer.finish()
+    }
+
+    fn images(&self, writer: &mut Writer<'a>) -> Result<SectionId, Error> {
+        let section = writer.blob_section(self.section)?;
+        for (index, image) in self.images.iter().enumerate() {
+            let at = writer.object.append_section_data(section, image.bytes, 8);
+            let name = format!(".sycl_offloading.{index}.data");
+            let size = image.bytes.len() as u64;
+            writer.local(&name, SymbolKind::Data, section, at, size);
+        }
+        Ok(section)
+    }
+
+    /// Entries, images and the descriptor: the symbol of their section, and where the last is.
+    fn data(
+        &self,
+        writer: &mut Writer<'a>,
+        count: u16,
+        images: SectionId,
+    ) -> Result<(SymbolId, u64), Error> {
+        let mut strings = Strings::default();
+        let mut bytes = Vec::new();
+        // Where in `bytes` a pointer is, and to what.
+        let mut pointers: Vec<(u64, Place, u64)> = Vec::new();
+        let mut entries = Vec::new();
+        for image in self.images {
+            let first = bytes.len() as u64;
+            for kernel in image.kernels() {
+                let at = bytes.len() as u64;
+                bytes.extend_from_slice(&[0; 8]);
+                let kind = OffloadKind::SYCL.raw(LlvmRelease::default());
+                bytes.extend_from_slice(&[1_u16.to_le_bytes(), kind.to_le_bytes()].concat());
+                bytes.resize((at + EntryTable::V21.stride()) as usize, 0);
+                pointers.push((at + 24, Place::Strings, strings.add(kernel)));
+            }
+            entries.push(first..bytes.len() as u64);
+        }
+        let records = bytes.len() as u64;
+        let mut end = 0_u64;
+        for (index, (image, entries)) in self.images.iter().zip(entries).enumerate() {
+            let at = bytes.len() as u64;
+            let kind = image.kind.raw();
+            let kind = u8::try_from(kind).map_err(|_| Error::ImageKind { index, kind })?;
+            let sycl = OffloadKind::SYCL.raw(LlvmRelease::default()) as u8;
+            bytes.extend_from_slice(&[3, 0, sycl, kind]);
+            bytes.resize((at + IMAGE_SIZE) as usize, 0);
+            let texts = [image.triple, image.compile_options, image.link_options];
+            for (field, text) in (1..).zip(texts) {
+                if text.contains('\0') {
+                    return Err(Error::Name { name: text.into() });
+                }
+                let offset = strings.add(text.as_bytes());
+                pointers.push((at + 8 * field, Place::Strings, offset));
+            }
+            let start = end.next_multiple_of(8);
+            end = start + image.bytes.len() as u64;
+            for (field, place, offset) in [
+                (4, Place::Images, start),
+                (5, Place::Images, end),
+                (6, Place::Data, entries.start),
+                (7, Place::Data, entries.end),
+            ] {
+                pointers.push((at + 8 * field, place, offset));
+            }
+        }
+        let descriptor = bytes.len() as u64;
+        bytes.extend_from_slice(&[1_u16.to_le_bytes(), count.to_le_bytes()].concat());
+        bytes.resize((descriptor + DESCRIPTOR_SIZE) as usize, 0);
+        pointers.push((descriptor + 8, Place::Data, records));
+
+        let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
+        let data = writer.section(".data.rel.ro", elf::SHT_PROGBITS, flags, 16)?;
+        writer.object.set_section_data(data, bytes, 16);
+        let flags = elf::SHF_ALLOC;
+        let rodata = writer.section(".rodata", elf::SHT_PROGBITS, flags, 1)?;
+        writer.object.set_section_data(rodata, strings.bytes, 1);
+        for (name, at, size) in [
+            ("device_images", records, descriptor - records),
+            ("descriptor", descriptor, DESCRIPTOR_SIZE),
+        ] {
+            let name = format!(".sycl_offloading.{name}");
+            writer.local(&name, SymbolKind::Data, data, at, size);
+        }
+        let symbols = [data, rodata, images].map(|section| writer.object.section_symbol(section));
+        let [data_symbol, strings, images] = symbols;
+        let absolute = writer.code.absolute;
+        for (at, place, offset) in pointers {
+            let symbol = match place {
+                Place::Data => data_symbol,
+                Place::Strings => strings,
+                Place::Images => images,
+            };
+            writer.relocate(data, at, absolute, symbol, offset)?;
+        }
+        Ok((data_symbol, descriptor))
+    }
+}
+
+/// A section that a pointer leads to.
+#[derive(Clone, Copy)]
+enum Place {
+    Data,
+    Strings,
+    Images,
+}
+
+#[derive(Default)]
+struct Strings {
+    bytes: Vec<u8>,
+}
+
+impl Strings {
+    fn add(&mut self, string: &[u8]) -> u64 {
+        let at = self.bytes.len() as u64;
+        self.bytes.extend_from_slice(string);
+        self.bytes.push(0);
+        at
+    }
+}
+
+/// Of the constructor and the destructor: before and after those of the program.
+const PRIORITY: u16 = 1;
+/// Bytes of an image record: version 3 (2), offload kind (1), image kind (1, padded to 8); then
+/// pointers: triple, compile options, link options, image, its end, entries, their end, two of
+/// properties, which are null.
+const IMAGE_SIZE: u64 = 80;
+/// Bytes of the descriptor.
+const DESCRIPTOR_SIZE: u64 = 32;
