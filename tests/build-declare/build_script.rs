@@ -1,8 +1,6 @@
 //! A build script, run as Cargo runs it: what it builds, tells Cargo, and says when something is wrong.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! Modules that a build script declares in code, of a package whose manifest has no table for them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use support::package::{Package, text};

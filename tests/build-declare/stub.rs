@@ -1,8 +1,6 @@
 //! Builds without device code: the crate checks, links, starts and tests all the same.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! The file that Rust includes, made of real kernels and compiled as strict crates have it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! What keys of the manifest mean together: missing tools, variables and methods of the build script, patterns.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use support::cuda_package::{CUDA, OUT, declare, package, targets};

@@ -1,8 +1,6 @@
 //! Every clang from 16 on, and which of them is taken.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use offload_formats::container::kernels::kernels;
 use std::fs;

@@ -1,9 +1,7 @@
 //! `native` among the targets: which programs are asked for the GPUs of this machine, and what their answers make.
 //! They are scripts here, which print what the real ones were seen to print.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,8 +1,6 @@
 //! CUDA modules that NVIDIA's own compiler compiles: their images beside those that it makes by itself.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use offload_formats::container::kernels::kernels;
 use std::fs;

@@ -1,9 +1,7 @@
 //! Compilers of ROCm trees: found, started with the command lines of clang, and their images. The trees are made of
 //! LLVM 22 and of scripts in the place of AMD's own programs, which hand on what they are given.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,16 +1,6 @@
 //! What a user pays for the build-dependency: crates, each of which is compiled before the first kernel is.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-#[path = "support/crates.rs"]
-#[allow(
-    unreachable_pub,
-    reason = "a module of several crates, none of which exports it"
-)]
-mod crates;
+use crate::support::crates;
 
 /// Of the goal in `docs/architecture.md`.
 const MOST: usize = 25;

@@ -7,11 +7,6 @@
 //!
 //! All of it is read from the parsed sources; code under `#[cfg(test)]` is free.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

@@ -1,10 +1,7 @@
 //! The manifest key `archives` and libraries that are cut, or lie, or have odd names: the build script as Cargo runs it.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-#[path = "support/bad_archives.rs"]
-mod bad_archives;
-mod support;
+use crate::support;
+use crate::support::bad_archives;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,6 @@
 //! Libraries that a module comes out as, read by the tools that will read them.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

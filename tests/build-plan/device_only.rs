@@ -1,8 +1,6 @@
 //! Modules of HIP and CUDA without host code: their images, in containers that the vendors' tools make and read.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

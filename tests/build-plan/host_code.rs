@@ -2,9 +2,7 @@
 //! programs that start with the vendors' own runtimes. What a runtime is told by every kind of program is in
 //! `registration_matrix.rs`.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use object::{Object, ObjectSymbol};
 use std::collections::BTreeSet;

@@ -1,9 +1,7 @@
 //! Modules of HIP whose sources are compiled to machine code each by itself: what is compiled again, and that the image is
 //! what one compile of everything would make.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use offload_formats::container::code_object::{join_notes, share_descriptors};
 use offload_formats::container::kernels;

@@ -1,9 +1,7 @@
 //! Host code that NVIDIA's own compiler compiles: what a runtime in the place of NVIDIA's is told by a program of two such
 //! modules, beside what nvcc's own objects tell it.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! Modules of images that were there, whatever holds them.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs::{self, File};
 use std::process::Command;

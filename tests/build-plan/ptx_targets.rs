@@ -1,8 +1,6 @@
 //! Targets whose images are PTX: of CUDA and LLVM IR, in each container.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! Compilers started by others: caches, and programs that send compiles to other machines.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,8 +1,6 @@
 //! What is made again when something changes, and nothing else: counted by a compiler that writes down its starts.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,11 +1,6 @@
 //! Archives and their indices of symbols, ours and those of LLVM's tools: the same bytes.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

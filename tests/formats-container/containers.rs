@@ -1,11 +1,6 @@
 //! ELF files and archives, ours and those of LLVM and GNU binutils: each reads the other's.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

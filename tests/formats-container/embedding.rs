@@ -1,12 +1,7 @@
 //! Images in the files of compilers and linkers: what LLVM's tools embed is found, and they find
 //! what is embedded here. Numbers are those of the behaviours in the specification, section 8.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,6 @@
 //! What linked images say of their kernels, compared with what `llvm-readelf --notes` prints of the same file.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

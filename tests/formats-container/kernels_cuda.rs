@@ -1,11 +1,6 @@
 //! What is read of the kernels in NVIDIA's cubins, against their source and what `cuobjdump` says of them.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,15 +12,15 @@ use object::{Object as _, ObjectSection as _};
 use offload_formats::container::kernels::{Argument, ArgumentKind, Kernel, kernels};
 
 /// By ptxas of CUDA 12.4, for sm_80: OS/ABI 0x33 with ABI version 7.
-const SEVEN: &[u8] = include_bytes!("golden/cuda-12.4/kernels.cubin");
+const SEVEN: &[u8] = include_bytes!("../golden/cuda-12.4/kernels.cubin");
 /// By ptxas of CUDA 13.5, for sm_90: OS/ABI 0x41 with ABI version 8.
-const EIGHT: &[u8] = include_bytes!("golden/cuda-13.5/kernels.cubin");
+const EIGHT: &[u8] = include_bytes!("../golden/cuda-13.5/kernels.cubin");
 
 /// Sources, without the three directives that name the processor.
-const KERNELS: &str = include_str!("kernels_cuda/kernels.ptx");
-const SAME_NAME: &str = include_str!("kernels_cuda/same_name.ptx");
-const CALLS: &str = include_str!("kernels_cuda/calls.ptx");
-const CALLED: &str = include_str!("kernels_cuda/called.ptx");
+const KERNELS: &str = include_str!("../kernels_cuda/kernels.ptx");
+const SAME_NAME: &str = include_str!("../kernels_cuda/same_name.ptx");
+const CALLS: &str = include_str!("../kernels_cuda/calls.ptx");
+const CALLED: &str = include_str!("../kernels_cuda/called.ptx");
 
 /// A processor, and the version of PTX that has it.
 const PROCESSORS: [(u32, &str); 5] = [

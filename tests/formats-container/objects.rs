@@ -1,12 +1,7 @@
 //! Bundles in object files: the same bytes as LLVM's `llvm-objcopy`, read by its bundler, and
 //! linked by every linker.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::cell::Cell;
 use std::fmt::Write as _;

@@ -1,11 +1,6 @@
 //! PTX in fat binaries and what is read of its kernels, against NVIDIA's `fatbinary` and `ptxas`.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +13,7 @@ use offload_formats::container::kernels::{
 };
 use support::Random;
 
-const KERNELS: &str = include_str!("kernels_cuda/kernels.ptx");
+const KERNELS: &str = include_str!("../kernels_cuda/kernels.ptx");
 /// What `fatbinary` and a lexer of PTX may stumble over.
 const PIECES: [&[u8]; 26] = [
     b" ", b" ", b"\t", b"\n", b"\r", b"\r\n", b"\x0b", b"\x0c", b"/", b"*", b"//", b"/*", b"*/",

@@ -1,11 +1,6 @@
 //! The symbols that links are about, compared with what `llvm-nm` of LLVM 22 says of the same file.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,11 +1,6 @@
 //! Bundles and their entry IDs, ours and LLVM's: the same bytes, and each reads the other's.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::num::NonZeroU64;

@@ -1,11 +1,6 @@
 //! Names in generated C and LLVM IR: whatever they are, a compiler reads them back byte by byte, and nothing else.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

@@ -1,11 +1,6 @@
 //! Triples, processors and entry IDs, ours and LLVM's.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;

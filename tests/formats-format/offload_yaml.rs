@@ -1,12 +1,7 @@
 //! Offload binaries as YAML, ours and LLVM's: the same bytes of the same text, and the same text of
 //! the same bytes.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::fmt::Write;
 use std::fs;

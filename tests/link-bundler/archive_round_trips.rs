@@ -1,10 +1,7 @@
 //! Archives of device code that ours makes, read by the tools of others; archives that they make, linked by ours.
 //! (`linker_bundles.rs` has those of clang's older driver for HIP.)
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "linker_hip_support.rs"]
-mod support;
+use crate::linker_hip_support as support;
 
 use std::collections::BTreeMap;
 use std::fs;

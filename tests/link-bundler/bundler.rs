@@ -1,12 +1,7 @@
 //! What LLVM's own tests ask of the bundler: the numbers of spec bundler §9, in their order, each
 //! with its number in a comment. Then what ours does beyond LLVM's.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::ops::Deref;
@@ -1639,7 +1634,7 @@ fn takes_files_and_finds_their_type_under_its_own_name() {
     archive.extend(format!("{:<48}{:<10}`\n", "d1.bc/", member.len()).bytes());
     archive.extend(member);
     own.write("lib.a", &archive);
-    let object = include_bytes!("golden/22.1.8/elf64le.o");
+    let object = include_bytes!("../golden/22.1.8/elf64le.o");
     own.write("host.o", object);
     for (file, file_type) in [
         ("in", "bc"),

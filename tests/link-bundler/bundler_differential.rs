@@ -4,12 +4,7 @@
 //! What may differ is a [`Key`], each with its row in `docs/differences.md`. The seed and the counts are
 //! printed; `OFFLOAD_BUNDLER_CASES` sets how many rounds there are for each type.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Command;

@@ -1,7 +1,5 @@
 //! `cargo offload inspect` and `build`, on files and packages made here.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
 use offload_formats::container::archive::{self, NewMember};
 use offload_formats::container::elf::{Machine, embed};
 use offload_formats::format::offload_binary::BinaryImage;

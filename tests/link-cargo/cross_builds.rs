@@ -1,9 +1,7 @@
 //! Builds for a host of another processor than this machine's: aarch64, whose programs run under qemu with a runtime
 //! that says what is registered.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

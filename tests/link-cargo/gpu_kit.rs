@@ -1,8 +1,6 @@
 //! The kit for machines with a GPU: `.ci/gpu-kit` builds it, `run.sh` in it runs its programs and prints a table.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

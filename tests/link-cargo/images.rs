@@ -1,9 +1,7 @@
 //! The images in a finished program, looked at with the tools of others: LLVM's packager takes them out, readelf
 //! says what they are, nm names the kernels that the host registers.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::path::Path;

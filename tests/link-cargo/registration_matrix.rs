@@ -6,9 +6,7 @@
 //! each module's fat binary once, with its three kernels and its variable, and each launch of a kernel by an address
 //! that was registered once, for the fat binary of the module that launches.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,9 +2,7 @@
 //! in one program, linked with GNU's linker and with LLVM's, and started by Wine. The runtime is the recording stand-in
 //! of `registration_matrix.rs`, as a DLL, and what it is told must be the same.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! One OpenMP source in two modules of one program: clang names kernels by file, function and line, so both have the same.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::PathBuf;

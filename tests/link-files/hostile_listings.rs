@@ -1,10 +1,5 @@
 //! Names in files that drive a terminal or forge lines: every listing and message of the tools shows them escaped.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 use std::fs;
 use std::num::NonZeroU64;
 use std::path::Path;

@@ -1,9 +1,6 @@
 //! Names that try to drive a terminal or forge lines, in what `offload-link` and `cargo offload inspect` print.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "support/bad_archives.rs"]
-mod bad_archives;
+use crate::support::bad_archives;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +12,7 @@ use tempfile::TempDir;
 const LINKER: &str = env!("CARGO_BIN_EXE_offload-link");
 const PACKAGER: &str = env!("CARGO_BIN_EXE_offload-packager");
 const CARGO_OFFLOAD: &str = env!("CARGO_BIN_EXE_cargo-offload");
-const OBJECT: &[u8] = include_bytes!("golden/22.1.8/elf64le.o");
+const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
 
 /// Sets the title of a window.
 const TITLE: &str = "\u{1b}]0;a\u{7}";

@@ -1,11 +1,6 @@
 //! Outputs of the bundler and the packager: what a signal, a full disk, links, modes and equal names make of them.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::fs::{self, File, Permissions};
 use std::num::NonZeroU64;

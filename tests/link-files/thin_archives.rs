@@ -1,7 +1,6 @@
 //! Every tool and thin archives, whose members are files that somebody else chose.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,9 +10,9 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// An object with images for sm_70 and gfx90a.
-const OBJECT: &[u8] = include_bytes!("golden/22.1.8/elf64le.o");
+const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
 /// A bundle with images for gfx906 and `gfx90a:sramecc+:xnack-`.
-const BUNDLE: &[u8] = include_bytes!("golden/22.1.8/three-images.bundle");
+const BUNDLE: &[u8] = include_bytes!("../golden/22.1.8/three-images.bundle");
 
 const TOOLS: [(&str, &str); 4] = [
     ("offload-link", env!("CARGO_BIN_EXE_offload-link")),

@@ -1,12 +1,7 @@
 //! What LLVM's own tests ask of the packager: the numbers of spec offload-binary §8 that are about
 //! the tool, each with its number in a comment. Then what ours does beyond LLVM's.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::ops::Deref;

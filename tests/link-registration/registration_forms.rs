@@ -1,15 +1,13 @@
 //! Forms of a registration that stand for the object for x86-64 Linux: C, LLVM IR, the code for
 //! Windows and for aarch64. What they tell the runtime is what that object tells it.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "registration_support.rs"]
-mod programs;
+use crate::registration_support as programs;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::linker_support::{self as support, linkers, text, tool};
 use object::{Object, ObjectSymbol};
 use offload_formats::container::elf::Machine;
 use offload_formats::format::offload_entry::EntryTable as Layout;
@@ -17,7 +15,6 @@ use offload_formats::names::Triple;
 use offload_formats::registration::Global;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
-use programs::support::{self, linkers, text, tool};
 use programs::{Case, bfd, prefix, start_stop, succeed, table};
 
 /// Compilers of C for this host: gcc, which is `cc`, and clang.

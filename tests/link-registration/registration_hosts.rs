@@ -1,9 +1,6 @@
 //! Registrations for hosts other than x86-64 and aarch64 ELF: the C form, compiled by clang.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "linker_support.rs"]
-mod support;
+use crate::linker_support as support;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,9 +1,6 @@
 //! The machine code in registration objects: what clang makes of its sources in assembler.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "linker_support.rs"]
-mod support;
+use crate::linker_support as support;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

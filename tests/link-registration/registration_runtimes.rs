@@ -3,20 +3,17 @@
 //! The runtimes are stand-ins that print each call. The calls are compared with those of programs
 //! that have LLVM's object in the place of ours.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "registration_support.rs"]
-mod programs;
+use crate::registration_support as programs;
 
 use std::fs;
 use std::process::Command;
 
+use crate::linker_support::{linkers, text, tool};
 use object::{Object, ObjectSection, ObjectSymbol};
 use offload_formats::container::elf::Machine;
 use offload_formats::format::offload_entry::EntryTable as Layout;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
-use programs::support::{linkers, text, tool};
 use programs::{Case, bfd, prefix, start_stop, succeed, table};
 
 #[test]

@@ -1,9 +1,6 @@
 //! The registration object of SYCL: what a runtime is told, by ours and by LLVM's.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "linker_support.rs"]
-mod support;
+use crate::linker_support as support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -3,12 +3,8 @@
 //! Whatever they are: the message names archive, member and place, no file outside of the output is written, and none
 //! is left of an output that is not whole.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "support/bad_archives.rs"]
-mod bad_archives;
-#[path = "linker_hip_support.rs"]
-mod support;
+use crate::linker_hip_support as support;
+use crate::support::bad_archives;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -134,7 +130,7 @@ fn names_archive_member_and_place_of_what_is_damaged() {
     }
 }
 
-/// The names of the members, as LLVM's reader and ours agree on them (`tests/archives.rs`).
+/// The names of the members, as LLVM's reader and ours agree on them (`tests/formats-container/archives.rs`).
 fn names(path: &Path) -> Vec<String> {
     let bytes = fs::read(path).unwrap();
     let archive = Archive::parse(bytes.as_slice(), 0..bytes.len() as u64).unwrap();

@@ -1,9 +1,6 @@
 //! The device links of `offload-link`: its command lines beside those of `clang-linker-wrapper`, and real links.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "support/mod.rs"]
-mod tools;
+use crate::support as tools;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -855,7 +852,7 @@ fn links_spirv_for_sycl_and_wraps_it_for_openmp() {
         });
         // The bytes that LLVM's tool registers.
         let object = fs::read(project.path("prog.openmp.image.wrapper.o")).unwrap();
-        let expected = include_bytes!("golden/22.1.8/intel-openmp.elf");
+        let expected = include_bytes!("../golden/22.1.8/intel-openmp.elf");
         assert!(
             object
                 .windows(expected.len())

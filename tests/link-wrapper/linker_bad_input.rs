@@ -3,10 +3,7 @@
 //! Whatever an input is, one of three things happens: its images are all in the report; an error names it; or the
 //! wrapper leaves it to the host linker, which then refuses it.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "linker_support.rs"]
-mod support;
+use crate::linker_support as support;
 
 use std::fs;
 use std::ops::Range;
@@ -23,7 +20,7 @@ const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
 
 macro_rules! golden {
     ($name:literal) => {
-        include_bytes!(concat!("golden/22.1.8/", $name))
+        include_bytes!(concat!("../golden/22.1.8/", $name))
     };
 }
 

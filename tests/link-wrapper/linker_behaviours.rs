@@ -4,10 +4,7 @@
 //! below for what no other test has. Lines are compared with those of clang-linker-wrapper 22.1.8
 //! and 19.1.7, on objects that these releases made.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -20,37 +17,37 @@ use tempfile::TempDir;
 /// The numbers of §10.1, and the functions that show each.
 #[rustfmt::skip]
 const SHOWN: [(u32, &[&str]); 30] = [
-    (1, &["tests/linker_behaviours.rs::links_two_images_of_one_target_together_in_bitcode_too"]),
-    (2, &["tests/device_links.rs::prints_the_device_links_that_llvm_22_prints", "tests/device_links.rs::prints_the_device_links_that_llvm_19_prints"]),
-    (3, &["tests/device_links.rs::prints_the_device_links_that_llvm_22_prints", "tests/device_links.rs::prints_the_device_links_that_llvm_19_prints"]),
-    (4, &["tests/device_links.rs::prints_the_device_links_that_llvm_22_prints", "tests/device_links.rs::links_spirv_for_sycl_and_wraps_it_for_openmp"]),
-    (5, &["tests/device_links.rs::prints_the_device_links_that_llvm_22_prints"]),
-    (6, &["tests/linker_differential.rs::passes_on_what_llvm_22_passes_on", "tests/linker_behaviours.rs::passes_letters_on_and_keeps_options_of_llvm"]),
-    (7, &["tests/linker_wrapper.rs::forwards_a_linkers_arguments_as_they_are_spelled"]),
-    (8, &["tests/linker_behaviours.rs::takes_of_an_archive_what_an_object_has"]),
-    (9, &["tests/linker_behaviours.rs::links_a_target_once_for_all_kinds_and_registers_them_in_order"]),
-    (10, &["tests/linker_behaviours.rs::bundles_once_with_any_number_of_jobs", "tests/device_links.rs::makes_the_same_images_with_any_number_of_jobs"]),
-    (11, &["tests/linker_behaviours.rs::bundles_hip_beside_openmp_of_the_same_processor"]),
-    (12, &["tests/device_links.rs::prints_the_device_links_that_llvm_22_prints"]),
-    (13, &["tests/linker_wrapper.rs::looks_for_libraries_only_where_it_is_told_under_llvms_name"]),
-    (14, &["tests/linker_behaviours.rs::goes_on_with_an_option_that_was_removed"]),
-    (15, &["tests/linker_behaviours.rs::follows_the_command_lines_of_windows", "offload-link/src/linker_wrapper/libraries.rs::finds_what_the_linker_of_that_host_would", "offload-link/src/linker_wrapper/options/tests.rs::inserts_objects_among_the_inputs_of_microsofts_linkers"]),
-    (16, &["tests/linker_behaviours.rs::gives_a_member_to_every_target_that_it_serves"]),
-    (17, &["tests/linker_behaviours.rs::keeps_targets_apart_as_the_main_branch_does", "offload-link/src/linker_wrapper/groups.rs::keeps_targets_apart_as_the_main_branch_does"]),
-    (18, &["tests/linker_behaviours.rs::gives_a_member_to_every_target_that_it_serves"]),
-    (19, &["tests/linker_behaviours.rs::plans_relocatable_links_of_every_kind", "tests/linker_programs.rs::registers_the_images_of_a_relocatable_link_once", "tests/registration_runtimes.rs::keeps_its_own_tables_through_a_relocatable_link"]),
-    (20, &["tests/linker_behaviours.rs::links_nothing_when_the_image_is_given"]),
-    (21, &["tests/linker_behaviours.rs::takes_the_members_that_llvm_19_takes", "tests/linker_programs.rs::takes_the_archive_members_that_llvm_19_and_22_take"]),
-    (22, &["tests/linker_registration.rs::writes_the_object_that_llvm_writes", "tests/registration_runtimes.rs::makes_the_calls_that_llvm_makes", "tests/registration_runtimes.rs::tells_the_runtime_what_an_entry_says", "tests/registration_hosts.rs::has_the_sections_of_llvms_object_for_windows", "tests/registration_sycl.rs::tells_the_runtime_what_llvm_tells_it"]),
-    (23, &["tests/registration_hosts.rs::compiles_for_every_host_that_clang_knows"]),
-    (24, &["tests/linker_behaviours.rs::writes_the_bundle_alone"]),
-    (25, &["tests/linker_behaviours.rs::reads_compressed_offload_binaries"]),
-    (26, &["tests/linker_process.rs::asks_the_device_compiler_about_llvms_options"]),
-    (27, &["tests/linker_wrapper.rs::explains_what_is_wrong_with_the_command_line"]),
-    (28, &["tests/linker_behaviours.rs::finds_tools_beside_the_link_when_told"]),
-    (29, &["tests/linker_behaviours.rs::shows_commands_that_make_the_same_program_again", "tests/linker_wrapper.rs::prints_a_plan_that_a_shell_can_run"]),
+    (1, &["tests/link-wrapper/linker_behaviours.rs::links_two_images_of_one_target_together_in_bitcode_too"]),
+    (2, &["tests/link-wrapper/device_links.rs::prints_the_device_links_that_llvm_22_prints", "tests/link-wrapper/device_links.rs::prints_the_device_links_that_llvm_19_prints"]),
+    (3, &["tests/link-wrapper/device_links.rs::prints_the_device_links_that_llvm_22_prints", "tests/link-wrapper/device_links.rs::prints_the_device_links_that_llvm_19_prints"]),
+    (4, &["tests/link-wrapper/device_links.rs::prints_the_device_links_that_llvm_22_prints", "tests/link-wrapper/device_links.rs::links_spirv_for_sycl_and_wraps_it_for_openmp"]),
+    (5, &["tests/link-wrapper/device_links.rs::prints_the_device_links_that_llvm_22_prints"]),
+    (6, &["tests/link-wrapper/linker_differential.rs::passes_on_what_llvm_22_passes_on", "tests/link-wrapper/linker_behaviours.rs::passes_letters_on_and_keeps_options_of_llvm"]),
+    (7, &["tests/link-wrapper/linker_wrapper.rs::forwards_a_linkers_arguments_as_they_are_spelled"]),
+    (8, &["tests/link-wrapper/linker_behaviours.rs::takes_of_an_archive_what_an_object_has"]),
+    (9, &["tests/link-wrapper/linker_behaviours.rs::links_a_target_once_for_all_kinds_and_registers_them_in_order"]),
+    (10, &["tests/link-wrapper/linker_behaviours.rs::bundles_once_with_any_number_of_jobs", "tests/link-wrapper/device_links.rs::makes_the_same_images_with_any_number_of_jobs"]),
+    (11, &["tests/link-wrapper/linker_behaviours.rs::bundles_hip_beside_openmp_of_the_same_processor"]),
+    (12, &["tests/link-wrapper/device_links.rs::prints_the_device_links_that_llvm_22_prints"]),
+    (13, &["tests/link-wrapper/linker_wrapper.rs::looks_for_libraries_only_where_it_is_told_under_llvms_name"]),
+    (14, &["tests/link-wrapper/linker_behaviours.rs::goes_on_with_an_option_that_was_removed"]),
+    (15, &["tests/link-wrapper/linker_behaviours.rs::follows_the_command_lines_of_windows", "offload-link/src/linker_wrapper/libraries.rs::finds_what_the_linker_of_that_host_would", "offload-link/src/linker_wrapper/options/tests.rs::inserts_objects_among_the_inputs_of_microsofts_linkers"]),
+    (16, &["tests/link-wrapper/linker_behaviours.rs::gives_a_member_to_every_target_that_it_serves"]),
+    (17, &["tests/link-wrapper/linker_behaviours.rs::keeps_targets_apart_as_the_main_branch_does", "offload-link/src/linker_wrapper/groups.rs::keeps_targets_apart_as_the_main_branch_does"]),
+    (18, &["tests/link-wrapper/linker_behaviours.rs::gives_a_member_to_every_target_that_it_serves"]),
+    (19, &["tests/link-wrapper/linker_behaviours.rs::plans_relocatable_links_of_every_kind", "tests/link-wrapper/linker_programs.rs::registers_the_images_of_a_relocatable_link_once", "tests/link-registration/registration_runtimes.rs::keeps_its_own_tables_through_a_relocatable_link"]),
+    (20, &["tests/link-wrapper/linker_behaviours.rs::links_nothing_when_the_image_is_given"]),
+    (21, &["tests/link-wrapper/linker_behaviours.rs::takes_the_members_that_llvm_19_takes", "tests/link-wrapper/linker_programs.rs::takes_the_archive_members_that_llvm_19_and_22_take"]),
+    (22, &["tests/link-wrapper/linker_registration.rs::writes_the_object_that_llvm_writes", "tests/link-registration/registration_runtimes.rs::makes_the_calls_that_llvm_makes", "tests/link-registration/registration_runtimes.rs::tells_the_runtime_what_an_entry_says", "tests/link-registration/registration_hosts.rs::has_the_sections_of_llvms_object_for_windows", "tests/link-registration/registration_sycl.rs::tells_the_runtime_what_llvm_tells_it"]),
+    (23, &["tests/link-registration/registration_hosts.rs::compiles_for_every_host_that_clang_knows"]),
+    (24, &["tests/link-wrapper/linker_behaviours.rs::writes_the_bundle_alone"]),
+    (25, &["tests/link-wrapper/linker_behaviours.rs::reads_compressed_offload_binaries"]),
+    (26, &["tests/link-wrapper/linker_process.rs::asks_the_device_compiler_about_llvms_options"]),
+    (27, &["tests/link-wrapper/linker_wrapper.rs::explains_what_is_wrong_with_the_command_line"]),
+    (28, &["tests/link-wrapper/linker_behaviours.rs::finds_tools_beside_the_link_when_told"]),
+    (29, &["tests/link-wrapper/linker_behaviours.rs::shows_commands_that_make_the_same_program_again", "tests/link-wrapper/linker_wrapper.rs::prints_a_plan_that_a_shell_can_run"]),
     // Clang's helper for NVIDIA is no tool of ours; what it does, our own way does.
-    (30, &["tests/device_links.rs::links_cuda_code_of_several_files_by_either_way", "tests/device_links.rs::links_ptx_and_cubins_together"]),
+    (30, &["tests/link-wrapper/device_links.rs::links_cuda_code_of_several_files_by_either_way", "tests/link-wrapper/device_links.rs::links_ptx_and_cubins_together"]),
 ];
 
 #[test]

@@ -1,10 +1,7 @@
 //! Images in bundles at link time: HIP objects of clang's older driver, bundle files, archives of
 //! both; linked by ours, run with a runtime that records what is registered.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "linker_hip_support.rs"]
-mod support;
+use crate::linker_hip_support as support;
 
 use std::fs;
 

@@ -3,10 +3,7 @@
 //! LLVM's tool writes some options in another way (spec linker-wrapper §0 item 2, §1.3), ours none:
 //! [`as_llvm_writes`] is that difference, and nothing else may differ.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -3,13 +3,9 @@
 //!
 //! The runtimes are stand-ins that print each call of a registration, and the kernel of each launch.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
+use crate::linker_support as support;
 
-#[path = "linker_support.rs"]
-mod support;
-
-#[path = "linker_runtimes.rs"]
-mod runtimes;
+use crate::runtimes;
 
 use std::fs;
 use std::os::unix::fs::symlink;

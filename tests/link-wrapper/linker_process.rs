@@ -1,9 +1,6 @@
 //! The linker wrapper as a process: how it ends, what it starts, and what is left of it.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "linker_support.rs"]
-mod support;
+use crate::linker_support as support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,9 +1,6 @@
 //! Real programs: compiled by clang, linked through `offload-link`, run on the CPU device.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "linker_support.rs"]
-mod support;
+use crate::linker_support as support;
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,6 @@
 //! The registration objects: against those of `clang-linker-wrapper`, in every linker, and running.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "linker_support.rs"]
-mod support;
+use crate::linker_support as support;
 
 use std::collections::BTreeMap;
 use std::fs;

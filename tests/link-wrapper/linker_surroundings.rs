@@ -1,8 +1,6 @@
 //! The linker wrapper among programs that fail, lie or are not there.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -14,11 +12,11 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
-const OBJECT: &[u8] = include_bytes!("golden/22.1.8/elf64le.o");
+const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
 /// Images for gfx906 and `gfx90a:sramecc+:xnack-`.
-const BUNDLE: &[u8] = include_bytes!("golden/22.1.8/three-images.bundle");
+const BUNDLE: &[u8] = include_bytes!("../golden/22.1.8/three-images.bundle");
 /// Images for sm_70 and gfx90a.
-const BINARY: &[u8] = include_bytes!("golden/22.1.8/two-images.offload-binary");
+const BINARY: &[u8] = include_bytes!("../golden/22.1.8/two-images.offload-binary");
 
 /// A folder in which the tool has a clang of ours beside it, and a linker of ours.
 struct Place {

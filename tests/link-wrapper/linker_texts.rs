@@ -4,10 +4,7 @@
 //! compiles `.ll`, for the host and for each device; of its own `-S -fgpu-rdc` it cannot read the device's
 //! part, LLVM IR in a file of assembly. Archives of them go to the host's linker as they are.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "linker_hip_support.rs"]
-mod support;
+use crate::linker_hip_support as support;
 
 use std::fs;
 

@@ -1,13 +1,9 @@
 //! A Cargo workspace whose build scripts know a C compiler and nothing of us: device code in three
 //! crates, one below the other, linked by `offload-link` as rustc's linker.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
+use crate::linker_support as support;
 
-#[path = "linker_support.rs"]
-mod support;
-
-#[path = "linker_runtimes.rs"]
-mod runtimes;
+use crate::runtimes;
 
 use std::fs;
 use std::process::Output;

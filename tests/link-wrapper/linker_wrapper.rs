@@ -1,9 +1,6 @@
 //! The linker wrapper as a program: what it forwards, says, leaves behind and returns.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "linker_support.rs"]
-mod support;
+use crate::linker_support as support;
 
 use std::fs;
 use std::os::unix::fs::symlink;

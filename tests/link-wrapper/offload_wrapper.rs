@@ -1,12 +1,7 @@
 //! The offload wrapper, beside LLVM's where both do the same. What the registrations do in programs,
 //! `registration_runtimes.rs` and `linker_registration.rs` know.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,9 +1,6 @@
 //! The recipes of docs/replace-clang-linker-wrapper.md, each run.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -188,7 +185,7 @@ fn replaces_it_in_cmake() {
         return;
     };
     for place in Place::all() {
-        let guide = include_str!("../docs/replace-clang-linker-wrapper.md");
+        let guide = include_str!("../../docs/replace-clang-linker-wrapper.md");
         let lists = guide.split("```cmake\n").nth(1).unwrap();
         let lists = lists.split("```").next().unwrap();
         fs::write(place.path("CMakeLists.txt"), lists).unwrap();

@@ -1,9 +1,6 @@
 //! Ordinary Rust, linked by the installed rustc and cargo through `offload-link`: nothing may change.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,6 @@
 //! What the linker's tests share: programs that may be missing, and projects to link.
 
 #![allow(dead_code, unreachable_pub)] // each test takes what it needs
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,8 +10,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-#[path = "support/mod.rs"]
-mod tools;
+use crate::support as tools;
 
 pub const DEFAULT_SIGNALS: &str = tools::DEFAULT_SIGNALS;
 

@@ -5,10 +5,8 @@
     unreachable_pub,
     reason = "a module of several crates, none of which exports it"
 )]
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-#[path = "support/mod.rs"]
-mod tools;
+use crate::support as tools;
 
 use std::fs;
 use std::path::{Path, PathBuf};

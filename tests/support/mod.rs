@@ -9,7 +9,9 @@
     reason = "a module of several crates, none of which exports it"
 )]
 
+pub mod bad_archives;
 pub mod beside;
+pub mod crates;
 pub mod cuda_package;
 pub mod dependencies;
 pub mod folder;

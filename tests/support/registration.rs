@@ -2,10 +2,8 @@
 //! call.
 
 #![allow(dead_code, unreachable_pub)] // each test takes what it needs
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
-#[path = "linker_support.rs"]
-pub mod support;
+use crate::linker_support as support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
