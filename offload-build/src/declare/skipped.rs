@@ -27,6 +27,23 @@ impl Skipped {
         }
     }
 
+    /// Its device link lacks something. If no release of LLVM knows the processor, that comes first: whatever else is
+    /// missing follows from it.
+    pub(crate) fn unlinked(module: &Module, target: &Target, reason: &dyn Display) -> Self {
+        let reason = reason.to_string();
+        let Some(doubt) = module.doubt(target) else {
+            return Self::missing(module, target, reason);
+        };
+        let mut lines = reason.lines();
+        let first = lines.next().unwrap_or_default();
+        let hints: String = lines.map(|line| format!("\n{line}")).collect();
+        Self::missing(
+            module,
+            target,
+            format_args!("{doubt}{hints}\nnote: {first}"),
+        )
+    }
+
     /// No program of this build could use the image.
     pub(crate) fn useless(module: &Module, target: &Target, reason: impl Display) -> Self {
         Self {

@@ -8,7 +8,7 @@ use std::path::Path;
 /// The command by which `program`, NVIDIA's `fatbinary`, puts linked images, each with its processor
 /// (`sm_80`), into a fat binary for a host of 64 or 32 bits.
 ///
-/// LLVM 19 and 20 call an older form of the tool's options (spec linker-wrapper §4.2); NVIDIA's of CUDA 12.9
+/// LLVM 19 and 20 call an older form of the tool's options (`docs/spec/linker-wrapper.md` §4.2); NVIDIA's of CUDA 12.9
 /// and later know the newer form alone.
 #[must_use]
 pub fn cuda_fatbinary(

@@ -13,7 +13,7 @@
 //! | NVPTX, its image PTX | bitcode | `llvm-link`, `clang -S` |
 //! | all others | | LLVM's, in `wrapper_line.rs` |
 //!
-//! Spec: linker-wrapper §3.2–3.6. Differently from LLVM, OpenMP's device runtime joins here and
+//! Specification: `docs/spec/linker-wrapper.md` §3.2–3.6. Differently from LLVM, OpenMP's device runtime joins here and
 //! not at each compile, so that an image has one copy of it, and neither ROCm nor CUDA is needed.
 
 pub mod fatbinary;

@@ -6,7 +6,7 @@
 //! | `__openmp_offload_spirv_0` | the module |
 //! | `.strtab`, `.shstrtab` | nothing, the names of sections |
 //!
-//! Source: spec linker-wrapper §4.5; `containerizeOpenMPSPIRVImage` in
+//! Source: `docs/spec/linker-wrapper.md` §4.5; `containerizeOpenMPSPIRVImage` in
 //! `llvm/lib/Frontend/Offloading/Utility.cpp` of LLVM 22, whose bytes these are.
 
 use std::fmt;

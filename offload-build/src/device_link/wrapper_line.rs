@@ -1,9 +1,9 @@
 //! The device link as `clang-linker-wrapper` runs it: one clang, which knows each target's linker.
 //!
-//! Sources: spec linker-wrapper §3.2 (LLVM 19) and §3.3 (20 to main); `clang()` in
+//! Sources: `docs/spec/linker-wrapper.md` §3.2 (LLVM 19) and §3.3 (20 to main); `clang()` in
 //! `clang/tools/clang-linker-wrapper/ClangLinkerWrapper.cpp` of these releases. LLVM 19 optimises bitcode in its
 //! own process first; here the linker does, as in later releases, so that lines with bitcode have arguments for it
-//! (spec §3.6).
+//! (`docs/spec/linker-wrapper.md` §3.6).
 
 use crate::device_link::job::{DeviceInput, LinkJob};
 use crate::device_link::linker::{DeviceLinker, LLD, Way, behind, processor_flag};

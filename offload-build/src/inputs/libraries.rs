@@ -1,13 +1,14 @@
 //! The libraries for devices that a module links: found, and taken apart for each target.
 //!
 //! `archives` names files, `link` names libraries, which are looked for as linkers do it: first what is
-//! for one target, then archives of bundles. Specification: linker-wrapper §7.4.
+//! for one target, then archives of bundles. Specification: `docs/spec/linker-wrapper.md` §7.4.
 
 use crate::declare::module::{Module, Target};
 use crate::error;
 use crate::error::Error;
 use object::ReadCache;
-use offload_formats::container::bundled::DeviceTarget;
+use offload_formats::container::bundled::{DeviceTarget, Unpacking};
+use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::device_library::{self, LibraryImage};
 use offload_formats::format::magic::Magic;
 use offload_formats::names::library_name::{self, LibraryName};
@@ -29,7 +30,7 @@ impl Libraries {
         let mut library = |path: PathBuf| match read.get(&path) {
             Some(known) => Ok(Rc::clone(known)),
             None => {
-                let library = Rc::new(Library::read(&path)?);
+                let library = Rc::new(Library::read(&path, module.decompressed)?);
                 read.insert(path, Rc::clone(&library));
                 Ok(library)
             }
@@ -65,9 +66,9 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    fn read(path: &Path) -> Result<Self, Error> {
+    fn read(path: &Path, decompressed: DecompressionLimit) -> Result<Self, Error> {
         let cache = open(path)?;
-        let images = images(path, &cache)?;
+        let images = images(path, &cache, decompressed)?;
         let mut bitcode = BTreeSet::new();
         for (index, image) in images.iter().enumerate() {
             let content = image.content(&cache).ok_or_else(|| changed(path))?;
@@ -203,9 +204,17 @@ pub(crate) fn open(path: &Path) -> Result<ReadCache<fs::File>, Error> {
         .map_err(error::io(path))
 }
 
-pub(crate) fn images(path: &Path, cache: &ReadCache<fs::File>) -> Result<Vec<LibraryImage>, Error> {
+pub(crate) fn images(
+    path: &Path,
+    cache: &ReadCache<fs::File>,
+    decompressed: DecompressionLimit,
+) -> Result<Vec<LibraryImage>, Error> {
     let of_cpu = Triple::parse(name_of(path).arch).is_ok_and(|triple| triple.is_cpu());
-    device_library::images(cache, of_cpu).map_err(|problem| Error::because(path.display(), problem))
+    let mut unpacking = Unpacking::in_memory(decompressed.memory());
+    device_library::images(cache, of_cpu, &mut unpacking).map_err(|problem| {
+        let is_limit = problem.is_limit();
+        error::unpacking(path, is_limit, problem)
+    })
 }
 
 pub(crate) fn changed(path: &Path) -> Error {

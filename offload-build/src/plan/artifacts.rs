@@ -7,7 +7,7 @@
 //!
 //! What is in them is not linked for the device yet: `offload-link` does it in the link of the program.
 //! Host objects with offload entries demand it: with another linker their code would run unregistered.
-//! Specification: linker-wrapper §7.1 for the objects, §7.4 for the names.
+//! Specification: `docs/spec/linker-wrapper.md` §7.1 for the objects, §7.4 for the names.
 
 use crate::declare::language::ArtifactKind;
 use crate::declare::module::{Module, Target};
@@ -77,7 +77,7 @@ pub(crate) fn plan(
     Ok(artifacts)
 }
 
-/// Processors have triples of three fields, and the place of the fourth stays empty (bundler §6).
+/// Processors have triples of three fields, and the place of the fourth stays empty (`docs/spec/bundler.md` §6).
 fn entry_id(target: &Target) -> String {
     let triple = target.triple.as_str().trim_end_matches('-');
     match target.id.to_string().as_str() {
@@ -86,7 +86,7 @@ fn entry_id(target: &Target) -> String {
     }
 }
 
-/// The entries of one member may be together (bundler §5).
+/// The entries of one member may be together (`docs/spec/bundler.md` §5).
 fn check(module: &Module) -> Result<(), Error> {
     let ids = module
         .targets

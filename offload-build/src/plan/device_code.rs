@@ -170,10 +170,10 @@ impl Context<'_> {
         let link = match self.device_link(module, target, inputs, &output) {
             Ok(link) => link,
             Err(unknown) if unknown.is_unsupported() => {
-                return Err(Error::new(Skipped::missing(module, target, unknown)));
+                return Err(Error::new(Skipped::unlinked(module, target, &unknown)));
             }
             Err(missing) => {
-                return Ok(Images::Missing(Skipped::missing(module, target, missing)));
+                return Ok(Images::Missing(Skipped::unlinked(module, target, &missing)));
             }
         };
         let image = match target.is_ptx {

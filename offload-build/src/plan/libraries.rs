@@ -49,6 +49,7 @@ pub(crate) fn inputs(
             library: library.path.clone(),
             target: target.written.clone(),
             files,
+            decompressed: module.decompressed,
         });
     }
     match lacking.into_iter().find(|(name, _)| !served.contains(name)) {

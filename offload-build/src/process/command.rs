@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
 /// Variables with which one compiler driver tells another where to look. Inherited by a device
-/// compiler they make it run the wrong linker, ours among them (spec linker-wrapper §8.5).
+/// compiler they make it run the wrong linker, ours among them (`docs/spec/linker-wrapper.md` §8.5).
 const SCRUBBED: [&str; 9] = [
     "COMPILER_PATH",
     "LIBRARY_PATH",

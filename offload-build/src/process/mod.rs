@@ -5,3 +5,4 @@ pub(crate) mod install;
 pub mod jobserver;
 pub(crate) mod launcher;
 pub(crate) mod search;
+pub(crate) mod temporary;

@@ -6,6 +6,7 @@ use crate::inputs::libraries;
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
+use offload_formats::container::decompression_limit::DecompressionLimit;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -17,12 +18,14 @@ pub(crate) struct Extraction {
     pub(crate) target: String,
     /// Which of its images, and where each goes.
     pub(crate) files: Vec<(usize, PathBuf)>,
+    /// The limit on what compressed images become.
+    pub(crate) decompressed: DecompressionLimit,
 }
 
 impl Extraction {
     fn run(&self) -> Result<Done, Error> {
         let cache = libraries::open(&self.library)?;
-        let images = libraries::images(&self.library, &cache)?;
+        let images = libraries::images(&self.library, &cache, self.decompressed)?;
         for (index, path) in &self.files {
             let image = images.get(*index);
             let content = image.and_then(|image| image.content(&cache));

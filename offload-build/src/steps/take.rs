@@ -59,6 +59,7 @@ impl Step for Take {
 mod tests {
     use super::*;
     use crate::inputs::prebuilt::images;
+    use offload_formats::container::bundled::Unpacking;
     use offload_formats::format::bundle::{self, BundleImage};
     use offload_formats::format::compressed_bundle;
     use std::fs;
@@ -73,7 +74,9 @@ mod tests {
         let plain = bundle::to_bytes(&[BundleImage { id, image }], NonZeroU64::MIN).unwrap();
         let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
         fs::write(&source, packed).unwrap();
-        let found = images(&source).unwrap().remove(0);
+        let found = images(&source, &mut Unpacking::in_memory(1 << 30))
+            .unwrap()
+            .remove(0);
         // Whoever unpacks it again needs it again.
         fs::remove_file(&source).unwrap();
         let take = Take {

@@ -16,6 +16,7 @@ use crate::declare::module::flags::is_identifier;
 use crate::declare::settings::Settings;
 use crate::environment::Environment;
 use crate::error::Error;
+use offload_formats::container::decompression_limit::{self, DecompressionLimit};
 use offload_formats::format::compressed_bundle::Method;
 use std::path::{Path, PathBuf};
 
@@ -54,8 +55,10 @@ pub(crate) struct Module {
     pub(crate) launcher: Option<(String, String)>,
     pub(crate) register: Register,
     pub(crate) missing: Missing,
-    /// Hints about targets, shown if something fails.
-    doubts: Vec<String>,
+    /// The limit on what compressed images become.
+    pub(crate) decompressed: DecompressionLimit,
+    /// Hints about targets, as the manifest spells them, shown if something fails.
+    doubts: Vec<(String, String)>,
     /// What is odd and no error.
     pub(crate) warnings: Vec<String>,
 }
@@ -134,8 +137,11 @@ impl Module {
             );
         }
         let origin = settings.origin("targets");
-        let doubts = targets.iter().filter_map(Target::doubt);
-        let doubts = doubts.map(|doubt| format!("{origin}: {doubt}")).collect();
+        let doubts = targets.iter().filter_map(|target| {
+            let doubt = format!("{origin}: {}", target.doubt()?);
+            Some((target.written.clone(), doubt))
+        });
+        let doubts = doubts.collect();
         let include = settings
             .list("include")
             .iter()
@@ -155,7 +161,10 @@ impl Module {
         let register = choices::register(settings, language, has_host_code)?;
         choices::deferred(settings, register, rdc)?;
         let container = choices::container(settings, language, has_host_code, &targets)?;
+        let decompressed = environment.variable(decompression_limit::VARIABLE);
+        let decompressed = DecompressionLimit::parse(None, decompressed.as_deref());
         Ok(Self {
+            decompressed: decompressed.map_err(Error::new)?,
             sources,
             watched,
             targets,
@@ -201,9 +210,18 @@ impl Module {
         !self.doubts.is_empty()
     }
 
-    /// `error` with what may be wrong with the targets.
+    /// What may be wrong with `target`: where the manifest names it, and the processor that may be meant.
+    pub(crate) fn doubt(&self, target: &Target) -> Option<&str> {
+        let mut doubts = self.doubts.iter();
+        let found = doubts.find(|(written, _)| *written == target.written);
+        found.map(|(_, doubt)| doubt.as_str())
+    }
+
+    /// `error` with what may be wrong with the targets, unless it says so.
     pub(crate) fn explained(&self, error: Error) -> Error {
-        let doubts = self.doubts.iter();
+        let text = error.to_string();
+        let doubts = self.doubts.iter().map(|(_, doubt)| doubt);
+        let doubts = doubts.filter(|doubt| !text.contains(doubt.as_str()));
         doubts.fold(error, |error, doubt| {
             error.with_line(format_args!("hint: {doubt}"))
         })

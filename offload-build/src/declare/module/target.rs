@@ -108,7 +108,7 @@ impl Target {
         self.triple == other.triple && self.id == other.id && self.own == other.own
     }
 
-    /// How `cfg(offload_target_…)` names it (design §9).
+    /// How `cfg(offload_target_…)` names it (`docs/manifest.md`, "What Rust sees").
     pub(crate) fn cfg_name(&self) -> String {
         let text = self.written.to_lowercase().replace('+', "_on");
         let text = match text.split_once(':') {

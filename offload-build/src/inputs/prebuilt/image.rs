@@ -179,7 +179,7 @@ impl fmt::Display for Found {
 }
 
 /// The images of a source, in its order.
-pub(crate) fn images(path: &Path) -> Result<Vec<Found>, Error> {
+pub(crate) fn images(path: &Path, unpacking: &mut Unpacking) -> Result<Vec<Found>, Error> {
     let wrong =
         |problem: Box<dyn std::error::Error + Send + Sync>| Error::because(path.display(), problem);
     let file = File::open(path).map_err(error::io(path))?;
@@ -201,8 +201,8 @@ pub(crate) fn images(path: &Path) -> Result<Vec<Found>, Error> {
     let mut found = Vec::new();
     if let Magic::TextBundle = Magic::at(&cache, 0..size) {
         // PTX is an image; a library's reader wants what can be linked.
-        for entry in bundled::entries(&cache, 0..size, &mut Unpacking::in_memory())
-            .map_err(|problem| wrong(problem.into()))?
+        for entry in bundled::entries_in_memory(&cache, 0..size, unpacking)
+            .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?
         {
             if let Some(target) = entry.target().map_err(|problem| wrong(problem.into()))? {
                 found.push(Found::new(
@@ -220,15 +220,16 @@ pub(crate) fn images(path: &Path) -> Result<Vec<Found>, Error> {
         Magic::Bundle | Magic::CompressedBundle | Magic::Archive | Magic::Bitcode
     );
     if is_library {
-        let images =
-            device_library::images(&cache, false).map_err(|problem| wrong(problem.into()))?;
+        let images = device_library::images(&cache, false, unpacking)
+            .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?;
         let images = images.into_iter();
         found.extend(
             images.map(|image| Found::new(image.target, &cache, image.range, image.unpacked)),
         );
     }
     if found.is_empty() {
-        let images = container::images(&cache).map_err(|problem| wrong(problem.into()))?;
+        let images = container::images_within(&cache, &mut unpacking.memory)
+            .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?;
         for image in images {
             let string = |key: &str| {
                 let value = image.entry.strings.value(key).unwrap_or_default();

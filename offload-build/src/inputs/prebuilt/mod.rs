@@ -13,6 +13,7 @@ pub(crate) use crate::inputs::prebuilt::image::{Found, images};
 
 use crate::declare::module::{Module, Target, excluded};
 use crate::error::Error;
+use offload_formats::container::bundled::Unpacking;
 use offload_formats::names::ImageTarget;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,8 +28,9 @@ pub(crate) struct Chosen {
 /// Finds the images of `module`, whose package is in `root`: one for each of its targets.
 pub(crate) fn find(module: &Module, root: &Path) -> Result<Vec<Chosen>, Error> {
     let mut found = Vec::new();
+    let mut unpacking = Unpacking::in_memory(module.decompressed.memory());
     for source in &module.sources {
-        let images = images(source)?.into_iter();
+        let images = images(source, &mut unpacking)?.into_iter();
         found.extend(images.map(|image| (source.as_path(), image)));
     }
     let choose = |target: &Target| {

@@ -19,6 +19,7 @@ use crate::files;
 use crate::messages::Failure;
 use crate::process::command::{Command, CommandError, Quoted};
 use crate::process::launcher::Launched;
+use crate::process::temporary;
 use crate::steps::digests::{Digests, hex};
 use crate::steps::step::{Done, Made, Step};
 use crate::steps::task::finish::Finish;
@@ -29,7 +30,6 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::SystemTime;
 
 /// Commands that make the file `output`, the last of them under the name [`part`] gives.
@@ -201,7 +201,7 @@ impl Task {
     }
 
     fn run_plainly(&self, part: &Path) -> Result<String, TaskError> {
-        let variables = temporary(part.parent().unwrap_or(Path::new(".")));
+        let variables = temporary::variables(part.parent().unwrap_or(Path::new(".")));
         run_all(&self.commands, &variables).map_err(|error| {
             let _ = fs::remove_file(part);
             let text = error.output();
@@ -217,7 +217,9 @@ impl Task {
     fn launch(&self, part: &Path) -> Option<Result<String, String>> {
         let launched = self.launched.as_ref()?;
         let mut variables = launched.variables();
-        variables.extend(temporary(part.parent().unwrap_or(Path::new("."))));
+        variables.extend(temporary::variables(
+            part.parent().unwrap_or(Path::new(".")),
+        ));
         let problem = match run_all(&launched.commands, &variables) {
             Ok(messages) => match self.check_returned(part) {
                 Ok(()) => return Some(Ok(messages)),
@@ -279,21 +281,6 @@ impl Task {
         let mut name = self.output.as_os_str().to_owned();
         name.push(extension);
         name.into()
-    }
-}
-
-/// That compilers write temporary files into `folder`, where they could write none in the usual one.
-fn temporary(folder: &Path) -> Vec<(&'static str, OsString)> {
-    static IS_USABLE: OnceLock<bool> = OnceLock::new();
-    let is_usable = || {
-        let name = format!("offload-build-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let made = fs::File::create_new(&path);
-        made.is_ok() && fs::remove_file(&path).is_ok()
-    };
-    match IS_USABLE.get_or_init(is_usable) {
-        true => Vec::new(),
-        false => vec![("TMPDIR", folder.into())],
     }
 }
 
