@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::Command;
+use offload_build::tools::Command;
 use offload_formats::container::elf::Machine;
 
 use crate::linker_wrapper::error::Error;
