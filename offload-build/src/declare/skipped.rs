@@ -113,20 +113,3 @@ pub(crate) fn nothing_left(module: &Module, skipped: &[Skipped]) -> Error {
          hint: OFFLOAD_MISSING=stub builds the crate without device code"
     ))
 }
-
-/// The list of the file that Rust includes.
-pub(crate) fn rust(skipped: &[Skipped]) -> String {
-    let rows = skipped.iter().map(|Skipped { target, reason, .. }| {
-        let reason = reason.lines().next().unwrap_or_default();
-        format!("    Skipped {{ target: {target:?}, reason: {reason:?} }},\n")
-    });
-    let (start, end) = match skipped {
-        [] => ("&[", "]"),
-        _ => ("&[\n", "]"),
-    };
-    let rows: String = rows.collect();
-    format!(
-        "\n/// The targets that this build left out.\n\
-         #[allow(dead_code, unreachable_pub)]\npub const SKIPPED: &[Skipped] = {start}{rows}{end};\n"
-    )
-}
