@@ -20,6 +20,7 @@ use crate::toolchain::nvcc::{self, Nvcc};
 use crate::toolchain::task::Task;
 use crate::toolchain::{Command, Family, Llvm, Search, returned};
 use md5::{Digest, Md5};
+use offload_formats::escape::Colors;
 use std::path::{Path, PathBuf};
 
 /// What the plan of a module is made from, besides the module.
@@ -31,6 +32,8 @@ pub(crate) struct Context<'a> {
     pub(crate) out: &'a Path,
     pub(crate) host: &'a Host,
     pub(crate) debug: bool,
+    /// Colors of the compiler's messages.
+    pub(crate) colors: Colors,
     /// Variables that the compiler reads, for the keys of tasks.
     pub(crate) variables: &'a str,
     /// Name and version of the package.
@@ -277,6 +280,7 @@ impl Context<'_> {
             std: module.std.as_deref(),
             include: &module.include,
             debug: self.debug,
+            colors: self.colors,
         };
         let (own, what_for) = match side {
             Side::Host(what_for) => (&module.own, what_for),

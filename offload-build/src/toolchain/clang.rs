@@ -4,6 +4,7 @@
 //! Each device pass has clang read the host's side again (unoptimised), to learn the order of the entries.
 
 use crate::toolchain::{Command, task};
+use offload_formats::escape::Colors;
 use offload_formats::names::Triple;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -48,6 +49,8 @@ pub struct Clang<'a> {
     pub include: &'a [PathBuf],
     /// Debug information in host objects.
     pub debug: bool,
+    /// Colors of messages.
+    pub colors: Colors,
 }
 
 /// What one compile has of its own.
@@ -197,7 +200,9 @@ impl Clang<'_> {
         dependencies: &[OsString],
         compile: &Compile<'_>,
     ) -> Command {
-        let mut command = command.arg(format!("-O{}", compile.opt_level));
+        let mut command = command
+            .arg(format!("-O{}", compile.opt_level))
+            .with_colors(self.colors);
         if let Some(std) = self.std {
             command = command.arg(format!("-std={std}"));
         }
@@ -248,6 +253,7 @@ mod tests {
             std: Some("c11"),
             include: &include,
             debug: true,
+            colors: Colors::Removed,
         };
         let define = [("FAST", ""), ("TILE", "64")];
         let define = define

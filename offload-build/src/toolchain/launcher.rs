@@ -75,6 +75,7 @@ impl Launcher {
             .args(&self.args)
             .arg(command.program())
             .args(command.arguments())
+            .with_colors(command.colors())
     }
 }
 
