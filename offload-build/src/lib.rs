@@ -46,6 +46,7 @@ mod native;
 mod plan;
 mod planned_image;
 mod prebuilt;
+mod readable;
 mod record;
 mod run;
 mod runtimes;

@@ -10,6 +10,7 @@ pub(crate) use target::Target;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::language::{Container, Language, is_cpp};
+use crate::readable;
 use crate::settings::Settings;
 use crate::toolchain::Family;
 use offload_formats::container::decompression_limit::{self, DecompressionLimit};
@@ -269,7 +270,7 @@ impl Module {
 fn archives(settings: &Settings, root: &Path) -> Result<Vec<PathBuf>, Error> {
     let paths = settings.list("archives").iter().map(|text| {
         let path = root.join(text);
-        match path.is_file() {
+        match readable::is_file(&path)? {
             true => Ok(path),
             false => Err(wrong(
                 settings,
