@@ -393,6 +393,26 @@ fn takes_all_prebuilt_images_or_fails() {
     check_script(&place, false, &format!("{sources}{targets}"));
 }
 
+/// The second image serves the target, too: it takes the place of the first if that is not read.
+#[test]
+fn takes_the_targets_own_prebuilt_image_or_fails() {
+    let Some(clang) = support::tool("llvm22", &["clang"]) else {
+        return;
+    };
+    let (place, _) = linker();
+    let clang = clang.to_str().unwrap();
+    let kernel = "__attribute__((global)) void k(int *p) { *p = 1; }\n";
+    place.write("k.hip", kernel);
+    for (processor, output) in [("gfx90a:xnack+", "in/own.co"), ("gfx90a", "in/any.co")] {
+        let arch = format!("--offload-arch={processor}");
+        let device = ["--offload-device-only", "--no-gpu-bundle-output", &arch];
+        let without = ["-nogpulib", "-nogpuinc", "k.hip", "-o", output];
+        place.run(clang, &[&device[..], &without].concat());
+    }
+    let keys = "language = \"prebuilt\"\nsources = [\"*.co\"]\ntargets = [\"gfx90a:xnack+\"]\n";
+    check_script(&place, false, keys);
+}
+
 #[test]
 fn plans_all_sources_and_libraries_or_fails() {
     let Some(clang) = support::tool("llvm22", &["clang"]) else {
