@@ -1,7 +1,7 @@
 //! Entries of bundles wherever they are: an object's sections, bundles one behind the other, plain or
 //! compressed, texts between comments.
 //!
-//! Specification: bundler §2, §3, §4, §7; linker-wrapper §7.1.
+//! Specification: `docs/spec/bundler.md` §2, §3, §4, §7; `docs/spec/linker-wrapper.md` §7.1.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -59,7 +59,7 @@ pub struct BundledEntry {
     pub unpacked: Option<Arc<[u8]>>,
     /// The compressed bundle that has its bytes, if that was not unpacked.
     pub packed: Option<Arc<CompressedBundle>>,
-    /// Of a text bundle: what the comments around the entry start with (bundler §3).
+    /// Of a text bundle: what the comments around the entry start with (`docs/spec/bundler.md` §3).
     pub comment: Option<Comment>,
 }
 
@@ -375,7 +375,7 @@ mod tests {
             target.map(|target| (target.kind, target.triple, target.processor))
         };
         for (id, kind, triple, processor) in [
-            // As clang 19 and 22 name the sections of HIP objects (linker-wrapper §7.1).
+            // As clang 19 and 22 name the sections of HIP objects (`docs/spec/linker-wrapper.md` §7.1).
             (
                 "hip-amdgcn-amd-amdhsa--gfx906",
                 OffloadKind::HIP,

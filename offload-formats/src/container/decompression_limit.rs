@@ -1,6 +1,8 @@
 //! The limit on what compressed bundles and compressed offload binaries may become: one setting of every tool and of
 //! build scripts.
 
+use crate::container::find::INFLATE_LIMIT;
+
 /// The option of the tools, without dashes.
 pub const OPTION: &str = "max-decompressed-size";
 
@@ -9,9 +11,6 @@ pub const VARIABLE: &str = "OFFLOAD_MAX_DECOMPRESSED_SIZE";
 
 /// Default for what is decompressed to files, in bytes.
 const FILES: u64 = 8 << 30;
-
-/// Default for what is decompressed in memory, in bytes.
-const MEMORY: u64 = 1 << 30;
 
 /// Largest size of decompressed data, as it is claimed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +48,7 @@ impl DecompressionLimit {
     /// Bytes that a run may decompress in memory, in all.
     #[must_use]
     pub fn memory(self) -> u64 {
-        self.given.unwrap_or(MEMORY)
+        self.given.unwrap_or(INFLATE_LIMIT)
     }
 }
 

@@ -8,7 +8,7 @@
 //! | bitcode, a code object of AMD, a cubin          | itself; the library's name says for what |
 //! | an object without any of these                  | itself, in a library for a CPU       |
 //!
-//! Specification: bundler §5, linker-wrapper §7.
+//! Specification: `docs/spec/bundler.md` §5, `docs/spec/linker-wrapper.md` §7.
 
 use std::fmt;
 use std::ops::Range;
@@ -292,8 +292,16 @@ mod tests {
             bytes: &object,
             symbols: &[],
         }]);
-        assert_eq!(images(archive.as_slice(), false).unwrap(), []);
-        let found = images(archive.as_slice(), true).unwrap();
+        assert_eq!(
+            images(
+                archive.as_slice(),
+                false,
+                &mut Unpacking::in_memory(1 << 30)
+            )
+            .unwrap(),
+            []
+        );
+        let found = images(archive.as_slice(), true, &mut Unpacking::in_memory(1 << 30)).unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].content(archive.as_slice()).unwrap(), object);
     }

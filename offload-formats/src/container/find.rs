@@ -114,18 +114,29 @@ enum Look {
     All,
 }
 
+/// Bytes that compressed offload binaries of one file may take in memory, for those who set no limit of their own.
+pub const INFLATE_LIMIT: u64 = 1 << 30;
+
 /// Finds every image in `data`, and says what it did not look into: members of thin archives, and
 /// objects of WebAssembly and AIX. Anything else that is no object and no archive holds none.
 ///
-/// In the order of the members, of the sections, of the offload binaries.
-///
-/// Compressed offload binaries are inflated in memory. They may claim `memory` bytes in all, which is reduced by what
-/// they claim.
+/// In the order of the members, of the sections, of the offload binaries. Compressed offload binaries are inflated in
+/// memory, of which they may take [`INFLATE_LIMIT`] bytes in all.
 ///
 /// # Errors
 ///
-/// When a file, member or offload binary is invalid, or compressed ones claim more than `memory`.
-pub fn find<'d, R: ReadRef<'d>>(data: R, memory: &mut u64) -> Result<Vec<Item>, Error> {
+/// When a file, member or offload binary is invalid, or compressed ones claim too much.
+pub fn find<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<Item>, Error> {
+    find_within(data, &mut { INFLATE_LIMIT })
+}
+
+/// Finds every image in `data`, as [`find`] does. Compressed offload binaries may claim `memory` bytes in all, which is
+/// reduced by what they claim.
+///
+/// # Errors
+///
+/// As [`find`].
+pub fn find_within<'d, R: ReadRef<'d>>(data: R, memory: &mut u64) -> Result<Vec<Item>, Error> {
     let size = data.len().unwrap_or(0);
     look(data, 0..size, Look::All, memory)
 }
@@ -135,12 +146,24 @@ pub fn find<'d, R: ReadRef<'d>>(data: R, memory: &mut u64) -> Result<Vec<Item>, 
 /// # Errors
 ///
 /// As [`find`], and when an archive is thin: its members are files of their own.
-pub fn images<'d, R: ReadRef<'d>>(data: R, memory: &mut u64) -> Result<Vec<FoundImage>, Error> {
-    all_here(find(data, memory)?)
+pub fn images<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+    images_within(data, &mut { INFLATE_LIMIT })
 }
 
-/// As [`images`], without the finished ones, for which the names of all sections of ELF files are
-/// read.
+/// Finds every image in `data`, as [`images`] does, within `memory` as [`find_within`] does.
+///
+/// # Errors
+///
+/// As [`images`].
+pub fn images_within<'d, R: ReadRef<'d>>(
+    data: R,
+    memory: &mut u64,
+) -> Result<Vec<FoundImage>, Error> {
+    all_here(find_within(data, memory)?)
+}
+
+/// Finds what a linker wrapper links: as [`images`], without the finished ones, for which the names of all sections of
+/// ELF files are read. Within `memory` as [`find_within`] does.
 ///
 /// # Errors
 ///

@@ -25,5 +25,8 @@ mod macho;
 pub mod object_bundle;
 mod symbols;
 
-pub use find::{Error, FoundImage, Item, Problem, Standing, find, images, link_inputs};
+pub use find::{
+    Error, FoundImage, INFLATE_LIMIT, Item, Problem, Standing, find, find_within, images,
+    images_within, link_inputs,
+};
 pub use symbols::{SymbolsError, definitions, symbols};

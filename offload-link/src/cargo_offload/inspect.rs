@@ -1,6 +1,8 @@
 //! `cargo offload inspect`: the images in any file, as a table.
 
-use super::{Error, USAGE};
+use crate::cargo_offload::error::Error;
+use crate::cargo_offload::table;
+use crate::cargo_offload::usage::USAGE;
 use crate::decompressed::{self, DecompressionLimit, OPTION};
 use crate::files::{Here, Nesting, Opened, Reading};
 use object::ReadCache;
@@ -110,7 +112,7 @@ impl Table<'_> {
             let members = members.iter().map(|member| terminal(&**member).to_string());
             archives.iter().cloned().chain(members).collect()
         };
-        let found = container::find(cache, self.memory);
+        let found = container::find_within(cache, self.memory);
         let found = found.map_err(|problem| match decompressed::hint_for(&problem) {
             Some(hint) => format!("{problem}\nhint: {hint}").into(),
             None => Problem::from(problem),
@@ -191,5 +193,5 @@ fn print(file: &str, rows: &[[String; 5]], out: &mut impl Write) -> std::io::Res
         rows.len(),
         if rows.len() == 1 { "" } else { "s" }
     )?;
-    super::print_columns(&HEADER.map(str::to_owned), rows, 3, out)
+    table::print_columns(&HEADER.map(str::to_owned), rows, 3, out)
 }

@@ -45,7 +45,7 @@ pub(super) fn read(
     let around = Nesting::default();
     let mut left = vec![(source, path.to_owned(), path.display().to_string(), around)];
     while let Some((source, file, name, around)) = left.pop() {
-        let found = container::find(sources.file(source).data(), &mut memory);
+        let found = container::find_within(sources.file(source).data(), &mut memory);
         let found = found.map_err(|problem| match problem.problem {
             container::Problem::OffloadBinary { problem: of, .. } => refused(&file, &of, &problem),
             _ => {

@@ -62,11 +62,11 @@ fn arches(found: &[FoundImage]) -> Vec<&str> {
 
 /// As the function that is tested, with more memory than any input here needs.
 fn images<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
-    super::images(data, &mut (1 << 30))
+    super::images(data)
 }
 
 fn link_inputs<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
-    super::link_inputs(data, &mut (1 << 30))
+    super::link_inputs(data, &mut { super::INFLATE_LIMIT })
 }
 
 fn image<'a>(file: &'a [u8], found: &FoundImage) -> &'a [u8] {

@@ -1,0 +1,448 @@
+//! Tools among files that the system does not let them read.
+//!
+//! Each test runs a tool once to count its system calls on files below a folder, and then once for each call, which fails.
+//! The tool may then fail, too, or do without what it did not get: a result that differs from the first is an error.
+
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+const LINKER: &str = env!("CARGO_BIN_EXE_offload-link");
+const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
+const PACKAGER: &str = env!("CARGO_BIN_EXE_offload-packager");
+const CARGO_OFFLOAD: &str = env!("CARGO_BIN_EXE_cargo-offload");
+
+/// An ELF file, of which AMD's are made here.
+const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
+/// Images for gfx906 and `gfx90a:sramecc+:xnack-`.
+const BUNDLE: &[u8] = include_bytes!("../golden/22.1.8/three-images.bundle");
+
+/// `EIO`, `EMFILE`, `ENOMEM`, `EACCES`.
+const ERRORS: [i32; 4] = [5, 24, 12, 13];
+
+/// A folder with inputs, and beside it what other programs need.
+struct Place {
+    dir: TempDir,
+    library: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Self {
+            library: dir.path().join("fail_call.so"),
+            dir,
+        };
+        for folder in ["bin", "tmp", "cuda", "in", "in/out"] {
+            fs::create_dir(place.path(folder)).unwrap();
+        }
+        place.cc(
+            &[
+                "-shared",
+                "-fPIC",
+                "-fno-delete-null-pointer-checks",
+                "-o",
+                "fail_call.so",
+            ],
+            "tests/support/fail_call.c",
+        );
+        place
+    }
+
+    /// The folder, without symbolic links, as the calls are compared with it.
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn script(&self, name: &str, body: &str) {
+        self.write(name, format!("#!/bin/sh\n{body}\n"));
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn run(&self, program: &str, args: &[&str]) {
+        let output = self.command(program.as_ref()).args(args).output().unwrap();
+        assert!(
+            output.status.success(),
+            "{program} {args:?}: {}",
+            text(&output.stderr)
+        );
+    }
+
+    fn cc(&self, args: &[&str], source: &str) {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .join(source);
+        self.run("cc", &[args, &[source.to_str().unwrap()]].concat());
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.path(""))
+            .env("TMPDIR", self.path("tmp"))
+            .env("CUDA_PATH", self.path("cuda"))
+            .env_remove("OFFLOAD_LINK_REPORT")
+            .env_remove("OFFLOAD_LINK_ACTIVE")
+            .env_remove("OFFLOAD_LLVM")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Everything in the folder for outputs, which it empties, and what was said on standard output.
+    fn made(&self, output: &Output) -> BTreeMap<String, Vec<u8>> {
+        let mut made = BTreeMap::from([("stdout".to_owned(), output.stdout.clone())]);
+        for entry in fs::read_dir(self.path("in/out")).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            made.insert(name, fs::read(&path).unwrap());
+            fs::remove_file(path).unwrap();
+        }
+        made
+    }
+
+    /// Runs a tool with one call failing; gives what it did, and the log of its calls.
+    fn fail(&self, tool: &Path, args: &[&str], at: usize, errno: i32) -> (Output, String) {
+        let mut command = self.command(tool);
+        self.fail_call_of(command.args(args), at, errno)
+    }
+
+    /// The same for a command.
+    fn fail_call_of(&self, command: &mut Command, at: usize, errno: i32) -> (Output, String) {
+        let log = self.path("log");
+        let _ = fs::remove_file(&log);
+        let real = Path::new(command.get_program()).canonicalize().unwrap();
+        command
+            .env("LD_PRELOAD", &self.library)
+            .env("FAIL_PROGRAM", real.file_name().unwrap())
+            .env("FAIL_FOLDER", self.path("in"))
+            .env("FAIL_LOG", &log)
+            .env("FAIL_AT", at.to_string())
+            .env("FAIL_ERRNO", errno.to_string());
+        let output = command.output().unwrap();
+        (output, fs::read_to_string(&log).unwrap_or_default())
+    }
+
+    /// # Panics
+    ///
+    /// When the tool ends well with another result because a call failed.
+    fn check(&self, tool: &Path, args: &[&str]) {
+        let (good, log) = self.fail(tool, args, 0, 0);
+        assert!(good.status.success(), "{args:?}: {}", text(&good.stderr));
+        let expected = self.made(&good);
+        let size: usize = expected.values().map(Vec::len).sum();
+        assert!(size > 0, "{args:?} makes nothing to compare");
+        let calls = log.lines().count();
+        assert!(calls > 2, "{args:?}: {log}");
+        let mut wrong = Vec::new();
+        for at in 1..=calls {
+            for errno in ERRORS {
+                let (output, log) = self.fail(tool, args, at, errno);
+                let made = self.made(&output);
+                let call = log.lines().find(|line| line.ends_with("FAILS"));
+                // Threads may change the order of the last calls.
+                let Some(call) = call else { continue };
+                let said = text(&output.stderr);
+                match output.status.code() {
+                    Some(0) if made == expected => {}
+                    Some(1) if said.contains("error: ") => {}
+                    code => wrong.push(format!("{call}, error {errno}: {code:?}\n{said}")),
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{args:?}\n{}", wrong.join("\n"));
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A place for links: its device linker makes AMD's images, its host linker puts together what registers them.
+fn linker() -> (Place, PathBuf) {
+    let place = Place::new();
+    place.write("bin/ld.lld", "");
+    symlink(LINKER, place.path("bin/offload-ld")).unwrap();
+    let arguments = "for a; do case $a in -mcpu=*) cpu=${a#-mcpu=};; esac; [ \"$last\" = -o ] && o=$a; last=$a; done";
+    place.script(
+        "bin/clang",
+        &format!("{arguments}\ncp \"image-$cpu\" \"$o\""),
+    );
+    place.script(
+        "ld",
+        "cat $(printf '%s\\n' \"$@\" | grep wrapper.o) /dev/null > in/out/program",
+    );
+    for (name, flags) in [
+        ("gfx906", 0x2fu32),
+        ("gfx90a:sramecc+:xnack-", 0xe3f),
+        ("gfx90a", 0x53f),
+    ] {
+        let mut image = OBJECT.to_vec();
+        image[0x12] = 224;
+        image[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
+        place.write(&format!("image-{name}"), &image);
+    }
+    place.write("in/bundle.bc", bundle());
+    let image = "--image=file=image-gfx90a,triple=amdgcn-amd-amdhsa,arch=gfx90a,kind=openmp";
+    place.run(PACKAGER, &["-o", "in/image.bin", image]);
+    place.write(
+        "fat.s",
+        ".globl used\nused: .byte 0\n.section .text.more\n.fill 20000\n.section .llvm.offloading,\"e\",@0x6fff4c0b\n.incbin \"in/image.bin\"\n\
+         .section .note.GNU-stack,\"\",@progbits\n",
+    );
+    place.run("cc", &["-c", "fat.s", "-o", "in/fat.o"]);
+    place.write(
+        "main.c",
+        "extern char used; int main(void) { return used; }",
+    );
+    place.run("cc", &["-c", "main.c", "-o", "in/main.o"]);
+    let tool = place.path("bin/offload-ld");
+    (place, tool)
+}
+
+/// Without a part for the host, with images that are no text.
+fn bundle() -> Vec<u8> {
+    let mut bundle = BUNDLE.to_vec();
+    bundle[0x28..0x30].fill(0);
+    for start in [216, 241] {
+        bundle[start] = 0;
+    }
+    bundle
+}
+
+fn check_link(place: &Place, tool: &Path, inputs: &[&str]) {
+    let args = ["--linker-path=./ld", "-o", "in/out/program", "in/main.o"];
+    place.check(tool, &[&args, inputs].concat());
+}
+
+#[test]
+fn links_all_device_code_of_an_object_or_fails() {
+    let (place, tool) = linker();
+    check_link(&place, &tool, &["in/fat.o"]);
+}
+
+#[test]
+fn links_all_device_code_of_archives_or_fails() {
+    let (place, tool) = linker();
+    place.run("ar", &["rcs", "in/libfat.a", "in/fat.o"]);
+    place.write("in/args", "-Lin -lfat");
+    check_link(&place, &tool, &["@in/args"]);
+    // The second folder has another library of that name, without device code.
+    fs::create_dir(place.path("in/second")).unwrap();
+    place.run("ar", &["rcs", "in/second/libfat.a", "in/main.o"]);
+    check_link(&place, &tool, &["-Lin", "-Lin/second", "-lfat"]);
+}
+
+#[test]
+fn links_all_device_code_of_thin_archives_or_fails() {
+    let (place, tool) = linker();
+    place.run("ar", &["rcsT", "in/libfat.a", "in/fat.o"]);
+    check_link(&place, &tool, &["in/libfat.a"]);
+}
+
+#[test]
+fn links_all_device_code_of_bundles_or_fails() {
+    let (place, tool) = linker();
+    check_link(&place, &tool, &["in/bundle.bc"]);
+    place.run("ar", &["rcS", "in/libhda.a", "in/bundle.bc"]);
+    check_link(&place, &tool, &["in/bundle.bc", "in/libhda.a"]);
+}
+
+#[test]
+fn inspects_all_images_or_fails() {
+    let (place, _) = linker();
+    place.run("ar", &["rcsT", "in/thin.a", "in/fat.o", "in/image.bin"]);
+    let tool = Path::new(CARGO_OFFLOAD);
+    place.check(tool, &["offload", "inspect", "in/fat.o", "in/thin.a"]);
+    place.run("ar", &["rcS", "in/hda.a", "in/bundle.bc"]);
+    place.check(tool, &["offload", "archive", "list", "in/hda.a"]);
+    place.check(
+        tool,
+        &["offload", "archive", "split", "--out", "in/out", "in/hda.a"],
+    );
+}
+
+#[test]
+fn bundles_and_unbundles_everything_or_fails() {
+    let (place, _) = linker();
+    let tool = Path::new(BUNDLER);
+    let targets = "-targets=hip-amdgcn-amd-amdhsa--gfx906,hip-amdgcn-amd-amdhsa--gfx90a";
+    let inputs = [
+        "-type=o",
+        targets,
+        "-input=image-gfx906",
+        "-input=in/image.bin",
+    ];
+    place.check(tool, &[&inputs[..], &["-output=in/out/bundle"]].concat());
+    place.check(tool, &["-type=bc", "-list", "-input=in/bundle.bc"]);
+    place.run(
+        BUNDLER,
+        &[&inputs[..], &["-compress", "-output=in/packed.bc"]].concat(),
+    );
+    for input in ["in/bundle.bc", "in/packed.bc"] {
+        let input = format!("-input={input}");
+        let targets = "-targets=hip-amdgcn-amd-amdhsa--gfx906";
+        let args = [
+            "-type=bc",
+            "-unbundle",
+            targets,
+            &input,
+            "-output=in/out/image",
+        ];
+        place.check(tool, &[&args[..], &["-allow-missing-bundles"]].concat());
+    }
+}
+
+#[test]
+fn packs_and_extracts_everything_or_fails() {
+    let (place, _) = linker();
+    let tool = Path::new(PACKAGER);
+    let image = "--image=file=in/fat.o,triple=amdgcn-amd-amdhsa,arch=gfx90a,kind=openmp";
+    place.check(tool, &["-o", "in/out/packed", image]);
+    place.run("ar", &["rcsT", "in/thin.a", "in/fat.o"]);
+    for input in ["in/fat.o", "in/thin.a"] {
+        place.check(tool, &[input, "--list"]);
+        place.check(tool, &[input, "--image=file=in/out/image,arch=gfx90a"]);
+    }
+}
+
+/// Runs a build script with each call failing: it does the same, or it fails and names the file.
+fn check_script(place: &Place, dry: bool, manifest: &str) {
+    let start = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    place.write("in/Cargo.toml", format!("{start}{manifest}"));
+    let out = place.path("out");
+    let run = |at, errno| {
+        let _ = fs::remove_dir_all(&out);
+        fs::create_dir_all(&out).unwrap();
+        let tests = std::env::current_exe().unwrap();
+        let examples = tests.ancestors().nth(2).unwrap().join("examples");
+        let mut script = Command::new(examples.join("build_script"));
+        script
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("CARGO_MANIFEST_DIR", place.path("in"))
+            .env("CARGO_PKG_NAME", "pack")
+            .env("CARGO_PKG_VERSION", "1.2.3")
+            .env("OUT_DIR", &out)
+            .env("TARGET", "x86_64-unknown-linux-gnu")
+            .env("HOST", "x86_64-unknown-linux-gnu")
+            .env("OPT_LEVEL", "1")
+            .env("PROFILE", "debug")
+            .env("NUM_JOBS", "1")
+            .env("LIBRARY_PATH", place.path("in/lib"))
+            .current_dir(place.path("in"));
+        if dry {
+            script.env("OFFLOAD_DRY_RUN", "1");
+        }
+        let (output, log) = place.fail_call_of(&mut script, at, errno);
+        let images = fs::read(out.join("offload/kernels/images")).unwrap_or_default();
+        let included = fs::read(out.join("kernels.rs")).unwrap_or_default();
+        let (code, said) = (output.status.code(), text(&output.stderr));
+        ((code, text(&output.stdout), said, images, included), log)
+    };
+    let (good, log) = run(0, 0);
+    match dry {
+        true => assert!(good.2.contains("clang"), "{}", good.2),
+        false => assert!(!good.3.is_empty(), "{}", good.2),
+    }
+    let calls = log.lines().count();
+    assert!(calls > 5, "{log}");
+    let mut wrong = Vec::new();
+    for at in 1..=calls {
+        for errno in ERRORS {
+            let (found, log) = run(at, errno);
+            let Some(call) = log.lines().find(|line| line.ends_with("FAILS")) else {
+                continue;
+            };
+            let file = call.trim_end_matches(" FAILS").rsplit('/').next().unwrap();
+            let (code, said) = (found.0, &found.2);
+            let names = said.contains("rror: ") && said.contains(file);
+            if found != good && !(code == Some(1) && names) {
+                wrong.push(format!("{call}, error {errno}: {code:?}\n{said}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn takes_all_prebuilt_images_or_fails() {
+    let (place, _) = linker();
+    let ptx = "//\n.version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\nret;\n}\n";
+    place.write("in/own.ptx", ptx);
+    // What sm_90 can use, too: it takes the place of an image that was not read.
+    place.write("in/z.ptx", ptx.replace("sm_80", "sm_70"));
+    place.write("other.ptx", ptx.replace("sm_80", "sm_75"));
+    let image = "--image=file=other.ptx,triple=nvptx64-nvidia-cuda,arch=sm_75,kind=cuda";
+    let args = ["--llvm=main", "--compress", "-o", "in/packed.bin", image];
+    place.run(PACKAGER, &args);
+    let sources = "language = \"prebuilt\"\nsources = [\"*.ptx\", \"packed.bin\"]\n";
+    let targets = "targets = [\"compute_80\", \"compute_70\"]\n";
+    check_script(&place, false, &format!("{sources}{targets}"));
+}
+
+/// The second image serves the target, too: it takes the place of the first if that is not read.
+#[test]
+fn takes_the_targets_own_prebuilt_image_or_fails() {
+    let Some(clang) = support::tool("llvm22", &["clang"]) else {
+        return;
+    };
+    let (place, _) = linker();
+    let clang = clang.to_str().unwrap();
+    let kernel = "__attribute__((global)) void k(int *p) { *p = 1; }\n";
+    place.write("k.hip", kernel);
+    for (processor, output) in [("gfx90a:xnack+", "in/own.co"), ("gfx90a", "in/any.co")] {
+        let arch = format!("--offload-arch={processor}");
+        let device = ["--offload-device-only", "--no-gpu-bundle-output", &arch];
+        let without = ["-nogpulib", "-nogpuinc", "k.hip", "-o", output];
+        place.run(clang, &[&device[..], &without].concat());
+    }
+    let keys = "language = \"prebuilt\"\nsources = [\"*.co\"]\ntargets = [\"gfx90a:xnack+\"]\n";
+    check_script(&place, false, keys);
+}
+
+#[test]
+fn plans_all_sources_and_libraries_or_fails() {
+    let Some(clang) = support::tool("llvm22", &["clang"]) else {
+        return;
+    };
+    let (place, _) = linker();
+    for folder in ["in/kernels/deep", "in/lib/libdevice"] {
+        fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    let source = "__attribute__((device)) int f(int x) { return x; }\n";
+    for name in ["a.hip", "b.hip", "deep/c.hip", "deep/d.hip"] {
+        place.write(&format!("in/kernels/{name}"), source);
+    }
+    place.write("helper.c", "int helper(int x) { return x + 1; }\n");
+    let compile = |output: &str| {
+        let args = ["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib"];
+        let output = ["-emit-llvm", "-c", "helper.c", "-o", output];
+        place.run(clang.to_str().unwrap(), &[&args[..], &output].concat());
+    };
+    compile("helper.bc");
+    // The first has the name for the target, the second is what a search takes without it.
+    place.run(
+        "ar",
+        &["rcS", "in/lib/libhelper-amdgcn-gfx90a.a", "helper.bc"],
+    );
+    compile("second.bc");
+    let targets = "-targets=hip-amdgcn-amd-amdhsa--gfx90a";
+    let args = ["-type=bc", targets, "-input=second.bc", "-output=both.bc"];
+    place.run(BUNDLER, &args);
+    place.run("ar", &["rcS", "in/lib/libhelper.a", "both.bc"]);
+    let keys = format!(
+        "language = \"hip\"\nsources = [\"kernels/**/*.hip\"]\ntargets = [\"gfx90a\"]\nlink = [\"helper\"]\n\
+         compiler = {clang:?}\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n"
+    );
+    check_script(&place, true, &keys);
+}
