@@ -393,7 +393,7 @@ fn takes_all_prebuilt_images_or_fails() {
 /// The second image serves the target, too: it takes the place of the first if that is not read.
 #[test]
 fn takes_the_targets_own_prebuilt_image_or_fails() {
-    let Some(clang) = support::tool("llvm22", &["clang"]) else {
+    let Some(clang) = crate::support::tool("llvm22", &["clang"]) else {
         return;
     };
     let (place, _) = linker();
@@ -412,7 +412,7 @@ fn takes_the_targets_own_prebuilt_image_or_fails() {
 
 #[test]
 fn plans_all_sources_and_libraries_or_fails() {
-    let Some(clang) = support::tool("llvm22", &["clang"]) else {
+    let Some(clang) = crate::support::tool("llvm22", &["clang"]) else {
         return;
     };
     let (place, _) = linker();
