@@ -8,8 +8,8 @@ use crate::device_link::DeviceInput;
 use crate::error;
 use crate::error::Error;
 use crate::files;
+use crate::readable::{self, Readable};
 use crate::steps::task::Done;
-use object::ReadCache;
 use offload_formats::container::bundled::{DeviceTarget, Unpacking};
 use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::device_library::{self, LibraryImage};
@@ -19,7 +19,6 @@ use offload_formats::names::{ImageTarget, Triple, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Takes the images for one target out of a library.
@@ -36,11 +35,12 @@ pub(crate) struct Extraction {
 
 impl Extraction {
     pub(crate) fn execute(&self) -> Result<Done, Error> {
-        let cache = open(&self.library)?;
-        let images = images(&self.library, &cache, self.decompressed)?;
+        let library = Readable::open(&self.library)?;
+        let images = images(&self.library, &library, self.decompressed)?;
         for (index, path) in &self.files {
             let image = images.get(*index);
-            let content = image.and_then(|image| image.content(&cache));
+            let content = image.and_then(|image| image.content(library.data()));
+            library.check()?;
             let content = content.ok_or_else(|| changed(&self.library))?;
             files::write(path, content).map_err(error::io(path))?;
         }
@@ -130,11 +130,13 @@ struct Seen {
 
 impl Seen {
     fn of(path: &Path, decompressed: DecompressionLimit) -> Result<Self, Error> {
-        let cache = open(path)?;
-        let images = images(path, &cache, decompressed)?;
+        let library = Readable::open(path)?;
+        let images = images(path, &library, decompressed)?;
         let mut bitcode = BTreeSet::new();
         for (index, image) in images.iter().enumerate() {
-            let content = image.content(&cache).ok_or_else(|| changed(path))?;
+            let content = image.content(library.data());
+            library.check()?;
+            let content = content.ok_or_else(|| changed(path))?;
             if Magic::of(content) == Magic::Bitcode {
                 bitcode.insert(index);
             }
@@ -222,13 +224,19 @@ fn paths(module: &Module, target: &Target) -> Result<Vec<PathBuf>, Error> {
             .library_dirs
             .iter()
             .flat_map(|folder| [folder.join("libdevice"), folder.clone()]);
-        let mut candidates = folders.flat_map(|folder| {
+        let candidates = folders.flat_map(|folder| {
             names
                 .iter()
                 .map(move |name| folder.join(name))
                 .collect::<Vec<_>>()
         });
-        let found = candidates.find(|path| path.is_file());
+        let mut found = None;
+        for path in candidates {
+            if readable::is_file(&path)? {
+                found = Some(path);
+                break;
+            }
+        }
         paths.push(found.ok_or_else(|| {
             let folders: Vec<String> = module
                 .library_dirs
@@ -261,20 +269,16 @@ fn name_of(path: &Path) -> LibraryName<'_> {
     LibraryName::parse(stem.unwrap_or_default())
 }
 
-fn open(path: &Path) -> Result<ReadCache<fs::File>, Error> {
-    fs::File::open(path)
-        .map(ReadCache::new)
-        .map_err(error::io(path))
-}
-
 fn images(
     path: &Path,
-    cache: &ReadCache<fs::File>,
+    library: &Readable,
     decompressed: DecompressionLimit,
 ) -> Result<Vec<LibraryImage>, Error> {
     let of_cpu = Triple::parse(name_of(path).arch).is_ok_and(|triple| triple.is_cpu());
     let mut unpacking = Unpacking::in_memory(decompressed.memory());
-    device_library::images(cache, of_cpu, &mut unpacking).map_err(|problem| {
+    let images = device_library::images(library.data(), of_cpu, &mut unpacking);
+    library.check()?;
+    images.map_err(|problem| {
         let is_limit = problem.is_limit();
         error::unpacking(path, is_limit, problem)
     })

@@ -26,6 +26,7 @@ use offload_formats::registration::deferred::add_demand;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where they are, below `OUT_DIR`: `cargo offload build` looks there.
@@ -112,8 +113,9 @@ pub(crate) fn plan(
 /// Removes what an earlier build left there and `artifacts` does not name.
 pub(crate) fn clean(out: &Path, artifacts: &BTreeSet<&Path>) -> Result<(), Error> {
     let folder = out.join(FOLDER);
-    let Ok(files) = fs::read_dir(&folder) else {
-        return Ok(());
+    let files = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        files => files.map_err(error::io(&folder))?,
     };
     for file in files {
         let path = file.map_err(error::io(&folder))?.path();

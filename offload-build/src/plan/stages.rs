@@ -100,7 +100,7 @@ impl Plan {
                     Ok(done) => {
                         outcome.made.push(step.made(done.reads));
                         let mut new = messages::diagnostics(&done.messages);
-                        new.retain(|text| seen.insert(text.clone()));
+                        new.retain(|text| seen.insert(messages::plain(text)));
                         if !new.is_empty() {
                             outcome.warnings.push((step.title(), new.concat()));
                         }

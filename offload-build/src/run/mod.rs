@@ -453,6 +453,7 @@ impl<'a> Run<'a> {
             debug: environment
                 .cargo("DEBUG")
                 .is_some_and(|value| !["false", "0", "none"].contains(&value.as_str())),
+            colors: environment.colors(),
             variables: &variables,
             package: &package,
             launcher: launcher.as_ref(),
