@@ -8,7 +8,7 @@ use offload_formats::names::LlvmRelease;
 
 use crate::decompressed;
 use crate::llvm_tool::Error;
-use crate::llvm_tool::options::{Group, Row, Table, Takes, Value};
+use crate::options::llvm::{Group, Row, Table, Takes, Value};
 
 /// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

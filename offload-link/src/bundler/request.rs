@@ -1,12 +1,12 @@
 //! What is to be done: the options, checked in LLVM's order (`docs/spec/bundler.md` §1.4).
 
+use crate::say::Warn;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use offload_formats::format::compressed_bundle::Compression;
 use offload_formats::names::entry_id::KindRule;
 
-use super::Warn;
 use super::file_type::FileType;
 use super::options::{Listing, Options};
 use super::targets::Targets;

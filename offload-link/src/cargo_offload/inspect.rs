@@ -1,6 +1,7 @@
 //! `cargo offload inspect`: the images in any file, as a table.
 
-use super::Error;
+use crate::cargo_offload::error::Error;
+use crate::cargo_offload::table;
 use crate::files::{Here, Nesting, Opened, Reading};
 use object::ReadCache;
 use offload_formats::container::{self, FoundImage, Item, Standing};
@@ -142,5 +143,5 @@ fn print(file: &str, rows: &[[String; 5]], out: &mut impl Write) -> std::io::Res
         rows.len(),
         if rows.len() == 1 { "" } else { "s" }
     )?;
-    super::print_columns(&HEADER.map(str::to_owned), rows, 3, out)
+    table::print_columns(&HEADER.map(str::to_owned), rows, 3, out)
 }

@@ -13,7 +13,7 @@ use offload_formats::format::compressed_bundle::{
 use offload_formats::format::pieces::Piece;
 
 use super::error::Error;
-use super::outputs::Output;
+use super::output::Output;
 use super::sources::Sources;
 use crate::decompressed;
 

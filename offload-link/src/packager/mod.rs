@@ -22,8 +22,8 @@ use std::path::Path;
 use offload_formats::escape::{terminal, terminal_lines};
 use offload_formats::names::LlvmRelease;
 
-use crate::llvm_tool::options::{Answer, Started};
 use crate::llvm_tool::{self, Error, Line, Sources, installation, outputs, print};
+use crate::options::llvm::{Answer, Started};
 use options::{Options, TABLE};
 
 /// Runs the tool under the name that it was started with; the result is the exit status.

@@ -7,7 +7,7 @@ use offload_formats::names::LlvmRelease;
 
 use super::image_argument::ImageArgument;
 use crate::llvm_tool::Error;
-use crate::llvm_tool::options::{Group, Row, Table, Takes, Value};
+use crate::options::llvm::{Group, Row, Table, Takes, Value};
 
 /// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
