@@ -129,6 +129,10 @@ impl Tree {
                     continue;
                 }
                 let path = path_at(&line[start..]);
+                let anchor = anchor_at(&line[start + path.len()..]);
+                if !anchor.is_empty() && !self.anchors(path).contains(anchor) {
+                    broken.push(format!("`{path}` has no heading `#{anchor}`"));
+                }
                 let made = MADE.iter().any(|made| path.starts_with(made));
                 if made || path.contains(['<', '{', '$']) || self.has(path) {
                     continue;
@@ -347,6 +351,13 @@ fn path_at(text: &str) -> &str {
     let end = text.find(|c: char| !is_word(c) && !"/.-*<>{}$".contains(c));
     let path = &text[..end.unwrap_or(text.len())];
     path.trim_end_matches(['.', '-'])
+}
+
+/// The anchor at the start of `text`, after its `#`; empty when there is none.
+fn anchor_at(text: &str) -> &str {
+    let anchor = text.strip_prefix('#').unwrap_or_default();
+    let end = anchor.find(|c: char| !is_word(c) && c != '-');
+    &anchor[..end.unwrap_or(anchor.len())]
 }
 
 /// The path that is `target`, seen from the folder of `page`.
