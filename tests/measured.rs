@@ -153,8 +153,12 @@ fn goldens(name: &str, word: &str, program: &str, version: &str) {
     let page = fs::read_to_string(golden.join("README.md")).unwrap();
     let script = format!("set -e\n{}{}", block(&page, "Inputs"), block(&page, name));
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new("sh").arg("-c").arg(script);
-    let output = output.current_dir(folder.path()).output().unwrap();
+    let output = Command::new("sh")
+        .arg("-c")
+        .arg(script)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}: {errors}");
     let mut compared = 0;
