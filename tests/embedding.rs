@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use offload_formats::container::embed::{Flavor, Host, embed, embed_bytes, embed_source};
-use offload_formats::container::{FoundImage, Item, Standing, find, images, link_inputs};
+use offload_formats::container::{
+    FoundImage, INFLATE_LIMIT, Item, Standing, find, images, link_inputs,
+};
 use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::format::pieces::Piece;
@@ -120,7 +122,7 @@ fn finds_what_clang_embeds_in_bitcode_and_in_objects() {
             folder.run(&clang, &format!("{embed} {form} -c a.c -o a.o"));
             let file = folder.get("a.o");
             assert!(contents(&file) == expected, "{word} {form}");
-            let found = link_inputs(&file[..]).unwrap();
+            let found = link_inputs(&file[..], &mut { INFLATE_LIMIT }).unwrap();
             assert!(
                 found
                     .iter()

@@ -86,13 +86,7 @@ const PENDING: &[(&str, &str)] = &[
     ("offload-formats", "registration"),
     ("offload-formats", "registration/machine"),
     ("offload-build", ""),
-    ("offload-build", "compiler"),
-    ("offload-build", "host_file"),
-    ("offload-build", "hosted"),
-    ("offload-build", "hosted/entries"),
-    ("offload-build", "link"),
-    ("offload-build", "module"),
-    ("offload-build", "toolchain"),
+    ("offload-build", "plan"),
 ];
 
 /// A path of a module in its crate: `["format", "bundle"]`. The crate's own file is `[]`.

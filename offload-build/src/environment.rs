@@ -106,7 +106,7 @@ impl Environment {
     }
 
     /// Folders named by `PATH`, for finding programs.
-    pub(crate) fn search(&self) -> crate::toolchain::Search {
+    pub(crate) fn search(&self) -> crate::process::search::Search {
         // It is not announced: it is another one in every editor, which would then compile the crate again. What was
         // found in it is watched, and what was not found is looked for in each build.
         let path = self.cargo("PATH").unwrap_or_default().into();
@@ -121,7 +121,7 @@ impl Environment {
         .chain(["/usr/local/cuda".to_owned()])
         .map(PathBuf::from)
         .collect();
-        crate::toolchain::Search { path, cuda }
+        crate::process::search::Search { path, cuda }
     }
 
     /// Watches `path`, a file or a folder.

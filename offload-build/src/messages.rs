@@ -1,8 +1,8 @@
 //! Messages of compilers and failed steps, for people: each diagnostic once, even if several passes report it.
 
 use crate::error::Error;
-use crate::toolchain::CommandError;
-use crate::toolchain::task;
+use crate::files;
+use crate::process::command::CommandError;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -133,7 +133,7 @@ pub(crate) fn shortened(text: &str, file: &Path) -> String {
         .rsplit_once('\n')
         .map_or(printed, |(lines, _)| lines);
     let lines = text.lines().count() - printed.lines().count();
-    let rest = match task::write(file, text.as_bytes()) {
+    let rest = match files::write(file, text.as_bytes()) {
         Ok(()) => format!("all of it is in {}", file.display()),
         Err(error) => format!("{}: {error}", file.display()),
     };
@@ -143,7 +143,7 @@ pub(crate) fn shortened(text: &str, file: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::toolchain::Command;
+    use crate::process::command::Command;
 
     fn failed(title: &str, output: &str, hint: &'static str) -> (String, Failure) {
         let script = format!("printf '%s' \"$0\" >&2; exit 1 # {title}");

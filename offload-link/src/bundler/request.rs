@@ -93,8 +93,7 @@ impl Manner {
 
 impl Options {
     pub(super) fn manner(&self) -> Result<Manner, Error> {
-        let variable = decompressed::variable();
-        let limit = decompressed::limit(self.limit.as_deref(), variable.as_deref());
+        let limit = decompressed::limit(self.limit.as_deref());
         Ok(Manner {
             file_type: self.file_type.clone(),
             allow_missing: self.allow_missing,
@@ -113,7 +112,7 @@ impl Options {
                     .and_then(NonZeroU32::new)
                     .unwrap_or_else(compression::all_processors),
             }),
-            limit: limit.map_err(Error::new)?,
+            limit: limit.map_err(Error::new)?.files(),
             verbose: self.verbose,
             print: self.print,
         })

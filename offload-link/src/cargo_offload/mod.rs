@@ -5,19 +5,14 @@ mod build;
 mod error;
 mod inspect;
 mod table;
+mod usage;
 
 use std::ffi::OsString;
 use std::io::Write;
 
 pub(crate) use error::Error;
 
-const USAGE: &str = "usage: cargo offload inspect FILE...
-       cargo offload archive list|check|split|merge ...
-       cargo offload build [--out DIR] [OPTIONS OF CARGO BUILD]
-
-inspect  the device images in objects, archives, programs and offload binaries
-archive  archives of bundles: listed, checked, split for their targets, made of such parts
-build    `cargo build`, and the libraries of device code that it makes";
+use usage::USAGE;
 
 /// Runs the command that `args` name, and writes what it has to say to `out`.
 ///
@@ -35,12 +30,9 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>, out: &mut impl Write) ->
         return writeln!(out, "{USAGE}").map_err(Error::new);
     }
     match command.to_str() {
-        Some("inspect") if !rest.is_empty() => inspect::run(&rest, out),
+        Some("inspect") => inspect::run(&rest, out),
         Some("archive") => archive::run(&rest, out),
         Some("build") => build::run(&rest, out),
-        Some("inspect") => Err(Error::new(format_args!(
-            "inspect: no file is named\n{USAGE}"
-        ))),
         _ => {
             let command = command.to_string_lossy();
             Err(Error::new(format_args!(

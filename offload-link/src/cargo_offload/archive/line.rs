@@ -65,9 +65,8 @@ impl Line {
 
     /// Largest compressed bundle, by its uncompressed size.
     pub(super) fn limit(&self) -> Result<u64, Error> {
-        let variable = decompressed::variable();
-        let limit = decompressed::limit(self.limit.as_deref(), variable.as_deref());
-        limit.map_err(Error::new)
+        let limit = decompressed::limit(self.limit.as_deref());
+        Ok(limit.map_err(Error::new)?.files())
     }
 
     pub(super) fn files(&self) -> Result<Vec<PathBuf>, Error> {

@@ -61,7 +61,7 @@ impl Inputs {
     ) -> Result<(), Error> {
         let mut files = std::mem::take(&mut self.files);
         let mut count = 0;
-        let limit = maker.arguments.options.max_decompressed_size()?;
+        let limit = maker.arguments.options.max_decompressed_size()?.files();
         for file in &mut files {
             let mut made = Vec::new();
             for (index, unit) in file.units.iter().enumerate() {

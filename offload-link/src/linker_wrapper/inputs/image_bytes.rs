@@ -18,11 +18,13 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use object::{ReadCache, ReadRef};
 use offload_formats::format::compressed_bundle::CompressedBundle;
 
+use crate::decompressed;
 use crate::files::{Here, Opened, Reading, Stamp, copy_range};
 use crate::linker_wrapper::inputs::blocks::Blocks;
 
@@ -49,9 +51,39 @@ enum Place {
     /// In a large file.
     Large(Range<u64>),
     /// In a compressed bundle of the file, as a range of what that contains; with the file that a large one is unpacked to.
-    Packed(Arc<CompressedBundle>, Range<u64>, OnceLock<File>),
+    Packed(Arc<CompressedBundle>, Range<u64>, OnceLock<File>, Arc<Disk>),
     /// In what had to be unpacked.
     Unpacked(Arc<[u8]>, Range<u64>),
+}
+
+/// The bytes that a link may still decompress to files.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    limit: u64,
+    left: AtomicU64,
+}
+
+impl Disk {
+    /// Allows `limit` bytes.
+    pub(crate) fn new(limit: u64) -> Arc<Self> {
+        let left = AtomicU64::new(limit);
+        Arc::new(Self { limit, left })
+    }
+
+    /// Takes `size` bytes, if as many are left.
+    fn take(&self, size: u64) -> io::Result<()> {
+        let order = Ordering::Relaxed;
+        let taken = self
+            .left
+            .fetch_update(order, order, |left| left.checked_sub(size));
+        let limit = self.limit;
+        taken.map(drop).map_err(|_| {
+            io::Error::other(format!(
+                "the compressed images of this link are larger than the allowed {limit:#x}\nhint: {}",
+                decompressed::hint()
+            ))
+        })
+    }
 }
 
 impl ImageBytes {
@@ -85,9 +117,10 @@ impl ImageBytes {
         blocks: &Blocks,
         bundle: Arc<CompressedBundle>,
         range: Range<u64>,
+        disk: &Arc<Disk>,
     ) -> Self {
         let size = range.end.saturating_sub(range.start);
-        let place = Place::Packed(bundle, range, OnceLock::new());
+        let place = Place::Packed(bundle, range, OnceLock::new(), Arc::clone(disk));
         Self::new(path, blocks, place, size)
     }
 
@@ -115,7 +148,7 @@ impl ImageBytes {
         let same = match (&self.place, &other.place) {
             (Place::Small(one, _), Place::Small(two, _)) => one == two,
             (Place::Large(one), Place::Large(two)) => one == two,
-            (Place::Packed(one, range, _), Place::Packed(two, other, _)) => {
+            (Place::Packed(one, range, ..), Place::Packed(two, other, ..)) => {
                 (one, range) == (two, other)
             }
             _ => false,
@@ -191,11 +224,14 @@ impl ImageBytes {
                         .with(|file| Ok(copy_range(file, range.clone(), &out, 0)?))
                 })
             }
-            Place::Packed(_, _, spooled) => {
+            Place::Packed(_, _, spooled, disk) => {
                 let mut out = File::create(path)?;
                 match spooled.get() {
                     Some(file) => Ok(copy_range(file, 0..self.size, &out, 0)?),
-                    None => self.unpack(&mut out),
+                    None => {
+                        disk.take(self.size)?;
+                        self.unpack(&mut out)
+                    }
                 }
             }
             _ => fs::write(path, self.all()?),
@@ -209,12 +245,13 @@ impl ImageBytes {
 
     /// The file without a name that it is unpacked to, once.
     fn spooled(&self) -> io::Result<&File> {
-        let Place::Packed(_, _, spooled) = &self.place else {
+        let Place::Packed(_, _, spooled, disk) = &self.place else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         if let Some(file) = spooled.get() {
             return Ok(file);
         }
+        disk.take(self.size)?;
         let mut file = tempfile::tempfile()?;
         self.unpack(&mut file)?;
         Ok(spooled.get_or_init(|| file))
@@ -222,7 +259,7 @@ impl ImageBytes {
 
     /// Unpacks it out of its compressed bundle.
     fn unpack(&self, out: &mut impl Write) -> io::Result<()> {
-        let Place::Packed(bundle, range, _) = &self.place else {
+        let Place::Packed(bundle, range, ..) = &self.place else {
             return Ok(());
         };
         self.with_file(|file| {

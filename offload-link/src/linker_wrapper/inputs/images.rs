@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use object::ReadRef;
 use offload_build::toolchain::Command;
@@ -15,19 +16,18 @@ use offload_formats::escape::terminal;
 use offload_formats::format::bitcode;
 use offload_formats::format::bundle_text::Comment;
 use offload_formats::format::bytes::Window;
-use offload_formats::format::compressed_bundle;
 use offload_formats::format::device_text::DeviceText;
 use offload_formats::format::magic::Magic;
 use offload_formats::names::{ImageTarget, OffloadKind};
 
-use crate::decompressed;
+use crate::decompressed::{self, DecompressionLimit};
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::file::{
     DeviceCode, FileKind, InputFile, Inputs, Place, Problem, Unit, UnitKind,
 };
 use crate::linker_wrapper::inputs::host_objects;
-use crate::linker_wrapper::inputs::image_bytes::{Data, ImageBytes};
+use crate::linker_wrapper::inputs::image_bytes::{Data, Disk, ImageBytes};
 use crate::linker_wrapper::inputs::symbols::Names;
 use crate::linker_wrapper::line::arguments::Load;
 use crate::linker_wrapper::report::fates::{Fate, Line, Report, target};
@@ -58,30 +58,32 @@ const MAX_UNPACKED: u64 = 64 << 20;
 
 /// The problem with a bundle, and what to do about it.
 pub(crate) fn with_hint(problem: bundled::Problem) -> Problem {
-    match &problem {
-        bundled::Problem::Compressed(compressed_bundle::Error::Limit { .. }) => {
-            format!("{problem}\nhint: {}", decompressed::hint()).into()
-        }
-        _ => problem.into(),
+    match problem.is_limit() {
+        true => format!("{problem}\nhint: {}", decompressed::hint()).into(),
+        false => problem.into(),
     }
 }
 
 impl Image {
-    /// Every image of the inputs that waits to be linked, in their order. Compressed bundles may claim up to `limit` bytes.
+    /// Every image of the inputs that waits to be linked, in their order. Compressed ones may claim as much as `limit` allows.
     pub(crate) fn all(
         inputs: &Inputs,
-        limit: u64,
+        limit: DecompressionLimit,
         report: &mut Report,
     ) -> Result<Vec<Self>, Error> {
         let mut images = Vec::new();
-        let memory = MAX_UNPACKED;
-        let mut unpacking = Unpacking { limit, memory };
+        let mut unpacking = Unpacking {
+            limit: limit.files(),
+            memory: MAX_UNPACKED,
+        };
+        let mut memory = limit.memory();
+        let disk = Disk::new(limit.files());
         for (index, (file, unit)) in inputs.units().enumerate() {
             if unit.device_code != DeviceCode::None {
-                Self::of_unit(file, unit, index, &mut images, report)?;
+                Self::of_unit(file, (unit, index), &mut memory, &mut images, report)?;
             }
             if let Some(place) = &unit.bundle {
-                let place = (place, &mut unpacking);
+                let place = (place, &mut unpacking, &disk);
                 Self::of_bundle(file, (unit, index), place, &mut images, report)?;
             }
         }
@@ -90,8 +92,8 @@ impl Image {
 
     fn of_unit(
         file: &InputFile,
-        unit: &Unit,
-        index: usize,
+        (unit, index): (&Unit, usize),
+        memory: &mut u64,
         images: &mut Vec<Self>,
         report: &mut Report,
     ) -> Result<(), Error> {
@@ -103,8 +105,11 @@ impl Image {
         };
         let blocks = file.blocks(unit).map_err(|source| invalid(source.into()))?;
         let data = blocks.apart();
-        let found = container::link_inputs(Window::new(&data, unit.data.clone()));
-        let found = found.map_err(|source| invalid(source.into()))?;
+        let found = container::link_inputs(Window::new(&data, unit.data.clone()), memory);
+        let found = found.map_err(|problem| match decompressed::hint_for(&problem) {
+            Some(hint) => invalid(format!("{problem}\nhint: {hint}").into()),
+            None => invalid(problem.into()),
+        })?;
         if found.is_empty() && unit.kind == UnitKind::Bitcode {
             let names = bitcode::section_names(&data, unit.data.clone());
             let is_lost = |name: &Vec<u8>| name == OFFLOADING_SECTION.as_bytes();
@@ -155,7 +160,7 @@ impl Image {
     fn of_bundle(
         file: &InputFile,
         (unit, index): (&Unit, usize),
-        (bundle, unpacking): (&Place, &mut Unpacking),
+        (bundle, unpacking, disk): (&Place, &mut Unpacking, &Arc<Disk>),
         images: &mut Vec<Self>,
         report: &mut Report,
     ) -> Result<(), Error> {
@@ -206,7 +211,9 @@ impl Image {
                 processor: target.processor,
                 bytes: match (entry.unpacked, entry.packed) {
                     (Some(bytes), _) => ImageBytes::unpacked(path, &blocks, bytes, entry.range),
-                    (_, Some(bundle)) => ImageBytes::packed(path, &blocks, bundle, entry.range),
+                    (_, Some(bundle)) => {
+                        ImageBytes::packed(path, &blocks, bundle, entry.range, disk)
+                    }
                     _ => ImageBytes::in_file(path, &blocks, entry.range),
                 },
             });
@@ -404,11 +411,20 @@ mod tests {
             let argv = vec!["--whole-archive".into(), path.clone().into_os_string()];
             let arguments = Arguments::parse(argv, "offload-ld").unwrap();
             let inputs = Inputs::scan(&arguments).unwrap();
-            let images = Image::all(&inputs, u64::MAX, &mut Report::default()).unwrap();
+            let images = Image::all(
+                &inputs,
+                DecompressionLimit::default(),
+                &mut Report::default(),
+            )
+            .unwrap();
             assert_eq!(images.len(), count);
             for size in (0..whole.len()).step_by(13) {
                 std::fs::write(&path, &whole[..size]).unwrap();
-                let cut = Image::all(&inputs, u64::MAX, &mut Report::default());
+                let cut = Image::all(
+                    &inputs,
+                    DecompressionLimit::default(),
+                    &mut Report::default(),
+                );
                 cut.unwrap_or_default().iter().for_each(|image| {
                     let _ = image.bytes();
                 });

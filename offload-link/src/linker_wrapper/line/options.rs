@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use offload_formats::names::LlvmRelease;
 
-use crate::decompressed;
+use crate::decompressed::{self, DecompressionLimit};
 use crate::linker_wrapper::error::Error;
 use crate::llvm_tool::installation;
 use crate::options::linker::{Form, Opt};
@@ -470,15 +470,14 @@ impl Options {
         })
     }
 
-    /// Largest compressed bundle, by its uncompressed size.
+    /// The limit on what compressed inputs may become.
     ///
     /// # Errors
     ///
     /// When the option or its variable is not a size.
-    pub(crate) fn max_decompressed_size(&self) -> Result<u64, Error> {
+    pub(crate) fn max_decompressed_size(&self) -> Result<DecompressionLimit, Error> {
         let option = self.max_decompressed_size.as_deref();
-        let limit = decompressed::limit(option, decompressed::variable().as_deref());
-        limit.map_err(Error::Option)
+        decompressed::limit(option).map_err(Error::Option)
     }
 
     /// The release whose rules hold where the inputs do not say one: `--llvm`, `OFFLOAD_LLVM`,
