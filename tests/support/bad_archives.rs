@@ -1,6 +1,5 @@
 //! Archives of bundles that are cut, or lie. What is said of each is computed from where things are in it.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(
     unreachable_pub,

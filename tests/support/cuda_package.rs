@@ -1,7 +1,5 @@
 //! A package with a module of CUDA, and what NVIDIA's tools make of its images.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
 use super::package::Package;
 use std::fs;
 use std::path::{Path, PathBuf};

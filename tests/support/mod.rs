@@ -9,8 +9,11 @@
     reason = "a module of several crates, none of which exports it"
 )]
 
+pub mod bad_archives;
 pub mod beside;
+pub mod crates;
 pub mod cuda_package;
+pub mod dependencies;
 pub mod folder;
 pub mod launches;
 pub mod package;
@@ -84,6 +87,12 @@ pub fn run(command: &mut Command) -> String {
         output.status
     );
     out
+}
+
+/// `OFFLOAD_TEST_ALL=1` asks for every case of the tests that have many, as `make test-all` does. Without it they take
+/// those that show each shape once.
+pub fn tests_all() -> bool {
+    std::env::var_os("OFFLOAD_TEST_ALL").is_some_and(|value| value == "1")
 }
 
 /// For `env`: a test that runs in the background or under `nohup` must not have a tool inherit ignored signals.

@@ -1,7 +1,5 @@
 //! A package whose build script is run as Cargo runs it.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -5,7 +5,7 @@
 //! other, the places in them that name something else, and their unwind information.
 //!
 //! OpenMP's are here. The others were written in assembler, which is beside each table;
-//! `tests/registration_machine.rs` compares both.
+//! `tests/link-registration/registration_machine.rs` compares both.
 
 use object::{Architecture, RelocationFlags, elf, pe};
 

@@ -1,5 +1,5 @@
 // The CUDA and HIP registration for x86_64 ELF hosts; fat_binary_x86_64.rs is what clang makes of
-// it (-x assembler-with-cpp, -DHIP or -DCUDA), and tests/registration_machine.rs compares the two.
+// it (-x assembler-with-cpp, -DHIP or -DCUDA), and tests/link-registration/registration_machine.rs compares the two.
 //
 // The object has more: .fatbin_image, and the tables of entries, of 24 bytes each,
 //      0  first entry      16  bytes from one entry to the next (4); 0 after the last table

@@ -1,5 +1,5 @@
 // The SYCL registration for aarch64 ELF hosts; sycl_aarch64.rs is what clang makes of it, and
-// tests/registration_machine.rs compares the two. The object has .sycl_offloading.descriptor, too.
+// tests/link-registration/registration_machine.rs compares the two. The object has .sycl_offloading.descriptor, too.
 
         .section .text.startup,"ax",@progbits
 

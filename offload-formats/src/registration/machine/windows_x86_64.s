@@ -1,5 +1,5 @@
 // The registrations for x86_64 hosts of Windows; windows_x86_64.rs is what clang makes of it
-// (-x assembler-with-cpp, -DOPENMP, -DHIP or -DCUDA), and tests/registration_machine.rs compares
+// (-x assembler-with-cpp, -DOPENMP, -DHIP or -DCUDA), and tests/link-registration/registration_machine.rs compares
 // the two. With -DELF it is assembled for a program of Linux, where a test runs it.
 //
 // Arguments are in rcx, rdx, r8, r9, then in the stack from 32 on; rsi and rdi belong to the caller.

@@ -1,0 +1,125 @@
+//! Builds without device code: the crate checks, links, starts and tests all the same.
+
+use crate::support;
+
+use std::fs;
+use std::process::Command;
+use support::package::{Package, text};
+
+const OUT: &str = "target/build/pack-0123/out";
+
+/// A package of that language, its compiler missing.
+fn package(keys: &str, source: &str, text: &str) -> Option<Package> {
+    let package = Package::new("")?;
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put(source, text);
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    package.put(
+        "Cargo.toml",
+        &format!("{manifest}{keys}sources = [\"kernels/*\"]\n"),
+    );
+    fs::remove_file(package.at("kernels/k.h")).unwrap();
+    Some(package)
+}
+
+/// Builds the stub as a user without clang does, and what a program prints that is linked as Cargo links it.
+fn runs(
+    package: &Package,
+    variables: &[(&str, &str)],
+    main: &str,
+) -> (std::process::Output, String) {
+    let mut script = package.script();
+    script
+        .env("OFFLOAD_COMPILER", "clang-99")
+        .env("OFFLOAD_MISSING", "stub")
+        .envs(variables.iter().copied());
+    let told = text(&script.output().unwrap());
+    assert!(told.contains("cargo::rustc-cfg=offload_stub\n"), "{told}");
+    assert_eq!(package.starts(), 0, "no clang is started");
+    package.put(
+        "main.rs",
+        &format!(
+            "mod kernels {{ include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\")); }}\n{main}"
+        ),
+    );
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut command = Command::new(rustc);
+    command.args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"]);
+    for line in told.lines() {
+        if let Some(library) = line.strip_prefix("cargo::rustc-link-lib=") {
+            command.args(["-l", library]);
+        }
+        if let Some(folder) = line.strip_prefix("cargo::rustc-link-search=") {
+            command.args(["-L", folder]);
+        }
+    }
+    support::run(
+        command
+            .env("OUT_DIR", package.at(OUT))
+            .current_dir(package.folder.path()),
+    );
+    (Command::new(package.at("main")).output().unwrap(), told)
+}
+
+#[test]
+fn runs_the_host_code_of_openmp() {
+    let source = "#include <omp.h>\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += STEP;\n  \
+        return x + omp_is_initial_device();\n}\n";
+    let keys = "language = \"openmp\"\ntargets = [\"gfx90a\"]\ndefine = { STEP = 5 }\n";
+    let Some(package) = package(keys, "kernels/k.c", source) else {
+        return;
+    };
+    let main = "unsafe extern \"C\" { fn run(x: i32) -> i32; }\n\
+        fn main() { println!(\"{} {}\", unsafe { run(1) }, kernels::image().is_err()); }\n";
+    for variables in [&[][..], &[("DOCS_RS", "1")]] {
+        let (output, _) = runs(&package, variables, main);
+        assert_eq!(text(&output), "7 true\n");
+    }
+}
+
+#[test]
+fn has_the_kernels_of_the_sources_and_host_functions_that_say_what_is_missing() {
+    let source = "#include <hip/hip_runtime.h>\ntemplate <typename T> __global__ void scale(T *x, int n = 1) { *x *= n; }\n\
+        extern \"C\" __global__ void plain(int *x) {}\n\
+        extern \"C\" int launch(int *x) { scale<<<1, 1>>>(x); return 0; }\n";
+    let keys = "language = \"hip\"\nhost = true\ntargets = [\"gfx90a\", \"gfx942\"]\n";
+    let Some(package) = package(keys, "kernels/k.hip", source) else {
+        return;
+    };
+    let main = "unsafe extern \"C\" { fn launch(x: *mut i32) -> i32; }\n\
+        fn main() {\n  println!(\"{} {}\", kernels::kernel::scale.name, kernels::kernel::plain.images.len());\n  \
+        println!(\"{:?}\", kernels::SKIPPED.iter().map(|skipped| skipped.target).collect::<Vec<_>>());\n  \
+        assert_eq!(unsafe { launch(std::ptr::null_mut()) }, 0);\n}\n";
+    let (output, _) = runs(&package, &[], main);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(printed, "scale 0\n[\"gfx90a\", \"gfx942\"]\n");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        said,
+        "`launch` of module `kernels` was not built: this program has no device code\n"
+    );
+    assert!(!output.status.success());
+}
+
+#[test]
+fn warns_of_host_code_that_a_module_does_not_compile() {
+    let kernel = "__attribute__((global)) void k(int *x) { *x = 1; }\n";
+    let keys =
+        "language = \"hip\"\ntargets = [\"gfx90a\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+    let device = format!("#define __global__\n{kernel}");
+    let Some(package) = package(keys, "kernels/a.hip", &device) else {
+        return;
+    };
+    let told = text(&package.script().output().unwrap());
+    assert!(!told.contains("cargo::warning"), "{told}");
+    // The device pass ignores host functions, and the program would fail with an undefined symbol.
+    let host = format!("{kernel}\nextern \"C\" void launch(int *x) {{ }}\n");
+    package.put("kernels/a.hip", &host);
+    let told = text(&package.script().output().unwrap());
+    let warning = format!(
+        "cargo::warning={}:3: `launch` is host code, which this module does not compile\n\
+         cargo::warning=hint: set `host = true` to compile the host code of its sources and to register its kernels\n",
+        package.at("kernels/a.hip").display()
+    );
+    assert!(told.contains(&warning), "{told}");
+}

@@ -1,0 +1,254 @@
+//! Every clang from 16 on, and which of them is taken.
+
+use crate::support;
+
+use offload_formats::container::kernels::kernels;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::process::Command;
+use support::package::{Package, text};
+
+const OUT: &str = "target/build/pack-0123/out";
+const HIP: &str =
+    "language = \"hip\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+const CUDA: &str = "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n\
+    targets = [\"sm_80\", \"sm_90\"]\n";
+const HEADER: &str = "#define __global__ __attribute__((global))\n#define __device__ __attribute__((device))\n\
+    __device__ int twice(int x);\n";
+const KERNEL: &str = "#include \"k.h\"\nextern \"C\" __global__ void scale(int *x, long by) { *x = twice(*x) * by; }\n";
+const HELPER: &str = "#include \"k.h\"\n__device__ int twice(int x) { return 2 * x; }\n";
+/// Words of `OFFLOAD_REQUIRE`.
+const CLANGS: [&str; 3] = ["llvm16", "llvm19", "llvm22"];
+
+fn package() -> Option<Package> {
+    let package = Package::new("")?;
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put("kernels/k.h", HEADER);
+    package.put("kernels/k.hip", KERNEL);
+    package.put("kernels/helper.hip", HELPER);
+    package.put(
+        "kernels/k.cu",
+        &KERNEL.replace("#include \"k.h\"", &HELPER.replace("\"k.h\"", "\"k.h\"\n")),
+    );
+    // Debian's clang 16 may come without a linker of its release.
+    let lld = support::tool("llvm19", &["ld.lld"])?;
+    fs::create_dir_all(package.at("lld")).unwrap();
+    symlink(lld, package.at("lld/ld.lld")).unwrap();
+    Some(package)
+}
+
+fn declare(package: &Package, keys: &str) {
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    package.put("Cargo.toml", &format!("{manifest}{keys}"));
+}
+
+fn script(package: &Package, path: &str, text: &str) {
+    let log = package.at("starts");
+    package.put(
+        path,
+        &format!("#!/bin/sh\necho \"$@\" >> '{}'\n{text}\n", log.display()),
+    );
+    fs::set_permissions(package.at(path), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn image(package: &Package, target: &str) -> PathBuf {
+    package
+        .at(OUT)
+        .join("offload/kernels")
+        .join(target)
+        .join("image")
+}
+
+/// The build script with this clang, and a linker for AMD.
+fn with(package: &Package, clang: &str) -> Command {
+    let mut script = package.script();
+    script.env("OFFLOAD_COMPILER", clang).env(
+        "PATH",
+        format!("/usr/bin:/bin:{}", package.at("lld").display()),
+    );
+    script
+}
+
+/// The arguments of the one kernel of an image.
+fn arguments(package: &Package, target: &str) -> Vec<(u32, u32)> {
+    let kernels = kernels(&fs::read(image(package, target)).unwrap()).unwrap();
+    let [kernel] = kernels.as_slice() else {
+        panic!("{kernels:?}");
+    };
+    assert_eq!(kernel.name, "scale");
+    let explicit = kernel.arguments.iter().take(2);
+    explicit
+        .map(|argument| (argument.offset, argument.size))
+        .collect()
+}
+
+#[test]
+fn makes_images_with_every_clang_from_16_on() {
+    let (Some(package), Some(readelf)) = (package(), support::tool("llvm22", &["llvm-readelf"]))
+    else {
+        return;
+    };
+    let cuda = support::tool("cuda", &["ptxas"]);
+    let cuda = cuda.as_deref().and_then(|ptxas| ptxas.ancestors().nth(2));
+    for word in CLANGS {
+        let Some(clang) = support::tool(word, &["clang"]) else {
+            continue;
+        };
+        let clang = clang.to_str().unwrap();
+        for level in ["0", "2"] {
+            let targets = "targets = [\"gfx90a:xnack-\", \"gfx1100\"]\n";
+            declare(&package, &format!("{HIP}{targets}opt-level = {level}\n"));
+            text(&with(&package, clang).output().unwrap());
+            for (folder, flags) in [("gfx90a-xnack-", "gfx90a, xnack-"), ("gfx1100", "gfx1100")] {
+                let header = support::run(
+                    Command::new(&readelf)
+                        .arg("-h")
+                        .arg(image(&package, folder)),
+                );
+                let line = header.lines().find(|line| line.contains("Flags:")).unwrap();
+                assert!(line.contains(flags), "{word} -O{level}: {line}");
+                assert_eq!(arguments(&package, folder), [(0, 8), (8, 8)], "{word}");
+            }
+        }
+        // What the oldest wrote, every one reads.
+        if word == CLANGS[0] {
+            let from = package.at(OUT).join("offload/kernels/gfx1100");
+            fs::create_dir_all(package.at("ir")).unwrap();
+            for name in ["kernels-k.hip.bc", "kernels-helper.hip.bc"] {
+                fs::copy(from.join(name), package.at("ir").join(name)).unwrap();
+            }
+        }
+        if package.at("ir").is_dir() {
+            declare(
+                &package,
+                "language = \"bitcode\"\nsources = [\"ir/*\"]\ntargets = [\"gfx1100\"]\n",
+            );
+            text(&with(&package, clang).output().unwrap());
+            assert_eq!(arguments(&package, "gfx1100"), [(0, 8), (8, 8)], "{word}");
+        }
+        let Some(cuda) = cuda else { continue };
+        declare(&package, CUDA);
+        text(
+            &with(&package, clang)
+                .env("CUDA_PATH", cuda)
+                .output()
+                .unwrap(),
+        );
+        for target in ["sm_80", "sm_90"] {
+            assert_eq!(arguments(&package, target), [(0, 8), (8, 8)], "{word}");
+        }
+    }
+}
+
+#[test]
+fn asks_a_compiler_again_that_did_not_answer() {
+    let (Some(package), Some(_)) = (package(), support::tool("llvm22", &["clang"])) else {
+        return;
+    };
+    // The newest, which a signal ends while a file is there.
+    let killed = format!("[ -e '{}' ] && kill -9 $$", package.at("kill").display());
+    script(
+        &package,
+        "llvm/bin/clang-24",
+        &format!("{killed}\nexec /usr/bin/clang-22 \"$@\""),
+    );
+    script(
+        &package,
+        "other/bin/clang-23",
+        "exec /usr/bin/clang-22 \"$@\"",
+    );
+    symlink(package.at("lld/ld.lld"), package.at("other/bin/ld.lld")).unwrap();
+    declare(&package, &format!("{HIP}targets = [\"gfx90a\"]\n"));
+    let path = ["llvm/bin", "other/bin"].map(|name| package.at(name).display().to_string());
+    let build = || {
+        let mut script = package.script();
+        script
+            .env_remove("OFFLOAD_COMPILER")
+            .env("PATH", path.join(":"));
+        script
+    };
+    package.put("kill", "");
+    let error = package.fails(&mut build());
+    assert!(
+        error.starts_with("cannot ask a compiler which processors it knows: `llvm/bin/clang-24` failed (signal: 9 (SIGKILL))\n")
+            && error.contains("\nhint: `compiler` in "),
+        "{error}"
+    );
+    fs::remove_file(package.at("kill")).unwrap();
+    text(&build().output().unwrap());
+    let record = fs::read_to_string(package.at(OUT).join("offload/manifest.json")).unwrap();
+    assert!(record.contains("llvm/bin/clang-24\""), "{record}");
+}
+
+#[test]
+fn takes_a_clang_that_knows_all_targets() {
+    let (Some(package), Some(_), Some(clang)) = (
+        package(),
+        support::tool("llvm16", &["clang"]),
+        support::tool("llvm22", &["clang"]),
+    ) else {
+        return;
+    };
+    // By its name the newest, which is 16; and one that knows no GPU at all.
+    script(
+        &package,
+        "llvm/bin/clang-24",
+        "exec /usr/bin/clang-16 \"$@\"",
+    );
+    script(
+        &package,
+        "none/bin/clang-23",
+        "case \"$*\" in *print-supported-cpus*) echo \"No available targets are compatible\" >&2; exit 1;; esac\n\
+         exec /usr/bin/clang-22 \"$@\"",
+    );
+    symlink(package.at("lld/ld.lld"), package.at("none/bin/ld.lld")).unwrap();
+    symlink(clang.parent().unwrap(), package.at("newest")).unwrap();
+    let build = |folders: &[&str], targets: &str| {
+        declare(&package, &format!("{HIP}targets = [{targets}]\n"));
+        let folders: Vec<String> = folders
+            .iter()
+            .map(|name| package.at(name).display().to_string())
+            .collect();
+        let mut script = package.script();
+        script
+            .env_remove("OFFLOAD_COMPILER")
+            .env("PATH", format!("{}:/nowhere", folders.join(":")));
+        script
+    };
+    let compiler = |folders: &[&str], targets: &str| {
+        text(&build(folders, targets).output().unwrap());
+        let record = fs::read_to_string(package.at(OUT).join("offload/manifest.json")).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+        let path = PathBuf::from(record["modules"][0]["compiler"].as_str().unwrap());
+        path.strip_prefix(package.folder.path())
+            .unwrap()
+            .display()
+            .to_string()
+    };
+    let all = ["llvm/bin", "none/bin", "newest"];
+    assert_eq!(
+        compiler(&all, "\"gfx90a\", \"gfx1100\""),
+        "llvm/bin/clang-24"
+    );
+    // Clang 16 does not know this one.
+    assert_eq!(compiler(&all, "\"gfx90a\", \"gfx950\""), "newest/clang-22");
+    let starts = package.starts();
+    assert_eq!(compiler(&all, "\"gfx90a\", \"gfx950\""), "newest/clang-22");
+    // A failure is not kept, also where it says something.
+    assert_eq!(package.starts(), starts + 1);
+
+    let error = package.fails(&mut build(&all[..2], "\"gfx90a\", \"gfx950\""));
+    let expected = "module `kernels`: no compiler for its targets: `llvm/bin/clang-24` (LLVM 24) does not know `gfx950`; \
+        `none/bin/clang-23` (LLVM 23) has no back end for `amdgcn-amd-amdhsa`\nhint: install clang (Debian, Ubuntu: ";
+    assert!(error.starts_with(expected), "{error}");
+    // Who declares one is told that it is the one.
+    let mut script = build(&all, "\"gfx90a\", \"gfx950\"");
+    let error = package.fails(script.env("OFFLOAD_COMPILER", package.at("llvm/bin/clang-24")));
+    let expected = "\n`llvm/bin/clang-24` (LLVM 24) does not know `gfx950`\n\
+        hint: `newest/clang-22` does; without `compiler` it is found";
+    assert!(
+        error.contains("gfx950") && error.ends_with(expected),
+        "{error}"
+    );
+}

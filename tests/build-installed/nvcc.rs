@@ -1,0 +1,411 @@
+//! CUDA modules that NVIDIA's own compiler compiles: their images beside those that it makes by itself.
+
+use crate::support;
+
+use offload_formats::container::kernels::kernels;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::package::{Package, text};
+
+const OUT: &str = "target/build/pack-0123/out";
+const KEYS: &str = "language = \"cuda\"\ncompiler = \"nvcc\"\nsources = [\"kernels/*.cu\"]\n";
+const TARGETS: &str = "targets = [\"sm_90\", \"sm_80\"]\n";
+const KERNEL: &str = "#include \"k.h\"\n\
+    extern \"C\" __global__ void scale(int *x, double by) { *x = twice(*x) + (int)(by * FACTOR); }\n\
+    __global__ void __launch_bounds__(128) fill(float *x) { x[threadIdx.x] *= blockDim.x; }\n";
+const HELPER: &str = "#include \"k.h\"\n__device__ int twice(int x) { return TIMES * x; }\n";
+const HEADER: &str = "__device__ int twice(int x);\n#ifdef __CUDA_ARCH__\n#include \"device.h\"\n#else\n\
+    #define TIMES 0\n#define FACTOR 0\n#endif\n";
+
+/// A toolkit whose nvcc counts how often it is started, at `root` in the package.
+fn toolkit(package: &Package, root: &str) -> Option<PathBuf> {
+    let real = support::tool("cuda", &["nvcc"])?;
+    let bin = real.parent().unwrap();
+    fs::create_dir_all(package.at(root).join("bin")).unwrap();
+    for name in ["nvlink", "ptxas", "fatbinary"] {
+        symlink(bin.join(name), package.at(root).join("bin").join(name)).unwrap();
+    }
+    symlink(
+        bin.parent().unwrap().join("lib64"),
+        package.at(root).join("lib64"),
+    )
+    .unwrap();
+    let (log, shim) = (package.at("starts"), format!("{root}/bin/nvcc"));
+    let (log, real) = (log.display(), real.display());
+    package.put(
+        &shim,
+        &format!("#!/bin/sh\necho \"$@\" >> '{log}'\nexec '{real}' \"$@\"\n"),
+    );
+    fs::set_permissions(package.at(&shim), fs::Permissions::from_mode(0o755)).unwrap();
+    Some(bin.to_owned())
+}
+
+/// A package whose sources NVIDIA's headers are enough for, and where NVIDIA's programs are.
+fn package(keys: &str) -> Option<(Package, PathBuf)> {
+    let package = Package::new("")?;
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put("kernels/k.h", HEADER);
+    package.put("kernels/device.h", "#define TIMES 2\n#define FACTOR 3\n");
+    package.put("kernels/k.cu", KERNEL);
+    package.put("kernels/helper.cu", HELPER);
+    declare(&package, keys);
+    let bin = toolkit(&package, "cuda")?;
+    Some((package, bin))
+}
+
+fn declare(package: &Package, keys: &str) {
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    package.put("Cargo.toml", &format!("{manifest}{keys}"));
+}
+
+/// The build script, which finds the toolkit by its usual variable.
+fn script(package: &Package) -> Command {
+    let mut script = package.script();
+    script
+        .env_remove("OFFLOAD_COMPILER")
+        .env("CUDA_PATH", package.at("cuda"));
+    script
+}
+
+fn image(package: &Package, target: &str) -> PathBuf {
+    package
+        .at(OUT)
+        .join("offload/kernels")
+        .join(target)
+        .join("image")
+}
+
+/// What cuobjdump says of the kernels and device functions of an image.
+fn resources(bin: &Path, image: &Path) -> Vec<String> {
+    let mut command = Command::new(bin.join("cuobjdump"));
+    let printed = support::run(command.arg("--dump-resource-usage").arg(image));
+    let lines: Vec<&str> = printed.lines().map(str::trim).collect();
+    // A line that names one, and a line of what it uses.
+    let is_function = |pair: &&[&str]| pair[0].starts_with("Function ");
+    let pairs = lines.windows(2).filter(is_function).map(<[&str]>::concat);
+    let mut pairs: Vec<String> = pairs.collect();
+    pairs.sort();
+    pairs
+}
+
+#[test]
+fn makes_the_images_that_nvcc_makes() {
+    let keys = format!("{KEYS}{TARGETS}opt-level = 3\ndefine = {{ UNUSED = \"1,2\" }}\n");
+    let Some((package, bin)) = package(&keys) else {
+        return;
+    };
+    let told = text(&script(&package).output().unwrap());
+    for line in [
+        "cargo::rerun-if-env-changed=NVCC_APPEND_FLAGS".to_owned(),
+        "cargo::rustc-cfg=offload_target_sm_90".to_owned(),
+        format!(
+            "cargo::rerun-if-changed={}",
+            package.at("cuda/bin/nvcc").display()
+        ),
+        format!(
+            "cargo::rerun-if-changed={}",
+            package.at("kernels/device.h").display()
+        ),
+    ] {
+        assert!(told.contains(&format!("{line}\n")), "{line}\n{told}");
+    }
+    // Headers of the toolkit change with it.
+    assert!(!told.contains("cuda_runtime.h"), "{told}");
+    // All at once, by nvcc alone.
+    for number in ["90", "80"] {
+        let theirs = package.at("theirs.cubin");
+        let mut command = Command::new(bin.join("nvcc"));
+        command
+            .current_dir(package.at("kernels"))
+            .args(["-rdc=true", "-dlink", "-cubin"])
+            .arg(format!("-arch=sm_{number}"))
+            .args(["k.cu", "helper.cu", "-o"])
+            .arg(&theirs);
+        support::run(&mut command);
+        let ours = image(&package, &format!("sm_{number}"));
+        let expected = resources(&bin, &theirs);
+        assert_eq!(expected.len(), 3, "{expected:?}");
+        assert_eq!(resources(&bin, &ours), expected);
+        let kernels = kernels(&fs::read(ours).unwrap()).unwrap();
+        let scale = kernels
+            .iter()
+            .find(|kernel| kernel.name == "scale")
+            .unwrap();
+        let places = scale
+            .arguments
+            .iter()
+            .map(|argument| (argument.offset, argument.size));
+        assert_eq!(places.collect::<Vec<_>>(), [(0, 8), (8, 8)]);
+        let registers = format!("Function scale:REG:{} ", scale.registers.unwrap());
+        assert!(
+            expected[2].starts_with(&registers),
+            "{registers}: {expected:?}"
+        );
+        let fill = kernels
+            .iter()
+            .find(|kernel| kernel.name == "_Z4fillPf")
+            .unwrap();
+        assert_eq!(fill.max_threads, Some(128));
+    }
+    // The fat binary holds both, and the constants say what the toolkit says.
+    let images = package.at(OUT).join("offload/kernels/images");
+    assert_eq!(resources(&bin, &images).len(), 6);
+    let file = fs::read_to_string(package.at(OUT).join("kernels.rs")).unwrap();
+    assert!(
+        file.contains("KERNELS: &[&str] = &[\"_Z4fillPf\", \"scale\"];"),
+        "{file}"
+    );
+    assert!(
+        file.contains("compiler: \"Cuda compilation tools, release "),
+        "{file}"
+    );
+    let record = fs::read_to_string(package.at(OUT).join("offload/manifest.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let module = &record["modules"][0];
+    assert_eq!(
+        module["compiler"],
+        package.at("cuda/bin/nvcc").to_str().unwrap()
+    );
+    let version = support::run(Command::new(bin.join("nvcc")).arg("--version"));
+    let release = module["compiler_version"].as_str().unwrap();
+    assert!(
+        release.contains("release 1") && version.contains(release),
+        "{release}"
+    );
+}
+
+#[test]
+fn compiles_again_only_what_changed() {
+    let Some((package, _)) = package(&format!("{KEYS}{TARGETS}")) else {
+        return;
+    };
+    let builds = |variables: &[(&str, &str)]| {
+        let before = package.starts();
+        text(
+            &script(&package)
+                .envs(variables.iter().copied())
+                .output()
+                .unwrap(),
+        );
+        package.starts() - before
+    };
+    // The version, and two sources for each target.
+    assert_eq!(builds(&[]), 1 + 2 * 2);
+    let first = ["sm_80", "sm_90"].map(|target| fs::read(image(&package, target)).unwrap());
+    assert_eq!(builds(&[]), 0);
+    // A header that the device's side alone includes.
+    package.put("kernels/device.h", "#define TIMES 3\n#define FACTOR 3\n");
+    assert_eq!(builds(&[]), 4);
+    let second = ["sm_80", "sm_90"].map(|target| fs::read(image(&package, target)).unwrap());
+    assert!(first[0] != second[0] && first[1] != second[1]);
+    package.put("kernels/helper.cu", &format!("{HELPER}\n"));
+    assert_eq!(builds(&[]), 2);
+    // What nvcc reads besides.
+    let flags = [("NVCC_APPEND_FLAGS", "-DTIMES=2 -UTIMES")];
+    assert_eq!(builds(&flags), 4);
+    assert_eq!(builds(&flags), 0);
+    assert_eq!(builds(&[]), 4);
+    // The same sources, the same bytes.
+    let again = ["sm_80", "sm_90"].map(|target| fs::read(image(&package, target)).unwrap());
+    assert!(again == second);
+}
+
+#[test]
+fn makes_an_image_of_one_source_without_rdc() {
+    let keys = format!("{KEYS}targets = [\"sm_90\"]\nrdc = false\n");
+    let Some((package, bin)) = package(&keys) else {
+        return;
+    };
+    assert_eq!(
+        package.fails(&mut script(&package)),
+        "Cargo.toml:9:1: without `rdc` an image of `cuda` is made from one source, and there are 2\n\
+         hint: a module for each, or `static` for the functions that are a file's own"
+    );
+    let both = format!("{HELPER}{KERNEL}");
+    package.put("kernels/k.cu", &both);
+    fs::remove_file(package.at("kernels/helper.cu")).unwrap();
+    text(&script(&package).env("DEBUG", "false").output().unwrap());
+    let theirs = package.at("theirs.cubin");
+    let mut command = Command::new(bin.join("nvcc"));
+    command
+        .current_dir(package.at("kernels"))
+        .args(["-cubin", "-arch=sm_90", "-Xptxas=-O1", "k.cu", "-o"])
+        .arg(&theirs);
+    support::run(&mut command);
+    let path = package
+        .at(OUT)
+        .join("offload/kernels/sm_90/kernels-k.cu.cubin");
+    let expected = resources(&bin, &theirs);
+    assert_eq!(expected.len(), 2, "{expected:?}");
+    assert_eq!(resources(&bin, &path), expected);
+    assert_eq!(
+        resources(&bin, &package.at(OUT).join("offload/kernels/images")),
+        expected
+    );
+}
+
+#[test]
+fn finds_nvcc_and_says_where_it_looked() {
+    let Some((package, _)) = package(&format!("{KEYS}targets = [\"sm_90\"]\n")) else {
+        return;
+    };
+    toolkit(&package, "other").unwrap();
+    let compiler = |command: &mut Command| {
+        text(&command.output().unwrap());
+        let record = fs::read_to_string(package.at(OUT).join("offload/manifest.json")).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+        let path = PathBuf::from(record["modules"][0]["compiler"].as_str().unwrap());
+        path.strip_prefix(package.folder.path())
+            .unwrap()
+            .display()
+            .to_string()
+    };
+    assert_eq!(compiler(&mut script(&package)), "cuda/bin/nvcc");
+    // What is in PATH is nearer; what is declared nearest.
+    let path = format!("{}:/usr/bin:/bin", package.at("other/bin").display());
+    assert_eq!(
+        compiler(script(&package).env("PATH", path)),
+        "other/bin/nvcc"
+    );
+    let other = package.at("other/bin/nvcc");
+    assert_eq!(
+        compiler(script(&package).env("NVCC", &other)),
+        "other/bin/nvcc"
+    );
+    assert_eq!(
+        compiler(script(&package).env("OFFLOAD_COMPILER", &other)),
+        "other/bin/nvcc"
+    );
+    declare(
+        &package,
+        &KEYS
+            .replace("\"nvcc\"", "\"other/bin/nvcc\"")
+            .replace("language", "targets = [\"sm_90\"]\nlanguage"),
+    );
+    assert_eq!(
+        compiler(script(&package).env_remove("CUDA_PATH")),
+        "other/bin/nvcc"
+    );
+
+    declare(&package, &format!("{KEYS}targets = [\"sm_90\"]\n"));
+    let error = package.fails(script(&package).env("CUDA_PATH", "/nowhere"));
+    let expected = "module `kernels`: `nvcc` not found (searched: PATH, /nowhere/bin, /usr/local/cuda/bin)\n\
+        hint: install NVIDIA's CUDA toolkit and set CUDA_PATH to its root, or leave `compiler` out: clang compiles \
+        CUDA too";
+    if !Path::new("/usr/local/cuda/bin/nvcc").exists() {
+        assert_eq!(error, expected);
+    }
+    let told = text(
+        &script(&package)
+            .env("CUDA_PATH", "/nowhere")
+            .env("OFFLOAD_MISSING", "stub")
+            .output()
+            .unwrap(),
+    );
+    assert!(told.contains("cargo::rustc-cfg=offload_stub\n"), "{told}");
+    // nvcc cannot do without.
+    let error = package.fails(script(&package).env("NVCC_CCBIN", "g++-none"));
+    assert!(
+        error.starts_with("module `kernels`: `g++-none` not found (searched: PATH)\nhint: nvcc reads sources through "),
+        "{error}"
+    );
+    text(
+        &script(&package)
+            .env("NVCC_CCBIN", "/usr/bin/g++")
+            .output()
+            .unwrap(),
+    );
+}
+
+#[test]
+fn links_libraries_of_cubins_and_none_of_bitcode() {
+    let keys = format!("{KEYS}targets = [\"sm_90\"]\nlink = [\"helper\"]\n");
+    let (Some((package, bin)), Some(clang)) = (package(&keys), support::tool("llvm22", &["clang"]))
+    else {
+        return;
+    };
+    let archive = package.at("libbc-helper-nvptx64-sm_90.a");
+    let pack = |member: &Path| {
+        let _ = fs::remove_file(&archive);
+        support::run(Command::new("ar").arg("rcs").arg(&archive).arg(member));
+    };
+    let cubin = package.at("helper.cubin");
+    let mut command = Command::new(bin.join("nvcc"));
+    command
+        .args(["-rdc=true", "-cubin", "-arch=sm_90"])
+        .arg(package.at("kernels/helper.cu"))
+        .arg("-o")
+        .arg(&cubin);
+    support::run(&mut command);
+    fs::remove_file(package.at("kernels/helper.cu")).unwrap();
+    pack(&cubin);
+    text(&script(&package).output().unwrap());
+    let functions = resources(&bin, &image(&package, "sm_90"));
+    assert!(
+        functions.iter().any(|line| line.contains("_Z5twicei")),
+        "{functions:?}"
+    );
+
+    let bitcode = package.at("helper.bc");
+    package.put("helper.c", "int twice(int x) { return 2 * x; }\n");
+    let mut command = Command::new(clang);
+    command
+        .args([
+            "--target=nvptx64-nvidia-cuda",
+            "-march=sm_90",
+            "-nogpulib",
+            "-emit-llvm",
+            "-c",
+        ])
+        .args([&package.at("helper.c"), Path::new("-o"), &bitcode]);
+    support::run(&mut command);
+    pack(&bitcode);
+    assert_eq!(
+        package.fails(&mut script(&package)),
+        "module `kernels`: libraries for `sm_90` have bitcode, which `nvcc` does not link: take clang, without \
+         `compiler`"
+    );
+    declare(&package, &format!("{keys}rdc = false\n"));
+    assert_eq!(
+        package.fails(&mut script(&package)),
+        "Cargo.toml:10:1: without `rdc` nothing is linked with what `nvcc` makes, and `link` names libraries"
+    );
+}
+
+#[test]
+fn says_what_nvcc_does_not_do() {
+    let Some((package, _)) = package(&format!("{KEYS}{TARGETS}")) else {
+        return;
+    };
+    let fails = |keys: &str| {
+        declare(&package, keys);
+        package.fails(&mut script(&package))
+    };
+    let other = |language: &str| {
+        format!(
+            "Cargo.toml:6:1: `nvcc` compiles `cuda`, not `{language}`\n\
+             hint: without `compiler` a clang is found that does; a module may have a compiler of its own"
+        )
+    };
+    for language in ["hip", "openmp", "bitcode"] {
+        let target = if language == "hip" { "gfx90a" } else { "sm_90" };
+        let keys = KEYS
+            .replace("cuda", language)
+            .replace("*.cu\"]", "*.cu\"]\nflags = [\"-x\"]");
+        assert_eq!(
+            fails(&format!("{keys}targets = [\"{target}\"]\n")),
+            other(language)
+        );
+    }
+    assert_eq!(
+        fails(&format!("{KEYS}{TARGETS}artifact = [\"device-archive\"]\n")),
+        "Cargo.toml:9:1: archives are made of bitcode, and `nvcc` makes none: take clang, without `compiler`"
+    );
+    let error = fails(&format!("{KEYS}targets = [\"sm_20\"]\n"));
+    assert!(
+        error.contains("Unsupported gpu architecture 'sm_20'"),
+        "{error}"
+    );
+}

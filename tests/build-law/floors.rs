@@ -1,0 +1,567 @@
+//! The law of the house: what may use what, in every folder of every crate.
+//!
+//! - **Rooms**: the folders and files at the top of a crate stand in the order of [`ROOMS`]; each uses only those before it.
+//! - **Siblings**: below, in any folder, files and folders use each other without cycles. The file that declares them
+//!   counts as one of them: a child that needs something of its parent's file, which in turn uses the child, is a cycle.
+//! - **The world**: files, processes and variables are for the rooms that [`WORLD`] lets in.
+//!
+//! All of it is read from the parsed sources; code under `#[cfg(test)]` is free.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use quote::ToTokens;
+
+const CRATES: [&str; 3] = ["offload-formats", "offload-build", "offload-link"];
+
+/// The rooms of crates and of large folders, lowest first; those of one line do not use each other.
+const ROOMS: [(&str, &[&[&str]]); 3] = [
+    (
+        "offload-formats",
+        &[
+            &["escape", "names"],
+            &["format"],
+            &["container"],
+            &["registration"],
+        ],
+    ),
+    (
+        "offload-link",
+        &[
+            &["say", "json", "files"],
+            &["signals", "decompressed"],
+            &["options"],
+            &["llvm_tool"],
+            &["linker_wrapper", "bundler", "packager", "offload_wrapper"],
+            &["cargo_offload"],
+            &["bin"],
+        ],
+    ),
+    (
+        "offload-link/linker_wrapper",
+        &[
+            &["error", "tool"],
+            &["temporaries", "workplace"],
+            &["line"],
+            &["report"],
+            &["inputs"],
+            &["choose"],
+            &["plan"],
+            &["run"],
+        ],
+    ),
+];
+
+/// What is of the machine, and who may use it.
+const WORLD: [(&str, &[&str]); 4] = [
+    ("std::fs", &["offload-build", "offload-link"]),
+    ("std::process", &["offload-build", "offload-link"]),
+    (
+        "std::env::var",
+        &["offload-build/environment", "offload-link"],
+    ),
+    (
+        "std::env::var_os",
+        &["offload-build/environment", "offload-link"],
+    ),
+];
+
+/// Folders with circles that are still to be taken apart: the list gets shorter, never longer.
+const PENDING: &[(&str, &str)] = &[
+    ("offload-formats", "container"),
+    ("offload-formats", "container/archive"),
+    ("offload-formats", "container/coff"),
+    ("offload-formats", "container/elf/edit"),
+    ("offload-formats", "container/kernels"),
+    ("offload-formats", "format/bitcode"),
+    ("offload-formats", "format/offload_binary"),
+    ("offload-formats", "names/entry_id"),
+    ("offload-formats", "registration"),
+    ("offload-formats", "registration/machine"),
+    ("offload-build", ""),
+    ("offload-build", "plan"),
+];
+
+/// A path of a module in its crate: `["format", "bundle"]`. The crate's own file is `[]`.
+type Module = Vec<String>;
+
+/// What a module's sources say.
+#[derive(Default)]
+struct Source {
+    /// Paths that its code names, from the crate's root, as far as they are written.
+    used: BTreeSet<Module>,
+    /// Paths into other crates, the standard library among them.
+    foreign: BTreeSet<Vec<String>>,
+    /// `pub use`: the name here, and the path that it stands for.
+    exported: BTreeMap<String, Module>,
+}
+
+/// A crate's modules.
+#[derive(Default)]
+struct Crate {
+    modules: BTreeMap<Module, Source>,
+}
+
+impl Crate {
+    fn read(src: &Path) -> Self {
+        let mut sources = Vec::new();
+        collect(src, &mut Vec::new(), &mut sources);
+        Self::new(sources)
+    }
+
+    fn new(sources: Vec<(Module, String)>) -> Self {
+        let names: BTreeSet<Module> = sources.iter().map(|(module, _)| module.clone()).collect();
+        let mut all = Self::default();
+        for (module, text) in sources {
+            let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{module:?}: {error}"));
+            let mut reader = Reader {
+                names: &names,
+                imported: BTreeMap::new(),
+                source: Source::default(),
+            };
+            reader.items(&file.items, &module);
+            all.modules.insert(module, reader.source);
+        }
+        all
+    }
+
+    /// The module that defines what `path` names, through re-exports.
+    fn owner(&self, path: &[String]) -> Module {
+        let mut path = path.to_vec();
+        for _ in 0..8 {
+            let depth = (0..=path.len())
+                .rev()
+                .find(|&depth| self.modules.contains_key(&path[..depth]))
+                .unwrap_or(0);
+            let module = path[..depth].to_vec();
+            let Some(name) = path.get(depth) else {
+                return module;
+            };
+            let source = self.modules.get(&module);
+            match source.and_then(|source| source.exported.get(name)) {
+                Some(target) => {
+                    let rest = path[depth + 1..].iter().cloned();
+                    path = target.iter().cloned().chain(rest).collect();
+                }
+                None => return module,
+            }
+        }
+        path
+    }
+
+    /// For each folder its members' uses of each other: `(folder, user) → used`. `""` is the folder's own file.
+    fn uses(&self) -> BTreeMap<Module, BTreeMap<String, BTreeSet<String>>> {
+        let mut folders: BTreeMap<Module, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+        for (user, source) in &self.modules {
+            for path in &source.used {
+                let used = self.owner(path);
+                if used == *user {
+                    continue;
+                }
+                let common = user.iter().zip(&used).take_while(|(a, b)| a == b).count();
+                let member = |module: &Module| module.get(common).cloned().unwrap_or_default();
+                let folder = folders.entry(user[..common].to_vec()).or_default();
+                folder
+                    .entry(member(user))
+                    .or_default()
+                    .insert(member(&used));
+            }
+        }
+        folders
+    }
+}
+
+/// All sources under `folder`, but tests.
+fn collect(folder: &Path, module: &mut Module, sources: &mut Vec<(Module, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() {
+            module.push(name);
+            collect(&path, module, sources);
+            module.pop();
+        } else if path.extension().is_some_and(|extension| extension == "rs") && name != "tests" {
+            let mut module = module.clone();
+            if !["mod", "lib"].contains(&name.as_str()) {
+                module.push(name);
+            }
+            sources.push((module, fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+struct Reader<'a> {
+    names: &'a BTreeSet<Module>,
+    /// Names of other crates, and what they stand for.
+    imported: BTreeMap<String, Vec<String>>,
+    source: Source,
+}
+
+impl Reader<'_> {
+    /// `here` is the module of the items, also of one in braces.
+    fn items(&mut self, items: &[syn::Item], here: &Module) {
+        for item in items {
+            if attributes(item).iter().any(is_test) {
+                continue;
+            }
+            match item {
+                syn::Item::Use(item) => {
+                    let public = !matches!(item.vis, syn::Visibility::Inherited);
+                    self.tree(&item.tree, Vec::new(), here, public);
+                }
+                syn::Item::Mod(item) => {
+                    if let Some((_, items)) = &item.content {
+                        let mut inner = here.clone();
+                        inner.push(item.ident.to_string());
+                        self.items(items, &inner);
+                    }
+                }
+                other => self.tokens(other.to_token_stream(), here),
+            }
+        }
+    }
+
+    fn tree(&mut self, tree: &syn::UseTree, mut path: Vec<String>, here: &Module, public: bool) {
+        match tree {
+            syn::UseTree::Path(part) => {
+                path.push(part.ident.to_string());
+                self.tree(&part.tree, path, here, public);
+            }
+            syn::UseTree::Name(name) => {
+                let name = name.ident.to_string();
+                if name != "self" {
+                    path.push(name.clone());
+                }
+                self.use_path(path, here, public.then_some(name));
+            }
+            syn::UseTree::Rename(rename) => {
+                let name = rename.ident.to_string();
+                if name != "self" {
+                    path.push(name);
+                }
+                self.use_path(path, here, public.then(|| rename.rename.to_string()));
+            }
+            syn::UseTree::Glob(_) => self.use_path(path, here, None),
+            syn::UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.tree(tree, path.clone(), here, public);
+                }
+            }
+        }
+    }
+
+    /// What a child has and its parent only passes on is no use of it.
+    fn use_path(&mut self, path: Vec<String>, here: &Module, exported: Option<String>) {
+        let Some(path) = self.absolute(&path, here) else {
+            if let Some(name) = path.last() {
+                self.imported.insert(name.clone(), path.clone());
+            }
+            self.source.foreign.insert(path);
+            return;
+        };
+        let own_child = path.len() > here.len() && path.starts_with(here);
+        if let Some(name) = exported {
+            if own_child {
+                self.source.exported.insert(name, path);
+                return;
+            }
+        }
+        self.source.used.insert(path);
+    }
+
+    /// `crate::a`, `super::a`, `self::a`, and `a::b` of an own child `a`.
+    fn absolute(&self, path: &[String], here: &Module) -> Option<Module> {
+        let first = path.first()?;
+        let (mut base, mut rest) = match first.as_str() {
+            "crate" => (Vec::new(), &path[1..]),
+            "self" => (here.clone(), &path[1..]),
+            "super" => (here.clone(), path),
+            _ => {
+                let mut child = here.clone();
+                child.push(first.clone());
+                return self.names.contains(&child).then(|| {
+                    child.extend(path[1..].iter().cloned());
+                    child
+                });
+            }
+        };
+        while rest.first().is_some_and(|part| part == "super") {
+            base.pop();
+            rest = &rest[1..];
+        }
+        base.extend(rest.iter().cloned());
+        Some(base)
+    }
+
+    /// The paths in code, also in the arguments of macros.
+    fn tokens(&mut self, tokens: TokenStream, here: &Module) {
+        let mut path: Vec<String> = Vec::new();
+        let mut colons = 0;
+        let flush = |reader: &mut Self, path: &mut Vec<String>| {
+            if path.len() > 1 {
+                match reader.absolute(path, here) {
+                    Some(path) => reader.source.used.insert(path),
+                    None => {
+                        let from = reader.imported.get(&path[0]).cloned();
+                        let from = from.unwrap_or_else(|| vec![path[0].clone()]);
+                        let rest = path[1..].iter().cloned();
+                        reader
+                            .source
+                            .foreign
+                            .insert(from.into_iter().chain(rest).collect())
+                    }
+                };
+            }
+            path.clear();
+        };
+        for token in tokens {
+            match token {
+                TokenTree::Ident(ident) => {
+                    if colons != 2 {
+                        flush(self, &mut path);
+                    }
+                    path.push(ident.to_string());
+                    colons = 0;
+                }
+                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
+                TokenTree::Group(group) => {
+                    flush(self, &mut path);
+                    colons = 0;
+                    let inner = group.stream();
+                    if group.delimiter() != Delimiter::None || !inner.is_empty() {
+                        self.tokens(inner, here);
+                    }
+                }
+                _ => {
+                    flush(self, &mut path);
+                    colons = 0;
+                }
+            }
+        }
+        flush(self, &mut path);
+    }
+}
+
+fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+    match item {
+        syn::Item::Const(item) => &item.attrs,
+        syn::Item::Enum(item) => &item.attrs,
+        syn::Item::Fn(item) => &item.attrs,
+        syn::Item::Impl(item) => &item.attrs,
+        syn::Item::Macro(item) => &item.attrs,
+        syn::Item::Mod(item) => &item.attrs,
+        syn::Item::Static(item) => &item.attrs,
+        syn::Item::Struct(item) => &item.attrs,
+        syn::Item::Trait(item) => &item.attrs,
+        syn::Item::Type(item) => &item.attrs,
+        syn::Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+fn is_test(attribute: &syn::Attribute) -> bool {
+    attribute.path().is_ident("cfg") && attribute.to_token_stream().to_string().contains("test")
+}
+
+/// Groups of members that use each other in a circle.
+fn cycles(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<BTreeSet<String>> {
+    let reach = |from: &String| {
+        let mut seen = BTreeSet::new();
+        let mut next: Vec<&String> = vec![from];
+        while let Some(user) = next.pop() {
+            for used in uses.get(user).into_iter().flatten() {
+                if seen.insert(used.clone()) {
+                    next.push(used);
+                }
+            }
+        }
+        seen
+    };
+    let mut found: Vec<BTreeSet<String>> = Vec::new();
+    for member in uses.keys() {
+        if found.iter().any(|cycle| cycle.contains(member)) {
+            continue;
+        }
+        let reached = reach(member);
+        if reached.contains(member) {
+            let cycle = reached.iter().filter(|other| reach(other).contains(member));
+            found.push(cycle.cloned().collect());
+        }
+    }
+    found
+}
+
+fn source_folder(name: &str) -> std::path::PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    root.join(name).join("src")
+}
+
+/// One line for each use of a room that is not below the user's, and for each room without a place.
+fn against_order(rooms: &[&[&str]], folder: &[String], all: &Crate) -> Vec<String> {
+    let floor = |name: &str| rooms.iter().position(|rooms| rooms.contains(&name));
+    let mut problems = Vec::new();
+    let uses = all.uses().remove(folder).unwrap_or_default();
+    let members = all
+        .modules
+        .keys()
+        .filter_map(|module| module.strip_prefix(folder));
+    let tops = members.filter_map(|module| module.first());
+    for name in tops.collect::<BTreeSet<_>>() {
+        if floor(name).is_none() {
+            problems.push(format!("`{name}` has no floor"));
+        }
+    }
+    for (user, used) in &uses {
+        for used in used {
+            // The crate's own file is above all, and nothing uses it.
+            let allowed = user.is_empty() || floor(used) < floor(user) && !used.is_empty();
+            if !allowed {
+                problems.push(format!("`{user}` uses `{used}`"));
+            }
+        }
+    }
+    problems
+}
+
+/// One line for each circle.
+fn circles(all: &Crate) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (folder, uses) in all.uses() {
+        for cycle in cycles(&uses) {
+            let lines = uses.iter().filter(|(user, _)| cycle.contains(*user));
+            let lines = lines.map(|(user, used)| {
+                let used: Vec<&String> = used.intersection(&cycle).collect();
+                format!("  {user:?} uses {used:?}")
+            });
+            let lines: Vec<String> = lines.collect();
+            found.push((folder.join("/"), lines.join("\n")));
+        }
+    }
+    found
+}
+
+#[test]
+fn rooms_use_only_lower_rooms() {
+    for (name, rooms) in ROOMS {
+        let mut parts = name.split('/').map(str::to_owned);
+        let all = Crate::read(&source_folder(&parts.next().unwrap()));
+        let folder: Module = parts.collect();
+        assert!(all.modules.len() > 20, "{name}: {}", all.modules.len());
+        let problems = against_order(rooms, &folder, &all);
+        assert!(problems.is_empty(), "{name}:\n{}", problems.join("\n"));
+    }
+}
+
+#[test]
+fn siblings_use_each_other_without_circles() {
+    let mut problems = Vec::new();
+    for name in CRATES {
+        let found = circles(&Crate::read(&source_folder(name)));
+        for (_, pending) in PENDING.iter().filter(|(of, _)| *of == name) {
+            if !found.iter().any(|(folder, _)| folder == pending) {
+                problems.push(format!(
+                    "{name}/{pending} is in order: take it off the list"
+                ));
+            }
+        }
+        let open = found
+            .into_iter()
+            .filter(|(folder, _)| !PENDING.contains(&(name, folder.as_str())));
+        problems.extend(open.map(|(folder, lines)| format!("{name}/{folder}:\n{lines}")));
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn only_some_rooms_see_the_world() {
+    let mut problems = Vec::new();
+    for name in CRATES {
+        for (module, source) in &Crate::read(&source_folder(name)).modules {
+            let path = format!("{name}/{}", module.join("/"));
+            for (word, allowed) in WORLD {
+                let word: Vec<String> = word.split("::").map(str::to_owned).collect();
+                let uses = source.foreign.iter().any(|path| path.starts_with(&word));
+                if uses && !allowed.iter().any(|allowed| path.starts_with(allowed)) {
+                    problems.push(format!("{path} uses `{}`", word.join("::")));
+                }
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// A crate of these modules and sources.
+fn crate_of(sources: &[(&str, &str)]) -> Crate {
+    let sources = sources.iter().map(|(path, text)| {
+        let parts = path.split('/').filter(|part| !part.is_empty());
+        (parts.map(str::to_owned).collect(), (*text).to_owned())
+    });
+    Crate::new(sources.collect())
+}
+
+#[test]
+fn finds_uses_of_higher_rooms() {
+    const ROOMS: &[&[&str]] = &[&["low", "other"], &["high"]];
+    let problems = |low: &str| {
+        let high = "pub fn f() {} pub struct S; pub mod inner { pub fn g() {} }";
+        let front = "mod low; mod other; mod high; pub use high::S;";
+        let sources = [("", front), ("low", low), ("other", ""), ("high", high)];
+        against_order(ROOMS, &[], &crate_of(&sources)).join("; ")
+    };
+    let found = "`low` uses `high`";
+    assert_eq!(problems("use crate::high;"), found);
+    assert_eq!(problems("use crate::{low, high::S};"), found);
+    assert_eq!(problems("use super::high::{self as x};"), found);
+    assert_eq!(problems("fn f() { crate::high::f() }"), found);
+    assert_eq!(
+        problems("fn f() { println!(\"{}\", crate::high::f()) }"),
+        found
+    );
+    assert_eq!(
+        problems("mod m { fn f(x: super::super::high::S) {} }"),
+        found
+    );
+    assert_eq!(problems("use crate::S;"), found, "through a re-export");
+    assert_eq!(problems("use crate::other;"), "`low` uses `other`");
+    assert_eq!(
+        problems("// crate::high::f()\nconst S: &str = \"crate::high\";"),
+        ""
+    );
+    assert_eq!(problems("#[cfg(test)] mod tests { use crate::high; }"), "");
+    assert_eq!(problems("use std::high;"), "");
+    let unlisted = crate_of(&[("", "mod new;"), ("new", "")]);
+    assert_eq!(against_order(ROOMS, &[], &unlisted), ["`new` has no floor"]);
+}
+
+#[test]
+fn finds_circles() {
+    let folders = |sources: &[(&str, &str)]| {
+        let found = circles(&crate_of(sources)).into_iter();
+        found.map(|(folder, _)| folder).collect::<Vec<_>>()
+    };
+    let none: [&str; 0] = [];
+    let around = [
+        ("", "mod r;"),
+        ("r", "mod a; mod b; mod c;"),
+        ("r/a", "use super::b;"),
+        ("r/b", "use crate::r::c::X;"),
+        ("r/c", "fn f() { super::a::f() }"),
+    ];
+    assert_eq!(folders(&around), ["r"]);
+    assert_eq!(folders(&around[..4]), none);
+    let parent = |front: &'static str| [("", "mod r;"), ("r", front), ("r/a", "use super::T;")];
+    assert_eq!(
+        folders(&parent("mod a; struct T; fn f() { a::f() }")),
+        ["r"]
+    );
+    assert_eq!(folders(&parent("mod a; pub use a::f; pub struct T;")), none);
+    let exported = [
+        ("", "mod r;"),
+        ("r", "mod a; mod b; pub use b::T;"),
+        ("r/a", "use super::T;"),
+        ("r/b", "use super::a;"),
+    ];
+    assert_eq!(folders(&exported), ["r"]);
+}

@@ -1,0 +1,13 @@
+//! The law of the tree, what it refers to, and the cost of the build-dependency.
+//!
+//! Each module is a file of tests: `cargo nextest run -E 'test(/^module::/)'` runs one.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod build_dependency;
+mod floors;
+mod measured;
+mod references;

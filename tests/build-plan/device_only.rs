@@ -1,0 +1,808 @@
+//! Modules of HIP and CUDA without host code: their images, in containers that the vendors' tools make and read.
+
+use crate::support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::package::{Package, text};
+
+const OUT: &str = "target/build/pack-0123/out";
+const HIP: &str =
+    "language = \"hip\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+const CUDA: &str =
+    "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+const AMD: &str = "targets = [\"gfx90a:xnack-\", \"gfx1100\", \"gfx942\"]\n";
+const NVIDIA: &str = "targets = [\"sm_90\", \"sm_80\"]\n";
+const HEADER: &str = "#define __global__ __attribute__((global))\n#define __device__ __attribute__((device))\n\
+    __device__ int twice(int x);\n";
+const KERNEL: &str =
+    "#include \"k.h\"\nextern \"C\" __global__ void scale(int *x) { *x = twice(*x); }\n";
+/// A function of the device that another file calls.
+const HELPER: &str = "#include \"k.h\"\n__device__ int twice(int x) { return 2 * x; }\n";
+
+/// A package with sources of that extension, in the place of OpenMP's.
+fn package(extension: &str, keys: &str) -> Option<Package> {
+    let package = Package::new("")?;
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put("kernels/k.h", HEADER);
+    package.put(&format!("kernels/k.{extension}"), KERNEL);
+    package.put(&format!("kernels/helper.{extension}"), HELPER);
+    declare(&package, keys);
+    Some(package)
+}
+
+fn declare(package: &Package, keys: &str) {
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    package.put("Cargo.toml", &format!("{manifest}{keys}"));
+}
+
+/// The root of NVIDIA's compilers.
+fn cuda() -> Option<PathBuf> {
+    let ptxas = support::tool("cuda", &["ptxas"])?;
+    Some(ptxas.ancestors().nth(2).unwrap().to_owned())
+}
+
+fn images(package: &Package) -> Vec<u8> {
+    fs::read(package.at(OUT).join("offload/kernels/images")).unwrap()
+}
+
+fn image(package: &Package, target: &str) -> Vec<u8> {
+    fs::read(
+        package
+            .at(OUT)
+            .join("offload/kernels")
+            .join(target)
+            .join("image"),
+    )
+    .unwrap()
+}
+
+/// What a program prints that includes the generated file.
+fn program(package: &Package, main: &str) -> String {
+    let source = format!(
+        "mod kernels {{ include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\")); }}\nfn main() {{ {main} }}\n"
+    );
+    package.put("main.rs", &source);
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut command = Command::new(rustc);
+    command
+        .args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"])
+        .env("OUT_DIR", package.at(OUT))
+        .current_dir(package.folder.path());
+    support::run(&mut command);
+    support::run(&mut Command::new(package.at("main")))
+}
+
+#[test]
+fn bundles_images_as_amds_runtime_reads_them() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    let Some(bundler) = support::tool("llvm22", &["clang-offload-bundler"]) else {
+        return;
+    };
+    let told = package.builds();
+    assert!(
+        told.contains("cargo::rustc-cfg=offload_target_gfx90a_xnack_off\n"),
+        "{told}"
+    );
+    // Rust includes the images: nothing is linked.
+    assert!(!told.contains("rustc-link"), "{told}");
+    let folders = ["gfx90a-xnack-", "gfx1100", "gfx942"];
+    let mut command = Command::new(bundler);
+    command.args(["-type=o", "-bundle-align=4096", "-input=/dev/null"]);
+    for folder in folders {
+        let image = package
+            .at(OUT)
+            .join("offload/kernels")
+            .join(folder)
+            .join("image");
+        command.arg(format!("-input={}", image.display()));
+    }
+    command.arg(
+        "-targets=host-x86_64-unknown-linux-gnu-,hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-,\
+         hipv4-amdgcn-amd-amdhsa--gfx1100,hipv4-amdgcn-amd-amdhsa--gfx942",
+    );
+    let theirs = package.at("theirs");
+    support::run(command.arg(format!("-output={}", theirs.display())));
+    assert!(images(&package) == fs::read(&theirs).unwrap());
+
+    let main = "let image = kernels::image().unwrap(); println!(\"{} {}\", image.len(), image.as_ptr() as usize % 4096);\
+                for i in kernels::images() { println!(\"{} {} {}\", i.target, i.kind, i.bytes.len()); }\
+                println!(\"{:?}\", kernels::KERNELS);";
+    let [one, two, three] = folders.map(|folder| image(&package, folder).len());
+    let expected = format!(
+        "{} 0\ngfx90a:xnack- object {one}\ngfx1100 object {two}\ngfx942 object {three}\n[\"scale\"]\n",
+        images(&package).len()
+    );
+    assert_eq!(program(&package, main), expected);
+}
+
+#[test]
+fn packs_cubins_as_nvidias_tools_do() {
+    let (Some(cuda), Some(package)) = (cuda(), package("cu", &format!("{CUDA}{NVIDIA}"))) else {
+        return;
+    };
+    // With a clang that has a helper for nvlink of its own, and with one that has none.
+    let mut script = package.script();
+    script.env("CUDA_PATH", &cuda);
+    if let Some(clang) = support::tool("llvm22", &["clang"]) {
+        text(&script.env("OFFLOAD_COMPILER", clang).output().unwrap());
+        assert!(images(&package).starts_with(b"\x50\xed\x55\xba"));
+    }
+    script.env("OFFLOAD_COMPILER", package.at("llvm/bin/clang"));
+    text(&script.output().unwrap());
+    let mut command = Command::new(cuda.join("bin/fatbinary"));
+    command.arg("-64").arg("--create").arg(package.at("theirs"));
+    for number in ["90", "80"] {
+        let image = package
+            .at(OUT)
+            .join(format!("offload/kernels/sm_{number}/image"));
+        command.arg(format!(
+            "--image3=kind=elf,sm={number},file={}",
+            image.display()
+        ));
+    }
+    support::run(&mut command);
+    assert!(images(&package) == fs::read(package.at("theirs")).unwrap());
+    let main = "for i in kernels::images() { println!(\"{} {}\", i.target, i.bytes.starts_with(b\"\\x7fELF\")); }\
+                println!(\"{:?}\", kernels::KERNELS);";
+    assert_eq!(
+        program(&package, main),
+        "sm_90 true\nsm_80 true\n[\"scale\"]\n"
+    );
+
+    // PTX of the toolkit's own compiler calls device functions of other files as well.
+    let resources = support::run(
+        Command::new(cuda.join("bin/cuobjdump"))
+            .arg("--dump-resource-usage")
+            .arg(package.at(OUT).join("offload/kernels/images")),
+    );
+    assert_eq!(
+        resources.matches("Function scale:").count(),
+        2,
+        "{resources}"
+    );
+}
+
+#[test]
+fn packs_images_as_the_manifest_says() {
+    let Some(package) = package("hip", &format!("{HIP}targets = [\"gfx90a\", \"gfx942\"]\n"))
+    else {
+        return;
+    };
+    let build = |container: &str, targets: &str| {
+        let mut script = package.script();
+        script
+            .env("OFFLOAD_CONTAINER", container)
+            .env("OFFLOAD_TARGETS", targets);
+        text(&script.output().unwrap());
+    };
+    let main = "match kernels::image() { Ok(image) => println!(\"{}\", image.len()), Err(error) => println!(\"{error}\") }\
+                for i in kernels::images() { println!(\"{}\", i.bytes.len()); }";
+    let both = ["gfx90a", "gfx942"];
+    build("offload-binary", "gfx90a;gfx942");
+    let sizes = both.map(|folder| image(&package, folder).len());
+    let [one, two] = sizes;
+    let all = images(&package).len();
+    assert_eq!(program(&package, main), format!("{all}\n{one}\n{two}\n"));
+    if let Some(packager) = support::tool("llvm22", &["llvm-offload-binary"]) {
+        for folder in both {
+            let mut command = Command::new(&packager);
+            command.arg(package.at(OUT).join("offload/kernels/images"));
+            command.arg(format!(
+                "--image=file={},arch={folder},kind=hip",
+                package.at("out").display()
+            ));
+            support::run(&mut command);
+            assert!(
+                fs::read(package.at("out")).unwrap() == image(&package, folder),
+                "{folder}"
+            );
+        }
+    }
+    build("raw", "gfx90a;gfx942");
+    let none = "device code was not built: the images are in no container: `images` has each";
+    assert_eq!(program(&package, main), format!("{none}\n{one}\n{two}\n"));
+    // A single image needs none.
+    build("raw", "gfx942");
+    assert!(images(&package) == image(&package, "gfx942"));
+    assert_eq!(program(&package, main), format!("{two}\n{two}\n"));
+}
+
+#[test]
+fn compresses_bundles_as_llvm_reads_them() {
+    let keys = format!("{HIP}{AMD}compress = \"zstd:19\"\n");
+    let (Some(package), Some(bundler)) = (
+        package("hip", &keys),
+        support::tool("llvm22", &["clang-offload-bundler"]),
+    ) else {
+        return;
+    };
+    package.builds();
+    let packed = images(&package);
+    // Version 2, by zstd.
+    assert!(
+        packed.starts_with(b"CCOB\x02\0\x01\0"),
+        "{:?}",
+        &packed[..8]
+    );
+    let main = "println!(\"{}\", kernels::image().unwrap().len()); \
+                println!(\"{}\", kernels::images().iter().all(|image| image.bytes.is_empty()));";
+    assert_eq!(program(&package, main), format!("{}\ntrue\n", packed.len()));
+    for compress in ["zstd:19", "zlib", "none"] {
+        text(
+            &package
+                .script()
+                .env("OFFLOAD_COMPRESS", compress)
+                .output()
+                .unwrap(),
+        );
+        let mut command = Command::new(&bundler);
+        command.args([
+            "-type=o",
+            "-unbundle",
+            "-targets=hipv4-amdgcn-amd-amdhsa--gfx942",
+        ]);
+        command.arg(format!("-output={}", package.at("out").display()));
+        let input = package.at(OUT).join("offload/kernels/images");
+        support::run(command.arg(format!("-input={}", input.display())));
+        assert!(
+            fs::read(package.at("out")).unwrap() == image(&package, "gfx942"),
+            "{compress}"
+        );
+    }
+}
+
+#[test]
+fn reports_kernels_that_not_every_image_has() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    package.put(
+        "kernels/more.hip",
+        "#include \"k.h\"\n#ifndef __gfx942__\nextern \"C\" __global__ void more(int *x) { ++*x; }\n#endif\n",
+    );
+    // What no target has is no excuse.
+    package.put("kernels/none.hip", "");
+    declare(
+        &package,
+        &format!("{HIP}{AMD}exclude = [\"kernels/none.hip\"]\n"),
+    );
+    let error = package.fails(&mut package.script());
+    assert_eq!(
+        error,
+        "images of `kernels`: gfx942: target/build/pack-0123/out/offload/kernels/gfx942/image: no kernel `more`, which other \
+         targets have\nhint: `exclude` leaves sources out for one target"
+    );
+    // Who fills in the arguments does not know which image runs.
+    let arguments = "#ifdef __gfx942__\n#define COUNT long\n#else\n#define COUNT int\n#endif\n";
+    let kernel = "extern \"C\" __global__ void more(int *x, COUNT count) { *x += count; }\n";
+    let other = format!("#include \"k.h\"\n{arguments}{kernel}");
+    let source = fs::read_to_string(package.at("kernels/more.hip")).unwrap();
+    package.put("kernels/more.hip", &other);
+    assert_eq!(
+        package.fails(&mut package.script()),
+        "images of `kernels`: gfx942: target/build/pack-0123/out/offload/kernels/gfx942/image: kernel `more` takes \
+         other arguments than for `gfx90a:xnack-`"
+    );
+    package.put("kernels/more.hip", &source);
+    // Who leaves a source out means it.
+    let exclude = "[package.metadata.offload.target.gfx942]\nexclude = [\"kernels/more.hip\"]\n";
+    declare(&package, &format!("{HIP}{AMD}{exclude}"));
+    package.builds();
+    let file = fs::read_to_string(package.at(OUT).join("kernels.rs")).unwrap();
+    assert!(
+        file.contains("KERNELS: &[&str] = &[\"more\", \"scale\"];"),
+        "{file}"
+    );
+
+    package.put("kernels/k.hip", "\n");
+    package.put("kernels/more.hip", "\n");
+    let error = package.fails(&mut package.script());
+    assert!(
+        error.starts_with("images of `kernels`: no kernel in any source\nhint: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn compiles_again_only_what_changed() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    package.builds();
+    // The version, two sources and a device link for each target.
+    assert_eq!(package.starts(), 1 + 3 * 3);
+    package.builds();
+    assert_eq!(package.starts(), 10);
+    package.put("kernels/helper.hip", &HELPER.replace('2', "3"));
+    package.builds();
+    assert_eq!(package.starts(), 10 + 3 * 2);
+    package.put("kernels/k.h", &format!("{HEADER}\n#define OTHER\n"));
+    package.builds();
+    // The bitcode is the same: no device link.
+    assert_eq!(package.starts(), 16 + 3 * 2);
+}
+
+#[test]
+fn says_what_a_language_does_not_take() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    let fails = |keys: &str| {
+        declare(&package, keys);
+        package.fails(&mut package.script())
+    };
+    for (keys, problem) in [
+        (
+            format!("{HIP}targets = [\"gfx90a\", \"sm_80\"]\n"),
+            "8:1: `sm_80` is no target of `hip`",
+        ),
+        (
+            format!("{HIP}{AMD}container = \"fatbin\"\n"),
+            "9:1: `fatbin` is no container of `hip` (`bundle`, `offload-binary`, `raw` are)",
+        ),
+        (
+            format!("{HIP}{AMD}compress = \"zstd:high\"\n"),
+            "9:1: `zstd:high` is not one of `none`, `zlib`, `zstd`, or such a method with a level: `zstd:19`",
+        ),
+        (
+            format!("{HIP}{AMD}container = \"raw\"\ncompress = \"zlib\"\n"),
+            "10:1: only a `bundle` is compressed, and `container` is `raw`",
+        ),
+        (
+            "language = \"cuda\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-xcuda\"]\ntargets = [\"sm_80\"]\n\
+             rdc = false\n"
+                .to_owned(),
+            "9:1: without `rdc` an image of `cuda` is made from one source, and there are 2\n\
+             hint: a module for each, or `static` for the functions that are a file's own",
+        ),
+        (
+            "language = \"bitcode\"\nsources = [\"kernels/*\"]\nflags = [\"-xir\"]\ntargets = [\"gfx90a\"]\nrdc = true\n"
+                .to_owned(),
+            "9:1: `rdc` is for modules of `hip` and `cuda`, not of `bitcode`",
+        ),
+        (
+            "language = \"prebuilt\"\nsources = [\"kernels/*\"]\ntargets = [\"gfx90a\"]\n\
+             artifact = [\"device-archive\"]\n"
+                .to_owned(),
+            "8:1: `artifact` has no effect on modules of `prebuilt`",
+        ),
+        (
+            format!("{HIP}{AMD}register = \"complete\"\n"),
+            "9:1: without `host = true` a module of `hip` is device code that the program loads itself",
+        ),
+        (
+            format!("{HIP}{AMD}artifact = [\"hda\"]\n"),
+            "9:1: `hda` is for modules of `openmp` yet, not of `hip`",
+        ),
+        (
+            format!("{HIP}{AMD}").replace("*.hip", "k.h"),
+            "6:1: `kernels/k.h` is no source of `hip` (`.hip`, `.cu`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)",
+        ),
+        (
+            "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\nregister = \"none\"\n\
+             targets = [\"gfx90a\"]\n"
+                .to_owned(),
+            "8:1: `openmp` calls kernels that are registered: `none` is for modules without host code",
+        ),
+    ] {
+        assert_eq!(fails(&keys), format!("Cargo.toml:{problem}"));
+    }
+    // The toolkit is asked for unless the sources need none of it.
+    let flags = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+    let keys = format!("{CUDA}{NVIDIA}")
+        .replace(flags, "")
+        .replace("*.cu", "k.hip");
+    declare(&package, &format!("{keys}flags = [\"-xcuda\"]\n"));
+    let mut script = package.script();
+    let error = package.fails(script.env("CUDA_HOME", package.at("nowhere")));
+    let expected = "module `kernels`: no CUDA for `cuda`: `include/cuda_runtime.h` not found (searched: nowhere, ";
+    assert!(error.starts_with(expected), "{error}");
+    assert!(
+        error.ends_with("`flags = [\"-nogpuinc\", \"-nogpulib\"]`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn makes_archives_of_each_target() {
+    let Some(package) = package(
+        "hip",
+        &format!("{HIP}{AMD}artifact = [\"device-archive\"]\n"),
+    ) else {
+        return;
+    };
+    package.builds();
+    let archive = package
+        .at(OUT)
+        .join("offload/artifacts/libbc-pack-amdgcn-gfx942.a");
+    let members = support::run(Command::new("ar").arg("t").arg(&archive));
+    assert_eq!(members, "kernels-helper.hip.bc\nkernels-k.hip.bc\n");
+    assert!(Path::new(&archive).is_file());
+}
+
+#[test]
+fn records_what_was_built_from_what() {
+    let Some(package) = package(
+        "hip",
+        &format!("{HIP}targets = [\"gfx90a:xnack-\", \"gfx942\"]\n"),
+    ) else {
+        return;
+    };
+    package.builds();
+    let path = package.at(OUT).join("offload/manifest.json");
+    let first = fs::read_to_string(&path).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(record["schema"], 1);
+    assert_eq!(record["host"], "x86_64-unknown-linux-gnu");
+    let module = &record["modules"][0];
+    for (key, value) in [
+        ("name", "kernels"),
+        ("language", "hip"),
+        ("register", "none"),
+        ("container", "bundle"),
+    ] {
+        assert_eq!(module[key], value, "{key}");
+    }
+    assert_eq!(
+        module["compiler"],
+        package.at("llvm/bin/clang").to_str().unwrap()
+    );
+    assert_eq!(module["targets"][0]["processor"], "gfx90a:xnack-");
+    // Every file that was made from others; what is made is what the next step reads.
+    let files = module["files"].as_array().unwrap();
+    assert_eq!(files.len(), 2 * 2 + 2 + 1);
+    let texts = |value: &serde_json::Value| -> Vec<String> {
+        let list = value.as_array().unwrap().iter();
+        list.map(|text| text.as_str().unwrap().to_owned()).collect()
+    };
+    let compile = &files[1];
+    assert_eq!(compile["what"], "kernels/k.hip for gfx90a:xnack-");
+    let read = ["kernels/k.h", "kernels/k.hip"].map(|name| package.at(name).display().to_string());
+    let mut inputs = texts(&compile["inputs"]);
+    inputs.sort();
+    assert_eq!(inputs, read);
+    assert!(texts(&compile["commands"])[0].contains(" --offload-arch=gfx90a:xnack- "));
+    for file in &files[4..] {
+        for input in texts(&file["inputs"]) {
+            assert!(
+                files
+                    .iter()
+                    .any(|other| texts(&other["outputs"]).contains(&input)),
+                "{input}"
+            );
+            assert!(Path::new(&input).is_file(), "{input}");
+        }
+    }
+    assert!(texts(&files[6]["outputs"])[1].ends_with("/out/kernels.rs"));
+    // The same when nothing had to be made; none when something failed.
+    package.builds();
+    assert_eq!(fs::read_to_string(&path).unwrap(), first);
+    package.put("kernels/k.hip", "error");
+    package.fails(&mut package.script());
+    assert!(!path.exists());
+}
+
+#[test]
+fn links_llvm_ir_of_any_compiler() {
+    let (Some(cuda), Some(package), Some(clang)) = (
+        cuda(),
+        package("hip", &format!("{HIP}{AMD}")),
+        support::tool("llvm19", &["clang"]),
+    ) else {
+        return;
+    };
+    let compile = |source: &str, output: &str, options: &[&str]| {
+        let mut command = Command::new(&clang);
+        command
+            .current_dir(package.folder.path())
+            .args([
+                "-nogpulib",
+                "-nogpuinc",
+                "--offload-device-only",
+                "-fgpu-rdc",
+                "-emit-llvm",
+            ])
+            .args(options)
+            .args([source, "-o", output]);
+        support::run(&mut command);
+    };
+    fs::create_dir_all(package.at("ir")).unwrap();
+    let amd = [
+        "-x",
+        "hip",
+        "--no-gpu-bundle-output",
+        "--offload-arch=gfx90a",
+    ];
+    compile(
+        "kernels/k.hip",
+        "ir/amd-k.bc",
+        &[&amd[..], &["-c"]].concat(),
+    );
+    compile(
+        "kernels/helper.hip",
+        "ir/amd-helper.ll",
+        &[&amd[..], &["-S"]].concat(),
+    );
+    let nvidia = [
+        "-x",
+        "cuda",
+        "--offload-arch=sm_80",
+        "--cuda-feature=+ptx70",
+    ];
+    compile(
+        "kernels/k.hip",
+        "ir/nvidia-k.ll",
+        &[&nvidia[..], &["-S"]].concat(),
+    );
+    compile(
+        "kernels/helper.hip",
+        "ir/nvidia-helper.bc",
+        &[&nvidia[..], &["-c"]].concat(),
+    );
+
+    let build = |sources: &str, targets: &str| {
+        let keys = format!(
+            "language = \"bitcode\"\nsources = [\"ir/{sources}\"]\ntargets = [{targets}]\n"
+        );
+        declare(&package, &keys);
+        let mut script = package.script();
+        script.env("CUDA_PATH", &cuda);
+        script
+    };
+    text(&build("amd-*", "\"gfx90a\"").output().unwrap());
+    assert!(images(&package).starts_with(b"__CLANG_OFFLOAD_BUNDLE__"));
+    let main = "println!(\"{:?} {}\", kernels::KERNELS, kernels::kernel::scale.arguments[0].size);";
+    assert_eq!(program(&package, main), "[\"scale\"] 8\n");
+    // Nothing changed, one source did.
+    let starts = package.starts();
+    text(&build("amd-*", "\"gfx90a\"").output().unwrap());
+    assert_eq!(package.starts(), starts);
+    let helper = fs::read_to_string(package.at("ir/amd-helper.ll")).unwrap();
+    package.put("ir/amd-helper.ll", &format!("; changed\n{helper}"));
+    text(&build("amd-*", "\"gfx90a\"").output().unwrap());
+    assert_eq!(
+        package.starts(),
+        starts + 1,
+        "comments do not reach the bitcode"
+    );
+
+    text(&build("nvidia-*", "\"sm_80\"").output().unwrap());
+    assert!(images(&package).starts_with(b"\x50\xed\x55\xba"));
+    assert_eq!(program(&package, main), "[\"scale\"] 8\n");
+    // Both, where each target leaves out what is not for it.
+    let leave = |target: &str, sources: &str| {
+        format!("[package.metadata.offload.target.{target}]\nexclude = [\"ir/{sources}-*\"]\n")
+    };
+    let keys = "language = \"bitcode\"\nsources = [\"ir/*\"]\ntargets = [\"gfx90a\", \"sm_80\"]\n";
+    let (amd, nvidia) = (leave("gfx90a", "nvidia"), leave("sm_80", "amd"));
+    declare(&package, &format!("{keys}{amd}{nvidia}"));
+    text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
+    let main = "for k in kernels::kernel::scale.images { println!(\"{}\", k.target); }";
+    assert_eq!(program(&package, main), "gfx90a\nsm_80\n");
+    let error = package.fails(&mut build("amd-*", "\"sm_80\""));
+    assert!(
+        error.contains("overriding the module target triple with nvptx64-nvidia-cuda"),
+        "{error}"
+    );
+}
+
+#[test]
+fn builds_for_hosts_that_have_no_host_code() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    for host in [
+        "x86_64-pc-windows-msvc",
+        "aarch64-apple-darwin",
+        "riscv64gc-unknown-linux-gnu",
+    ] {
+        let mut script = package.script();
+        script.env("TARGET", host).env("HOST", host);
+        text(&script.output().unwrap());
+        assert!(
+            images(&package).starts_with(b"__CLANG_OFFLOAD_BUNDLE__"),
+            "{host}"
+        );
+    }
+    let keys = "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\ntargets = [\"gfx90a\"]\n";
+    declare(&package, keys);
+    let mut script = package.script();
+    let error = package.fails(script.env("TARGET", "x86_64-pc-windows-msvc"));
+    assert_eq!(
+        error,
+        "OpenMP is not supported for `x86_64-pc-windows-msvc`: LLVM's offload runtime is one of Linux (x86_64 and aarch64 here)"
+    );
+}
+
+#[test]
+fn packs_images_that_were_there() {
+    let (Some(cuda), Some(package), Some(packager)) = (
+        cuda(),
+        package("hip", &format!("{HIP}{AMD}")),
+        support::tool("llvm22", &["llvm-offload-binary"]),
+    ) else {
+        return;
+    };
+    package.builds();
+    let bundle = images(&package);
+    let folders = ["gfx90a-xnack-", "gfx1100", "gfx942"];
+    let amd = folders.map(|folder| image(&package, folder));
+    fs::create_dir_all(package.at("images")).unwrap();
+    let put = |name: &str, bytes: &[u8]| fs::write(package.at("images").join(name), bytes).unwrap();
+    package.put("kernels/k.cu", KERNEL);
+    package.put("kernels/helper.cu", HELPER);
+    declare(&package, &format!("{CUDA}{NVIDIA}"));
+    text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
+    put("k.cubin", &image(&package, "sm_90"));
+    let starts = package.starts();
+    // No compiler here: none is needed.
+    let build = |sources: &str, targets: &str| {
+        let keys =
+            format!("language = \"prebuilt\"\nsources = [{sources}]\ntargets = [{targets}]\n");
+        declare(&package, &keys);
+        let mut script = package.script();
+        script.env("OFFLOAD_COMPILER", "").env("PATH", "/nowhere");
+        script
+    };
+
+    // Each by itself: what it is for is in its header.
+    for (name, bytes) in folders.iter().zip(&amd) {
+        put(&format!("{name}.hsaco"), bytes);
+    }
+    let targets = "\"gfx90a:xnack-\", \"gfx1100\", \"gfx942\"";
+    let told = text(&build("\"images/*.hsaco\"", targets).output().unwrap());
+    assert!(images(&package) == bundle);
+    let watched = format!(
+        "cargo::rerun-if-changed={}\n",
+        package.at("images/gfx1100.hsaco").display()
+    );
+    assert!(told.contains(&watched), "{told}");
+    // Out of a bundle, some of it; an archive of one; an offload binary; with another vendor's.
+    put("all.hipfb", &bundle);
+    text(
+        &build("\"images/all.hipfb\"", "\"gfx1100\"")
+            .output()
+            .unwrap(),
+    );
+    assert!(image(&package, "gfx1100") == amd[1] && images(&package).len() < bundle.len());
+    support::run(
+        Command::new("ar")
+            .arg("rcs")
+            .arg(package.at("images/liball.a"))
+            .arg(package.at("images/all.hipfb")),
+    );
+    text(&build("\"images/liball.a\"", targets).output().unwrap());
+    assert!(images(&package) == bundle);
+    // An archive of images as they are.
+    let mut command = Command::new("ar");
+    command.arg("rcs").arg(package.at("images/libimages.a"));
+    for folder in folders {
+        command.arg(package.at("images").join(format!("{folder}.hsaco")));
+    }
+    support::run(&mut command);
+    text(&build("\"images/libimages.a\"", targets).output().unwrap());
+    assert!(images(&package) == bundle);
+    let mut command = Command::new(packager);
+    command.arg("-o").arg(package.at("images/all.bin"));
+    for (folder, arch) in folders.iter().zip(["gfx90a:xnack-", "gfx1100", "gfx942"]) {
+        let file = package.at("images").join(format!("{folder}.hsaco"));
+        command.arg(format!(
+            "--image=file={},triple=amdgcn-amd-amdhsa,arch={arch},kind=hip",
+            file.display()
+        ));
+    }
+    support::run(&mut command);
+    text(
+        &build(
+            "\"images/all.bin\", \"images/k.cubin\"",
+            "\"gfx942\", \"sm_90\"",
+        )
+        .output()
+        .unwrap(),
+    );
+    assert!(image(&package, "gfx942") == amd[2]);
+    let main = "for i in kernels::images() { println!(\"{} {}\", i.target, i.bytes.len()); }\
+                println!(\"{}\", kernels::kernel::scale.arguments[0].size);";
+    let cubin = fs::read(package.at("images/k.cubin")).unwrap();
+    let expected = format!("gfx942 {}\nsm_90 {}\n8\n", amd[2].len(), cubin.len());
+    assert_eq!(program(&package, main), expected);
+    assert_eq!(package.starts(), starts);
+
+    // What does not fit.
+    let error = package.fails(&mut build(
+        "\"images/gfx*.hsaco\"",
+        "\"gfx90a:xnack+\", \"gfx942\"",
+    ));
+    let expected = "module `kernels`: no image for `gfx90a:xnack+`: `images/gfx1100.hsaco` has gfx1100; \
+                    `images/gfx90a-xnack-.hsaco` has gfx90a; `images/gfx942.hsaco` has gfx942\nhint: ";
+    assert!(error.starts_with(expected), "{error}");
+    let mut other = amd[2].clone();
+    other.push(0);
+    put("other.hsaco", &other);
+    let error = package.fails(&mut build(
+        "\"images/other.hsaco\", \"images/gfx942.hsaco\"",
+        "\"gfx942\"",
+    ));
+    assert_eq!(
+        error,
+        "module `kernels`: several images for `gfx942`: `images/gfx942.hsaco` (gfx942), `images/other.hsaco` (gfx942)"
+    );
+    fs::copy(
+        package
+            .at(OUT)
+            .join("offload/kernels/gfx1100/kernels-k.hip.bc"),
+        package.at("images/k.bc"),
+    )
+    .unwrap();
+    let error = package.fails(&mut build("\"images/k.bc\"", "\"gfx1100\""));
+    assert!(
+        error.contains("`images/k.bc` has something for no known processor (bitcode)\nhint: "),
+        "{error}"
+    );
+    // An image that says of itself that it is for another processor than its entry says.
+    let mut wrong = bundle.clone();
+    let place = wrong
+        .windows(7)
+        .position(|text| text == b"gfx1100")
+        .unwrap();
+    wrong[place..place + 7].copy_from_slice(b"gfx1101");
+    put("wrong.hipfb", &wrong);
+    let error = package.fails(&mut build("\"images/wrong.hipfb\"", "\"gfx1101\""));
+    assert!(
+        error.contains("no image for `gfx1101`: `images/wrong.hipfb` has "),
+        "{error}"
+    );
+    for cut in [4, 40, 5000] {
+        put("cut.hipfb", &bundle[..cut]);
+        let error = package.fails(&mut build("\"images/cut.hipfb\"", "\"gfx942\""));
+        assert!(error.contains("images/cut.hipfb"), "{cut}: {error}");
+    }
+}
+
+#[test]
+fn keeps_functions_of_equal_names_apart_without_rdc() {
+    let keys = format!("{HIP}{AMD}opt-level = 0\n");
+    let Some(package) = package("hip", &keys) else {
+        return;
+    };
+    // Each has its own.
+    let own = |kernel: &str, factor: &str| {
+        let helper = format!(
+            "#include \"k.h\"\n__device__ __attribute__((noinline)) int twice(int x) {{ return {factor} * x; }}\n"
+        );
+        format!(
+            "{helper}extern \"C\" __global__ void {kernel}(int *x) {{ *x = twice(*x) + twice(x[1]); }}\n"
+        )
+    };
+    package.put("kernels/k.hip", &own("scale", "3"));
+    package.put("kernels/helper.hip", &own("shrink", "5"));
+    let error = package.fails(&mut package.script());
+    assert!(error.contains("duplicate symbol: twice(int)"), "{error}");
+    declare(&package, &format!("{keys}rdc = false\n"));
+    package.builds();
+    assert_eq!(
+        program(&package, "println!(\"{:?}\", kernels::KERNELS);"),
+        "[\"scale\", \"shrink\"]\n"
+    );
+    if let Some(readelf) = support::tool("llvm22", &["llvm-readelf"]) {
+        let path = package.at(OUT).join("offload/kernels/gfx942/image");
+        let symbols = support::run(Command::new(readelf).arg("--symbols").arg(path));
+        let dynamic = symbols
+            .lines()
+            .filter(|line| line.contains(" GLOBAL ") || line.contains(" WEAK "));
+        assert!(
+            !dynamic.clone().any(|line| line.contains("_Z5twicei")),
+            "{symbols}"
+        );
+    }
+    let error = package.fails(package.script().env("OFFLOAD_RDC", "on"));
+    assert!(error.contains("duplicate symbol: twice(int)"), "{error}");
+    // What another file has is not there.
+    package.put("kernels/k.hip", KERNEL);
+    let error = package.fails(&mut package.script());
+    assert!(error.contains("twice"), "{error}");
+}

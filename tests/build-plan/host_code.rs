@@ -1,0 +1,448 @@
+//! Host code in modules of HIP and CUDA: what both sides call the same, whose names are whose, what Cargo is told, and
+//! programs that start with the vendors' own runtimes. What a runtime is told by every kind of program is in
+//! `registration_matrix.rs`.
+
+use crate::support;
+
+use object::{Object, ObjectSymbol};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::launches::HEADER;
+use support::package::{Package, text};
+
+const OUT: &str = "target/build/pack-0123/out";
+const HIP: &str = "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\n";
+const CUDA: &str = "language = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\", \"sm_90\"]\n";
+const ALONE: &str = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+
+const KERNELS: &str = r#"
+#include "k.h"
+__device__ int factor = 3;
+static __device__ int hidden = 4;
+/* Before the kernel: clang 19 and 22 give the variable one name there and another one here otherwise. */
+static const int *peek() { return &hidden; }
+template <class T> __global__ void scale(T *x) { *x *= factor; }
+static __global__ void inner(int *x) { *x = hidden; }
+__global__ void plain(int *x, float y) { *x = y; }
+extern "C" int launch(int *x) {
+  scale<<<1, 1>>>(x);
+  inner<<<1, 1>>>(x);
+  plain<<<1, 1>>>(x, 1);
+  return peek() == 0;
+}
+"#;
+
+fn package(extension: &str, keys: &str) -> Option<Package> {
+    let package = Package::new("")?;
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put("kernels/k.h", HEADER);
+    package.put(&format!("kernels/k.{extension}"), KERNELS);
+    declare(&package, keys);
+    Some(package)
+}
+
+fn declare(package: &Package, keys: &str) {
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    package.put("Cargo.toml", &format!("{manifest}{keys}"));
+}
+
+/// The object in the library of the module.
+fn module(package: &Package) -> Vec<u8> {
+    fs::read(package.at(OUT).join("offload/kernels/module.o")).unwrap()
+}
+
+/// What others see of the library, without what is `unique` in its names.
+fn defined(package: &Package) -> BTreeSet<String> {
+    let files = package.files();
+    let library = files.iter().find(|file| file.ends_with("_offload.a"));
+    let library = fs::read(library.unwrap()).unwrap();
+    let archive = object::read::archive::ArchiveFile::parse(&*library).unwrap();
+    let members = archive.members();
+    let member = members.into_iter().next().unwrap().unwrap();
+    let object = object::File::parse(member.data(&*library).unwrap()).unwrap();
+    let symbols = object.symbols();
+    let seen = symbols.filter(|symbol| symbol.is_global() && !symbol.is_undefined());
+    let names = seen.map(|symbol| symbol.name().unwrap().to_owned());
+    let end = |name: &str| {
+        name.find(".pack_kernels_")
+            .map(|end| name[..end].to_owned() + "!")
+    };
+    names.map(|name| end(&name).unwrap_or(name)).collect()
+}
+
+/// A program of the generated file, linked as Cargo is told; nothing else knows the library's name.
+fn program(package: &Package, told: &str, main: &str, libraries: &Path) -> PathBuf {
+    let source = format!(
+        "mod kernels {{ include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\")); }}\n\
+         unsafe extern \"C\" {{ fn launch(x: *mut i32) -> i32; }}\n{main}\n"
+    );
+    package.put("main.rs", &source);
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut command = Command::new(rustc);
+    command.args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"]);
+    for line in told.lines() {
+        for (directive, option) in [("lib", "-l"), ("search", "-L"), ("arg", "-Clink-arg=")] {
+            let start = format!("cargo::rustc-link-{directive}=");
+            if let Some(value) = line.strip_prefix(&start) {
+                command.arg(format!("{option}{value}"));
+            }
+        }
+    }
+    command
+        .env("OUT_DIR", package.at(OUT))
+        .env("LIBRARY_PATH", libraries)
+        .current_dir(package.folder.path());
+    support::run(&mut command);
+    package.at("main")
+}
+
+#[test]
+fn calls_what_is_a_sources_own_the_same_on_both_sides() {
+    let apart = format!("{HIP}rdc = false\n");
+    for release in ["llvm16", "llvm19", "llvm22"] {
+        let Some(clang) = support::tool(release, &["clang"]) else {
+            return;
+        };
+        for (keys, extension) in [(HIP, "hip"), (&apart, "hip"), (CUDA, "cu")] {
+            let lacks_ptxas = || support::tool("cuda", &["ptxas"]).is_none();
+            // Without a toolkit's headers clang 16 knows launches of before CUDA 9.2 alone.
+            if extension == "cu" && (release == "llvm16" || lacks_ptxas()) {
+                continue;
+            }
+            let keys = keys.replace("\"sm_90\"", "\"sm_90\", \"compute_90\"");
+            let Some(package) = package(extension, &format!("{keys}{ALONE}opt-level = 2\n")) else {
+                return;
+            };
+            if *keys == apart {
+                // Of its own as well, and of that name.
+                package.put(
+                    "kernels/other.hip",
+                    &KERNELS
+                        .replace("launch(", "start(")
+                        .replace("factor", "other_factor")
+                        .replace("plain", "other"),
+                );
+            }
+            let mut script = package.script();
+            // Debian's clang 16 may come without a linker of its release.
+            let path =
+                std::env::var("PATH").unwrap() + ":" + package.at("llvm/bin").to_str().unwrap();
+            script.env("OFFLOAD_COMPILER", &clang).env("PATH", path);
+            text(&script.output().unwrap());
+            let file = fs::read_to_string(package.at(OUT).join("kernels.rs")).unwrap();
+            let line = file
+                .lines()
+                .find(|line| line.starts_with("pub const KERNELS"));
+            let own = match extension {
+                "hip" => [".intern.", ".static."],
+                _ => ["__intern__", "__static__"],
+            };
+            // The build checks that each image has each of them.
+            for own in own {
+                assert!(line.unwrap().contains(own), "{line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn keeps_kernels_and_what_stands_for_them_to_itself() {
+    let Some(package) = package("hip", &format!("{HIP}{ALONE}")) else {
+        return;
+    };
+    package.builds();
+    let names = defined(&package);
+    let theirs = ["launch"].map(str::to_owned).into();
+    let ours =
+        |name: &&String| name.starts_with("pack_kernels_") || name.starts_with("__hip_cuid_");
+    let others: BTreeSet<String> = names.iter().filter(|name| !ours(name)).cloned().collect();
+    let own = others.iter().filter(|name| name.ends_with('!')).cloned();
+    let own: BTreeSet<String> = own.collect();
+    assert_eq!(&others - &own, theirs);
+    // What clang 19 gives to others: a handle and a stub of each kernel, the variable, and the entries.
+    for name in [
+        "_Z5plainPif!",
+        "_Z20__device_stub__plainPif!",
+        "_Z5scaleIiEvPT_!",
+        "_Z20__device_stub__scaleIiEvPT_!",
+        "factor!",
+        ".offloading.entry._Z5plainPif!",
+        ".offloading.entry.factor!",
+    ] {
+        assert!(own.contains(name), "{name}: {own:?}");
+    }
+}
+
+#[test]
+fn describes_kernels_and_their_stubs() {
+    let Some(package) = package("hip", &format!("{HIP}{ALONE}")) else {
+        return;
+    };
+    let runtime = "int __hipPushCallConfiguration(void) { return 0; }\n\
+        int __hipPopCallConfiguration(void) { return 0; }\n\
+        static const void *address;\n\
+        int hipLaunchKernel(const void *stub) { return stub == address; }\n\
+        void **__hipRegisterFatBinary(void *w) { static void *h; return &h; }\n\
+        int __hipRegisterFunction(void **h, const void *a, const char *n) {\n\
+          if (!__builtin_strcmp(n, \"_Z5plainPif\")) address = a;\n\
+          return 0;\n\
+        }\n\
+        void __hipRegisterVar(void) {}\nvoid __hipRegisterManagedVar(void) {}\n\
+        void __hipRegisterSurface(void) {}\nvoid __hipRegisterTexture(void) {}\n\
+        void __hipUnregisterFatBinary(void) {}\n";
+    package.put("runtime/runtime.c", runtime);
+    let mut cc = Command::new("cc");
+    cc.args([
+        "-shared",
+        "-fPIC",
+        "-w",
+        "runtime.c",
+        "-o",
+        "libamdhip64.so.6",
+        "-Wl,-soname,libamdhip64.so.6",
+    ]);
+    support::run(cc.current_dir(package.at("runtime")));
+    let mut script = package.script();
+    let told = text(
+        &script
+            .env("LIBRARY_PATH", package.at("runtime"))
+            .output()
+            .unwrap(),
+    );
+    // The linker knows the library by a name that this folder lacks.
+    let links = package.at(OUT).join("offload/runtime");
+    let search = format!("cargo::rustc-link-search=native={}\n", links.display());
+    assert!(told.contains(&search), "{told}");
+    let library = package.at("runtime/libamdhip64.so.6");
+    for name in ["libamdhip64.so", "libamdhip64.so.6"] {
+        let copy = links.join(name);
+        // Nothing leads out of the target folder.
+        let real = copy.canonicalize().unwrap();
+        assert!(real.starts_with(links.canonicalize().unwrap()), "{real:?}");
+        assert!(fs::read(real).unwrap() == fs::read(&library).unwrap());
+    }
+    let main = "use std::ffi::c_void;\n\
+        unsafe extern \"C\" { fn hipLaunchKernel(stub: *const c_void) -> i32; }\n\
+        fn main() {\n\
+          let plain = kernels::kernel::plain;\n\
+          println!(\"{} {:?} {}\", plain.name, plain.arguments, plain.images.len());\n\
+          println!(\"{}\", unsafe { hipLaunchKernel(plain.stub().unwrap()) });\n\
+          println!(\"{}\", unsafe { hipLaunchKernel(kernels::find_kernel(\"scale<int>\").unwrap().stub().unwrap()) });\n\
+          println!(\"{}\", unsafe { launch(std::ptr::null_mut()) });\n\
+          println!(\"{}\", kernels::image().unwrap().starts_with(b\"__CLANG_OFFLOAD_BUNDLE__\"));\n\
+          for image in kernels::images() { println!(\"{} {:?}\", image.target, &image.bytes[..4]); }\n\
+        }";
+    let program = program(&package, &told, main, &package.at("runtime"));
+    let seen = support::run(&mut Command::new(program));
+    assert_eq!(
+        seen,
+        "_Z5plainPif [Argument { offset: 0, size: 8, kind: Some(Pointer) }, Argument { offset: 8, size: 4, kind: Some(Value) }] 2\n1\n0\n0\ntrue\n\
+         gfx90a [127, 69, 76, 70]\ngfx1100 [127, 69, 76, 70]\n"
+    );
+}
+
+#[test]
+fn starts_with_nvidias_headers_and_runtime() {
+    let (Some(ptxas), Some(clang)) = (
+        support::tool("cuda", &["ptxas"]),
+        support::tool("llvm22", &["clang"]),
+    ) else {
+        return;
+    };
+    // A folder with ptxas alone is no toolkit.
+    if support::tool("cuda", &["../include/cuda_runtime.h"]).is_none() {
+        return;
+    }
+    let root = ptxas.ancestors().nth(2).unwrap();
+    let Some(package) = package("cu", CUDA) else {
+        return;
+    };
+    package.put("kernels/k.h", "#include <cuda_runtime.h>\n");
+    let mut script = package.script();
+    script
+        .env("OFFLOAD_COMPILER", clang)
+        .env("CUDA_PATH", root)
+        .env("PATH", std::env::var_os("PATH").unwrap());
+    let told = text(&script.output().unwrap());
+    let main = "unsafe extern \"C\" { fn cudaGetDeviceCount(count: *mut i32) -> i32; fn cudaPeekAtLastError() -> i32; }\n\
+        fn main() {\n\
+          let mut count = 0;\n\
+          let status = unsafe { cudaGetDeviceCount(&mut count) };\n\
+          let launched = unsafe { launch(std::ptr::null_mut()); cudaPeekAtLastError() };\n\
+          println!(\"{}\", if count > 0 { \"runs\" } else { \"no GPU\" });\n\
+          assert!(count > 0 || status != 0 && launched != 0, \"{status} {launched}\");\n\
+          assert!(kernels::kernel::_Z5plainPif.stub().is_some());\n\
+        }";
+    let program = program(&package, &told, main, Path::new(""));
+    let seen = support::run(&mut Command::new(program));
+    assert!(["runs\n", "no GPU\n"].contains(&&*seen), "{seen}");
+}
+
+#[test]
+fn compiles_with_nvcc_what_registers_itself() {
+    let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {
+        return;
+    };
+    let Some(package) = package("cu", CUDA) else {
+        return;
+    };
+    package.put("kernels/k.h", "__device__ int twice(int x);\n");
+    let kernels = KERNELS.replace("*x *= factor", "*x = twice(*x) * factor");
+    package.put("kernels/k.cu", &kernels);
+    let helper = "#include \"k.h\"\n__device__ int twice(int x) { return 2 * x; }\n";
+    package.put("kernels/helper.cu", helper);
+    let build = || {
+        let mut script = package.script();
+        script
+            .env("OFFLOAD_COMPILER", &nvcc)
+            .env("PATH", std::env::var_os("PATH").unwrap());
+        text(&script.output().unwrap())
+    };
+    let told = build();
+    let main = "unsafe extern \"C\" { fn cudaGetDeviceCount(count: *mut i32) -> i32; fn cudaPeekAtLastError() -> i32; }\n\
+        fn main() {\n\
+          let mut count = 0;\n\
+          let status = unsafe { cudaGetDeviceCount(&mut count) };\n\
+          let launched = unsafe { launch(std::ptr::null_mut()); cudaPeekAtLastError() };\n\
+          assert!(count > 0 || status != 0 && launched != 0, \"{status} {launched}\");\n\
+          let plain = kernels::kernel::plain;\n\
+          println!(\"{:?} {} {}\", plain.arguments, plain.images.len(), plain.stub().is_some());\n\
+          println!(\"{:?}\", kernels::image());\n\
+        }";
+    let program = program(&package, &told, main, Path::new(""));
+    let seen = support::run(&mut Command::new(program));
+    assert_eq!(
+        seen,
+        "[Argument { offset: 0, size: 8, kind: Some(Pointer) }, Argument { offset: 8, size: 4, kind: Some(Value) }] 2 true\n\
+         Err(NotBuilt { reason: \"nvcc has the images for itself\" })\n"
+    );
+    // Of what nvcc gives to others, the user's functions keep their names, and what C++ shares.
+    let names = defined(&package);
+    let ours = |name: &&String| {
+        !name.ends_with('!') && !name.starts_with("pack_kernels_") && !name.starts_with("_ZN4dim3C")
+    };
+    let others: Vec<&String> = names.iter().filter(ours).collect();
+    // Device functions are among them.
+    assert_eq!(others, ["_Z5twicei", "launch"]);
+    for name in ["_Z5plainPif!", "_Z5scaleIiEvPT_!", "factor!"] {
+        assert!(names.contains(name), "{name}: {names:?}");
+    }
+    assert!(
+        names
+            .iter()
+            .any(|name| name.starts_with("__cudaRegisterLinkedBinary_"))
+    );
+    // The same again starts nothing.
+    let object = package.at(OUT).join("offload/kernels/images.o");
+    let time = || fs::metadata(&object).unwrap().modified().unwrap();
+    let before = time();
+    build();
+    assert_eq!(time(), before);
+}
+
+#[test]
+fn compresses_what_is_registered() {
+    let Some(package) = package("hip", &format!("{HIP}{ALONE}compress = \"zstd\"\n")) else {
+        return;
+    };
+    package.builds();
+    let object = module(&package);
+    let file = object::File::parse(&*object).unwrap();
+    let section = file.section_by_name(".hip_fatbin").unwrap();
+    let content = object::ObjectSection::data(&section).unwrap();
+    assert!(content.starts_with(b"CCOB"), "{:?}", &content[..8]);
+}
+
+#[test]
+fn says_where_a_runtime_was_looked_for() {
+    let Some(package) = package("hip", &format!("{HIP}{ALONE}")) else {
+        return;
+    };
+    let mut script = package.script();
+    // For a host that has none.
+    script
+        .env("TARGET", "aarch64-unknown-linux-gnu")
+        .env("LIBRARY_PATH", "/nowhere");
+    let told = text(&script.output().unwrap());
+    let warnings = told
+        .lines()
+        .filter_map(|line| line.strip_prefix("cargo::warning="));
+    let warnings: Vec<&str> = warnings.collect();
+    let warnings = warnings.join("\n");
+    assert!(
+        warnings.starts_with("`libamdhip64.so` not found (searched: /nowhere, /opt/rocm/lib, "),
+        "{warnings}"
+    );
+    assert!(warnings.contains("LIBRARY_PATH"), "{warnings}");
+    assert!(
+        told.contains("cargo::rustc-link-lib=dylib=amdhip64\n"),
+        "{told}"
+    );
+    // And its objects are that host's.
+    let object = module(&package);
+    let file = object::File::parse(&*object).unwrap();
+    assert_eq!(file.architecture(), object::Architecture::Aarch64);
+}
+
+#[test]
+fn refuses_what_has_no_host_code() {
+    let Some(package) = package("hip", HIP) else {
+        return;
+    };
+    let hip = HIP.replace("host = true\n", "");
+    let nvcc = format!("{CUDA}compiler = \"nvcc\"\n").replace("*.cu", "k.hip");
+    for (keys, problem) in [
+        (
+            format!("{}{ALONE}rdc = false\nflags = [\"-xcuda\"]\n", CUDA.replace("*.cu", "*.hip")).replace(ALONE, ""),
+            "6:1: host code knows the kernels of sources that are linked with each other: not with `rdc = false`",
+        ),
+        (
+            format!("{HIP}{ALONE}register = \"deferred\"\nrdc = false\n"),
+            "10:1: a `deferred` module calls device functions of other crates: not with `rdc = false`",
+        ),
+        (
+            format!("{HIP}{ALONE}register = \"none\"\n"),
+            "10:1: `hip` calls kernels that are registered: `none` is for modules without host code",
+        ),
+        (
+            format!("{HIP}{ALONE}container = \"raw\"\n"),
+            "10:1: `raw` is no container of `hip` with host code (`bundle` is)",
+        ),
+        (
+            format!("{HIP}{ALONE}register = \"deferred\"\ncompress = \"zstd\"\n"),
+            "11:1: the last link makes a `deferred` module's bundle: `offload-link --compress` is for that",
+        ),
+        (
+            format!("{hip}{ALONE}register = \"deferred\"\n"),
+            "9:1: without `host = true` a module of `hip` is device code that the program loads itself",
+        ),
+        (
+            format!("{nvcc}flags = [\"-xcu\"]\nregister = \"deferred\"\n"),
+            "11:1: what `nvcc` links is registered: take clang, without `compiler`",
+        ),
+        (
+            "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\ntargets = [\"gfx90a\"]\n\
+             host = true\n"
+                .to_owned(),
+            "9:1: `host` is for `hip` and `cuda`: `openmp` has host code anyway",
+        ),
+        (
+            hip.replace("hip\"\n", "bitcode\"\nhost = true\n").replace("*.hip", "k.hip") + "flags = [\"-x\"]\n",
+            "6:1: `host` is for `hip` and `cuda`: modules of `bitcode` have no host code",
+        ),
+    ] {
+        declare(&package, &keys);
+        let mut script = package.script();
+        let error = package.fails(script.env_remove("OFFLOAD_COMPILER"));
+        assert_eq!(error, format!("Cargo.toml:{problem}"), "{keys}");
+    }
+    let mut script = package.script();
+    declare(&package, &format!("{HIP}{ALONE}"));
+    let error = package.fails(script.env("TARGET", "aarch64-apple-darwin"));
+    assert_eq!(
+        error,
+        "modules with host code are not supported for `aarch64-apple-darwin` (they are for x86_64 and aarch64 Linux, and for x86_64 Windows)"
+    );
+}

@@ -1,0 +1,212 @@
+//! Host code that NVIDIA's own compiler compiles: what a runtime in the place of NVIDIA's is told by a program of two such
+//! modules, beside what nvcc's own objects tell it.
+
+use crate::support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::launches::RUNTIME;
+use support::package::{Package, text};
+
+const OUT: &str = "target/build/pack-0123/out";
+const KEYS: &str =
+    "language = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_90\"]\n";
+
+/// Of both files: a kernel that each instantiates, and a device function.
+const HEADER: &str =
+    "template <class T> __global__ void scale(T *x) { *x += 1; }\n__device__ int TWICE(int x);\n";
+const KERNEL: &str = r#"
+#include "k.h"
+__device__ int factor = 3;
+static __global__ void inner(int *x) { *x = TWICE(factor); }
+__global__ void plain(int *x, float y) { *x = y; }
+extern "C" void LAUNCH(int *x) {
+  scale<<<1, 1>>>(x);
+  inner<<<1, 1>>>(x);
+  plain<<<1, 1>>>(x, 1);
+}
+"#;
+const HELPER: &str = r#"
+#include "k.h"
+__device__ int TWICE(int x) { return 2 * x; }
+extern "C" void HELP(int *x) { scale<<<1, 1>>>(x); }
+"#;
+
+/// A package whose module's functions end so: those of the device have a name for the host, too.
+fn package(end: &str) -> Option<Package> {
+    let package = Package::new("")?;
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put("kernels/k.h", HEADER);
+    package.put("kernels/k.cu", KERNEL);
+    package.put("kernels/helper.cu", HELPER);
+    let define = format!(
+        "define = {{ LAUNCH = \"launch_{end}\", HELP = \"help_{end}\", TWICE = \"twice_{end}\" }}
+"
+    );
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    package.put("Cargo.toml", &format!("{manifest}{KEYS}{define}"));
+    Some(package)
+}
+
+/// The folder of a `libcudart.so` that writes down what it is told.
+fn runtime(package: &Package) -> PathBuf {
+    package.put("runtime/runtime.c", RUNTIME);
+    let folder = package.at("runtime");
+    let mut command = Command::new("cc");
+    command
+        .args(["-w", "-shared", "-fPIC", "-DPREFIX=cuda", "-DALIGNMENT=1"])
+        .args(["runtime.c", "-o", "libcudart.so"])
+        .current_dir(&folder);
+    support::run(&mut command);
+    folder
+}
+
+/// What a program tells that runtime, without what nvcc puts before the names of a file's own kernels.
+fn told(program: &Path, runtime: &Path) -> Vec<String> {
+    let log = program.with_extension("log");
+    let mut command = Command::new(program);
+    command.env("GPU_LOG", &log).env("LD_LIBRARY_PATH", runtime);
+    support::run(&mut command);
+    let lines = fs::read_to_string(log).unwrap();
+    let word = |word: &str| match word.split_once("__nv_static_") {
+        Some((_, rest)) => rest[rest.find("__Z").unwrap() + 1..].to_owned(),
+        None => word.to_owned(),
+    };
+    let line = |line: &str| line.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    lines.lines().map(line).collect()
+}
+
+/// What nvcc's own compile and device link tell it.
+fn theirs(nvcc: &Path, package: &Package, runtime: &Path) -> Vec<String> {
+    package.put(
+        "theirs/main.c",
+        "void launch(int *), help(int *);\nint main(void) { launch(0); help(0); return 0; }\n",
+    );
+    let folder = package.at("theirs");
+    let run = |program: &Path, args: &[&str]| {
+        support::run(Command::new(program).args(args).current_dir(&folder));
+    };
+    let sources = ["-dc", "../kernels/k.cu", "../kernels/helper.cu"];
+    let names = [
+        "-arch=sm_90",
+        "-DLAUNCH=launch",
+        "-DHELP=help",
+        "-DTWICE=twice",
+    ];
+    run(nvcc, &[&names[..], &sources[..]].concat());
+    run(
+        nvcc,
+        &["-arch=sm_90", "-dlink", "k.o", "helper.o", "-o", "link.o"],
+    );
+    run(Path::new("cc"), &["-c", "main.c"]);
+    let folder = format!("-L{}", runtime.display());
+    let objects = [
+        "main.o", "k.o", "helper.o", "link.o", "-o", "theirs", &folder, "-lcudart",
+    ];
+    run(Path::new("g++"), &objects);
+    told(&package.at("theirs/theirs"), runtime)
+}
+
+#[test]
+fn registers_each_module_once_as_nvcc_does() {
+    let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {
+        return;
+    };
+    let (Some(first), Some(second)) = (package("first"), package("second")) else {
+        return;
+    };
+    let runtime = runtime(&first);
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut command = Command::new(rustc);
+    command
+        .args([
+            "-Dwarnings",
+            "--edition=2024",
+            "main.rs",
+            "-o",
+            "main",
+            "-L",
+        ])
+        .arg(&runtime)
+        .current_dir(first.folder.path());
+    let mut main = String::new();
+    for (package, end) in [(&first, "first"), (&second, "second")] {
+        let mut script = package.script();
+        script
+            .env("OFFLOAD_COMPILER", &nvcc)
+            .env("CARGO_PKG_NAME", end)
+            .env("PATH", std::env::var_os("PATH").unwrap());
+        let directives = text(&script.output().unwrap());
+        for line in directives.lines() {
+            for (directive, option) in [("lib", "-l"), ("search", "-L")] {
+                let start = format!("cargo::rustc-link-{directive}=");
+                command.args(
+                    line.strip_prefix(&start)
+                        .map(|value| format!("{option}{value}")),
+                );
+            }
+        }
+        let file = package.at(OUT).join("kernels.rs");
+        main += &format!(
+            "mod {end} {{ include!({file:?}); }}\n\
+             unsafe extern \"C\" {{ fn launch_{end}(x: *mut i32); fn help_{end}(x: *mut i32); }}\n"
+        );
+    }
+    main += r#"
+        use std::ffi::c_void;
+        unsafe extern "C" {
+            fn cudaLaunchKernel(stub: *const c_void, grid: u64, z: u32, block: u64, bz: u32, args: *mut *mut c_void, shared: usize, stream: *mut c_void) -> i32;
+        }
+        fn main() {
+            let (none, one) = (std::ptr::null_mut(), 1 | 1 << 32);
+            let launch = |stub: Option<*const c_void>| {
+                let (stub, none) = (stub.unwrap(), std::ptr::null_mut());
+                assert_eq!(unsafe { cudaLaunchKernel(stub, one, 1, one, 1, none, 0, std::ptr::null_mut()) }, 0);
+            };
+            unsafe { launch_first(none); help_first(none); }
+            launch(first::kernel::_Z5plainPif.stub());
+            unsafe { launch_second(none); help_second(none); }
+            launch(second::kernel::_Z5plainPif.stub());
+        }
+    "#;
+    first.put("main.rs", &main);
+    support::run(&mut command);
+    let told = told(&first.at("main"), &runtime);
+
+    let theirs = theirs(&nvcc, &first, &runtime);
+    assert_eq!(
+        theirs[0], "register 0 magic 466243b1 aligned 1",
+        "{theirs:?}"
+    );
+    assert_eq!(
+        theirs
+            .iter()
+            .filter(|line| line.starts_with("register"))
+            .count(),
+        1
+    );
+    // The same for each module, and the launch from Rust.
+    let mut expected = Vec::new();
+    for number in ["0", "1"] {
+        let of_number = |line: &String| line.replace(" 0", &format!(" {number}"));
+        expected.extend(theirs.iter().map(of_number));
+        expected.push(format!("launch {number} _Z5plainPif"));
+    }
+    let sorted = |mut lines: Vec<String>| {
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(told.clone()), sorted(expected));
+    // Launches are of the module's own kernels, by addresses that were registered.
+    let launches = told.iter().filter_map(|line| line.strip_prefix("launch "));
+    let numbers: Vec<&str> = launches.map(|line| &line[..1]).collect();
+    let (of_first, of_second) = numbers.split_at(numbers.len() / 2);
+    assert_ne!(of_first[0], of_second[0]);
+    for numbers in [of_first, of_second] {
+        assert!(
+            numbers.iter().all(|number| *number == numbers[0]),
+            "{told:?}"
+        );
+    }
+}

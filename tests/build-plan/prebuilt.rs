@@ -1,0 +1,256 @@
+//! Modules of images that were there, whatever holds them.
+
+use crate::support;
+
+use offload_formats::format::bundle::{self, BundleImage};
+use offload_formats::format::compressed_bundle::{Compression, compress};
+use offload_formats::format::offload_binary::{self, Method, NewEntry, Version};
+use offload_formats::format::pieces;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
+use std::fs::{self, File};
+use std::num::NonZeroU64;
+use std::process::Command;
+use support::cuda_package::{
+    CUDA, OUT, cuda, declare, image, images, package, script, targets, theirs,
+};
+use support::package::{Package, text};
+
+/// The build script of a module of images, where there is no compiler.
+fn prebuilt(package: &Package, sources: &str, names: &[&str]) -> Command {
+    let sources = format!("language = \"prebuilt\"\nsources = [{sources}]\n");
+    declare(package, &format!("{sources}{}", targets(names)));
+    let mut script = package.script();
+    script.env("OFFLOAD_COMPILER", "").env("PATH", "/nowhere");
+    script
+}
+
+#[test]
+fn takes_ptx_and_cubins_out_of_fat_binaries() {
+    let names = ["sm_90", "compute_90"];
+    let (Some(cuda), Some(package)) = (cuda(), package(&format!("{CUDA}{}", targets(&names))))
+    else {
+        return;
+    };
+    text(&script(&package, &cuda).output().unwrap());
+    fs::create_dir_all(package.at("images")).unwrap();
+    let cubin = fs::read(image(&package, "sm_90")).unwrap();
+    let ptx = fs::read(image(&package, "compute_90")).unwrap();
+    fs::write(package.at("images/k.cubin"), &cubin).unwrap();
+    fs::write(package.at("images/k.ptx"), &ptx).unwrap();
+    let plain = images(&package);
+    fs::write(package.at("images/plain.fatbin"), &plain).unwrap();
+    let files = [
+        ("kind=elf,sm=90", &*package.at("images/k.cubin")),
+        ("kind=ptx,sm=90", &*package.at("images/k.ptx")),
+    ];
+    for (name, options) in [("some", &[][..]), ("all", &["--compress-all"])] {
+        let compressed = theirs(&cuda, &package, options, &files);
+        fs::write(package.at(&format!("images/{name}.fatbin")), compressed).unwrap();
+    }
+    let two = [plain.clone(), plain.clone()].concat();
+    fs::write(package.at("images/two.fatbin"), two).unwrap();
+    let starts = package.starts();
+    let build = |sources: &str, names: &[&str]| prebuilt(&package, sources, names);
+    let builds = |sources: &str, names: &[&str]| text(&build(sources, names).output().unwrap());
+    // By themselves, and out of a fat binary, of which one is like another.
+    builds("\"images/k.ptx\", \"images/k.cubin\"", &names);
+    assert!(images(&package) == plain);
+    for source in ["plain", "two"] {
+        fs::remove_dir_all(package.at(OUT)).unwrap();
+        builds(&format!("\"images/{source}.fatbin\""), &names);
+        assert!(images(&package) == plain, "{source}");
+        assert!(
+            fs::read(image(&package, "sm_90")).unwrap() == cubin,
+            "{source}"
+        );
+    }
+    // What nobody asks for may be compressed.
+    builds("\"images/some.fatbin\"", &["sm_90"]);
+    assert!(fs::read(image(&package, "sm_90")).unwrap() == cubin);
+    for (name, target, which) in [
+        ("some", "compute_90", "image 1 (PTX for sm_90)"),
+        ("all", "sm_90", "image 0 (cubin for sm_90)"),
+    ] {
+        let error = package.fails(&mut build(&format!("\"images/{name}.fatbin\""), &[target]));
+        let expected = format!(
+            "module `kernels`: no image for `{target}`: {which} of `images/{name}.fatbin` is compressed\n\
+             hint: `nvcc --no-compress` or `fatbinary --compress=false` writes it as it is; "
+        );
+        assert!(error.starts_with(&expected), "{error}");
+    }
+    let error = package.fails(&mut build("\"images/plain.fatbin\"", &["compute_80"]));
+    let expected = "module `kernels`: no image for `compute_80`: `images/plain.fatbin` has nvptx64-nvidia-cuda sm_90, \
+                    nvptx64-nvidia-cuda sm_90 (PTX)\nhint: ";
+    assert!(error.starts_with(expected), "{error}");
+    fs::write(package.at("images/cut.fatbin"), &plain[..plain.len() - 8]).unwrap();
+    let error = package.fails(&mut build("\"images/cut.fatbin\"", &["sm_90"]));
+    assert!(
+        error.starts_with("images/cut.fatbin: CUDA fat binary: images at offset 0x10 with size "),
+        "{error}"
+    );
+    assert_eq!(package.starts(), starts);
+}
+
+#[test]
+fn takes_images_of_cuda_out_of_bundles_and_offload_binaries() {
+    let names = ["sm_90", "sm_80", "compute_80"];
+    let (Some(cuda), Some(package), Some(bundler), Some(packager)) = (
+        cuda(),
+        package(&format!("{CUDA}{}", targets(&names))),
+        support::tool("llvm22", &["clang-offload-bundler"]),
+        support::tool("llvm22", &["llvm-offload-binary"]),
+    ) else {
+        return;
+    };
+    text(&script(&package, &cuda).output().unwrap());
+    let plain = images(&package);
+    fs::create_dir_all(package.at("images")).unwrap();
+    for name in names {
+        fs::copy(image(&package, name), package.at(&format!("images/{name}"))).unwrap();
+    }
+    let all = |command: &mut Command, package: &Package| {
+        for name in ["sm_90", "sm_80"] {
+            command.arg(format!(
+                "-input={}",
+                package.at("images").join(name).display()
+            ));
+        }
+    };
+    let mut command = Command::new(&bundler);
+    command.args([
+        "-type=o",
+        "-input=/dev/null",
+        "-targets=host-x86_64-unknown-linux-gnu-,openmp-nvptx64-nvidia-cuda--sm_90,openmp-nvptx64-nvidia-cuda--sm_80",
+    ]);
+    all(&mut command, &package);
+    support::run(command.arg(format!(
+        "-output={}",
+        package.at("images/all.bundle").display()
+    )));
+    let mut command = Command::new(&packager);
+    command.arg("-o").arg(package.at("images/all.bin"));
+    for (name, kind) in [
+        ("sm_90", "cubin"),
+        ("sm_80", "cubin"),
+        ("compute_80", "ptx"),
+    ] {
+        let file = package.at("images").join(name);
+        // The packager tells the kind by the extension.
+        let renamed = file.with_extension(if kind == "ptx" { "s" } else { kind });
+        fs::copy(&file, &renamed).unwrap();
+        command.arg(format!(
+            "--image=file={},triple=nvptx64-nvidia-cuda,arch={},kind=cuda",
+            renamed.display(),
+            name.replace("compute", "sm")
+        ));
+    }
+    support::run(&mut command);
+    let builds = |sources: &str| {
+        fs::remove_dir_all(package.at(OUT)).unwrap();
+        text(&prebuilt(&package, sources, &names).output().unwrap());
+        assert!(images(&package) == plain, "{sources}");
+    };
+    builds("\"images/all.bin\"");
+    builds("\"images/all.bundle\", \"images/compute_80\"");
+    // Texts of a bundle: PTX.
+    let mut command = Command::new(&bundler);
+    command.args(["-type=s", "-input=/dev/null"]);
+    command.arg(format!(
+        "-input={}",
+        package.at("images/compute_80").display()
+    ));
+    command.arg("-targets=host-x86_64-unknown-linux-gnu-,openmp-nvptx64-nvidia-cuda--sm_80");
+    support::run(command.arg(format!("-output={}", package.at("images/texts").display())));
+    // The same image twice is one.
+    let sources = "\"images/all.bin\", \"images/texts\"";
+    text(&prebuilt(&package, sources, &names).output().unwrap());
+    assert!(images(&package) == plain);
+    let mut script = prebuilt(&package, "\"images/texts\"", &["compute_80"]);
+    text(&script.output().unwrap());
+    let ours = fs::read_to_string(image(&package, "compute_80")).unwrap();
+    let there = fs::read_to_string(package.at("images/compute_80")).unwrap();
+    assert_eq!(ours, there);
+    let error = package.fails(&mut prebuilt(&package, "\"images/texts\"", &["sm_80"]));
+    assert!(
+        error.contains("`images/texts` has nvptx64-nvidia-cuda sm_80 (PTX)\n"),
+        "{error}"
+    );
+}
+
+#[test]
+fn reads_headers_alone_when_it_plans() {
+    let names = ["sm_90", "compute_80"];
+    let (Some(cuda), Some(package)) = (cuda(), package(&format!("{CUDA}{}", targets(&names))))
+    else {
+        return;
+    };
+    text(&script(&package, &cuda).output().unwrap());
+    // More than any machine has memory for, and nearly nothing on its disk.
+    for (name, file) in [("sm_90", "k.cubin"), ("compute_80", "k.ptx")] {
+        fs::copy(image(&package, name), package.at(file)).unwrap();
+        let file = File::options().write(true).open(package.at(file)).unwrap();
+        file.set_len(1 << 43).unwrap();
+    }
+    let mut script = prebuilt(&package, "\"k.cubin\", \"k.ptx\"", &names);
+    let output = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
+    let plan = String::from_utf8(output.stderr).unwrap();
+    assert!(plan.contains("# image for sm_90 of "), "{plan}");
+    assert!(plan.contains("# image for compute_80 of "), "{plan}");
+}
+
+#[test]
+fn refuses_images_that_claim_more_than_the_limit() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let mut object = include_bytes!("../golden/22.1.8/elf64le.o").to_vec();
+    object[0x10] = 3; // a shared object
+    object[0x12] = 224; // of AMD
+    object[0x30] = 0x2f; // gfx906
+    let images = [BundleImage {
+        id: "hip-amdgcn-amd-amdhsa--gfx906",
+        image: &object,
+    }];
+    let bundle = bundle::to_bytes(&images, NonZeroU64::MIN).unwrap();
+    let packed = compress(&bundle, Compression::default()).unwrap();
+    fs::write(package.at("packed.bundle"), packed).unwrap();
+    let image = NewEntry {
+        image_kind: ImageKind::OBJECT,
+        offload_kind: OffloadKind::HIP,
+        strings: &[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")],
+        image_size: object.len() as u64,
+        ..Default::default()
+    };
+    let binary = offload_binary::layout(&[image], Version::V3, LlvmRelease::Main).unwrap();
+    let binary = pieces::to_bytes(&binary, &[&object]).unwrap();
+    let packed = offload_binary::compress(&binary, Method::Zstd, None).unwrap();
+    fs::write(package.at("packed.bin"), packed).unwrap();
+    for (source, size) in [
+        ("packed.bundle", bundle.len()),
+        ("packed.bin", binary.len()),
+    ] {
+        let build = |limit: String| {
+            let mut script = prebuilt(&package, &format!("{source:?}"), &["gfx906"]);
+            script.env("OFFLOAD_MAX_DECOMPRESSED_SIZE", limit);
+            script
+        };
+        let said = package.fails(&mut build((size - 1).to_string()));
+        let allowed = format!("size {size:#x} is more than the allowed {:#x}", size - 1);
+        assert!(said.contains(&allowed), "{said}");
+        assert!(said.contains(source), "{said}");
+        let hint = "hint: OFFLOAD_MAX_DECOMPRESSED_SIZE=<size> allows more";
+        assert!(said.contains(hint), "{said}");
+        // It is read then: there is no kernel in it.
+        let said = package.fails(&mut build(size.to_string()));
+        assert!(said.contains("no kernel in any source"), "{said}");
+        let said = package.fails(&mut build("much".to_owned()));
+        let expected = "OFFLOAD_MAX_DECOMPRESSED_SIZE: `much` is not a size";
+        assert!(said.contains(expected), "{said}");
+    }
+    // Together they are in memory, too.
+    let mut both = prebuilt(&package, "\"packed.*\"", &["gfx906"]);
+    let sum = bundle.len() + binary.len();
+    both.env("OFFLOAD_MAX_DECOMPRESSED_SIZE", (sum - 1).to_string());
+    let said = package.fails(&mut both);
+    assert!(said.contains("more than the allowed"), "{said}");
+}

@@ -1,0 +1,233 @@
+//! Targets whose images are PTX: of CUDA and LLVM IR, in each container.
+
+use crate::support;
+
+use std::fs;
+use std::process::Command;
+use support::cuda_package::{
+    CUDA, OUT, cuda, declare, image, images, package, program, script, targets, theirs,
+};
+use support::package::text;
+
+#[test]
+fn packs_ptx_and_cubins_as_nvidias_tools_do() {
+    let names = ["compute_90", "sm_80", "compute_80"];
+    let (Some(cuda), Some(package)) = (cuda(), package(&format!("{CUDA}{}", targets(&names))))
+    else {
+        return;
+    };
+    let told = text(&script(&package, &cuda).output().unwrap());
+    assert!(
+        told.contains("cargo::rustc-cfg=offload_target_compute_90\n"),
+        "{told}"
+    );
+    // The version; two sources for each processor, and code for each target.
+    assert_eq!(package.starts(), 1 + 2 * 2 + 3);
+    let expected = theirs(
+        &cuda,
+        &package,
+        &["--compress=false"],
+        &[
+            ("kind=ptx,sm=90", &image(&package, "compute_90")),
+            ("kind=elf,sm=80", &image(&package, "sm_80")),
+            ("kind=ptx,sm=80", &image(&package, "compute_80")),
+        ],
+    );
+    assert!(images(&package) == expected);
+    let dump = |option: &str| {
+        let mut command = Command::new(cuda.join("bin/cuobjdump"));
+        support::run(
+            command
+                .arg(option)
+                .arg(package.at(OUT).join("offload/kernels/images")),
+        )
+    };
+    assert_eq!(dump("--list-ptx").lines().count(), 2);
+    assert_eq!(
+        dump("--dump-ptx").matches(".visible .entry scale(").count(),
+        2
+    );
+
+    let main = "for i in kernels::images() { println!(\"{} {} {:?}\", i.target, i.kind, i.bytes.last() == Some(&0)); }\
+                let k = kernels::kernel::scale; println!(\"{:?}\", k.arguments.iter().map(|a| (a.offset, a.size)).collect::<Vec<_>>());\
+                for i in k.images { println!(\"{} {} {}\", i.target, i.arguments_size, i.registers.is_some()); }";
+    let printed = program(&package, main);
+    let (first, rest) = printed.split_once('\n').unwrap();
+    assert_eq!(first, "compute_90 ptx true");
+    assert!(
+        rest.contains("\ncompute_80 ptx true\n[(0, 8), (8, 1), (16, 16)]\n"),
+        "{printed}"
+    );
+    assert!(
+        rest.ends_with("compute_90 32 false\nsm_80 32 true\ncompute_80 32 false\n"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn makes_ptx_for_each_processor_that_clang_has() {
+    let Some(clang) = support::tool("llvm22", &["clang"]) else {
+        return;
+    };
+    // Each needs a version of PTX that is not too old for it.
+    let names = [
+        "compute_75",
+        "compute_90a",
+        "compute_100",
+        "compute_100a",
+        "compute_103",
+        "compute_121a",
+    ];
+    let Some(package) = package(&format!("{CUDA}{}container = \"raw\"\n", targets(&names))) else {
+        return;
+    };
+    text(
+        &package
+            .script()
+            .env("OFFLOAD_COMPILER", clang)
+            .output()
+            .unwrap(),
+    );
+    for name in names {
+        let ptx = fs::read_to_string(image(&package, name)).unwrap();
+        let target = format!("\n.target {}\n", name.replace("compute", "sm"));
+        assert!(ptx.contains(&target), "{ptx}");
+    }
+}
+
+#[test]
+fn needs_none_of_nvidias_tools_for_ptx_alone() {
+    let Some(package) = package(&format!("{CUDA}{}", targets(&["compute_80"]))) else {
+        return;
+    };
+    let told = text(&package.script().output().unwrap());
+    assert!(!told.contains("cargo::warning"), "{told}");
+    assert!(images(&package).starts_with(b"\x50\xed\x55\xba\x01\0\x10\0"));
+    let ptx = fs::read(image(&package, "compute_80")).unwrap();
+    let main = "println!(\"{:?} {}\", kernels::KERNELS, kernels::image().unwrap().ends_with(b\"\\0\"));\
+                println!(\"{}\", kernels::images()[0].bytes.len());";
+    let build = |container: &str| {
+        text(
+            &package
+                .script()
+                .env("OFFLOAD_CONTAINER", container)
+                .output()
+                .unwrap(),
+        );
+    };
+    // As `cuModuleLoadData` takes it.
+    build("raw");
+    assert_eq!(images(&package), [&ptx[..], b"\0"].concat());
+    assert_eq!(
+        program(&package, main),
+        format!("[\"scale\"] true\n{}\n", ptx.len() + 1)
+    );
+    build("offload-binary");
+    if let Some(packager) = support::tool("llvm22", &["llvm-offload-binary"]) {
+        let mut command = Command::new(packager);
+        command.arg(package.at(OUT).join("offload/kernels/images"));
+        let option = format!(
+            "--image=file={},arch=sm_80,kind=cuda",
+            package.at("out").display()
+        );
+        support::run(command.arg(option));
+        assert!(fs::read(package.at("out")).unwrap() == ptx);
+    }
+    // Its kind: PTX.
+    let packed = images(&package);
+    assert_eq!(packed[0x20..0x22], [5, 0], "{:x?}", &packed[..0x40]);
+}
+
+#[test]
+fn leaves_ptx_out_where_nobody_makes_it() {
+    let names = ["sm_80", "compute_80"];
+    let (Some(cuda), Some(package)) = (cuda(), package(&format!("{CUDA}{}", targets(&names))))
+    else {
+        return;
+    };
+    // nvcc reads its own headers.
+    package.put(
+        "kernels/k.h",
+        "struct Pair { char a; double b; };\n__device__ int twice(int x);\n",
+    );
+    let mut script = script(&package, &cuda);
+    script
+        .env("OFFLOAD_COMPILER", cuda.join("bin/nvcc"))
+        .env("OFFLOAD_FLAGS", "-w")
+        .env("OFFLOAD_MISSING", "skip");
+    let told = text(&script.output().unwrap());
+    let note = "module `kernels`: no image for `compute_80`: PTX is made by clang: leave out `compiler`, or this target";
+    assert!(told.contains(&format!("cargo::warning={note}\n")), "{told}");
+    assert!(
+        told.contains("cargo::rustc-cfg=offload_target_sm_80\n"),
+        "{told}"
+    );
+    let error = package.fails(script.env("OFFLOAD_MISSING", "error"));
+    let hint =
+        "hint: OFFLOAD_TARGETS=sm_80 builds the other targets; OFFLOAD_MISSING=skip leaves out";
+    assert!(error.starts_with(&format!("{note}\n{hint}")), "{error}");
+}
+
+#[test]
+fn makes_ptx_of_llvm_ir() {
+    let (Some(package), Some(clang)) = (package(""), support::tool("llvm19", &["clang"])) else {
+        return;
+    };
+    for source in ["k", "helper"] {
+        let mut command = Command::new(&clang);
+        command.current_dir(package.folder.path()).args([
+            "-nogpulib",
+            "-nogpuinc",
+            "--offload-device-only",
+            "-fgpu-rdc",
+            "-emit-llvm",
+            "-c",
+            "-x",
+            "cuda",
+            "--offload-arch=sm_80",
+            "--cuda-feature=+ptx70",
+        ]);
+        let (source, output) = (
+            format!("kernels/{source}.cu"),
+            format!("kernels/{source}.bc"),
+        );
+        support::run(command.args([source, "-o".to_owned(), output]));
+    }
+    let keys = "language = \"bitcode\"\nsources = [\"kernels/*.bc\"]\n";
+    declare(&package, &format!("{keys}{}", targets(&["compute_80"])));
+    text(&package.script().output().unwrap());
+    let main = "println!(\"{:?} {}\", kernels::KERNELS, kernels::kernel::scale.arguments.len());";
+    assert_eq!(program(&package, main), "[\"scale\"] 3\n");
+}
+
+#[test]
+fn refuses_ptx_that_the_driver_would_not_load() {
+    let keys = format!(
+        "{CUDA}{}exclude = [\"kernels/helper.cu\"]\n",
+        targets(&["compute_80"])
+    );
+    let Some(package) = package(&keys) else {
+        return;
+    };
+    let error = package.fails(&mut package.script());
+    let expected = "images of `kernels`: compute_80: target/build/pack-0123/out/offload/kernels/compute_80/image: \
+                    image does not define _Z5twicei";
+    assert_eq!(error, expected);
+    // Nor is there such a target where the host starts kernels by the runtime of another language.
+    declare(
+        &package,
+        "language = \"openmp\"\nsources = [\"kernels/k.cu\"]\nflags = [\"-xc\"]\ntargets = [\"compute_80\"]\n",
+    );
+    let error = package.fails(&mut package.script());
+    assert_eq!(
+        error,
+        "Cargo.toml:8:1: `compute_80` is no target of `openmp`"
+    );
+    let both = targets(&["compute_80", "sm_80", "compute_80"]);
+    declare(&package, &format!("{CUDA}{both}"));
+    let error = package.fails(&mut package.script());
+    assert_eq!(
+        error,
+        "Cargo.toml:8:1: `compute_80` and `compute_80` are the same target"
+    );
+}

@@ -1,0 +1,491 @@
+//! What is made again when something changes, and nothing else: counted by a compiler that writes down its starts.
+
+use crate::support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use support::package::{CPU, Package, text};
+
+const OUT: &str = "target/build/pack-0123/out";
+const MANIFEST: &str = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+const BARE: &str = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+/// Each pass includes a header of its own, and one target another.
+const HEADER: &str = "#define __global__ __attribute__((global))\n#define __device__ __attribute__((device))\n\
+    #if defined(__HIP_DEVICE_COMPILE__) || defined(__CUDA_ARCH__) || defined(__AMDGCN__) || defined(__NVPTX__)\n\
+    #include \"device.h\"\n\
+    #if defined(__gfx1100__) || __CUDA_ARCH__ == 900\n#include \"one.h\"\n#endif\n\
+    #else\n#include \"host.h\"\n#endif\n#ifndef ONE\n#define ONE 1\n#endif\n#ifndef TWO\n#define TWO 2\n#endif\n";
+const KERNEL: &str = "#include \"k.h\"\n__device__ int twice(int);\n\
+    extern \"C\" __global__ void scale(int *x) { *x = twice(*x) + ONE; }\n";
+const HELPER: &str = "#include \"k.h\"\n__device__ int twice(int x) { return TWO * x; }\n";
+const OPENMP: &str = "#include \"k.h\"\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += ONE;\n  return x;\n}\n";
+
+/// A language, its keys and the targets in them; the second reads `one.h`.
+struct Case {
+    keys: &'static str,
+    targets: [&'static str; 2],
+    /// Sources, each compiled for each target.
+    sources: usize,
+    /// Programs named `clang` that a device link starts.
+    links: usize,
+}
+
+const HIP: Case = Case {
+    keys: "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\n",
+    targets: ["gfx90a", "gfx1100"],
+    sources: 2,
+    links: 1,
+};
+const CUDA: Case = Case {
+    keys: "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\", \"sm_90\"]\n",
+    targets: ["sm_80", "sm_90"],
+    sources: 2,
+    links: 1,
+};
+
+impl Case {
+    fn package(&self) -> Option<Package> {
+        let package = Package::new("")?;
+        if self.targets[0].starts_with("sm_") {
+            support::tool("cuda", &["ptxas"])?;
+        }
+        package.put("kernels/k.h", HEADER);
+        for name in ["device.h", "one.h", "host.h"] {
+            package.put(&format!("kernels/{name}"), "");
+        }
+        for extension in ["hip", "cu"] {
+            package.put(&format!("kernels/k.{extension}"), KERNEL);
+            package.put(&format!("kernels/helper.{extension}"), HELPER);
+        }
+        package.put("kernels/k.c", OPENMP);
+        self.declare(&package, "");
+        Some(package)
+    }
+
+    fn declare(&self, package: &Package, more: &str) {
+        package.put(
+            "Cargo.toml",
+            &format!("{MANIFEST}{}{BARE}{more}", self.keys),
+        );
+    }
+
+    /// Compiles and device links of these targets.
+    fn all(&self, targets: &[&str]) -> (usize, BTreeSet<String>) {
+        let count = targets.len() * (self.sources + self.links);
+        (count, targets.iter().map(ToString::to_string).collect())
+    }
+}
+
+/// The build script with NVIDIA's tools, where there are any.
+fn script(package: &Package) -> Command {
+    let mut script = package.script();
+    if let Some(ptxas) = support::tool("cuda", &["ptxas"]) {
+        script.env("CUDA_PATH", ptxas.ancestors().nth(2).unwrap());
+    }
+    script
+}
+
+/// Builds, and says how often a compiler was started to make something, and for which targets.
+fn made(package: &Package, script: &mut Command) -> (usize, BTreeSet<String>) {
+    let _ = fs::remove_file(package.at("starts"));
+    text(&script.output().unwrap());
+    let starts = fs::read_to_string(package.at("starts")).unwrap_or_default();
+    let lines: Vec<&str> = starts.lines().filter(|line| *line != "--version").collect();
+    let options = ["--offload-arch=", "-mcpu=", "-march="];
+    let words = lines.iter().flat_map(|line| line.split(' '));
+    let targets =
+        words.filter_map(|word| options.iter().find_map(|option| word.strip_prefix(option)));
+    (lines.len(), targets.map(str::to_owned).collect())
+}
+
+fn nothing() -> (usize, BTreeSet<String>) {
+    (0, BTreeSet::new())
+}
+
+fn image(package: &Package, target: &str) -> Vec<u8> {
+    fs::read(
+        package
+            .at(OUT)
+            .join("offload/kernels")
+            .join(target)
+            .join("image"),
+    )
+    .unwrap()
+}
+
+#[test]
+fn makes_the_images_again_whose_pass_reads_a_header() {
+    for case in [HIP, CUDA] {
+        let Some(package) = case.package() else {
+            return;
+        };
+        let [first, second] = case.targets;
+        let mut script = script(&package);
+        let everything = made(&package, &mut script);
+        assert_eq!(everything, case.all(&case.targets));
+        assert_eq!(made(&package, &mut script), nothing());
+        let images = || [first, second].map(|target| image(&package, target));
+        let before = images();
+
+        package.put("kernels/one.h", "#define ONE 3\n");
+        assert_eq!(made(&package, &mut script), case.all(&[second]));
+        let after = images();
+        assert!(after[0] == before[0] && after[1] != before[1], "{second}");
+        package.put("kernels/device.h", "#define TWO 4\n");
+        assert_eq!(made(&package, &mut script), case.all(&case.targets));
+        let last = images();
+        assert!(last[0] != after[0] && last[1] != after[1]);
+        // No pass over these sources for the host is made.
+        package.put("kernels/host.h", "#define ONE 5\n");
+        assert_eq!(made(&package, &mut script), nothing());
+        assert!(images() == last);
+    }
+}
+
+#[test]
+fn makes_an_openmp_image_again_for_what_only_the_device_includes() {
+    let keys = "sources = [\"kernels/k.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"gfx90a\"]\n";
+    let (Some(package), Some(openmp)) = (HIP.package(), Package::new("")) else {
+        return;
+    };
+    drop(openmp);
+    package.put(
+        "Cargo.toml",
+        &format!("{MANIFEST}language = \"openmp\"\n{keys}"),
+    );
+    let mut script = script(&package);
+    made(&package, &mut script);
+    assert_eq!(made(&package, &mut script), nothing());
+    package.put("kernels/device.h", "#define ONE 3\n");
+    // A compile and a device link; then the object that registers all is joined again.
+    assert_eq!(
+        made(&package, &mut script),
+        (3, ["gfx90a".to_owned()].into())
+    );
+    package.put("kernels/host.h", "#define ONE 4\n");
+    // The host's object and the image for its processor, and the latter's link.
+    assert_eq!(made(&package, &mut script), (4, BTreeSet::new()));
+}
+
+#[test]
+fn makes_again_what_depends_on_a_setting() {
+    for case in [HIP, CUDA] {
+        let Some(package) = case.package() else {
+            return;
+        };
+        let [first, second] = case.targets;
+        let mut plain = script(&package);
+        made(&package, &mut plain);
+        let all = case.all(&case.targets);
+        // A definition and a flag for one target, a flag for all.
+        let of_one = format!("[package.metadata.offload.target.{second}]\n");
+        case.declare(&package, &format!("{of_one}define = {{ ONE = 7 }}\n"));
+        assert_eq!(made(&package, &mut plain), case.all(&[second]));
+        case.declare(
+            &package,
+            &format!("{of_one}define = {{ ONE = 7 }}\nflags = [\"-DTWO=9\"]\n"),
+        );
+        assert_eq!(made(&package, &mut plain), case.all(&[second]));
+        case.declare(&package, "define = { ONE = 8 }\n");
+        assert_eq!(made(&package, &mut plain), all);
+        let flags = "-nogpulib;-nogpuinc;-ffast-math";
+        let fast = made(&package, script(&package).env("OFFLOAD_FLAGS", flags));
+        // Device links are started where bitcode differs, which is clang's to say.
+        assert!(fast.0 >= 4 && fast.1 == all.1, "{fast:?}");
+        assert_eq!(
+            made(&package, script(&package).env("OFFLOAD_FLAGS", flags)),
+            nothing()
+        );
+        made(&package, &mut plain);
+        // What the compiler reads besides.
+        let mut other = script(&package);
+        other.env("CPATH", package.at("nowhere"));
+        assert!(made(&package, &mut other).0 >= 4);
+        made(&package, &mut plain);
+        // Targets that go and come: what was made of them is still good.
+        for targets in [first, second] {
+            let mut fewer = script(&package);
+            assert_eq!(
+                made(&package, fewer.env("OFFLOAD_TARGETS", targets)),
+                nothing()
+            );
+        }
+        let more = if first.starts_with("gfx") {
+            "gfx942"
+        } else {
+            "sm_89"
+        };
+        let mut script = script(&package);
+        script.env("OFFLOAD_TARGETS", format!("{first};{more};{second}"));
+        assert_eq!(made(&package, &mut script), case.all(&[more]));
+        // The compiler.
+        let shim = fs::read_to_string(package.at("llvm/bin/clang")).unwrap();
+        package.put("llvm/bin/clang", &format!("{shim}\n"));
+        assert_eq!(made(&package, &mut plain), all);
+        assert_eq!(made(&package, &mut plain), nothing());
+    }
+}
+
+#[test]
+fn reads_headers_that_the_build_script_makes() {
+    for case in [HIP, CUDA] {
+        let Some(package) = case.package() else {
+            return;
+        };
+        let header = format!("{OUT}/made/made.h");
+        package.put(&header, "#define ONE 3\n");
+        package.put("kernels/device.h", "#include \"made.h\"\n");
+        case.declare(&package, &format!("include = [\"{OUT}/made\"]\n"));
+        let mut script = script(&package);
+        made(&package, &mut script);
+        assert_eq!(made(&package, &mut script), nothing());
+        let before = image(&package, case.targets[0]);
+        package.put(&header, "#define ONE 4\n");
+        // One of two sources uses it: the bitcode of the other is the same.
+        assert_eq!(made(&package, &mut script), case.all(&case.targets));
+        assert!(image(&package, case.targets[0]) != before);
+    }
+}
+
+/// What a compiler does that ends the build: before its work, in it, and behind it.
+const ENDS: [&str; 3] = [
+    "kill -KILL $PPID; exit 1",
+    "for last; do :; done; printf half > \"$last\"; kill -KILL $PPID; exit 1",
+    "/usr/bin/clang-19 \"$@\"; kill -KILL $PPID; exit 0",
+];
+
+#[test]
+fn takes_no_output_that_is_cut_off_for_good() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    // A compiler that succeeds all the same: what is made under the name in `cut` loses its second half.
+    let cut = package.at("cut");
+    let shim = format!(
+        "#!/bin/sh\necho \"$@\" >> '{0}'\n/usr/bin/clang-19 \"$@\" || exit\n[ -e '{1}' ] || exit 0\n\
+         for output; do [ \"$last\" = -o ] && case $output in *$(cat '{1}').part) \
+         truncate -s $(($(stat -c %s \"$output\") / 2)) \"$output\";; esac; last=$output; done\n",
+        package.at("starts").display(),
+        cut.display()
+    );
+    package.put("llvm/bin/clang", &shim);
+    let mut build = package.script();
+    build.env("OFFLOAD_TARGETS", "x86_64-pc-linux-gnu;gfx90a");
+    for name in [
+        "gfx90a/kernels-k.c.bc",
+        "host/kernels-k.c.o",
+        "x86_64-pc-linux-gnu/image",
+    ] {
+        let _ = fs::remove_dir_all(package.at("target"));
+        package.put("cut", name);
+        let error = package.fails(&mut build);
+        let expected = format!(
+            "`target/build/pack-0123/out/offload/kernels/{name}`: its compiler succeeded, but "
+        );
+        assert!(error.contains(&expected), "{name}: {error}");
+        assert!(error.contains("\ncommand: llvm/bin/clang "), "{error}");
+        fs::remove_file(&cut).unwrap();
+        text(&build.output().unwrap());
+    }
+}
+
+#[test]
+fn takes_nothing_of_an_interrupted_build_for_good() {
+    for case in [HIP, CUDA] {
+        let Some(package) = case.package() else {
+            return;
+        };
+        let mut script = script(&package);
+        script
+            .env("NUM_JOBS", "1")
+            .env("OFFLOAD_TARGETS", case.targets[0]);
+        let (count, _) = made(&package, &mut script);
+        let results = || {
+            let files = package.files().into_iter();
+            let kept = |path: &String| !path.ends_with(".key") && !path.ends_with(".txt");
+            let files = files
+                .filter(kept)
+                .map(|path| (fs::read(&path).unwrap(), path));
+            files.collect::<Vec<_>>()
+        };
+        let good = results();
+        let shim = fs::read_to_string(package.at("llvm/bin/clang")).unwrap();
+        let head = "#!/bin/sh\n[ \"$1\" = --version ] && exec /usr/bin/clang-19 --version\n";
+        for number in 0..count {
+            for end in ENDS {
+                fs::remove_dir_all(package.at("target")).unwrap();
+                // The start of that number ends the build; those before it do their work.
+                let left = package.at("left");
+                fs::write(&left, "x".repeat(number)).unwrap();
+                let (left, work) = (left.display(), "exec /usr/bin/clang-19 \"$@\"");
+                let rest = format!("sed -i 's/x//' '{left}'");
+                let broken = format!("{head}if [ -s '{left}' ]; then {rest}; {work}; fi\n{end}\n");
+                package.put("llvm/bin/clang", &broken);
+                let status = script.output().unwrap().status;
+                assert!(!status.success(), "{number}: {end}");
+                assert!(!package.at(OUT).join("kernels.rs").exists());
+                // The same compiler as before, as far as keys can tell.
+                package.put("llvm/bin/clang", &shim);
+                text(&script.output().unwrap());
+                let now = results();
+                assert!(now == good, "{number}: {end}");
+            }
+        }
+        // Between an output and its key, and a cut in either.
+        let outputs = || {
+            let files = package.files().into_iter();
+            files.filter_map(|path| Some(path.strip_suffix(".key")?.to_owned()))
+        };
+        for output in outputs() {
+            let key = format!("{output}.key");
+            let cut = || fs::write(&output, "half").unwrap();
+            let ends: [(&str, &dyn Fn()); 4] = [
+                ("cut", &|| cut()),
+                ("cut, without a key", &|| {
+                    cut();
+                    fs::remove_file(&key).unwrap();
+                }),
+                ("cut, and so is its key", &|| {
+                    cut();
+                    fs::write(&key, "").unwrap();
+                }),
+                ("with another key", &|| fs::write(&key, "0123\n").unwrap()),
+            ];
+            for (name, end) in ends {
+                end();
+                text(&script.output().unwrap());
+                assert!(results() == good, "{output}: {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn makes_again_what_names_another_file() {
+    let Some(package) = HIP.package() else {
+        return;
+    };
+    let keys = "language = \"openmp\"\nsources = [\"kernels/k.c\"]\n";
+    package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+    package.put("kernels/device.h", "");
+    let kernel =
+        "static int more(int x) {\n#pragma omp target map(tofrom : x)\n  x += 2;\n  return x;\n}\n";
+    package.put("kernels/more.h", kernel);
+    let source = "#include \"more.h\"\nint both(int x) { return more(x); }\n";
+    package.put("kernels/k.c", &format!("{OPENMP}{source}"));
+    let build = |targets: &str| made(&package, script(&package).env("OFFLOAD_TARGETS", targets));
+    build("x86_64-pc-linux-gnu");
+    for name in ["kernels/k.c", "kernels/more.h"] {
+        package.replace(name);
+        // The host's object must name its kernels as the new image does.
+        let (_, targets) = build("x86_64-pc-linux-gnu;gfx90a");
+        assert!(targets.contains("gfx90a"), "{name}");
+        assert_eq!(build("x86_64-pc-linux-gnu;gfx90a"), nothing());
+        fs::remove_dir_all(package.at(OUT).join("offload/kernels/gfx90a")).unwrap();
+        build("x86_64-pc-linux-gnu");
+    }
+    // No kernel is named by this one.
+    package.replace("kernels/k.h");
+    assert_eq!(build("x86_64-pc-linux-gnu"), nothing());
+}
+
+#[test]
+fn takes_changed_images_and_leaves_others_alone() {
+    let Some(package) = HIP.package() else {
+        return;
+    };
+    made(&package, &mut script(&package));
+    for target in HIP.targets {
+        fs::write(
+            package.at(&format!("{target}.hsaco")),
+            image(&package, target),
+        )
+        .unwrap();
+    }
+    let keys =
+        "language = \"prebuilt\"\nsources = [\"*.hsaco\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\n";
+    package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+    let mut prebuilt = script(&package);
+    prebuilt.env("OFFLOAD_COMPILER", "").env("PATH", "/nowhere");
+    assert_eq!(made(&package, &mut prebuilt), nothing());
+    let container = package.at(OUT).join("offload/kernels/images");
+    let seen = || {
+        (
+            fs::metadata(&container).unwrap().modified().unwrap(),
+            fs::read(&container).unwrap(),
+        )
+    };
+    let before = seen();
+    assert_eq!(made(&package, &mut prebuilt), nothing());
+    assert!(seen() == before, "written again");
+    // Another image for one of them.
+    HIP.declare(&package, "define = { ONE = 9 }\n");
+    let first = image(&package, "gfx90a");
+    assert!(made(&package, &mut script(&package)).0 > 0);
+    assert!(image(&package, "gfx90a") != first);
+    fs::write(package.at("gfx90a.hsaco"), image(&package, "gfx90a")).unwrap();
+    package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+    made(&package, &mut prebuilt);
+    assert!(image(&package, "gfx90a") != first && seen().1 != before.1);
+}
+
+#[test]
+fn links_ir_again_for_what_changed() {
+    let Some(package) = HIP.package() else {
+        return;
+    };
+    let Some(clang) = support::tool("llvm19", &["clang"]) else {
+        return;
+    };
+    let compile = |name: &str, more: &str| {
+        let mut command = Command::new(&clang);
+        command
+            .current_dir(package.folder.path())
+            .args([
+                "-x",
+                "hip",
+                "--offload-device-only",
+                "--offload-arch=gfx90a",
+                "-fgpu-rdc",
+                "-S",
+            ])
+            .args([
+                "-nogpulib",
+                "-nogpuinc",
+                "-emit-llvm",
+                "--no-gpu-bundle-output",
+                &format!("-cuid={name}"),
+                more,
+            ])
+            .args([
+                format!("kernels/{name}.hip"),
+                "-o".to_owned(),
+                format!("ir/{name}.ll"),
+            ]);
+        support::run(&mut command);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    fs::create_dir(package.at("ir")).unwrap();
+    for name in ["k", "helper"] {
+        compile(name, "-DONE=1");
+    }
+    let keys = "language = \"bitcode\"\nsources = [\"ir/*.ll\"]\ntargets = [\"gfx90a\"]\n";
+    package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+    let mut script = script(&package);
+    // Two sources and a device link.
+    assert_eq!(made(&package, &mut script).0, 3);
+    assert_eq!(made(&package, &mut script), nothing());
+    compile("k", "-DONE=6");
+    assert_eq!(made(&package, &mut script).0, 2);
+    let mut level = self::script(&package);
+    // Of IR only the device link has a level.
+    assert_eq!(made(&package, level.env("OFFLOAD_OPT_LEVEL", "2")).0, 1);
+    assert_eq!(made(&package, &mut level), nothing());
+    let shim = package.at("llvm/bin/clang");
+    let text = fs::read_to_string(&shim).unwrap();
+    package.put("llvm/bin/clang", &format!("{text}\n"));
+    assert!(fs::metadata(&shim).unwrap().permissions().mode() & 0o111 != 0);
+    assert_eq!(made(&package, &mut level).0, 3);
+}

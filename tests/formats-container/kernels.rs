@@ -1,0 +1,399 @@
+//! What linked images say of their kernels, compared with what `llvm-readelf --notes` prints of the same file.
+
+use crate::support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use offload_formats::container::kernels::{Argument, ArgumentKind, Kernel, kernels};
+use support::{Random, run, tool};
+
+const HIP: &str = "
+#define KERNEL extern \"C\" __attribute__((global))
+struct Odd { char bytes[13]; };
+struct Wide { double a; char b; };
+KERNEL __attribute__((amdgpu_flat_work_group_size(64, 256)))
+void shared(float *p, int n, Odd odd) {
+  static __attribute__((shared)) float s[64];
+  s[n] = p[n] + odd.bytes[n & 7];
+  p[n + 1] = s[n / 2];
+}
+KERNEL void scratch(long n, int *q, char c, Wide w) {
+  int v[100];
+  for (int i = 0; i < 100; i++) v[i] = q[i];
+  for (int i = 0; i < n; i++) v[q[i]] += v[i];
+  q[0] = v[n] + c + (int)w.a + w.b;
+}
+KERNEL void nothing() {}
+__attribute__((global)) void mangled(short s, float *p) { *p = s; }
+";
+
+const OPENCL: &str = "
+__attribute__((reqd_work_group_size(8, 4, 2)))
+kernel void required(global float *p, float x, local int *l) { p[0] = x + l[0]; }
+kernel void any(global float *p, constant float4 *x) { p[0] = x[0].y; }
+";
+
+const ACCUMULATORS: &str = "
+kernel void accumulate(global float *p, float x) {
+  float y;
+  __asm__ volatile(\"v_accvgpr_write_b32 a19, %1\\n v_accvgpr_read_b32 %0, a19\"
+                   : \"=v\"(y) : \"v\"(x) : \"a19\", \"v40\");
+  p[0] = y;
+}
+";
+
+/// An installation of LLVM.
+struct Llvm {
+    clang: PathBuf,
+    readelf: PathBuf,
+    linker: PathBuf,
+}
+
+fn installations() -> Vec<Llvm> {
+    let installation = |word| {
+        Some(Llvm {
+            clang: tool(word, &["clang"])?,
+            readelf: tool(word, &["llvm-readelf"])?,
+            linker: tool(word, &["ld.lld"])?,
+        })
+    };
+    ["llvm19", "llvm22"]
+        .into_iter()
+        .filter_map(installation)
+        .collect()
+}
+
+impl Llvm {
+    /// The kernels of an image, as LLVM prints them.
+    fn printed(&self, image: &Path) -> Vec<Kernel> {
+        let text = run(Command::new(&self.readelf).arg("--notes").arg(image));
+        assert!(text.contains("NT_AMDGPU_METADATA"), "{text}");
+        printed(&text)
+    }
+}
+
+fn hip(clang: &Path, folder: &Path, arguments: &[&str]) -> PathBuf {
+    let (source, image) = (folder.join("k.hip"), folder.join("hip.img"));
+    fs::write(&source, HIP).unwrap();
+    let mut command = Command::new(clang);
+    command.args(["-x", "hip", "--offload-device-only", "-c", "-nogpulib"]);
+    command.args(["--no-gpu-bundle-output", "-nogpuinc"]);
+    command.args(arguments).arg(&source).arg("-o").arg(&image);
+    run(&mut command);
+    image
+}
+
+fn opencl(clang: &Path, folder: &Path, source: &str, arguments: &[&str]) -> PathBuf {
+    let (file, image) = (folder.join("k.cl"), folder.join("cl.img"));
+    fs::write(&file, source).unwrap();
+    let mut command = Command::new(clang);
+    command.args(["-x", "cl", "-target", "amdgcn-amd-amdhsa", "-nogpulib"]);
+    command.args(arguments).arg(&file).arg("-o").arg(&image);
+    run(&mut command);
+    image
+}
+
+/// The kernels in what `llvm-readelf --notes` prints, by name.
+///
+/// A kernel is a list item at column 2 with its keys at column 4, and an argument of it a list item at column
+/// 6 with its keys at column 8.
+fn printed(text: &str) -> Vec<Kernel> {
+    let mut kernels = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if !line.starts_with("  - .") {
+            continue;
+        }
+        let mut keys = BTreeMap::new();
+        // The items below a key, each the lines of it.
+        let mut items: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
+        let mut last = String::new();
+        let mut line = line.replacen("  - ", "    ", 1);
+        loop {
+            if let Some(item) = line.strip_prefix("      - ") {
+                let items = items.entry(last.clone()).or_default();
+                items.push(vec![item.to_owned()]);
+            } else if let Some(rest) = line.strip_prefix("        ") {
+                let item = items.get_mut(&last).unwrap().last_mut().unwrap();
+                item.push(rest.to_owned());
+            } else {
+                let (key, value) = key_and_value(&line);
+                last.clone_from(&key);
+                keys.insert(key, value);
+            }
+            match lines.next_if(|line| line.starts_with("    ")) {
+                Some(next) => line = next.to_owned(),
+                None => break,
+            }
+        }
+        kernels.push(kernel(&keys, &items));
+    }
+    kernels.sort_by(|a: &Kernel, b: &Kernel| a.name.cmp(&b.name));
+    kernels
+}
+
+fn key_and_value(line: &str) -> (String, String) {
+    let (key, value) = line.split_once(':').unwrap_or_else(|| panic!("{line}"));
+    let value = value.trim().trim_matches('\'');
+    (key.trim().to_owned(), value.to_owned())
+}
+
+fn kernel(keys: &BTreeMap<String, String>, items: &BTreeMap<String, Vec<Vec<String>>>) -> Kernel {
+    let number = |keys: &BTreeMap<String, String>, key: &str| keys[key].parse::<u32>().unwrap();
+    let none = Vec::new();
+    let list = |key: &str| items.get(key).unwrap_or(&none).iter();
+    let argument = |lines: &Vec<String>| {
+        let keys: BTreeMap<_, _> = lines.iter().map(|line| key_and_value(line)).collect();
+        let (offset, size) = (number(&keys, ".offset"), number(&keys, ".size"));
+        let value_kind = &*keys[".value_kind"];
+        let kind = match value_kind {
+            "global_buffer" | "dynamic_shared_pointer" => Some(ArgumentKind::Pointer),
+            "by_value" => Some(ArgumentKind::Value),
+            _ => None,
+        };
+        (!value_kind.starts_with("hidden_")).then_some(Argument { offset, size, kind })
+    };
+    let size = list(".reqd_workgroup_size").map(|lines| lines[0].parse().unwrap());
+    let size: Vec<u32> = size.collect();
+    Kernel {
+        name: keys[".symbol"].strip_suffix(".kd").unwrap().to_owned(),
+        arguments: list(".args").filter_map(argument).collect(),
+        arguments_size: number(keys, ".kernarg_segment_size"),
+        max_threads: Some(number(keys, ".max_flat_workgroup_size")),
+        required_threads: size.try_into().ok(),
+        shared_size: number(keys, ".group_segment_fixed_size"),
+        private_size: number(keys, ".private_segment_fixed_size"),
+        registers: Some(number(keys, ".vgpr_count")),
+        scalar_registers: Some(number(keys, ".sgpr_count")),
+        wavefront: Some(number(keys, ".wavefront_size")),
+    }
+}
+
+fn find<'a>(kernels: &'a [Kernel], name: &str) -> &'a Kernel {
+    let found = kernels.iter().find(|kernel| kernel.name == name);
+    found.unwrap_or_else(|| panic!("no {name} in {kernels:?}"))
+}
+
+/// Offset and size of each argument.
+fn places(kernel: &Kernel) -> Vec<(u32, u32)> {
+    let place = |argument: &Argument| (argument.offset, argument.size);
+    kernel.arguments.iter().map(place).collect()
+}
+
+#[test]
+fn describes_kernels_of_hip_as_llvm_readelf_prints_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for llvm in installations() {
+        for (processor, wavefront) in [
+            ("gfx906", 64),
+            ("gfx90a", 64),
+            ("gfx1030", 32),
+            ("gfx1100", 32),
+        ] {
+            for options in [
+                &["-O2"][..],
+                // Without optimization the runtime adds its arguments.
+                &["-O0"],
+                &["-O0", "-mcode-object-version=4"],
+                &["-O2", "-mcode-object-version=6"],
+            ] {
+                let target = format!("--offload-arch={processor}");
+                let arguments = [&[target.as_str()], options].concat();
+                let image = hip(&llvm.clang, folder.path(), &arguments);
+                let ours = kernels(&fs::read(&image).unwrap()).unwrap();
+                assert_eq!(ours, llvm.printed(&image), "{arguments:?}");
+
+                // And what the source says.
+                let names: Vec<&str> = ours.iter().map(|kernel| kernel.name.as_str()).collect();
+                assert_eq!(names, ["_Z7mangledsPf", "nothing", "scratch", "shared"]);
+                let shared = find(&ours, "shared");
+                assert_eq!(places(shared), [(0, 8), (8, 4), (12, 13)]);
+                assert_eq!((shared.shared_size, shared.max_threads), (256, Some(256)));
+                let scratch = find(&ours, "scratch");
+                assert_eq!(places(scratch), [(0, 8), (8, 8), (16, 1), (24, 16)]);
+                assert!(scratch.private_size >= 400, "{scratch:?}");
+                assert_eq!(scratch.max_threads, Some(1024));
+                assert_eq!(scratch.required_threads, None);
+                let nothing = find(&ours, "nothing");
+                assert_eq!(places(nothing), []);
+                let hidden = options.contains(&"-O0");
+                assert_eq!(nothing.arguments_size > 0, hidden, "{nothing:?}");
+                assert_eq!(nothing.wavefront, Some(wavefront));
+            }
+        }
+    }
+}
+
+#[test]
+fn describes_kernels_of_opencl_as_llvm_readelf_prints_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for llvm in installations() {
+        for processor in ["-mcpu=gfx90a", "-mcpu=gfx1100"] {
+            let image = opencl(&llvm.clang, folder.path(), OPENCL, &[processor, "-O2"]);
+            let ours = kernels(&fs::read(&image).unwrap()).unwrap();
+            assert_eq!(ours, llvm.printed(&image), "{processor}");
+            let required = find(&ours, "required");
+            assert_eq!(required.required_threads, Some([8, 4, 2]));
+            assert_eq!(required.max_threads, Some(64));
+            assert_eq!(places(required), [(0, 8), (8, 4), (12, 4)]);
+            assert_eq!(find(&ours, "any").required_threads, None);
+        }
+    }
+}
+
+#[test]
+fn counts_registers_for_accumulation_where_they_are_in_the_same_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for llvm in installations() {
+        // 41 of the one kind and 20 of the other; the second start at a multiple of 4.
+        for (processor, registers) in [("gfx908", 41), ("gfx90a", 64), ("gfx942", 64)] {
+            let target = format!("-mcpu={processor}");
+            let image = opencl(&llvm.clang, folder.path(), ACCUMULATORS, &[&target]);
+            let ours = kernels(&fs::read(&image).unwrap()).unwrap();
+            assert_eq!(ours, llvm.printed(&image), "{processor}");
+            assert_eq!(ours[0].registers, Some(registers), "{processor}");
+        }
+    }
+}
+
+#[test]
+fn describes_kernels_of_every_object_that_was_linked() {
+    let folder = tempfile::tempdir().unwrap();
+    let object = folder.path().join("k.o");
+    for llvm in installations() {
+        let mut link = Command::new(&llvm.linker);
+        let image = folder.path().join("linked.img");
+        link.arg("-shared").arg("-o").arg(&image);
+        for (name, source) in [("a.o", OPENCL), ("b.o", ACCUMULATORS)] {
+            let compiled = opencl(&llvm.clang, folder.path(), source, &["-mcpu=gfx90a", "-c"]);
+            let object = object.with_file_name(name);
+            fs::rename(compiled, &object).unwrap();
+            link.arg(object);
+        }
+        run(&mut link);
+        let ours = kernels(&fs::read(&image).unwrap()).unwrap();
+        assert_eq!(ours, llvm.printed(&image));
+        let names: Vec<&str> = ours.iter().map(|kernel| kernel.name.as_str()).collect();
+        assert_eq!(names, ["accumulate", "any", "required"]);
+    }
+}
+
+#[test]
+fn describes_code_objects_of_version_3_and_none_of_version_2() {
+    let (Some(clang), Some(linker), Some(readelf)) = (
+        tool("llvm16", &["clang"]),
+        tool("llvm22", &["ld.lld"]),
+        tool("llvm22", &["llvm-readelf"]),
+    ) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("old.img");
+    for (version, count) in [("2", 0), ("3", 2)] {
+        let version = format!("-mcode-object-version={version}");
+        let arguments = ["-mcpu=gfx906", "-c", "-O0", &version];
+        let object = opencl(&clang, folder.path(), OPENCL, &arguments);
+        let mut link = Command::new(&linker);
+        run(link.arg("-shared").arg(object).arg("-o").arg(&image));
+        let ours = kernels(&fs::read(&image).unwrap()).unwrap();
+        let text = run(Command::new(&readelf).arg("--notes").arg(&image));
+        assert_eq!(ours, printed(&text), "{version}");
+        assert_eq!(ours.len(), count, "{version}");
+    }
+}
+
+/// A small image, and the range of the content of its note.
+fn image(folder: &Path) -> Option<(Vec<u8>, std::ops::Range<usize>)> {
+    let clang = tool("llvm22", &["clang"])?;
+    let arguments = ["-mcpu=gfx90a", "-O2", "-Wl,-s"];
+    let image = fs::read(opencl(&clang, folder, OPENCL, &arguments)).unwrap();
+    let note = b"\x20\0\0\0AMDGPU\0\0";
+    let at = image.windows(note.len()).position(|bytes| bytes == note);
+    let at = at.unwrap();
+    let size = u32::from_le_bytes(image[at - 4..at].try_into().unwrap());
+    let start = at + note.len();
+    Some((image, start..start + size as usize))
+}
+
+#[test]
+fn finds_the_note_in_segments_and_in_sections() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((image, _)) = image(folder.path()) else {
+        return;
+    };
+    let whole = kernels(&image).unwrap();
+    assert!(whole.iter().all(|kernel| kernel.wavefront == Some(64)));
+    assert_eq!(whole.len(), 2);
+    // `e_phnum`.
+    let without_segments = |mut image: Vec<u8>| {
+        image[0x38..0x3a].fill(0);
+        image
+    };
+    // `e_shoff`; of `.note`, which is the first, `sh_type`.
+    let without_sections = |mut image: Vec<u8>| {
+        let table = u64::from_le_bytes(image[0x28..0x30].try_into().unwrap()) as usize;
+        let kind = &mut image[table + 64 + 4..][..4];
+        assert_eq!(kind, [7, 0, 0, 0]);
+        kind[0] = 1;
+        image
+    };
+    assert_eq!(kernels(&without_segments(image.clone())).unwrap(), whole);
+    assert_eq!(kernels(&without_sections(image.clone())).unwrap(), whole);
+    // Without either there are only names.
+    let ours = kernels(&without_segments(without_sections(image))).unwrap();
+    let names = ["any", "required"].map(|name| Kernel {
+        name: name.to_owned(),
+        ..Kernel::default()
+    });
+    assert_eq!(ours, names);
+}
+
+#[test]
+fn rejects_notes_that_are_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((image, note)) = image(folder.path()) else {
+        return;
+    };
+    // The size of the content is before its type and owner; that of the segment in its header.
+    let size = note.start - 16..note.start - 12;
+    let headers = u64::from_le_bytes(image[0x20..0x28].try_into().unwrap()) as usize;
+    let count = usize::from(image[0x38]);
+    let mut headers = (0..count).map(|index| headers + 56 * index);
+    let header = headers
+        .find(|at| image[*at..][..4] == [4, 0, 0, 0])
+        .unwrap();
+    for len in 0..note.len() {
+        let mut cut = image.clone();
+        cut[size.clone()].copy_from_slice(&(len as u32).to_le_bytes());
+        let segment = (20 + len) as u64;
+        cut[header + 32..][..8].copy_from_slice(&segment.to_le_bytes());
+        let error = kernels(&cut).unwrap_err().to_string();
+        let end = format!(" runs past the end at {len:#x}");
+        let of_note = error.starts_with("note NT_AMDGPU_METADATA: ") && error.ends_with(&end);
+        assert!(of_note, "{len:#x}: {error}");
+    }
+    let mut more = image.clone();
+    more[size].copy_from_slice(&(note.len() as u32 + 0x1000).to_le_bytes());
+    let error = kernels(&more).unwrap_err().to_string();
+    assert_eq!(error, "Invalid ELF note descsz");
+}
+
+#[test]
+fn survives_every_truncation_and_changed_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((image, note)) = image(folder.path()) else {
+        return;
+    };
+    for len in (0..image.len()).step_by(3) {
+        let _ = kernels(&image[..len]);
+    }
+    let mut random = Random::new();
+    for at in (0..0x40).chain(note.start - 16..note.end) {
+        let mut changed = image.clone();
+        changed[at] = random.below(256) as u8;
+        let _ = kernels(&changed);
+    }
+}

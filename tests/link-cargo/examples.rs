@@ -1,0 +1,541 @@
+//! The examples, built and run as a user would: both registrations, three linkers, three profiles, and as
+//! program, test, shared library and static library of a C program; with `OFFLOAD_TEST_ALL=1` each linker in each
+//! profile.
+//!
+//! Every program runs with `OMP_TARGET_OFFLOAD=MANDATORY` and fails by itself when a kernel did not run on a
+//! device or a result is wrong, so here only what is built and what is said is looked at.
+
+use crate::support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use support::dependencies;
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+const RUNTIME: &str = "/usr/lib/llvm-19/lib";
+
+/// How the programs of one build are registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// With the stock linker.
+    Complete,
+    /// With `offload-link` as the linker.
+    Deferred,
+}
+
+impl Mode {
+    /// In Cargo's configuration.
+    fn rustc_linker(self) -> Option<&'static str> {
+        match self {
+            Self::Complete => None,
+            Self::Deferred => Some(env!("CARGO_BIN_EXE_offload-link")),
+        }
+    }
+}
+
+/// The linker behind the compiler driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Linker {
+    Bfd,
+    Lld,
+    RustLld,
+}
+
+const LINKERS: [Linker; 3] = [Linker::Bfd, Linker::Lld, Linker::RustLld];
+
+impl Linker {
+    /// For a C compiler, which knows nothing of rustc's lld.
+    fn cc_flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Bfd | Self::RustLld => &["-fuse-ld=bfd"],
+            Self::Lld => &["-B/usr/lib/llvm-19/bin", "-fuse-ld=lld"],
+        }
+    }
+
+    fn rustflags(self) -> &'static str {
+        match self {
+            Self::Bfd => "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd",
+            Self::Lld => {
+                "-Clinker-features=-lld -Clink-arg=-B/usr/lib/llvm-19/bin -Clink-arg=-fuse-ld=lld"
+            }
+            Self::RustLld => "",
+        }
+    }
+}
+
+/// The folder of what is built, and what Cargo is told.
+type Profile = (&'static str, &'static [&'static str]);
+
+const RELEASE: Profile = ("release", &["--release"]);
+const PROFILES: [Profile; 3] = [
+    ("debug", &[]),
+    RELEASE,
+    (
+        "release",
+        &["--release", "--config", "profile.release.lto=\"fat\""],
+    ),
+];
+
+/// Each linker with the profiles that it is tested in: all of them for rustc's own.
+fn shapes() -> impl Iterator<Item = (Linker, Profile)> {
+    let profiles = |linker| match support::tests_all() || linker == Linker::RustLld {
+        true => &PROFILES[..],
+        false => &[RELEASE],
+    };
+    LINKERS.into_iter().flat_map(move |linker| {
+        profiles(linker)
+            .iter()
+            .map(move |profile| (linker, *profile))
+    })
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// A subcommand of Cargo on one of the examples.
+///
+/// With `--target` the flags do not reach build scripts: offload-build is compiled once for all of them.
+fn cargo(example: &str, mode: Mode, linker: Linker, subcommand: &str, profile: &[&str]) -> Command {
+    let folder = root().join("examples").join(example);
+    let target_dir = target_dir(example, mode);
+    dependencies::copy_into(&target_dir, mode.rustc_linker(), profile);
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args([subcommand, "--target", TARGET])
+        .args(profile)
+        .current_dir(&folder)
+        .env("CARGO_TARGET_DIR", target_dir)
+        .env("RUSTFLAGS", linker.rustflags())
+        .env("OMP_TARGET_OFFLOAD", "MANDATORY")
+        .env("CARGO_TERM_COLOR", "never")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("OFFLOAD_REQUIRE");
+    if support::tool("cuda", &["ptxas"]).is_none() {
+        cargo.env("OFFLOAD_MISSING", "skip");
+    }
+    if let Some(linker) = mode.rustc_linker() {
+        cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", linker);
+    }
+    cargo
+}
+
+fn target_dir(example: &str, mode: Mode) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("examples")
+        .join(example)
+        .join(format!("{mode:?}"))
+}
+
+#[track_caller]
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}\n{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    output
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Whether the tools are here; says so when not.
+fn ready() -> bool {
+    support::tool("llvm19", &["clang"]).is_some()
+        && support::tool("omptarget19", &["libomptarget.so.19.1"]).is_some()
+}
+
+/// Builds and runs `openmp-saxpy` in every shape, with one registration.
+fn saxpy(mode: Mode) {
+    for (linker, (folder, flags)) in shapes() {
+        let text = stdout(&succeed(&mut cargo(
+            "openmp-saxpy",
+            mode,
+            linker,
+            "run",
+            flags,
+        )));
+        assert!(
+            text.contains("saxpy    on a device: true, 1048576 results right: true"),
+            "{text}"
+        );
+        assert!(text.contains("image    gfx90a "), "{text}");
+        if support::tool("cuda", &["ptxas"]).is_some() {
+            assert!(text.contains("image    sm_80 "), "{text}");
+        }
+        succeed(cargo("openmp-saxpy", mode, linker, "test", flags).args(["--test", "kernels"]));
+
+        let out = target_dir("openmp-saxpy", mode).join(TARGET).join(folder);
+        let program = out.join("from-c");
+        let c = |arguments: &[&str]| {
+            let mut cc = match mode {
+                Mode::Complete => Command::new("cc"),
+                Mode::Deferred => Command::new(env!("CARGO_BIN_EXE_offload-link")),
+            };
+            cc.arg(root().join("examples/openmp-saxpy/tests/main.c"))
+                .arg("-o")
+                .arg(&program);
+            cc.args(linker.cc_flags())
+                .args(arguments)
+                .arg(format!("-Wl,-rpath,{RUNTIME}"));
+            succeed(&mut cc);
+            succeed(Command::new(&program).env("OMP_TARGET_OFFLOAD", "MANDATORY"));
+        };
+        let path = |name: &str| out.join(name).display().to_string();
+        c(&[
+            &path("libopenmp_saxpy.so"),
+            &format!("-Wl,-rpath,{}", out.display()),
+        ]);
+        let runtime = format!("-L{RUNTIME}");
+        c(&[
+            &path("libopenmp_saxpy.a"),
+            &runtime,
+            "-lomptarget",
+            "-lomp",
+            "-lpthread",
+            "-ldl",
+            "-lm",
+        ]);
+        own_region(mode, &path("libopenmp_saxpy.a"), &program);
+    }
+}
+
+/// Links a C program that has a target region of its own with the Rust library, as clang does it: with
+/// LLVM's linker wrapper, which must leave complete modules alone, or with ours in its place.
+fn own_region(mode: Mode, library: &str, program: &Path) {
+    let mut clang = Command::new("clang-19");
+    clang.args(["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"]);
+    if mode == Mode::Deferred {
+        let folder = program.with_file_name("wrapper");
+        let link = folder.join("clang-linker-wrapper");
+        std::fs::create_dir_all(&folder).unwrap();
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_offload-link"), link).unwrap();
+        clang.arg(format!("-B{}", folder.display()));
+    }
+    clang
+        .arg(root().join("examples/openmp-saxpy/tests/own_region.c"))
+        .arg(library);
+    clang
+        .args(["-lm", "-lpthread", "-ldl"])
+        .arg(format!("-Wl,-rpath,{RUNTIME}"));
+    succeed(clang.arg("-o").arg(program));
+    succeed(Command::new(program).env("OMP_TARGET_OFFLOAD", "MANDATORY"));
+}
+
+// Builds in one folder take turns, so each test has all linkers of one registration.
+
+#[test]
+fn registers_complete_modules_in_every_shape() {
+    if ready() {
+        saxpy(Mode::Complete);
+    }
+}
+
+#[test]
+fn links_deferred_modules_in_every_shape() {
+    if ready() {
+        saxpy(Mode::Deferred);
+    }
+}
+
+#[test]
+fn finds_the_kernels_of_a_library_that_the_program_depends_on() {
+    if !ready() {
+        return;
+    }
+    for mode in [Mode::Complete, Mode::Deferred] {
+        for (linker, (_, flags)) in shapes() {
+            let text = stdout(&succeed(&mut cargo(
+                "openmp-library",
+                mode,
+                linker,
+                "run",
+                flags,
+            )));
+            assert_eq!(text, "dot product, on a device: 338350 (expected 338350)\n");
+        }
+        succeed(cargo("openmp-library", mode, Linker::RustLld, "test", &[]).arg("--workspace"));
+    }
+}
+
+/// A C program without device code of its own, and a library of kernels that Cargo built.
+#[test]
+fn links_the_archive_of_a_package_into_a_c_program() {
+    if !ready() {
+        return;
+    }
+    let example = root().join("examples/device-archives");
+    let folder = target_dir("device-archives", Mode::Complete);
+    let (library, again) = (folder.join("lib"), folder.join("again"));
+    dependencies::copy_into(&folder, None, &["--release"]);
+    let build = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+        command
+            .args(["offload", "build"])
+            .args(arguments)
+            .env("CARGO", env!("CARGO"))
+            .env("CARGO_TARGET_DIR", &folder)
+            .current_dir(&example);
+        stdout(&succeed(&mut command))
+    };
+    let names = [
+        "libbc-vectors-amdgcn-gfx90a.a",
+        "libbc-vectors-nvptx64-sm_90.a",
+        "libbc-vectors-x86_64-pc-linux-gnu.a",
+        "libvectors.a",
+    ];
+    let said = |folder: &Path| -> String {
+        let lines = names.map(|name| format!("{}\n", folder.join(name).display()));
+        lines.concat()
+    };
+    let _ = std::fs::remove_dir_all(&library);
+    let printed = build(&["--release", "--out", library.to_str().unwrap()]);
+    assert_eq!(printed, said(&library));
+    // What was up to date is installed, too.
+    let _ = std::fs::remove_dir_all(&again);
+    let printed = build(&[&format!("--out={}", again.display()), "--release"]);
+    assert_eq!(printed, said(&again));
+    for name in names {
+        let [one, other] =
+            [&library, &again].map(|folder| std::fs::read(folder.join(name)).unwrap());
+        assert_eq!(one, other, "{name}");
+    }
+
+    let object = object(&example, &folder);
+    for linker in [Linker::Bfd, Linker::Lld] {
+        let program = folder.join(format!("program-{linker:?}"));
+        // Without offload-link it would start, and crash in the first region.
+        let mut stock = Command::new("clang-19");
+        stock
+            .args(linker.cc_flags())
+            .arg("-o")
+            .arg(&program)
+            .arg(&object)
+            .arg(format!("-L{}", library.display()))
+            .args(["-lvectors", &format!("-L{RUNTIME}"), "-lomptarget", "-lomp"]);
+        for wrapper in [
+            &[][..],
+            &["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"],
+        ] {
+            let output = stock.args(wrapper).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success(), "{wrapper:?}");
+            assert!(text.contains("__offload_needs_offload_link"), "{text}");
+        }
+        let mut link = Command::new(env!("CARGO_BIN_EXE_offload-link"));
+        link.env("OFFLOAD_CC", "clang-19")
+            .args(linker.cc_flags())
+            .arg("-o")
+            .arg(&program)
+            .arg(&object)
+            .arg(format!("-L{}", library.display()))
+            .args(["-lvectors", "-Wl,--gc-sections"])
+            .arg(format!("-Wl,-rpath,{RUNTIME}"));
+        // Who does not name the runtime gets that of the compiler's release, in the device's link too.
+        if linker == Linker::Bfd {
+            let folder = format!("-L{RUNTIME}");
+            link.args([&folder, "-lomptarget", "-lomp"]);
+        }
+        succeed(&mut link);
+        let run = succeed(Command::new(&program).env("OMP_TARGET_OFFLOAD", "MANDATORY"));
+        assert_eq!(stdout(&run), "dot product on a device: 19800, right: yes\n");
+    }
+}
+
+#[test]
+fn includes_the_kernels_of_a_hip_module() {
+    if support::tool("llvm19", &["ld.lld"]).is_none() {
+        return;
+    }
+    let mut cargo = cargo("hip-module", Mode::Complete, Linker::Bfd, "run", &[]);
+    cargo.env("OFFLOAD_COMPILER", "clang-19");
+    let text = stdout(&succeed(&mut cargo));
+    let (head, rest) = text.split_once('\n').unwrap();
+    assert!(head.starts_with("3 images in "), "{text}");
+    // A float, two pointers and a count, each at a multiple of its size.
+    assert_eq!(
+        rest,
+        "saxpy takes:\n  4 bytes at 0\n  8 bytes at 8\n  8 bytes at 16\n  4 bytes at 24\n\
+         on gfx90a: wavefronts of 64\non gfx942: wavefronts of 64\non gfx1100: wavefronts of 32\n"
+    );
+}
+
+#[test]
+fn starts_with_amds_runtime() {
+    let tools = [("llvm19", "ld.lld"), ("amdhip", "libamdhip64.so")];
+    if tools
+        .iter()
+        .any(|(word, name)| support::tool(word, &[name]).is_none())
+    {
+        return;
+    }
+    let mut cargo = cargo("hip-launch", Mode::Complete, Linker::Bfd, "run", &[]);
+    cargo.env("OFFLOAD_COMPILER", "clang-19");
+    let text = stdout(&succeed(&mut cargo));
+    let images = ["gfx90a", "gfx942", "gfx1100"]
+        .map(|target| format!("saxpy for {target}: 288 bytes of arguments\n"));
+    let (head, last) = text.split_at(images.concat().len());
+    assert_eq!(head, images.concat());
+    let ends = ["no GPU here: hipGetDeviceCount says ", "all results right"];
+    assert!(ends.iter().any(|end| last.starts_with(end)), "{text}");
+}
+
+/// The C program of `example`.
+fn object(example: &Path, folder: &Path) -> PathBuf {
+    let object = folder.join("main.o");
+    let mut compile = Command::new("cc");
+    compile.arg("-c").arg(example.join("program/main.c"));
+    succeed(compile.arg("-o").arg(&object));
+    object
+}
+
+#[test]
+fn runs_the_kernels_of_two_crates_each_with_its_own_registration() {
+    if !ready() {
+        return;
+    }
+    for (linker, (_, flags)) in shapes() {
+        let mut cargo = cargo("openmp-two-crates", Mode::Complete, linker, "run", flags);
+        let text = stdout(&succeed(&mut cargo));
+        assert_eq!(text, "first:  42 (expected 42)\nsecond: 22 (expected 22)\n");
+    }
+}
+
+#[test]
+fn joins_the_kernels_of_two_crates_in_one_device_link() {
+    if !ready() {
+        return;
+    }
+    for (linker, (_, flags)) in shapes() {
+        let mut cargo = cargo("openmp-two-crates", Mode::Deferred, linker, "run", flags);
+        let text = stdout(&succeed(cargo.args(["--features", "joined"])));
+        assert_eq!(
+            text,
+            "first:  42 (expected 42)\nsecond: 22 (expected 22)\njoined: 43 (expected 43)\n"
+        );
+    }
+}
+
+#[test]
+fn needs_offload_link_to_join_them() {
+    if !ready() {
+        return;
+    }
+    let mut cargo = cargo(
+        "openmp-two-crates",
+        Mode::Complete,
+        Linker::RustLld,
+        "build",
+        &[],
+    );
+    let output = cargo.args(["--features", "joined"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(
+        text.contains("device link for x86_64-pc-linux-gnu"),
+        "{text}"
+    );
+    assert!(text.contains("first_twice"), "{text}");
+}
+
+/// A build folder of its own, for a test that builds what the others do not.
+fn apart(cargo: &mut Command, mode: Mode, name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    dependencies::copy_into(&folder, mode.rustc_linker(), &[]);
+    cargo.env("CARGO_TARGET_DIR", &folder);
+    folder
+}
+
+#[test]
+fn names_offload_link_when_a_stock_linker_meets_a_deferred_module() {
+    if !ready() {
+        return;
+    }
+    for linker in LINKERS {
+        let mut cargo = cargo("openmp-library", Mode::Complete, linker, "build", &[]);
+        apart(&mut cargo, Mode::Complete, "stock");
+        let output = cargo.env("OFFLOAD_REGISTER", "deferred").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success());
+        assert!(text.contains("__offload_needs_offload_link"), "{text}");
+    }
+}
+
+#[test]
+fn registers_once_when_offload_link_meets_a_complete_module() {
+    if !ready() {
+        return;
+    }
+    let mut cargo = cargo(
+        "openmp-library",
+        Mode::Deferred,
+        Linker::RustLld,
+        "build",
+        &[],
+    );
+    let folder = apart(&mut cargo, Mode::Deferred, "once");
+    succeed(cargo.env("OFFLOAD_REGISTER", "complete"));
+    // Stands before the runtime in the loader's order, and counts.
+    let source = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stdio.h>\n\
+        void __tgt_register_lib(void *d) { puts(\"registered\"); fflush(stdout);\n\
+        ((void (*)(void *))dlsym(RTLD_NEXT, \"__tgt_register_lib\"))(d); }\n";
+    std::fs::write(folder.join("count.c"), source).unwrap();
+    let library = folder.join("libcount.so");
+    let mut cc = Command::new("cc");
+    succeed(
+        cc.args(["-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(folder.join("count.c")),
+    );
+    let mut app = Command::new(folder.join(TARGET).join("debug/app"));
+    app.env("LD_PRELOAD", library)
+        .env("LD_LIBRARY_PATH", RUNTIME)
+        .env("OMP_TARGET_OFFLOAD", "MANDATORY");
+    let text = stdout(&succeed(&mut app));
+    assert_eq!(
+        text,
+        "registered\ndot product, on a device: 338350 (expected 338350)\n"
+    );
+}
+
+/// Compiles `offload-build` for itself, as the first build of a user does.
+#[test]
+fn builds_the_template_as_its_user_would() {
+    if !ready() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("template");
+    let crate_folder = folder.join("my-kernels");
+    let _ = std::fs::remove_dir_all(&crate_folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    succeed(
+        Command::new("cp")
+            .arg("-R")
+            .arg(root().join("templates/openmp"))
+            .arg(&crate_folder),
+    );
+    // Until it is published, the crate is the one of this tree.
+    let patch = format!(
+        "patch.crates-io.offload-build.path={:?}",
+        root().join("offload-build")
+    );
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args(["run", "--config", &patch])
+        .current_dir(&crate_folder);
+    cargo
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env("OMP_TARGET_OFFLOAD", "MANDATORY");
+    let text = stdout(&succeed(&mut cargo));
+    assert!(text.starts_with("x86_64-pc-linux-gnu: "), "{text}");
+    assert!(text.ends_with(" bytes\n[2.0, 4.0, 6.0]\n"), "{text}");
+}

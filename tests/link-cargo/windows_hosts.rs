@@ -1,0 +1,337 @@
+//! Host code in modules for hosts of Windows, made here: COFF objects of clang for both ABIs, two versions of a package
+//! in one program, linked with GNU's linker and with LLVM's, and started by Wine. The runtime is the recording stand-in
+//! of `registration_matrix.rs`, as a DLL, and what it is told must be the same.
+
+use crate::support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::launches::{self, HEADER, HELPER, RUNTIME, SHARED, SOURCE};
+use support::package::{Package, text};
+use tempfile::TempDir;
+
+const OUT: &str = "target/build/pack-0123/out";
+const GNU: &str = "x86_64-pc-windows-gnu";
+const MSVC: &str = "x86_64-pc-windows-msvc";
+
+/// Launches every kernel of both versions from C++, then one by the address that Rust has.
+const MAIN: &str = r#"
+void launch_1(int *); void launch_2(int *);
+int NAME(const void *);
+extern const void *const entry_1[] __asm__(ENTRY_1), *const entry_2[] __asm__(ENTRY_2);
+int main(void) {
+  launch_1(0); NAME(entry_1[ADDRESS]);
+  launch_2(0); NAME(entry_2[ADDRESS]);
+  return 0;
+}
+"#;
+
+/// What Microsoft's C library does before and after `main`, as far as these programs need it.
+const C_RUNTIME: &str = r#"
+typedef void function(void);
+__attribute__((section(".CRT$XCA"), used)) function *const first = 0;
+__attribute__((section(".CRT$XCZ"), used)) function *const last = 0;
+static function *at_exit[9];
+static int count;
+int atexit(function *f) { at_exit[count++] = f; return 0; }
+__declspec(dllimport) void ExitProcess(unsigned);
+int main(void);
+void start(void) {
+  for (function *const volatile *f = &first + 1; f < &last; f++) if (*f) (*f)();
+  int code = main();
+  while (count) at_exit[--count]();
+  ExitProcess(code);
+}
+"#;
+
+struct Tools {
+    mingw: PathBuf,
+    wine: PathBuf,
+    clang: PathBuf,
+    lld: PathBuf,
+    folder: TempDir,
+}
+
+impl Tools {
+    fn find() -> Option<Self> {
+        Some(Self {
+            mingw: support::tool("mingw", &["x86_64-w64-mingw32-gcc"])?,
+            wine: support::tool("wine", &["wine64", "wine"])?,
+            clang: support::tool("llvm22", &["clang"])?,
+            lld: support::tool("llvm22", &["lld-link"])?,
+            folder: TempDir::new().unwrap(),
+        })
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        fs::write(self.at(name), text).unwrap();
+    }
+
+    fn run(&self, command: &mut Command) -> String {
+        support::run(command.current_dir(self.folder.path()))
+    }
+
+    /// The DLL of the runtime, and import libraries for both ABIs.
+    fn runtime(&self, prefix: &str, dll: &str) {
+        let alignment = if prefix == "hip" { 4096 } else { 8 };
+        self.put("runtime.c", RUNTIME);
+        let mut gcc = Command::new(&self.mingw);
+        gcc.args(["-shared", "-w", "runtime.c", "-o"])
+            .arg(format!("{dll}.dll"))
+            .arg(format!("-DPREFIX={prefix}"))
+            .arg(format!("-DALIGNMENT={alignment}"))
+            .arg(format!("-Wl,--output-def,{dll}.def"))
+            .arg(format!("-Wl,--out-implib,lib{dll}.dll.a"));
+        self.run(&mut gcc);
+        self.put(
+            "kernel32.def",
+            "LIBRARY kernel32.dll\nEXPORTS\nExitProcess\n",
+        );
+        // In a folder of their own, as MinGW has another `kernel32`.
+        fs::create_dir(self.at(MSVC)).unwrap();
+        for name in [dll, "kernel32"] {
+            let mut dlltool = Command::new(self.lld.with_file_name("llvm-dlltool"));
+            dlltool.args(["-m", "i386:x86-64", "-D", &format!("{name}.dll")]);
+            dlltool.args(["-d", &format!("{name}.def")]);
+            dlltool.args(["-l", &format!("{MSVC}/{name}.lib")]);
+            self.run(&mut dlltool);
+        }
+    }
+
+    /// What the runtime was told by a program.
+    fn log(&self, program: &str) -> String {
+        let _ = fs::remove_file(self.at("log"));
+        let mut wine = Command::new(&self.wine);
+        wine.arg(program)
+            .env("WINEPREFIX", self.at("prefix"))
+            .env("WINEDEBUG", "-all")
+            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+            .env("GPU_LOG", self.at("log"));
+        self.run(&mut wine);
+        fs::read_to_string(self.at("log")).unwrap()
+    }
+}
+
+impl Drop for Tools {
+    /// Wine's server stays a while otherwise, and writes into its folder.
+    fn drop(&mut self) {
+        let server = self.wine.with_file_name("wineserver");
+        let mut server = Command::new(server);
+        let _ = server
+            .arg("-k")
+            .env("WINEPREFIX", self.at("prefix"))
+            .status();
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    Hip,
+    Cuda,
+}
+
+impl Language {
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Hip => "hip",
+            Self::Cuda => "cuda",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Complete,
+    Deferred,
+}
+
+/// One version of a package, built for a host.
+struct Version {
+    package: Package,
+    told: String,
+}
+
+impl Version {
+    fn new(
+        language: Language,
+        mode: Mode,
+        version: &str,
+        host: &str,
+        clang: &Path,
+    ) -> Option<Self> {
+        let package = Package::new("")?;
+        let (extension, targets) = match language {
+            Language::Hip => ("hip", "\"gfx90a\", \"gfx1100\""),
+            Language::Cuda => ("cu", "\"sm_80\", \"sm_90\""),
+        };
+        fs::remove_file(package.at("kernels/k.c")).unwrap();
+        package.put("kernels/gpu.h", &format!("{HEADER}{SHARED}"));
+        package.put(&format!("kernels/kernel.{extension}"), SOURCE);
+        package.put(&format!("kernels/helper.{extension}"), HELPER);
+        let prefix = language.prefix();
+        // Where all is linked together, all must have names of its own, as in C++.
+        let (register, own) = match mode {
+            Mode::Complete => ("complete", ""),
+            Mode::Deferred => ("deferred", version),
+        };
+        package.put(
+            "Cargo.toml",
+            &format!(
+                "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"{prefix}\"\n\
+                 host = true\nregister = \"{register}\"\nsources = [\"kernels/*.{extension}\"]\ntargets = [{targets}]\n\
+                 flags = [\"-nogpulib\", \"-nogpuinc\"]\ndefine = {{ LAUNCH = \"launch_{version}\", \
+                 HELPER = \"helper_{version}\", FACTOR = \"factor{own}\", PLAIN = \"plain{own}\", \
+                 TEMPLATE = \"scale{own}\", twice = \"twice{own}\" }}\n"
+            ),
+        );
+        let mut script = package.script();
+        script
+            .env("TARGET", host)
+            .env("CARGO_PKG_VERSION", version)
+            .env("OFFLOAD_COMPILER", clang)
+            .env("PATH", std::env::var_os("PATH").unwrap());
+        let told = text(&script.output().unwrap());
+        Some(Self { package, told })
+    }
+
+    fn library(&self) -> PathBuf {
+        let start = "cargo::rustc-link-lib=static:+whole-archive=";
+        let name = self.told.lines().find_map(|line| line.strip_prefix(start));
+        let folder = self.package.at(OUT);
+        let files = ["lib", ""].map(|start| format!("{start}{}", name.unwrap()));
+        let files = [format!("{}.a", files[0]), format!("{}.lib", files[1])];
+        let mut there = files.into_iter().map(|file| folder.join(file));
+        there.find(|file| file.is_file()).unwrap()
+    }
+
+    /// The symbol of the offload entry of `plain`, and which of its words is the address.
+    fn entry(&self) -> (String, usize) {
+        let file = fs::read_to_string(self.package.at(OUT).join("kernels.rs")).unwrap();
+        let mut named = file.split("link_name = \"").skip(1);
+        let rest = named
+            .find(|rest| rest.lines().next().unwrap().contains("plain"))
+            .unwrap();
+        let symbol = rest.split('"').next().unwrap().to_owned();
+        let (_, rest) = rest.split_once("unsafe { ENTRY_").unwrap();
+        let address = rest.split(['[', ']']).nth(1).unwrap();
+        (symbol, address.parse().unwrap())
+    }
+}
+
+fn programs(language: Language, mode: Mode) {
+    let Some(tools) = Tools::find() else {
+        return;
+    };
+    if language == Language::Cuda && support::tool("cuda", &["ptxas"]).is_none() {
+        return;
+    }
+    let Some(clang_19) = support::tool("llvm19", &["clang"]) else {
+        return;
+    };
+    let (prefix, dll) = match language {
+        Language::Hip => ("hip", "amdhip64"),
+        Language::Cuda => ("cuda", "cudart"),
+    };
+    tools.runtime(prefix, dll);
+    for (host, clang) in [
+        (GNU, &clang_19),
+        (GNU, &tools.clang),
+        (MSVC, &clang_19),
+        (MSVC, &tools.clang),
+    ] {
+        let what = format!("{language:?} {mode:?} {host} {}", clang.display());
+        let version = |version| Version::new(language, mode, version, host, clang);
+        let versions = ["1", "2"].map(version);
+        let [Some(one), Some(two)] = versions else {
+            return;
+        };
+        let libraries = [&one, &two].map(Version::library);
+        let [(entry_1, address), (entry_2, _)] = [&one, &two].map(Version::entry);
+        let defines = [
+            format!("-DENTRY_1=\"{entry_1}\""),
+            format!("-DENTRY_2=\"{entry_2}\""),
+            format!("-DADDRESS={address}"),
+            format!("-DNAME={prefix}LaunchKernel"),
+        ];
+        tools.put("main.c", MAIN);
+        tools.put("start.c", C_RUNTIME);
+        // Of Microsoft's there is one.
+        let linkers = ["", "-fuse-ld=lld"];
+        let count = if host == GNU { 2 } else { 1 };
+        for linker in &linkers[..count] {
+            let _ = fs::remove_file(tools.at("program.exe"));
+            let linker_of_host = if host == GNU {
+                &tools.mingw
+            } else {
+                &tools.lld
+            };
+            let mut link = match mode {
+                Mode::Complete => Command::new(linker_of_host),
+                Mode::Deferred => Command::new(env!("CARGO_BIN_EXE_offload-link")),
+            };
+            match (mode, host) {
+                (Mode::Complete, _) => {}
+                // It finds the driver by itself.
+                (_, GNU) => drop(link.arg(format!("-Wl,--host-triple={GNU}"))),
+                _ => drop(link.arg(format!("--linker-path={}", tools.lld.display()))),
+            }
+            if host == GNU {
+                link.arg("-B").arg(tools.lld.parent().unwrap());
+                link.args((!linker.is_empty()).then_some(linker));
+                // As rustc does it.
+                link.args(&defines)
+                    .args(["main.c", "-w", "-o", "program.exe", "-Wl,--gc-sections"])
+                    .arg("-Wl,--whole-archive")
+                    .args(&libraries)
+                    .args(["-Wl,--no-whole-archive", "-L.", &format!("-l{dll}")]);
+            } else {
+                for source in ["main.c", "start.c"] {
+                    let mut compile = Command::new(&tools.clang);
+                    compile.args(&defines).args(["-c", "-w", "-O1", source]);
+                    tools.run(compile.arg(format!("--target={MSVC}")));
+                }
+                let whole = libraries
+                    .iter()
+                    .map(|library| format!("/wholearchive:{}", library.display()));
+                link.args(["/nologo", "/nodefaultlib", "/entry:start", "/opt:ref"])
+                    .args([
+                        "/subsystem:console",
+                        "/out:program.exe",
+                        "main.o",
+                        "start.o",
+                    ])
+                    .args(whole)
+                    .args([dll, "kernel32"].map(|name| format!("{MSVC}/{name}.lib")));
+            }
+            tools.run(&mut link);
+            let log = tools.log("program.exe");
+            let what = format!("{what} {linker}");
+            launches::check(&log, prefix, mode == Mode::Complete, &what);
+        }
+    }
+}
+
+#[test]
+fn registers_hip_completely() {
+    programs(Language::Hip, Mode::Complete);
+}
+
+#[test]
+fn registers_cuda_completely() {
+    programs(Language::Cuda, Mode::Complete);
+}
+
+#[test]
+fn registers_hip_at_the_last_link() {
+    programs(Language::Hip, Mode::Deferred);
+}
+
+#[test]
+fn registers_cuda_at_the_last_link() {
+    programs(Language::Cuda, Mode::Deferred);
+}

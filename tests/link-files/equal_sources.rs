@@ -1,0 +1,79 @@
+//! One OpenMP source in two modules of one program: clang names kernels by file, function and line, so both have the same.
+
+use crate::support;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use support::package::{Package, text};
+
+const OUT: &str = "target/build/pack-0123/out";
+/// The function with the region is the file's own, so nothing else keeps the modules apart.
+const KERNEL: &str = "static int region(int x) {\n#pragma omp target map(tofrom : x)\n  x = x * 10 + VALUE;\n  return x;\n}\n\
+    int NAME(int x) { return region(x); }\n";
+const MAIN: &str = "#include <stdio.h>\nint first(int); int second(int);\n\
+    int main() { printf(\"%d %d\\n\", first(1), second(1)); }\n";
+
+/// The libraries of both modules, registered so.
+fn libraries(package: &Package, register: &str) -> Vec<PathBuf> {
+    let modules = [("first", 1), ("second", 2)].map(|(name, value)| {
+        format!(
+            "[[package.metadata.offload.module]]\nname = \"{name}\"\ndefine = {{ VALUE = {value}, NAME = \"{name}\" }}\n"
+        )
+    });
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"openmp\"\n\
+        sources = [\"kernels/k.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"gfx90a\"]\n";
+    package.put("Cargo.toml", &(manifest.to_owned() + &modules.concat()));
+    package.put("kernels/k.c", KERNEL);
+    package.put("main.c", MAIN);
+    text(
+        &package
+            .script()
+            .env("OFFLOAD_REGISTER", register)
+            .output()
+            .unwrap(),
+    );
+    let files = fs::read_dir(package.at(OUT)).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let mut libraries: Vec<PathBuf> = files
+        .filter(|path| path.extension().is_some_and(|end| end == "a"))
+        .collect();
+    libraries.sort();
+    assert_eq!(libraries.len(), 2);
+    libraries
+}
+
+fn runs(package: &Package, linker: &str, libraries: &[PathBuf]) -> String {
+    let mut link = Command::new(linker);
+    link.args(["main.c", "-o", "main", "-Wl,--whole-archive"])
+        .args(libraries)
+        .args(["-Wl,--no-whole-archive", "-L/usr/lib/llvm-19/lib"])
+        .args(["-Wl,-rpath,/usr/lib/llvm-19/lib", "-lomptarget", "-lomp"])
+        .current_dir(package.folder.path());
+    support::run(&mut link);
+    support::run(
+        Command::new(package.at("main"))
+            .env("OMP_TARGET_OFFLOAD", "MANDATORY")
+            // The CPU device's plugin; no other has a device here.
+            .env("LIBOMPTARGET_PLUGINS", ""),
+    )
+}
+
+#[test]
+fn runs_each_modules_own_kernel_when_both_register_themselves() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let libraries = libraries(&package, "complete");
+    assert_eq!(runs(&package, "cc", &libraries), "11 12\n");
+}
+
+#[test]
+fn runs_each_modules_own_kernel_when_the_last_link_registers_them() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let libraries = libraries(&package, "deferred");
+    let linker = env!("CARGO_BIN_EXE_offload-link");
+    assert_eq!(runs(&package, linker, &libraries), "11 12\n");
+}

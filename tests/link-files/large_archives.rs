@@ -1,0 +1,587 @@
+//! Archives of bundles that are larger than what may be in memory: how much of them is read, and what becomes of a link
+//! when one of them changes. They are files with holes, so that they cost neither disk nor time.
+
+use std::fs::{self, File};
+use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroU64;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+
+use offload_formats::container::elf;
+use offload_formats::format::bundle::{self, BundleImage, Layout};
+use offload_formats::format::compressed_bundle::{Compression, compress, compress_to};
+use offload_formats::format::offload_binary::{self, Method, NewEntry, Version};
+use offload_formats::format::pieces;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
+use tempfile::TempDir;
+
+const WRAPPER: &str = env!("CARGO_BIN_EXE_offload-link");
+const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
+const NAMES: [&str; 2] = ["offload-ld", "clang-linker-wrapper"];
+/// What device linkers make of it: an ELF file of the machine, with the flags of the processor.
+const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
+const FLAGS: [(&str, u32); 2] = [("gfx906", 0x2f), ("gfx90a", 0x3f)];
+
+const MIB: u64 = 1 << 20;
+
+fn id(processor: &str) -> String {
+    format!("hip-amdgcn-amd-amdhsa--{processor}")
+}
+
+/// An archive that is written member by member.
+struct Archive(File);
+
+impl Archive {
+    fn new(path: PathBuf) -> Self {
+        let mut file = File::create(path).unwrap();
+        file.write_all(b"!<arch>\n").unwrap();
+        Self(file)
+    }
+
+    fn header(&mut self, name: &str, size: u64) {
+        let end = self.0.seek(SeekFrom::End(0)).unwrap();
+        self.0.set_len(end.next_multiple_of(2)).unwrap();
+        self.0.seek(SeekFrom::End(0)).unwrap();
+        let fields = [
+            format!("{:<16}{:<12}", format!("{name}/"), 0),
+            format!("{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, "644"),
+        ];
+        self.0.write_all(fields.concat().as_bytes()).unwrap();
+    }
+
+    fn member(&mut self, name: &str, content: &[u8]) {
+        self.header(name, content.len() as u64);
+        self.0.write_all(content).unwrap();
+    }
+
+    /// A bundle of images that are `start` and then a hole.
+    fn holes(&mut self, name: &str, start: &[u8], sizes: &[(&str, u64)]) {
+        let ids: Vec<(String, u64)> = sizes.iter().map(|(name, size)| (id(name), *size)).collect();
+        let images = ids.iter().map(|(id, size)| (id.as_str(), *size));
+        let layout = Layout::new(images, NonZeroU64::MIN).unwrap();
+        self.header(name, layout.size());
+        let begin = self.0.stream_position().unwrap();
+        self.0.write_all(&layout.head).unwrap();
+        for image in &layout.images {
+            self.0.seek(SeekFrom::Start(begin + image.start)).unwrap();
+            self.0.write_all(start).unwrap();
+        }
+        self.0.set_len(begin + layout.size()).unwrap();
+    }
+}
+
+fn bundled(images: &[(&str, &[u8])]) -> Vec<u8> {
+    let ids: Vec<(String, &[u8])> = images
+        .iter()
+        .map(|(name, image)| (id(name), *image))
+        .collect();
+    let images: Vec<BundleImage<'_>> = ids
+        .iter()
+        .map(|(id, image)| BundleImage { id, image })
+        .collect();
+    bundle::to_bytes(&images, NonZeroU64::MIN).unwrap()
+}
+
+/// A folder in which the wrapper has a clang of ours beside it, and a linker of ours.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    /// In the body of `clang` `$cpu` is the processor, `$*` what it was given.
+    fn new(clang: &str) -> Self {
+        let place = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        for folder in ["bin", "tmp"] {
+            fs::create_dir(place.path(folder)).unwrap();
+        }
+        place.write("bin/ld.lld", b"");
+        for name in NAMES {
+            symlink(WRAPPER, place.path("bin").join(name)).unwrap();
+        }
+        let clang = format!(
+            "for a; do case $a in -mcpu=*) cpu=${{a#-mcpu=}};; esac; [ \"$last\" = -o ] && o=$a; last=$a; done
+{clang}
+cp \"image-$cpu\" \"$o\""
+        );
+        place.script("bin/clang", &clang);
+        // What packs images under LLVM's name.
+        symlink(BUNDLER, place.path("bin/clang-offload-bundler")).unwrap();
+        place.script(
+            "ld",
+            "cat /proc/$PPID/status /proc/$PPID/io > seen; echo program > output",
+        );
+        for (name, flags) in FLAGS {
+            let mut image = OBJECT.to_vec();
+            image[0x12] = 224;
+            image[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
+            place.write(&format!("image-{name}"), &image);
+        }
+        let images = FLAGS.map(|(name, _)| (name, &b"\0program"[..]));
+        place.write("program.bc", &bundled(&images));
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn script(&self, name: &str, body: &str) {
+        self.write(name, format!("#!/bin/sh\n{body}\n").as_bytes());
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn archive(&self) -> Archive {
+        Archive::new(self.path("libhda.a"))
+    }
+
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.dir.path())
+            .env("TMPDIR", self.path("tmp"))
+            .env_remove("OFFLOAD_LINK_REPORT")
+            .env_remove("OFFLOAD_LINK_ACTIVE")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn link(&self, name: &str, args: &[&str]) -> Output {
+        let mut command = self.command(self.path("bin").join(name));
+        command.args(["--linker-path=./ld", "-o", "output", "program.bc"]);
+        command.args(args).output().unwrap()
+    }
+
+    fn left(&self) -> usize {
+        fs::read_dir(self.path("tmp")).unwrap().count()
+    }
+
+    /// A number that the kernel counted.
+    fn counted(&self, name: &str) -> u64 {
+        let seen = fs::read_to_string(self.path("seen")).unwrap();
+        let line = seen.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.unwrap().trim_start_matches([':', ' ', '\t']);
+        number.split(' ').next().unwrap().parse().unwrap()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const MEMBERS: u64 = 4096;
+const WANTED: u64 = 16;
+/// Of each image that is wanted.
+const SIZE: u64 = 8 * MIB;
+
+/// Of a gigabyte and more. Every member is for `gfx908`, which is in no link; some are for `gfx906`.
+fn write_large(place: &Place) -> u64 {
+    let mut archive = place.archive();
+    for index in 0..MEMBERS {
+        // What is no text is not read to know its language.
+        let start = format!("\x7fELF {index}");
+        let sizes = [("gfx908", MIB / 4), ("gfx906", SIZE)];
+        let sizes = match index % (MEMBERS / WANTED) {
+            0 => &sizes[..],
+            _ => &sizes[..1],
+        };
+        archive.holes(&format!("m{index}.bc"), start.as_bytes(), sizes);
+    }
+    archive.0.metadata().unwrap().len()
+}
+
+#[test]
+fn links_what_is_wanted_of_a_large_archive_in_little_memory() {
+    let place = Place::new("");
+    let size = write_large(&place);
+    assert!(size > 1024 * MIB);
+    for name in NAMES {
+        let link = place.link(name, &["-L.", "-lhda", "--report=text:report"]);
+        assert!(link.status.success(), "{name}: {}", text(&link.stderr));
+        let report = fs::read_to_string(place.path("report")).unwrap();
+        let linked = report.lines().filter(|line| line.contains(": linked"));
+        assert_eq!(linked.count() as u64, WANTED + 2, "{name}");
+        let memory = place.counted("VmHWM") * 1024;
+        let read = place.counted("rchar");
+        // A table of the members, and one image. All that is linked would be 128 MiB.
+        assert!(memory < 64 * MIB, "{name}: {memory} bytes of memory");
+        // What is linked, once; a few blocks of each member.
+        let bound = WANTED * SIZE + MEMBERS * (48 << 10);
+        assert!(read < bound, "{name}: {read} bytes were read");
+    }
+}
+
+#[test]
+fn unbundles_a_large_archive_in_little_memory() {
+    let place = Place::new("");
+    let size = write_large(&place);
+    let args = [
+        "-type=a",
+        "-unbundle",
+        "-input=libhda.a",
+        "-output=out.a",
+        "-allow-missing-bundles",
+        &format!("-targets={}", id("gfx906")),
+    ];
+    // The shell is told what its children read.
+    let script = "ulimit -v 65536; \"$@\" || exit; cat /proc/$$/io > seen";
+    let mut shell = place.command("sh");
+    shell.args(["-c", script, "sh", BUNDLER]).args(args);
+    let done = shell.output().unwrap();
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let output = fs::metadata(place.path("out.a")).unwrap().len();
+    assert!(output > WANTED * SIZE && output < WANTED * (SIZE + 4096));
+    let read = place.counted("rchar");
+    let bound = WANTED * SIZE + MEMBERS * (32 << 10);
+    assert!(read < bound, "{read} of {size} bytes were read");
+}
+
+/// Members of each form, with a member of that size before them that nobody wants.
+fn write_every_form(place: &Place, unwanted: u64) -> Vec<u8> {
+    let image = |name: &str, size: usize| {
+        let mut image = format!("\0{name}\n").into_bytes();
+        image.resize(size, b'.');
+        image
+    };
+    let (plain, packed) = (image("plain", 40_000), image("packed", 50_001));
+    // Where no sample is taken.
+    let mut other = plain.clone();
+    other[10_000] = b'!';
+    let mut archive = place.archive();
+    archive.holes("unwanted.bc", b"", &[("gfx908", unwanted)]);
+    archive.member("plain.bc", &bundled(&[("gfx906", &plain)]));
+    let bytes = bundled(&[("gfx908", b"\0none"), ("gfx906", &packed)]);
+    let bytes = compress(&bytes, Compression::default()).unwrap();
+    archive.member("packed.bc", &bytes);
+    archive.member("other.bc", &bundled(&[("gfx906", &other)]));
+    archive.member("again.bc", &bundled(&[("gfx906", &plain)]));
+    [b"\0program", &plain[..], &packed, &other].concat()
+}
+
+#[test]
+fn gives_the_device_linker_the_same_bytes_of_small_and_large_archives() {
+    let clang =
+        "for a; do case $a in *.o) [ \"$cpu\" = gfx906 ] && cat \"$a\" >> given;; esac; done";
+    let place = Place::new(clang);
+    for unwanted in [1, 32 * MIB] {
+        let expected = write_every_form(&place, unwanted);
+        let _ = fs::remove_file(place.path("given"));
+        let link = place.link("offload-ld", &["libhda.a", "libhda.a"]);
+        assert!(link.status.success(), "{}", text(&link.stderr));
+        let given = fs::read(place.path("given")).unwrap();
+        assert!(given == expected, "{}", text(&given));
+    }
+}
+
+#[test]
+fn says_which_member_of_an_archive_changed_while_it_was_linked() {
+    for (change, problem) in [
+        (
+            "printf '!<arch>\\n' > libhda.a",
+            "the file changed while it was linked",
+        ),
+        (
+            "head -c 40000000 /dev/zero > libhda.a",
+            "the file changed while it was linked",
+        ),
+        // As long as before.
+        (
+            "printf X | dd of=libhda.a bs=1 seek=100 conv=notrunc 2> /dev/null",
+            "the file changed while it was linked",
+        ),
+        (
+            "mv libhda.a old; cp old libhda.a",
+            "the file changed while it was linked",
+        ),
+        ("rm libhda.a", "No such file or directory (os error 2)"),
+    ] {
+        for name in NAMES {
+            // The link for gfx90a comes after that for gfx906.
+            let place = Place::new(&format!("[ \"$cpu\" = gfx906 ] && {{ {change}; }}"));
+            let mut archive = place.archive();
+            let sizes = [("gfx906", 4096), ("gfx90a", 32 * MIB)];
+            archive.holes("member.bc", b"\0image", &sizes);
+            let before = SystemTime::now() - Duration::from_secs(60);
+            archive.0.set_modified(before).unwrap();
+            let link = place.link(name, &["libhda.a"]);
+            let said = text(&link.stderr);
+            assert_eq!(link.status.code(), Some(1), "{name}: {change}: {said}");
+            let start = "error: libhda.a(member.bc): the hip image for amdgcn-amd-amdhsa gfx90a cannot be copied to `";
+            assert!(said.contains(start), "{name}: {change}: {said}");
+            assert!(
+                said.trim_end().ends_with(problem),
+                "{name}: {change}: {said}"
+            );
+            assert!(!place.path("seen").exists(), "{name}: {change}: {said}");
+            assert!(!place.path("output").exists(), "{name}: {change}: {said}");
+            assert_eq!(place.left(), 0, "{name}: {change}: {said}");
+        }
+    }
+}
+
+/// Size of a compressed bundle's content, almost all of it zeros.
+const CONTAINED: u64 = 256 * MIB;
+
+/// Compresses that many bytes, of which these are the first.
+fn bomb(first: &[u8], size: u64) -> Vec<u8> {
+    let zeros = std::io::repeat(0).take(size - first.len() as u64);
+    let mut packed = Cursor::new(Vec::new());
+    let how = Compression::default();
+    compress_to(how, size, first.chain(zeros), &mut packed).unwrap();
+    packed.into_inner()
+}
+
+/// A bundle of an empty part for the host and one large image, compressed.
+fn bundle_bomb(start: &[u8]) -> Vec<u8> {
+    let ids = ["host-x86_64-unknown-linux-gnu-", &id("gfx906")];
+    // The first is for its size.
+    let layout = Layout::new([(ids[0], 0), (ids[1], 0)], NonZeroU64::MIN).unwrap();
+    let image = CONTAINED - layout.head.len() as u64;
+    let layout = Layout::new([(ids[0], 0), (ids[1], image)], NonZeroU64::MIN).unwrap();
+    bomb(&[&layout.head, start].concat(), CONTAINED)
+}
+
+/// The command with 224 MiB of address space: less than the bombs contain, more than zstd's window of 128 MiB. One heap
+/// for all threads, as glibc reserves 64 MiB and more for each.
+fn short_of_memory(place: &Place, program: &str, args: &[&str]) -> Output {
+    let mut shell = place.command("sh");
+    shell.args([
+        "-c",
+        "ulimit -v 229376; MALLOC_ARENA_MAX=1; export MALLOC_ARENA_MAX; exec \"$@\"",
+        "sh",
+        program,
+    ]);
+    shell.args(args).output().unwrap()
+}
+
+#[test]
+fn unpacks_more_than_it_has_memory_for() {
+    let place = Place::new("");
+    place.write("bomb.bc", &bundle_bomb(b"image"));
+    let text = b"\n; __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx906\n";
+    place.write("bomb.ll", &bomb(text, CONTAINED));
+    let target = format!("-targets={}", id("gfx906"));
+    let list = |name, file| short_of_memory(&place, BUNDLER, &["-list", name, file]);
+
+    let done = list("-type=bc", "-input=bomb.bc");
+    assert!(done.status.success(), "{}", errors(&done));
+    // No text, which only one who has read all of it knows.
+    let done = list("-type=ll", "-input=bomb.bc");
+    assert!(done.status.success(), "{}", errors(&done));
+    assert_eq!(done.stdout, b"");
+    let done = list("-type=ll", "-input=bomb.ll");
+    assert_eq!(done.status.code(), Some(1));
+    let said = errors(&done);
+    assert!(said.contains("starts at offset 0x1 has no end"), "{said}");
+    let args = [
+        "-unbundle",
+        "-type=bc",
+        &target,
+        "-input=bomb.bc",
+        "-output=o",
+    ];
+    let done = short_of_memory(&place, BUNDLER, &args);
+    assert!(done.status.success(), "{}", errors(&done));
+    let size = fs::metadata(place.path("o")).unwrap().len();
+    assert!(CONTAINED - size < 1000, "{size}");
+}
+
+#[test]
+fn links_more_than_it_has_memory_for() {
+    let place = Place::new("");
+    let mut start = OBJECT.to_vec();
+    start[0x12] = 224;
+    start[0x30..0x34].copy_from_slice(&FLAGS[0].1.to_le_bytes());
+    place.write("bomb.bc", &bundle_bomb(&start));
+    let link = place.path("bin/offload-ld");
+    let args = ["--linker-path=./ld", "-o", "output", "bomb.bc"];
+    let done = short_of_memory(&place, link.to_str().unwrap(), &args);
+    assert!(done.status.success(), "{}", errors(&done));
+    let memory = place.counted("VmHWM") * 1024;
+    assert!(memory < 192 * MIB, "{memory} bytes of memory");
+    assert_eq!(place.left(), 0);
+}
+
+#[test]
+fn refuses_bundles_that_claim_more_than_the_limit() {
+    let place = Place::new("");
+    let bytes = bundled(&[("gfx906", &[1; 100_000])]);
+    let packed = compress(&bytes, Compression::default()).unwrap();
+    place.write("packed.bc", &packed);
+    let mut archive = place.archive();
+    archive.member("one.bc", &packed);
+    archive.member("two.bc", &packed);
+    let size = bytes.len();
+    let target = format!("-targets={}", id("gfx906"));
+    let cargo = env!("CARGO_BIN_EXE_cargo-offload");
+    let link = place.path("bin/offload-ld");
+    let link = link.to_str().unwrap();
+    let list = ["-list", "-type=bc", "-input=packed.bc"];
+    let split = [
+        "-unbundle",
+        "-type=a",
+        "-input=libhda.a",
+        "-output=o",
+        &target,
+    ];
+    let linked = ["--linker-path=./ld", "-o", "output", "packed.bc"];
+    let archives = ["archive", "list", "libhda.a"];
+    // What all members claim together is on disk at once.
+    for (program, args, claimed) in [
+        (BUNDLER, &list[..], size),
+        (BUNDLER, &split, 2 * size),
+        (link, &linked, size),
+        (cargo, &archives, size),
+    ] {
+        let run = |option: &str, variable: &str| {
+            let mut command = place.command(program);
+            command.env("OFFLOAD_MAX_DECOMPRESSED_SIZE", variable);
+            command
+                .args(args)
+                .args((!option.is_empty()).then_some(option));
+            command.output().unwrap()
+        };
+        let exact = format!("--max-decompressed-size={claimed}");
+        let less = format!("--max-decompressed-size={}", claimed - 1);
+        let done = run(&exact, "1");
+        assert!(done.status.success(), "{args:?}: {}", errors(&done));
+        let done = run("", "1k");
+        assert_eq!(done.status.code(), Some(1), "{args:?}");
+        assert!(errors(&done).contains("more than the allowed 0x400"));
+        let done = run(&less, "1G");
+        let said = errors(&done);
+        assert_eq!(done.status.code(), Some(1), "{args:?}: {said}");
+        let expected = format!(
+            "uncompressed size {claimed:#x} is more than the allowed {:#x}\nhint: --max-decompressed-size=<size>",
+            claimed - 1
+        );
+        assert!(said.contains(&expected), "{args:?}: {said}");
+        let done = run("--max-decompressed-size=much", "");
+        let said = errors(&done);
+        assert!(
+            said.contains("--max-decompressed-size: `much` is not a size"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn refuses_offload_binaries_that_inflate_to_more_than_the_limit() {
+    let place = Place::new("");
+    let mut image = OBJECT.to_vec();
+    image[0x12] = 224;
+    image[0x30..0x34].copy_from_slice(&FLAGS[0].1.to_le_bytes());
+    let written = NewEntry {
+        image_kind: ImageKind::OBJECT,
+        offload_kind: OffloadKind::HIP,
+        strings: &[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")],
+        image_size: image.len() as u64,
+        ..Default::default()
+    };
+    let plain = offload_binary::layout(&[written], Version::V3, LlvmRelease::Main).unwrap();
+    let plain = pieces::to_bytes(&plain, &[&image]).unwrap();
+    let packed = offload_binary::compress(&plain, Method::Zstd, None).unwrap();
+    place.write("one.bin", &packed);
+    place.write("two.bin", &[&packed[..], &packed].concat());
+    // More than the size that it claims.
+    let mut longer = packed.clone();
+    longer[0x20] -= 1;
+    place.write("longer.bin", &longer);
+    let object = elf::embed(elf::Machine::X86_64, &packed).unwrap();
+    place.write("one.o", &object);
+    place.write("two.o", &object);
+    let size = plain.len();
+    let cargo = env!("CARGO_BIN_EXE_cargo-offload");
+    let packager = env!("CARGO_BIN_EXE_offload-packager");
+    let link = place.path("bin/offload-ld");
+    let link = link.to_str().unwrap();
+    let run = |program: &str, args: &[&str], option: &str, variable: &str| {
+        let mut command = place.command(program);
+        command.env("OFFLOAD_MAX_DECOMPRESSED_SIZE", variable);
+        command.args(args);
+        command
+            .args((!option.is_empty()).then_some(option))
+            .output()
+            .unwrap()
+    };
+    // What all files claim together is in memory at once.
+    let cases: [(&str, &[&str], usize); 5] = [
+        (packager, &["--list", "one.bin"], 1),
+        (packager, &["--list", "two.bin"], 2),
+        (cargo, &["inspect", "one.bin"], 1),
+        (cargo, &["inspect", "one.bin", "one.bin"], 2),
+        (
+            link,
+            &["--linker-path=./ld", "-o", "output", "one.o", "two.o"],
+            2,
+        ),
+    ];
+    for (program, args, count) in cases {
+        let exact = format!("--max-decompressed-size={}", count * size);
+        let done = run(program, args, &exact, "1");
+        assert!(done.status.success(), "{args:?}: {}", errors(&done));
+        let less = format!("--max-decompressed-size={}", count * size - 1);
+        for (option, variable) in [(&*less, "1G"), ("", less.split_once('=').unwrap().1)] {
+            let done = run(program, args, option, variable);
+            let said = errors(&done);
+            assert_eq!(done.status.code(), Some(1), "{args:?}: {said}");
+            let expected = format!(
+                "inflated size {size:#x} is more than the allowed {:#x}\nhint: --max-decompressed-size=<size>",
+                size - 1
+            );
+            assert!(said.contains(&expected), "{args:?}: {said}");
+        }
+        let done = run(program, args, "--max-decompressed-size=much", "");
+        let expected = "--max-decompressed-size: `much` is not a size";
+        assert!(errors(&done).contains(expected), "{}", errors(&done));
+    }
+    for (program, command) in [(packager, "--list"), (cargo, "inspect")] {
+        let done = run(program, &[command, "longer.bin"], "", "");
+        assert_eq!(done.status.code(), Some(1));
+        let expected = format!("there is more data than its inflated size {:#x}", size - 1);
+        assert!(errors(&done).contains(&expected), "{}", errors(&done));
+    }
+}
+
+/// Each bundle is within the limit; what is linked of all is not.
+#[test]
+fn refuses_links_that_decompress_more_than_the_limit() {
+    let place = Place::new("");
+    let mut start = OBJECT.to_vec();
+    start[0x12] = 224;
+    start[0x30..0x34].copy_from_slice(&FLAGS[0].1.to_le_bytes());
+    // More than stays in memory.
+    start.resize(65 << 20, 0);
+    let bytes = bundled(&[("gfx906", &start)]);
+    let packed = compress(&bytes, Compression::default()).unwrap();
+    place.write("one.bc", &packed);
+    place.write("two.bc", &packed);
+    let link = place.path("bin/offload-ld");
+    let claimed = bytes.len();
+    let limit = format!("--max-decompressed-size={claimed}");
+    let args = ["--linker-path=./ld", "-o", "output", &limit, "one.bc"];
+    let run = |more: &[&str]| place.command(&link).args(args).args(more).output().unwrap();
+    let done = run(&[]);
+    assert!(done.status.success(), "{}", errors(&done));
+    fs::remove_file(place.path("output")).unwrap();
+    let done = run(&["two.bc"]);
+    let said = errors(&done);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    let expected = format!(
+        "the compressed images of this link are larger than the allowed {claimed:#x}\nhint: --max-decompressed-size=<size>"
+    );
+    assert!(said.contains(&expected), "{said}");
+    assert!(!place.path("output").exists());
+    assert_eq!(place.left(), 0);
+}
+
+fn errors(done: &Output) -> String {
+    text(&done.stderr)
+}

@@ -1,0 +1,556 @@
+//! Real programs: compiled by clang, linked through `offload-link`, run on the CPU device.
+
+use crate::linker_support as support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use object::{Object, ObjectSection};
+use support::{Project, found, linkers, program, region, text, tool};
+
+#[test]
+fn runs_c_and_cxx_of_several_files_with_every_linker() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile("main.c", &program(&["in_c", "in_cxx"]), &[]);
+    project.compile("c.c", &region("in_c"), &["-ffunction-sections"]);
+    let cxx = region("in_cxx").replace("(void)", "(void) noexcept");
+    project.compile("cxx.cpp", &cxx, &[]);
+    for (name, linker) in linkers() {
+        eprintln!("{name}");
+        let linker = format!("--ld-path={}", linker.display());
+        project.link_and_run(&["main.o", "c.o", "cxx.o", "-Wl,--gc-sections", &linker]);
+    }
+}
+
+#[test]
+fn links_the_members_that_the_program_uses_and_reports_the_others() {
+    let Some(mut project) = Project::new() else {
+        return;
+    };
+    project.wrapper = "ours";
+    project.compile("main.c", &program(&["used"]), &[]);
+    project.compile("used.c", &region("used"), &[]);
+    project.compile("unused.c", &region("unused"), &[]);
+    project.archive("libregions.a", &["unused.o", "used.o"]);
+    let report = "-Wl,--report=text:report";
+    project.link_and_run(&["main.o", "-L.", "-lregions", report]);
+    let ours = |report: String| -> Vec<String> {
+        let lines = report.lines().filter(|line| line.contains("regions"));
+        lines.map(str::to_owned).collect()
+    };
+    let lines = ours(project.read("report"));
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let start = "./libregions.a(unused.o): openmp x86_64-pc-linux-gnu, ";
+    let rest = lines[0].strip_prefix(start).unwrap();
+    let (size, _) = rest.split_once(" bytes: ").unwrap();
+    assert!(size.parse::<u64>().is_ok(), "{lines:?}");
+    assert!(
+        lines[0].ends_with(": not linked: the host link takes nothing from this archive member")
+    );
+    assert!(
+        lines[1].ends_with("linked for x86_64-pc-linux-gnu"),
+        "{lines:?}"
+    );
+
+    // The same archive twice, by path and by name, is linked once.
+    project.link_and_run(&["main.o", "libregions.a", "-L.", "-lregions", report]);
+    let lines = ours(project.read("report"));
+    assert!(
+        lines[3].ends_with("same as in libregions.a(used.o)") || lines[3].contains("not linked"),
+        "{lines:?}"
+    );
+
+    // A thin archive names its members, which are files of their own.
+    let thin = project
+        .command("ar")
+        .args(["rcT", "libthin.a", "unused.o", "used.o"])
+        .status();
+    assert!(thin.unwrap().success());
+    project.link_and_run(&["main.o", "libthin.a", report]);
+    let linked = project.read("report");
+    let linked = linked
+        .lines()
+        .find(|line| line.starts_with("libthin.a(used.o)"));
+    assert!(linked.unwrap().contains(": linked for"), "{linked:?}");
+
+    // So do the objects between `--start-lib` and `--end-lib`, where the linker knows these.
+    let lld = linkers()
+        .into_iter()
+        .find(|(name, _)| name.starts_with("lld"));
+    if let Some((_, lld)) = lld {
+        let lld = format!("--ld-path={}", lld.display());
+        let lazy = ["-Wl,--start-lib", "unused.o", "used.o", "-Wl,--end-lib"];
+        project.link_and_run(&[&["main.o", &lld, report][..], &lazy].concat());
+        let linked = project.read("report");
+        let fate = |name: &str| {
+            linked
+                .lines()
+                .find(|line| line.starts_with(name))
+                .map(str::to_owned)
+        };
+        assert!(fate("used.o").unwrap().contains(": linked for"), "{linked}");
+        assert!(
+            fate("unused.o").unwrap().contains(": not linked: "),
+            "{linked}"
+        );
+    }
+
+    let whole = ["-Wl,--whole-archive", "-lregions", "-Wl,--no-whole-archive"];
+    project.link_and_run(&[&["main.o", "-L.", report][..], &whole].concat());
+    let lines = ours(project.read("report"));
+    assert!(
+        lines.iter().all(|line| line.contains(": linked for")),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn registers_a_shared_library_and_its_program_apart() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile(
+        "main.c",
+        &(program(&["mine", "theirs"]) + &region("mine")),
+        &[],
+    );
+    project.compile("theirs.c", &region("theirs"), &[]);
+    let shared = project
+        .clang(&["-shared", "theirs.o", "-o", "libtheirs.so"])
+        .output()
+        .unwrap();
+    assert!(shared.status.success(), "{shared:?}");
+    let rpath = format!("-Wl,-rpath,{}", project.dir.path().display());
+    project.link_and_run(&["main.o", "-L.", "-ltheirs", &rpath]);
+}
+
+/// Says each call of the registration, then passes it on.
+const WITNESS: &str = "
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+void __tgt_register_lib(void *descriptor) {
+  fprintf(stderr, \"registered\\n\");
+  ((void (*)(void *))dlsym(RTLD_NEXT, \"__tgt_register_lib\"))(descriptor);
+}
+";
+
+#[test]
+fn registers_the_images_of_a_relocatable_link_once() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile(
+        "main.c",
+        &(program(&["mine", "inner"]) + &region("mine")),
+        &[],
+    );
+    project.compile("inner.c", &region("inner"), &[]);
+    project.write("witness.c", WITNESS);
+    let witness = Command::new("cc")
+        .current_dir(project.dir.path())
+        .args(["-shared", "-fPIC", "witness.c", "-o", "witness.so"])
+        .status();
+    assert!(witness.unwrap().success());
+    for (name, linker) in linkers() {
+        let linker = format!("--ld-path={}", linker.display());
+        let first = project
+            .clang(&["-r", "inner.o", "-o", "r.o", &linker])
+            .output()
+            .unwrap();
+        assert!(first.status.success(), "{name}: {first:?}");
+        let data = fs::read(project.path("r.o")).unwrap();
+        let object = object::File::parse(&*data).unwrap();
+        assert!(object.section_by_name("omp_offloading_entries").is_none());
+        assert!(object.section_by_name(".offloading.images").unwrap().size() > 0x1000);
+
+        // Its images are not linked again, and it keeps its entries to itself.
+        project.link_and_run(&[
+            "main.o",
+            "r.o",
+            &linker,
+            "-Wl,--gc-sections",
+            "-Wl,--report=text:report",
+        ]);
+        let report = project.read("report");
+        assert!(!report.contains("r.o"), "{report}");
+        let run = project
+            .command(project.path("a.out"))
+            .env("LD_LIBRARY_PATH", &project.runtime)
+            .env("LD_PRELOAD", project.path("witness.so"))
+            .output()
+            .unwrap();
+        assert_eq!(text(&run.stderr), "registered\nregistered\n", "{name}");
+    }
+}
+
+#[test]
+fn links_device_code_of_a_crate_into_a_rust_program() {
+    let (Some(project), Some(cargo)) = (Project::new(), found("cargo")) else {
+        return;
+    };
+    project.compile("kernel.c", &region("region"), &[]);
+    project.archive("libkernel.a", &["kernel.o"]);
+    let folder = project.dir.path().display().to_string();
+    let runtime = project.runtime.display().to_string();
+    for crate_dir in ["dep/src", "app/src"] {
+        fs::create_dir_all(project.path(crate_dir)).unwrap();
+    }
+    let manifest = |name: &str| {
+        format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n"
+        )
+    };
+    project.write("dep/Cargo.toml", manifest("dep"));
+    project.write(
+        "dep/build.rs",
+        format!(
+            "fn main() {{ for line in [\"rustc-link-search=native={folder}\", \
+             \"rustc-link-search=native={runtime}\", \"rustc-link-lib=static=kernel\", \
+             \"rustc-link-lib=dylib=omptarget\", \"rustc-link-lib=dylib=omp\"] \
+             {{ println!(\"cargo:{{line}}\"); }} }}"
+        ),
+    );
+    project.write(
+        "dep/src/lib.rs",
+        "extern \"C\" { fn region() -> i32; }\npub fn on_host() -> i32 { unsafe { region() } }",
+    );
+    let dependency = "[dependencies]\ndep = { path = \"../dep\" }\n";
+    project.write("app/Cargo.toml", manifest("app") + dependency);
+    project.write(
+        "app/src/main.rs",
+        "fn main() { std::process::exit(dep::on_host()) }",
+    );
+    let flags = ["", "-Clinker-features=-lld", "-Clink-arg=-fuse-ld=bfd"];
+    for (flags, profile) in flags
+        .iter()
+        .flat_map(|flags| [(flags, "dev"), (flags, "release")])
+    {
+        let build = project
+            .command(&cargo)
+            .current_dir(project.path("app"))
+            .args(["build", "--offline", "--quiet", "--profile", profile])
+            .env("CARGO_TARGET_DIR", project.path("target"))
+            .env(
+                "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
+                env!("CARGO_BIN_EXE_offload-link"),
+            )
+            .env("RUSTFLAGS", flags)
+            .env("OFFLOAD_LINK_REPORT", project.path("report"))
+            .output()
+            .unwrap();
+        assert!(build.status.success(), "{flags} {profile}: {build:?}");
+        // rustc makes a warning of anything that a linker says.
+        assert_eq!(text(&build.stderr), "", "{flags} {profile}");
+        let report = project.read("report");
+        assert!(report.contains(".rlib(kernel.o): openmp"), "{report}");
+        let folder = if profile == "dev" { "debug" } else { profile };
+        let run = project.run(&format!("target/{folder}/app"));
+        assert!(run.status.success(), "{flags} {profile}: {run:?}");
+    }
+}
+
+#[test]
+fn registers_each_generation_of_entries_and_rejects_a_mixture() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    let Some(newer) = tool("llvm22", "clang") else {
+        return;
+    };
+    project.compile("main.c", &(program(&["old"]) + &region("old")), &[]);
+    project.write("new.c", region("new_region"));
+    let compile = project
+        .command(newer)
+        .args(support::OPENMP)
+        .args(["-c", "-fPIC", "new.c"])
+        .output()
+        .unwrap();
+    assert!(compile.status.success(), "{compile:?}");
+    let args = ["main.o", "new.o", "-Wl,--dry-run"];
+    let link = project.clang(&args).output().unwrap();
+    let lines = text(&link.stderr);
+    for section in ["omp_offloading_entries", "llvm_offload_entries"] {
+        assert!(
+            lines.contains(&format!("openmp.{section}.image.wrapper.o")),
+            "{lines}"
+        );
+    }
+    let only = project
+        .clang(&["main.o", "new.o", "-Wl,--dry-run,--llvm=19"])
+        .output()
+        .unwrap();
+    assert!(
+        text(&only.stderr).contains("a.out.openmp.image.wrapper.o"),
+        "{only:?}"
+    );
+
+    let rename = "--rename-section=llvm_offload_entries=omp_offloading_entries";
+    let mix = project.command("objcopy").args([rename, "new.o"]).status();
+    assert!(mix.unwrap().success());
+    let link = project.clang(&["main.o", "new.o"]).output().unwrap();
+    assert!(!link.status.success());
+    assert!(
+        text(&link.stderr).contains(
+            "error: omp_offloading_entries: offload entries of 0x20 bytes in main.o, \
+             of 0x38 bytes in new.o\nhint: compile both with the same release of LLVM\n"
+        ),
+        "{link:?}"
+    );
+}
+
+#[test]
+fn links_device_code_of_host_bitcode() {
+    let Some(mut project) = Project::new() else {
+        return;
+    };
+    let lld = tool("llvm19", "ld.lld").unwrap();
+    let lld = format!("--ld-path={}", lld.display());
+    project.compile("a.c", &region("a"), &["-flto"]);
+    project.compile("b.c", &region("b"), &["-flto=thin"]);
+    project.compile("main.c", &program(&["a", "b"]), &["-flto"]);
+    project.archive("libb.a", &["b.o"]);
+    for wrapper in ["llvm", "ours"] {
+        project.wrapper = wrapper;
+        project.link_and_run(&["-flto", "main.o", "a.o", "libb.a", &lld]);
+    }
+    // Nothing but bitcode says here what the program consists of.
+    let report = "-Wl,--report=text:report";
+    project.link_and_run(&["-flto", "main.o", "a.o", "libb.a", &lld, report]);
+    let report = project.read("report");
+    let linked = ["a.o: openmp", "libb.a(b.o): openmp"];
+    for image in linked {
+        let mut lines = report.lines();
+        let line = lines.find(|line| line.contains(image)).unwrap();
+        assert!(line.ends_with("linked for x86_64-pc-linux-gnu"), "{line}");
+    }
+}
+
+/// What `docs/spec/linker-wrapper.md` §2.3 measured: the device link's files, by the stem of each.
+#[test]
+fn takes_the_archive_members_that_llvm_19_and_22_take() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    let (Some(clang), Some(packager)) = (
+        tool("llvm22", "clang"),
+        tool("llvm22", "llvm-offload-binary"),
+    ) else {
+        return;
+    };
+    let step = |program: &Path, args: &[&str]| {
+        let output = project.command(program).args(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    };
+    let member = |name: &str, device: &str, kind: &str, arch: &str| {
+        project.write(&format!("{name}.dev.c"), device);
+        let target = [
+            "--target=amdgcn-amd-amdhsa",
+            "-nogpulib",
+            "-c",
+            "-emit-llvm",
+        ];
+        let (source, bitcode) = (format!("{name}.dev.c"), format!("{name}.bc"));
+        step(
+            &clang,
+            &[&target[..], &["-mcpu=gfx90a", &source, "-o", &bitcode]].concat(),
+        );
+        let image =
+            format!("--image=file={bitcode},triple=amdgcn-amd-amdhsa,arch={arch},kind={kind}");
+        step(&packager, &["-o", &format!("{name}.bin"), &image]);
+        project.write("host.c", "");
+        let embed = format!("-fembed-offload-object={name}.bin");
+        step(
+            &clang,
+            &[
+                "-c",
+                "host.c",
+                "-Xclang",
+                &embed,
+                "-o",
+                &format!("{name}.o"),
+            ],
+        );
+    };
+    let defines = |name: &str, visibility: &str| {
+        format!("__attribute__((visibility(\"{visibility}\"))) int {name}(void) {{ return 1; }}")
+    };
+    let main = "extern int need(void); extern int wk(void) __attribute__((weak));
+        int main_code(void) { return need() + (wk ? wk() : 0); }";
+    member("main", main, "openmp", "gfx90a");
+    member("need", &defines("need", "hidden"), "openmp", "gfx90a");
+    member("wk", &defines("wk", "hidden"), "openmp", "gfx90a");
+    member("unrel", &defines("unrel", "hidden"), "openmp", "gfx90a");
+    member("glob", &defines("glob", "protected"), "openmp", "gfx90a");
+    member("nokind", &defines("nokind", "protected"), "none", "gfx90a");
+    member("other", &defines("other", "protected"), "openmp", "gfx906");
+    let members = ["need.o", "wk.o", "unrel.o", "glob.o", "nokind.o", "other.o"];
+    project.archive("libm.a", &members);
+
+    let linked = |release: &str, inputs: &[&str]| -> Vec<String> {
+        let wrapper = project.path("llvm/clang-linker-wrapper");
+        let report = project.path("report");
+        let _ = project
+            .command(wrapper)
+            .args(["--dry-run", "--linker-path=ld", release, "-o", "x"])
+            .arg(format!("--report=text:{}", report.display()))
+            .args(inputs)
+            .output()
+            .unwrap();
+        // Whether the tools for the target are here does not matter.
+        let report = project.read("report");
+        let lines = report.lines().filter(|line| !line.starts_with("warning"));
+        let taken = lines.filter(|line| !line.contains(": not linked") && !line.contains(": same"));
+        taken
+            .filter_map(|line| line.split_once(".o"))
+            .map(|(name, _)| name.rsplit(['(', '/']).next().unwrap_or(name).to_owned())
+            .collect()
+    };
+    let of_19 = ["main", "need", "glob"];
+    let of_22 = ["main", "need", "wk", "unrel", "glob", "nokind"];
+    assert_eq!(linked("--llvm=19", &["main.o", "libm.a"]), of_19);
+    assert_eq!(linked("--llvm=22", &["main.o", "libm.a"]), of_22);
+    // LLVM takes everything twice here, and the device link fails.
+    assert_eq!(linked("--llvm=19", &["main.o", "libm.a", "libm.a"]), of_19);
+    assert_eq!(linked("--llvm=22", &["main.o", "libm.a", "libm.a"]), of_22);
+}
+
+#[test]
+fn links_what_the_host_takes_though_no_object_has_device_code() {
+    let Some(mut project) = Project::new() else {
+        return;
+    };
+    project.write("main.c", program(&["used"]));
+    let compile = project
+        .command(&project.clang)
+        .args(["-c", "main.c"])
+        .status();
+    assert!(compile.unwrap().success());
+    project.compile("used.c", &region("used"), &[]);
+    project.archive("libused.a", &["used.o"]);
+    for wrapper in ["llvm", "ours"] {
+        project.wrapper = wrapper;
+        project.link_and_run(&["main.o", "libused.a"]);
+    }
+}
+
+/// An offload binary in a section that programs have in memory, as `#[link_section]` of Rust and as
+/// finished relocatable objects have it (`docs/spec/linker-wrapper.md` §8.4, §8.6).
+#[test]
+fn links_allocated_images_unless_their_object_registers_them() {
+    let Some(mut project) = Project::new() else {
+        return;
+    };
+    project.wrapper = "ours";
+    let Some(packager) = tool("llvm19", "clang-offload-packager") else {
+        return;
+    };
+    project.write("device.c", "int helper(void) { return 0; }");
+    project.write("plain.c", program(&[]));
+    let compile = project
+        .command(&project.clang)
+        .args(["-c", "-fPIC", "device.c", "plain.c"])
+        .status();
+    assert!(compile.unwrap().success());
+    let image = "--image=file=device.o,triple=x86_64-pc-linux-gnu,kind=openmp";
+    let pack = project
+        .command(packager)
+        .args(["-o", "device.bin", image])
+        .status();
+    assert!(pack.unwrap().success());
+    let section =
+        ".section .llvm.offloading,\"a\",@0x6fff4c0b\n.p2align 3\n.incbin \"device.bin\"\n";
+    let calls = ".text\ncall __tgt_register_lib@PLT\n";
+    for (name, text) in [
+        ("static", section.to_owned()),
+        ("finished", format!("{section}{calls}")),
+    ] {
+        let note = "\n.section .note.GNU-stack,\"\",@progbits\n";
+        project.write(&format!("{name}.s"), text + note);
+        let assemble = project
+            .command(&project.clang)
+            .args(["-c", &format!("{name}.s")])
+            .status();
+        assert!(assemble.unwrap().success());
+    }
+    let report = "-Wl,--report=text:report";
+    project.link_and_run(&["plain.o", "static.o", report]);
+    let text = project.read("report");
+    assert!(
+        text.contains("static.o: openmp x86_64-pc-linux-gnu, "),
+        "{text}"
+    );
+    assert!(
+        text.contains(": linked for x86_64-pc-linux-gnu\n"),
+        "{text}"
+    );
+    let warning = "warning: static.o: its images are in a section that programs have in memory";
+    assert!(text.contains(warning), "{text}");
+    project.link_and_run(&["plain.o", "finished.o", report]);
+    // The device runtime of LLVM 19 is in the report, and nothing else.
+    let report = project.read("report");
+    let others: Vec<&str> = report
+        .lines()
+        .filter(|line| !line.contains("libomptarget.devicertl.a: runtime library, "))
+        .filter(|line| !line.starts_with("note: "))
+        .collect();
+    assert_eq!(others, Vec::<&str>::new());
+    assert!(report.lines().count() <= 2, "{report}");
+}
+
+#[test]
+fn writes_one_container_instead_of_a_program_or_says_why_not() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    let Some(packager) = tool("llvm22", "llvm-offload-binary") else {
+        return;
+    };
+    project.write("device.c", "int helper(void) { return 0; }");
+    let compile = project
+        .command(&project.clang)
+        .args(["-c", "-fPIC", "device.c"])
+        .status();
+    assert!(compile.unwrap().success());
+    let emit = |images: &[&str]| {
+        let mut pack = project.command(&packager);
+        pack.args(["-o", "in.bin"]);
+        for image in images {
+            pack.arg(format!("--image=file=device.o,triple={image}"));
+        }
+        assert!(pack.status().unwrap().success());
+        let _ = fs::remove_file(project.path("out"));
+        project
+            .command(project.path("llvm/clang-linker-wrapper"))
+            .args(["--emit-fatbin-only", "-o", "out", "in.bin"])
+            .output()
+            .unwrap()
+    };
+    let cpu = "x86_64-pc-linux-gnu";
+    let one = emit(&[&format!("{cpu},kind=openmp")]);
+    assert!(one.status.success(), "{one:?}");
+    assert_eq!(
+        fs::read(project.path("out")).unwrap()[..4],
+        *b"\x10\xff\x10\xad"
+    );
+    // `docs/spec/linker-wrapper.md` §4.6 and §1.8.
+    let two = emit(&[
+        &format!("{cpu},kind=openmp"),
+        "x86_64-unknown-linux-gnu,kind=openmp",
+    ]);
+    let said = text(&two.stderr);
+    let expected = "error: Expected a single bundled image for direct fat binary output\n";
+    assert!(said.ends_with(expected), "{said}");
+    let other = "x86_64-unknown-linux-gnu,kind=hip";
+    let kinds = emit(&[&format!("{cpu},kind=openmp"), other]);
+    let said = text(&kinds.stderr);
+    assert!(
+        said.contains("images of several kinds (openmp, hip)"),
+        "{said}"
+    );
+    assert_eq!(kinds.status.code(), Some(1));
+    assert!(!project.path("out").exists());
+}

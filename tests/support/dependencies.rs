@@ -1,0 +1,83 @@
+//! `offload-build` and its dependencies, compiled once for all tests that start Cargo.
+//!
+//! Cargo locks a target folder during a build, so tests that run at the same time need a target folder each. Compiling
+//! `offload-build` in each of them takes 27 s of processor time. Instead, one build per linker and profile is copied
+//! into them. Cargo compares its fingerprints there as always: a copy that does not fit costs time and changes nothing.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+/// Named as the example whose `Cargo.lock` it gets, so that the versions are those of the examples.
+const MANIFEST: &str = "[package]\nname = \"hip-module\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
+    [workspace]\n[build-dependencies]\n";
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Copies the build-dependencies of a package that uses `offload-build` into a target folder.
+///
+/// `linker` is the one that Cargo's configuration sets, and `flags` select the profile: both are part of Cargo's
+/// fingerprints, of build-dependencies too.
+pub fn copy_into(target_dir: &Path, linker: Option<&str>, flags: &[&str]) {
+    static COPIED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let copy = format!("{target_dir:?} {linker:?} {flags:?}");
+    if COPIED.lock().unwrap().contains(&copy) {
+        return;
+    }
+    let built = build(linker, flags);
+    fs::create_dir_all(target_dir).unwrap();
+    // One copy at a time. Files keep their times, which Cargo compares; files that are there already stay.
+    let mut cp = Command::new("flock");
+    cp.arg(target_dir)
+        .args(["cp", "--archive", "--update", "--reflink=auto"]);
+    super::run(cp.arg(built).arg(target_dir));
+    COPIED.lock().unwrap().insert(copy);
+}
+
+/// Builds them where a test before this one did; gives the folder of the profile.
+fn build(linker: Option<&str>, flags: &[&str]) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = root.canonicalize().unwrap();
+    let name = linker.map_or("stock", |_| "offload-link").to_owned() + &flags.concat();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("dependencies")
+        .join(name.replace(|c| !is_plain(c), "-"));
+    let path = root.join("offload-build");
+    // Tests of other processes write the same: none may see a file that is cut.
+    let put = |name: &str, text: &str| {
+        let place = folder.join(name);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        if fs::read_to_string(&place).ok().as_deref() != Some(text) {
+            let new = tempfile::NamedTempFile::new_in(&folder).unwrap();
+            fs::write(&new, text).unwrap();
+            new.persist(place).unwrap();
+        }
+    };
+    put(
+        "Cargo.toml",
+        &format!("{MANIFEST}offload-build.path = {path:?}\n"),
+    );
+    let lock = root.join("examples/hip-module/Cargo.lock");
+    put("Cargo.lock", &fs::read_to_string(lock).unwrap());
+    put("build.rs", "fn main() {}\n");
+    put("src/lib.rs", "");
+    let mut cargo = Command::new(env!("CARGO"));
+    // With `--target`, build-dependencies have a folder of their own.
+    cargo
+        .args(["build", "--quiet", "--locked", "--target", TARGET])
+        .args(flags)
+        .current_dir(&folder)
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    if let Some(linker) = linker {
+        cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", linker);
+    }
+    super::run(&mut cargo);
+    let is_release = flags.contains(&"--release");
+    folder
+        .join("target")
+        .join(if is_release { "release" } else { "debug" })
+}
