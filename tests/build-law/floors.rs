@@ -46,6 +46,7 @@ const ROOMS: [(&str, &[&[&str]]); 3] = [
             &["temporaries", "workplace"],
             &["line"],
             &["report"],
+            &["actions"],
             &["inputs"],
             &["choose"],
             &["plan"],
