@@ -35,35 +35,38 @@ const PAGES_OF_SOURCES: [&str; 2] = ["docs/architecture.md", "docs/differences.m
 
 #[test]
 fn every_reference_leads_somewhere() {
-    let tree = Tree::read();
-    let mut broken = Vec::new();
-    for (path, text) in &tree.texts {
-        let lines = if path.ends_with(".md") {
-            prose(text)
-        } else {
-            comments(path, text)
-        };
-        for (number, line) in &lines {
-            let mut problems = tree.broken_paths(line);
-            problems.extend(tree.broken_sections(path, line, *number, &lines));
-            if path.ends_with(".md") {
-                problems.extend(tree.broken_links(path, line));
-            }
-            if PAGES_OF_SOURCES.contains(&path.as_str()) {
-                problems.extend(tree.broken_names(path, line));
-            }
-            if path == "docs/differences.md" && line.starts_with('|') {
-                problems.extend(tree.broken_functions(line));
-            }
-            let place = |problem| format!("{path}:{number}: {problem}");
-            broken.extend(problems.into_iter().map(place));
-        }
-    }
+    let broken = Tree::read().broken();
     assert!(
         broken.is_empty(),
         "{} references lead nowhere:\n{}",
         broken.len(),
         broken.join("\n")
+    );
+}
+
+#[test]
+fn tells_each_kind_of_broken_reference() {
+    let page = "# Page\n## 1. One\n[a](other.md) [b](#two) [c](#1-one) docs/none.md\n```\ndocs/code.md\n```\n";
+    let rows =
+        "`rooms/none.rs` `page.md`\n| what | `no_such_test` |\n| what | `has_a_test_here` |\n";
+    let source =
+        "/\u{2f} `docs/spec/page.md` §1, §1.2; docs/spec/page.md#one\nfn has_a_test_here() {}\n";
+    let tree = Tree::of([
+        ("docs/spec/page.md", page),
+        ("docs/differences.md", rows),
+        ("offload-build/src/lib.rs", source),
+    ]);
+    assert_eq!(
+        tree.broken(),
+        [
+            "docs/differences.md:1: no path ends in `rooms/none.rs`",
+            "docs/differences.md:2: no function `no_such_test`",
+            "docs/spec/page.md:3: `docs/none.md` does not exist",
+            "docs/spec/page.md:3: link to `other.md`: `docs/spec/other.md` does not exist",
+            "docs/spec/page.md:3: link to `#two`: `docs/spec/page.md` has no such heading",
+            "offload-build/src/lib.rs:1: `docs/spec/page.md` has no heading `#one`",
+            "offload-build/src/lib.rs:1: `docs/spec/page.md` has no §1.2",
+        ]
     );
 }
 
@@ -87,20 +90,29 @@ impl Tree {
             .unwrap();
         assert!(list.status.success(), "git ls-files: {}", list.status);
         let list = String::from_utf8(list.stdout).unwrap();
-        let mut paths = BTreeSet::new();
-        let mut texts = BTreeMap::new();
-        for file in list.split_terminator('\0') {
-            let Ok(bytes) = fs::read(root.join(file)) else {
-                continue;
-            };
-            paths.insert(file.to_owned());
-            let folders = file.match_indices('/').map(|(end, _)| &file[..end]);
-            paths.extend(folders.map(str::to_owned));
-            if let Ok(text) = String::from_utf8(bytes) {
-                texts.insert(file.to_owned(), text);
+        let mut files = Vec::new();
+        for path in list.split_terminator('\0') {
+            // A file that is listed and deleted is not there.
+            if let Ok(bytes) = fs::read(root.join(path)) {
+                files.push((path, bytes));
             }
         }
-        assert!(paths.contains("docs/architecture.md"), "no files of ours");
+        let tree = Self::of(files);
+        assert!(tree.texts.contains_key("docs/architecture.md"));
+        tree
+    }
+
+    fn of<'a>(files: impl IntoIterator<Item = (&'a str, impl Into<Vec<u8>>)>) -> Self {
+        let mut paths = BTreeSet::new();
+        let mut texts = BTreeMap::new();
+        for (path, bytes) in files {
+            paths.insert(path.to_owned());
+            let folders = path.match_indices('/').map(|(end, _)| &path[..end]);
+            paths.extend(folders.map(str::to_owned));
+            if let Ok(text) = String::from_utf8(bytes.into()) {
+                texts.insert(path.to_owned(), text);
+            }
+        }
         let functions = texts
             .iter()
             .filter(|(path, _)| path.ends_with(".rs"))
@@ -112,6 +124,34 @@ impl Tree {
             texts,
             functions,
         }
+    }
+
+    /// Every reference of every text that leads nowhere, with its place.
+    fn broken(&self) -> Vec<String> {
+        let mut broken = Vec::new();
+        for (path, text) in &self.texts {
+            let lines = if path.ends_with(".md") {
+                prose(text)
+            } else {
+                comments(path, text)
+            };
+            for (number, line) in &lines {
+                let mut problems = self.broken_paths(line);
+                problems.extend(self.broken_sections(path, line, *number, &lines));
+                if path.ends_with(".md") {
+                    problems.extend(self.broken_links(path, line));
+                }
+                if PAGES_OF_SOURCES.contains(&path.as_str()) {
+                    problems.extend(self.broken_names(path, line));
+                }
+                if path == "docs/differences.md" && line.starts_with('|') {
+                    problems.extend(self.broken_functions(line));
+                }
+                let place = |problem| format!("{path}:{number}: {problem}");
+                broken.extend(problems.into_iter().map(place));
+            }
+        }
+        broken
     }
 
     /// Paths of the repository's folders that do not exist.
