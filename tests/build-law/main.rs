@@ -1,0 +1,11 @@
+//! The law of the tree, and the cost of the build-dependency.
+//!
+//! Each module is a file of tests: `cargo nextest run -E 'test(/^module::/)'` runs one.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod build_dependency;
+mod floors;

@@ -1,0 +1,17 @@
+//! What is planned for each kind of module, and what comes out.
+//!
+//! Each module is a file of tests: `cargo nextest run -E 'test(/^module::/)'` runs one.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod archives_key;
+mod artifacts;
+mod device_only;
+mod host_code;
+mod machine_code;
+mod nvcc_registration;
+mod prebuilt;
+mod ptx_targets;

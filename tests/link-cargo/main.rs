@@ -1,0 +1,16 @@
+//! Whole builds: Cargo with examples, packages and workspaces.
+//!
+//! Each module is a file of tests: `cargo nextest run -E 'test(/^module::/)'` runs one.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cargo_offload;
+mod cross_builds;
+mod examples;
+mod gpu_kit;
+mod images;
+mod registration_matrix;
+mod windows_hosts;

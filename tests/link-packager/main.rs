@@ -1,0 +1,11 @@
+//! The packager, beside LLVM's.
+//!
+//! Each module is a file of tests: `cargo nextest run -E 'test(/^module::/)'` runs one.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod packager;
+mod packager_differential;
