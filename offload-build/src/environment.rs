@@ -1,6 +1,7 @@
 //! What Cargo tells a build script, and what the build script tells Cargo. The only `env::var`.
 
 use crate::error::Error;
+use offload_formats::escape::Colors;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -39,6 +40,15 @@ impl Environment {
     pub(crate) fn cargo(&self, name: &str) -> Option<String> {
         let value = self.variables.get(&as_found(OsStr::new(name)))?;
         Some(value.to_string_lossy().into_owned())
+    }
+
+    /// The colors that Cargo was asked for by its variable. Cargo hands neither `--color` nor `term.color` to build scripts.
+    /// It is not announced: another answer is no reason to build again.
+    pub(crate) fn colors(&self) -> Colors {
+        match self.cargo("CARGO_TERM_COLOR").as_deref() {
+            Some("always") => Colors::Kept,
+            _ => Colors::Removed,
+        }
     }
 
     /// One without which this is no build script.

@@ -32,6 +32,7 @@ mod installed;
 mod messages;
 mod plan;
 mod process;
+mod readable;
 mod run;
 mod steps;
 

@@ -18,6 +18,9 @@ pub(crate) fn limit(option: Option<&str>) -> Result<DecompressionLimit, String> 
     DecompressionLimit::parse(option, variable.as_deref())
 }
 
+/// Says what to do if decompressed data cannot be written.
+pub(crate) const FULL: &str = "set TMPDIR to a folder with enough space";
+
 /// Says how to allow more.
 pub(crate) fn hint() -> String {
     format!("--{OPTION}=<size> or {VARIABLE} allows more")

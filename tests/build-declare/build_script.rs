@@ -357,6 +357,66 @@ fn reports_a_kernel_that_does_not_compile_and_forgets_it() {
 }
 
 #[test]
+fn colors_messages_as_cargo_is_told_to() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let targets = "x86_64-pc-linux-gnu,gfx90a";
+    // A sequence that sets a terminal's title, in a line that clang quotes; the shim prints another.
+    let title = "\x1b]0;pwned\x07";
+    let shim = fs::read_to_string(package.at("llvm/bin/clang")).unwrap();
+    let shim = shim.replace("exec", &format!("printf '{title}\\n' >&2\nexec"));
+    package.put("llvm/bin/clang", &shim);
+    let plain = "kernels/k.c:1:25: error: use of undeclared identifier 'y'\n";
+    let fails = |colors: &str| {
+        package.put(
+            "kernels/k.c",
+            &format!("int run(int x) {{ return y; }} // {title}\n"),
+        );
+        let mut script = package.script();
+        script.env("OFFLOAD_TARGETS", targets);
+        package.fails(script.env("CARGO_TERM_COLOR", colors))
+    };
+    let never = fails("never");
+    assert!(never.contains(plain), "{never}");
+    assert!(!never.contains('\x1b'), "{never:?}");
+    let always = fails("always");
+    assert!(always.contains("\x1b[0;1;31merror: \x1b[0m"), "{always:?}");
+    assert_eq!(always.replace(title, "").matches("undeclared").count(), 1);
+    for said in [&never, &always] {
+        assert!(
+            said.contains("\nalso for x86_64-pc-linux-gnu, gfx90a\n"),
+            "{said}"
+        );
+        assert!(said.contains("\\x1b]0;pwned\\x07"), "{said:?}");
+        assert!(
+            !said.contains("\x1b]") && !said.contains('\x07'),
+            "{said:?}"
+        );
+        assert!(!said.contains("-fcolor-diagnostics"), "{said}");
+    }
+    // Warnings are kept with the objects: colors are no reason to compile again, and go where nobody wants them.
+    package.put("kernels/k.c", &format!("#warning odd\n{KERNEL}"));
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let builds = |colors: &str| {
+        let mut script = package.script();
+        text(&script.env("CARGO_TERM_COLOR", colors).output().unwrap())
+    };
+    let colored = builds("always");
+    assert!(
+        colored.contains("\x1b[0;1;35mwarning: \x1b[0m"),
+        "{colored:?}"
+    );
+    let starts = package.starts();
+    let plain = builds("never");
+    assert!(
+        plain.contains("warning: odd") && !plain.contains('\x1b'),
+        "{plain:?}"
+    );
+    assert_eq!(package.starts(), starts);
+}
+
+#[test]
 fn reports_a_device_link_that_fails() {
     let Some(package) = Package::new(CPU) else {
         return;

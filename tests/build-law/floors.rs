@@ -31,7 +31,7 @@ const ROOMS: [(&str, &[&[&str]]); 4] = [
         "offload-build",
         &[
             &["error", "files", "process", "check"],
-            &["environment", "messages"],
+            &["environment", "messages", "readable"],
             &["declare"],
             &["installed"],
             &["inputs", "compile"],
@@ -61,6 +61,7 @@ const ROOMS: [(&str, &[&[&str]]); 4] = [
             &["temporaries", "workplace"],
             &["line"],
             &["report"],
+            &["actions"],
             &["inputs"],
             &["choose"],
             &["plan"],
@@ -75,6 +76,7 @@ const WORLD: [(&str, &[&str]); 4] = [
         "std::fs",
         &[
             "offload-build/files",
+            "offload-build/readable",
             "offload-build/process",
             "offload-build/declare",
             "offload-build/installed",

@@ -2,7 +2,8 @@
 //! be seen is compared: exit status, standard error, standard output, every file.
 //!
 //! What may differ is a [`Key`], each with its row in `docs/differences.md`. The seed and the counts are
-//! printed; `OFFLOAD_BUNDLER_CASES` sets how many rounds there are for each type.
+//! printed; `OFFLOAD_BUNDLER_CASES` sets how many rounds there are for each type; there are more with
+//! `OFFLOAD_TEST_ALL=1`.
 
 use crate::support;
 
@@ -13,10 +14,16 @@ use offload_formats::format::compressed_bundle::CompressedBundle;
 use support::beside::{Outcome, Pair};
 use support::{Random, tool};
 
-/// Rounds for each type; each bundles, lists and unbundles.
-fn rounds(word: &str) -> usize {
+/// Rounds for all types of a test without `OFFLOAD_TEST_ALL`: so many that each choice is in one of them.
+const FEW: usize = 36;
+
+/// Rounds for each of `types` types; each bundles, lists and unbundles.
+fn rounds(word: &str, types: usize) -> usize {
     let given = std::env::var("OFFLOAD_BUNDLER_CASES").ok();
-    let default = if word == "llvm22" { 100 } else { 25 };
+    let default = match word {
+        "llvm22" => support::cases(FEW.div_ceil(types), 100),
+        _ => support::cases(FEW.div_ceil(types), 25),
+    };
     given.map_or(default, |count| count.parse().unwrap())
 }
 
@@ -170,9 +177,10 @@ const ABSENT: [&str; 4] = [
 ];
 
 /// Several of `choices`, each once, in any order.
+#[track_caller]
 fn some<'a>(random: &mut Random, choices: &[&'a str], most: u64) -> Vec<&'a str> {
     let mut taken: Vec<&str> = Vec::new();
-    for _ in 0..random.below(most + 1) {
+    for _ in 0..random.any_below(most + 1) {
         let choice = *random.pick(choices);
         if !taken.contains(&choice) {
             taken.push(choice);
@@ -206,31 +214,29 @@ fn strs(args: &[String]) -> Vec<&str> {
     args.iter().map(String::as_str).collect()
 }
 
-fn shuffle(random: &mut Random, groups: &mut [Vec<String>]) {
-    for index in (1..groups.len()).rev() {
-        groups.swap(index, random.below(index as u64 + 1) as usize);
-    }
-}
-
-/// Bundles, lists and unbundles files of a type, over and over.
-fn campaign(word: &'static str, file_type: &str, hosts: &[Vec<u8>]) {
+/// Bundles, lists and unbundles files of types, over and over.
+fn campaign(word: &'static str, types: &[&str], hosts: &[Vec<u8>]) {
     let Some(mut pair) = pair(word) else {
         return;
     };
-    let mut random = Random::new();
-    for _ in 0..rounds(word) {
-        round(&mut pair, &mut random, file_type, hosts);
-        pair.clear();
+    let mut random = Random::dealt();
+    for file_type in types {
+        for _ in 0..rounds(word, types.len()) {
+            round(&mut pair, &mut random, file_type, hosts);
+            pair.clear();
+        }
     }
+    random.expect_every_choice();
     pair.report();
 }
 
 fn round(pair: &mut Pair<Key>, random: &mut Random, file_type: &str, hosts: &[Vec<u8>]) {
     let mut targets = some(random, &DEVICES, 5);
     let only_hip = targets.iter().all(|target| target.starts_with("hip"));
-    let host = !only_hip || targets.is_empty() || random.below(3) > 0;
+    let chosen = random.below(3) > 0;
+    let host = !only_hip || targets.is_empty() || chosen;
     if host {
-        let place = random.below(targets.len() as u64 + 1) as usize;
+        let place = random.any_below(targets.len() as u64 + 1) as usize;
         targets.insert(place, *random.pick(&HOSTS));
     }
     let mut inputs = Vec::new();
@@ -254,8 +260,9 @@ fn round(pair: &mut Pair<Key>, random: &mut Random, file_type: &str, hosts: &[Ve
         option(random, "output", "out"),
     ];
     let mut variables = Vec::new();
-    if random.below(3) == 0 {
-        let align = random.pick(&["1", "3", "8", "0x10", "010", "4096"]);
+    // A third of them, each alignment once.
+    let aligns = ["1", "3", "8", "0x10", "010", "4096"];
+    if let Some(align) = aligns.get(random.below(18) as usize) {
         groups.push(option(random, "bundle-align", align));
     }
     match random.below(6) {
@@ -267,18 +274,17 @@ fn round(pair: &mut Pair<Key>, random: &mut Random, file_type: &str, hosts: &[Ve
         2 => variables.push(("OFFLOAD_BUNDLER_COMPRESS", "1")),
         _ => {}
     }
-    if random.below(4) == 0 && pair.release == "22" {
-        variables.push((
-            "COMPRESSED_BUNDLE_FORMAT_VERSION",
-            *random.pick(&["2", "3", "9", "x"]),
-        ));
+    let versions = ["2", "3", "9", "x"];
+    let version = versions.get(random.below(16) as usize);
+    if let Some(version) = version.filter(|_| pair.release == "22") {
+        variables.push(("COMPRESSED_BUNDLE_FORMAT_VERSION", *version));
     }
     // LLVM 19 prints how long it took too; and of an object, which it does not compress, LLVM says
     // how well it compressed nothing.
-    let verbose = pair.release == "22" && hosts.is_empty() && random.below(4) == 0;
+    let verbose = random.below(4) == 0 && pair.release == "22" && hosts.is_empty();
     let verbose = vec![format!("-verbose={verbose}")];
     groups.push(verbose.clone());
-    shuffle(random, &mut groups);
+    random.shuffle(&mut groups);
     let args = groups.concat();
     let what = |direction: &str| format!("{file_type} {direction}");
     let theirs = pair.compare(&what("bundle"), &strs(&args), &variables);
@@ -297,19 +303,15 @@ fn round(pair: &mut Pair<Key>, random: &mut Random, file_type: &str, hosts: &[Ve
     ];
     pair.compare(&what("list"), &strs(&list.concat()), &variables);
 
-    let mut wanted = some(random, &targets, 5);
+    let mut wanted = targets.clone();
+    random.shuffle(&mut wanted);
+    wanted.truncate(random.below(6) as usize);
     if random.below(3) == 0 {
         wanted.extend(some(random, &ABSENT, 3));
     }
-    if wanted
-        .iter()
-        .filter(|target| target.starts_with("host"))
-        .count()
-        == 0
-        && random.below(6) == 0
-    {
-        wanted.push(*random.pick(&HOSTS));
-    }
+    let host = HOSTS.get(random.below(18) as usize);
+    let has_host = wanted.iter().any(|target| target.starts_with("host"));
+    wanted.extend(host.filter(|_| !has_host));
     if wanted.is_empty() {
         wanted.push(targets[0]);
     }
@@ -328,7 +330,7 @@ fn round(pair: &mut Pair<Key>, random: &mut Random, file_type: &str, hosts: &[Ve
     if random.below(6) == 0 {
         groups.push(vec!["-hip-openmp-compatible".into()]);
     }
-    shuffle(random, &mut groups);
+    random.shuffle(&mut groups);
     pair.compare(&what("unbundle"), &strs(&groups.concat()), &variables);
 }
 
@@ -337,9 +339,7 @@ macro_rules! campaigns {
         $(
             #[test]
             fn $name() {
-                for file_type in $types {
-                    campaign($word, file_type, &[]);
-                }
+                campaign($word, &$types, &[]);
             }
         )+
     };
@@ -402,16 +402,16 @@ fn host_objects(word: &'static str) -> Option<Vec<Vec<u8>>> {
 
 #[test]
 fn agrees_with_llvm_22_about_objects() {
-    campaign("llvm22", "o", &[]);
+    campaign("llvm22", &["o"], &[]);
     if let Some(hosts) = host_objects("llvm22") {
-        campaign("llvm22", "o", &hosts);
+        campaign("llvm22", &["o"], &hosts);
     }
 }
 
 #[test]
 fn agrees_with_llvm_19_about_objects() {
     if let Some(hosts) = host_objects("llvm19") {
-        campaign("llvm19", "o", &hosts);
+        campaign("llvm19", &["o"], &hosts);
     }
 }
 
@@ -420,7 +420,7 @@ fn failing(word: &'static str) {
     let Some(mut pair) = pair(word) else {
         return;
     };
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     let host = HOSTS[0];
     let both = format!("{host},{}", DEVICES[0]);
     let options: Vec<Vec<String>> = [
@@ -487,7 +487,7 @@ fn failing(word: &'static str) {
         "-output=bundle",
     ];
     pair.compare("set-up", &bundle, &[]);
-    for _ in 0..6 * rounds(word) {
+    for _ in 0..6 * rounds(word, 2) {
         let mut args = Vec::new();
         for _ in 0..1 + random.below(8) {
             args.extend(random.pick(&options).clone());
@@ -503,6 +503,7 @@ fn failing(word: &'static str) {
             &fs::read(pair.folders[0].path().join("bundle")).unwrap(),
         );
     }
+    random.expect_every_choice();
     pair.report();
 }
 
@@ -524,10 +525,10 @@ fn archives(word: &'static str) {
     let Some(archiver) = tool(word, &["llvm-ar"]) else {
         return;
     };
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     let hosts = host_objects(word).unwrap_or_default();
     let devices = device_objects(word).unwrap_or_default();
-    for _ in 0..2 * rounds(word) {
+    for _ in 0..2 * rounds(word, 2) {
         let mut members = Vec::new();
         for index in 0..random.below(5) {
             let name = format!("m{index}{}", random.pick(&[".o", ".bc", ".tar.obj", ""]));
@@ -597,6 +598,7 @@ fn archives(word: &'static str) {
         pair.compare("a unbundle", &strs(&args), &[]);
         pair.clear();
     }
+    random.expect_every_choice();
     pair.report();
 }
 

@@ -580,6 +580,20 @@ fn refuses_links_that_decompress_more_than_the_limit() {
     assert!(said.contains(&expected), "{said}");
     assert!(!place.path("output").exists());
     assert_eq!(place.left(), 0);
+
+    // A folder for temporary files that is full.
+    let mut shell = place.command("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh"]);
+    let done = shell.arg(&link).args(args).output().unwrap();
+    let said = errors(&done);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("file too large"), "{said}");
+    assert!(said.contains("set TMPDIR to a folder"), "{said}");
+    assert!(
+        !said.contains("damaged") && !said.contains("invalid"),
+        "{said}"
+    );
+    assert_eq!(place.left(), 0);
 }
 
 fn errors(done: &Output) -> String {

@@ -2,7 +2,7 @@
 //! be seen is compared: exit status, standard error, standard output, every file.
 //!
 //! What may differ is a [`Key`], each with its row in `docs/differences.md`. The seed and the counts are
-//! printed; `OFFLOAD_PACKAGER_CASES` sets how many rounds there are.
+//! printed; `OFFLOAD_PACKAGER_CASES` sets how many rounds there are; there are more with `OFFLOAD_TEST_ALL=1`.
 
 use crate::support;
 
@@ -11,7 +11,10 @@ use support::beside::{Outcome, Pair};
 
 fn rounds(word: &str) -> usize {
     let given = std::env::var("OFFLOAD_PACKAGER_CASES").ok();
-    let default = if word == "llvm22" { 400 } else { 100 };
+    let default = match word {
+        "llvm22" => support::cases(60, 400),
+        _ => support::cases(40, 100),
+    };
     given.map_or(default, |count| count.parse().unwrap())
 }
 
@@ -150,8 +153,9 @@ const KEYS: [&str; 14] = [
     "",
 ];
 
+#[track_caller]
 fn one<'a>(random: &mut Random, choices: &[&'a str]) -> &'a str {
-    choices[random.below(choices.len() as u64) as usize]
+    random.pick::<&str>(choices)
 }
 
 fn item(key: &str, value: &str) -> String {
@@ -180,9 +184,7 @@ fn image(random: &mut Random, files: u64) -> String {
             _ => item(one(random, &KEYS), value),
         });
     }
-    for index in (1..items.len()).rev() {
-        items.swap(index, random.below(index as u64 + 1) as usize);
-    }
+    random.shuffle(&mut items);
     items.join(",")
 }
 
@@ -203,7 +205,7 @@ fn campaign(word: &'static str) {
     let Some(mut pair) = pair(word) else {
         return;
     };
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     for _ in 0..rounds(word) {
         for name in FILES {
             let bytes = match random.below(6) {
@@ -252,6 +254,7 @@ fn campaign(word: &'static str) {
         }
         pair.clear();
     }
+    random.expect_every_choice();
     pair.report();
 }
 
@@ -270,7 +273,7 @@ fn failing(word: &'static str) {
     let Some(mut pair) = pair(word) else {
         return;
     };
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     let options: Vec<Vec<&str>> = vec![
         vec!["-o", "out"],
         vec!["-o=out"],
@@ -321,6 +324,7 @@ fn failing(word: &'static str) {
         pair.compare("command line", &args, &[]);
         pair.clear_but(&["a.o", "text", "bad.bin", "response", "in.bin"]);
     }
+    random.expect_every_choice();
     pair.report();
 }
 

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// Named as the example whose `Cargo.lock` it gets, so that the versions are those of the examples.
-const MANIFEST: &str = "[package]\nname = \"hip-module\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
-    [workspace]\n[build-dependencies]\n";
+/// In the place of an example in its `Cargo.lock`, so that the versions are those of the examples. Another package of
+/// the same name would share its build script with this one.
+const NAME: &str = "hip-module-dependencies";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Copies the build-dependencies of a package that uses `offload-build` into a target folder.
@@ -57,10 +57,13 @@ fn build(linker: Option<&str>, flags: &[&str]) -> PathBuf {
     };
     put(
         "Cargo.toml",
-        &format!("{MANIFEST}offload-build.path = {path:?}\n"),
+        &format!(
+            "[package]\nname = {NAME:?}\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n\
+             [build-dependencies]\noffload-build.path = {path:?}\n"
+        ),
     );
-    let lock = root.join("examples/hip-module/Cargo.lock");
-    put("Cargo.lock", &fs::read_to_string(lock).unwrap());
+    let lock = fs::read_to_string(root.join("examples/hip-module/Cargo.lock")).unwrap();
+    put("Cargo.lock", &lock.replace("hip-module", NAME));
     put("build.rs", "fn main() {}\n");
     put("src/lib.rs", "");
     let mut cargo = Command::new(env!("CARGO"));

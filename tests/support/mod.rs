@@ -18,7 +18,9 @@ pub mod folder;
 pub mod launches;
 pub mod package;
 
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -95,12 +97,28 @@ pub fn tests_all() -> bool {
     std::env::var_os("OFFLOAD_TEST_ALL").is_some_and(|value| value == "1")
 }
 
+/// The number of cases of a test: `all` with [`tests_all`], else `few`, in which [`Random::dealt`] has every choice.
+pub fn cases(few: usize, all: usize) -> usize {
+    if tests_all() { all } else { few }
+}
+
 /// For `env`: a test that runs in the background or under `nohup` must not have a tool inherit ignored signals.
 pub const DEFAULT_SIGNALS: &str = "--default-signal=HUP,INT,QUIT,TERM";
 
 /// Numbers for random tests, the same in every run; `OFFLOAD_TEST_SEED=<number>` gives others,
 /// and `OFFLOAD_TEST_SEED=time` others in every run. The seed is printed with a failure.
-pub struct Random(u64);
+pub struct Random {
+    state: u64,
+    /// By the place of a decision and the number of its choices.
+    decks: Option<BTreeMap<(&'static Location<'static>, u64), Deck>>,
+}
+
+/// The choices of a decision, dealt in turns.
+#[derive(Default)]
+struct Deck {
+    left: Vec<u64>,
+    deals: usize,
+}
 
 impl Random {
     pub fn new() -> Self {
@@ -113,26 +131,76 @@ impl Random {
             Err(_) => 1,
         };
         println!("OFFLOAD_TEST_SEED={seed}");
-        Self(seed)
+        Self {
+            state: seed,
+            decks: None,
+        }
     }
 
-    /// A number below `end`.
+    /// For a test that takes few cases: each decision takes each of its choices once before it takes one again.
+    /// With [`tests_all`] as `new`.
+    pub fn dealt() -> Self {
+        Self {
+            decks: (!tests_all()).then(BTreeMap::new),
+            ..Self::new()
+        }
+    }
+
+    /// Fails unless each decision had each of its choices: the test shall take more cases.
+    pub fn expect_every_choice(&self) {
+        for ((place, end), deck) in self.decks.iter().flatten() {
+            let missing = if deck.deals > 1 { &[][..] } else { &deck.left };
+            assert!(
+                missing.is_empty(),
+                "{place}: no case had {missing:?} of {end}"
+            );
+        }
+    }
+
+    /// A number below `end`: a decision of the test, if there are few.
+    #[track_caller]
     pub fn below(&mut self, end: u64) -> u64 {
+        /// Larger numbers are content.
+        const MOST_CHOICES: u64 = 64;
+        let place = Location::caller();
+        let Some(mut decks) = self.decks.take_if(|_| end <= MOST_CHOICES) else {
+            return self.any_below(end);
+        };
+        let deck = decks.entry((place, end)).or_default();
+        if deck.left.is_empty() {
+            deck.left.extend(0..end);
+            deck.deals += 1;
+            self.shuffle(&mut deck.left);
+        }
+        let choice = deck.left.pop().expect("a number is below another");
+        self.decks = Some(decks);
+        choice
+    }
+
+    /// A number below `end` that is no decision, as a place in what decisions made.
+    pub fn any_below(&mut self, end: u64) -> u64 {
         // splitmix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % end
     }
 
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for index in (1..items.len()).rev() {
+            items.swap(index, self.any_below(index as u64 + 1) as usize);
+        }
+    }
+
+    #[track_caller]
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len() as u64) as usize]
     }
 
     pub fn bytes(&mut self, below: u64) -> Vec<u8> {
-        (0..self.below(below))
-            .map(|_| self.below(256) as u8)
+        (0..self.any_below(below))
+            .map(|_| self.any_below(256) as u8)
             .collect()
     }
 }

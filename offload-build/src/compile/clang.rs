@@ -5,6 +5,7 @@
 
 use crate::files;
 use crate::process::command::Command;
+use offload_formats::escape::Colors;
 use offload_formats::names::Triple;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -40,6 +41,8 @@ pub(crate) struct Clang<'a> {
     pub include: &'a [PathBuf],
     /// Debug information in host objects.
     pub debug: bool,
+    /// Colors of messages.
+    pub colors: Colors,
 }
 
 /// What one compile has of its own.
@@ -194,7 +197,9 @@ impl Clang<'_> {
         dependencies: &[OsString],
         compile: &Compile<'_>,
     ) -> Command {
-        let mut command = command.arg(format!("-O{}", compile.opt_level));
+        let mut command = command
+            .arg(format!("-O{}", compile.opt_level))
+            .with_colors(self.colors);
         if let Some(std) = self.std {
             command = command.arg(format!("-std={std}"));
         }
@@ -245,6 +250,7 @@ mod tests {
             std: Some("c11"),
             include: &include,
             debug: true,
+            colors: Colors::Removed,
         };
         let define = [("FAST", ""), ("TILE", "64")];
         let define = define

@@ -74,6 +74,7 @@ pub(crate) fn bitcode(
         "-march"
     };
     Command::new(clang.clang)
+        .with_colors(clang.colors)
         .arg("--no-default-config")
         .args([
             format!("--target={triple}"),
@@ -126,6 +127,7 @@ mod tests {
             std: None,
             include: &["inc".into()],
             debug: true,
+            colors: Default::default(),
         };
         let define = BTreeMap::from([("TILE".to_owned(), "64".to_owned())]);
         let text = Path::new("k.ii");

@@ -6,7 +6,7 @@
 use crate::declare::module::{Module, Target};
 use crate::error;
 use crate::error::Error;
-use object::ReadCache;
+use crate::readable::{self, Readable};
 use offload_formats::container::bundled::{DeviceTarget, Unpacking};
 use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::device_library::{self, LibraryImage};
@@ -16,7 +16,6 @@ use offload_formats::names::{ImageTarget, Triple, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -67,11 +66,13 @@ pub(crate) struct Library {
 
 impl Library {
     fn read(path: &Path, decompressed: DecompressionLimit) -> Result<Self, Error> {
-        let cache = open(path)?;
-        let images = images(path, &cache, decompressed)?;
+        let library = Readable::open(path)?;
+        let images = images(path, &library, decompressed)?;
         let mut bitcode = BTreeSet::new();
         for (index, image) in images.iter().enumerate() {
-            let content = image.content(&cache).ok_or_else(|| changed(path))?;
+            let content = image.content(library.data());
+            library.check()?;
+            let content = content.ok_or_else(|| changed(path))?;
             if Magic::of(content) == Magic::Bitcode {
                 bitcode.insert(index);
             }
@@ -159,13 +160,19 @@ fn paths(module: &Module, target: &Target) -> Result<Vec<PathBuf>, Error> {
             .library_dirs
             .iter()
             .flat_map(|folder| [folder.join("libdevice"), folder.clone()]);
-        let mut candidates = folders.flat_map(|folder| {
+        let candidates = folders.flat_map(|folder| {
             names
                 .iter()
                 .map(move |name| folder.join(name))
                 .collect::<Vec<_>>()
         });
-        let found = candidates.find(|path| path.is_file());
+        let mut found = None;
+        for path in candidates {
+            if readable::is_file(&path)? {
+                found = Some(path);
+                break;
+            }
+        }
         paths.push(found.ok_or_else(|| {
             let folders: Vec<String> = module
                 .library_dirs
@@ -198,20 +205,16 @@ pub(crate) fn name_of(path: &Path) -> LibraryName<'_> {
     LibraryName::parse(stem.unwrap_or_default())
 }
 
-pub(crate) fn open(path: &Path) -> Result<ReadCache<fs::File>, Error> {
-    fs::File::open(path)
-        .map(ReadCache::new)
-        .map_err(error::io(path))
-}
-
 pub(crate) fn images(
     path: &Path,
-    cache: &ReadCache<fs::File>,
+    library: &Readable,
     decompressed: DecompressionLimit,
 ) -> Result<Vec<LibraryImage>, Error> {
     let of_cpu = Triple::parse(name_of(path).arch).is_ok_and(|triple| triple.is_cpu());
     let mut unpacking = Unpacking::in_memory(decompressed.memory());
-    device_library::images(cache, of_cpu, &mut unpacking).map_err(|problem| {
+    let images = device_library::images(library.data(), of_cpu, &mut unpacking);
+    library.check()?;
+    images.map_err(|problem| {
         let is_limit = problem.is_limit();
         error::unpacking(path, is_limit, problem)
     })

@@ -16,6 +16,7 @@ use crate::steps::task::Task;
 use crate::steps::task::file_numbers;
 use crate::steps::task::finish::Finish;
 use md5::{Digest, Md5};
+use offload_formats::escape::Colors;
 use std::path::{Path, PathBuf};
 
 /// What the plan of a module is made from, besides the module.
@@ -27,6 +28,8 @@ pub(crate) struct Context<'a> {
     pub(crate) out: &'a Path,
     pub(crate) host: &'a Host,
     pub(crate) debug: bool,
+    /// Colors of the compiler's messages.
+    pub(crate) colors: Colors,
     /// Variables that the compiler reads, for the keys of tasks.
     pub(crate) variables: &'a str,
     /// Name and version of the package.
@@ -84,6 +87,7 @@ impl Context<'_> {
             std: module.std.as_deref(),
             include: &module.include,
             debug: self.debug,
+            colors: self.colors,
         };
         let (own, what_for) = match side {
             Side::Host(what_for) => (&module.own, what_for),

@@ -1,5 +1,6 @@
 //! A program and its arguments, as a value: the same one is printed, compared and run.
 
+use offload_formats::escape::{self, Colors};
 use std::error::Error as StdError;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -36,6 +37,9 @@ pub const GUARD: &str = "OFFLOAD_LINK_ACTIVE";
 pub struct Command {
     program: PathBuf,
     args: Vec<OsString>,
+    /// Kept if an option, which is not printed, asks the program for colors. They change no result, so they are no part
+    /// of what keys are made from.
+    colors: Colors,
 }
 
 impl Command {
@@ -44,7 +48,21 @@ impl Command {
         Self {
             program: program.into(),
             args: Vec::new(),
+            colors: Colors::Removed,
         }
+    }
+
+    /// This command, which is clang's, with colors in its messages or without them.
+    #[must_use]
+    pub fn with_colors(mut self, colors: Colors) -> Self {
+        self.colors = colors;
+        self
+    }
+
+    /// Returns whether its messages have colors.
+    #[must_use]
+    pub fn colors(&self) -> Colors {
+        self.colors
     }
 
     /// This command with one more argument.
@@ -95,6 +113,7 @@ impl Command {
             cause: Cause::Start(source),
         })?;
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let stderr = escape::messages(&stderr, self.colors);
         if output.status.success() {
             return Ok(Output { stdout, stderr });
         }
@@ -102,7 +121,7 @@ impl Command {
             command: self.clone(),
             cause: Cause::Failed {
                 status: output.status,
-                output: stdout + &stderr,
+                output: escape::messages(&stdout, self.colors) + &stderr,
             },
         })
     }
@@ -113,6 +132,9 @@ impl Command {
     fn process(&self) -> std::process::Command {
         let mut process = std::process::Command::new(&self.program);
         process.args(&self.args).stdin(Stdio::null());
+        if self.colors == Colors::Kept {
+            process.arg("-fcolor-diagnostics");
+        }
         for name in SCRUBBED {
             process.env_remove(name);
         }
@@ -168,7 +190,7 @@ impl fmt::Display for Quoted<'_> {
 pub struct Output {
     /// Standard output; bytes that are not UTF-8 replaced.
     pub stdout: String,
-    /// Standard error, likewise: a compiler's warnings.
+    /// Standard error, likewise: a compiler's warnings; control characters escaped, but colors that were asked for.
     pub stderr: String,
 }
 

@@ -77,6 +77,7 @@ impl Launcher {
             .args(&self.args)
             .arg(command.program())
             .args(command.arguments())
+            .with_colors(command.colors())
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn execute(plan: &Plan, jobs: &Jobs) -> Result<Outcome, Error> {
                 Ok(done) => {
                     outcome.made.push(step.made(done.reads));
                     let mut new = messages::diagnostics(&done.messages);
-                    new.retain(|text| seen.insert(text.clone()));
+                    new.retain(|text| seen.insert(messages::plain(text)));
                     if !new.is_empty() {
                         outcome.warnings.push((step.title(), new.concat()));
                     }

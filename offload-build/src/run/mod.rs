@@ -28,6 +28,7 @@ use prepare::{Prepared, prepare};
 use record::Record;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// One build of the modules of a package.
@@ -273,8 +274,9 @@ pub(crate) fn finish<T>(environment: &Environment, result: Result<T, Error>) -> 
 /// Removes the libraries that an earlier build left, and that `artifacts` does not name.
 fn clean_artifacts(out: &Path, artifacts: &BTreeSet<&Path>) -> Result<(), Error> {
     let folder = out.join(artifact::FOLDER);
-    let Ok(files) = fs::read_dir(&folder) else {
-        return Ok(());
+    let files = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        files => files.map_err(error::io(&folder))?,
     };
     for file in files {
         let path = file.map_err(error::io(&folder))?.path();

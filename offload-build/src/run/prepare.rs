@@ -81,6 +81,7 @@ pub(crate) fn prepare(
         debug: environment
             .cargo("DEBUG")
             .is_some_and(|value| !["false", "0", "none"].contains(&value.as_str())),
+        colors: environment.colors(),
         variables: &machine.variables,
         package: &package,
         launcher: machine.launcher.as_ref(),

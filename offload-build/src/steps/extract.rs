@@ -4,6 +4,7 @@ use crate::error::{self, Error};
 use crate::files;
 use crate::inputs::libraries;
 use crate::messages::Failure;
+use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
 use offload_formats::container::decompression_limit::DecompressionLimit;
@@ -24,11 +25,12 @@ pub(crate) struct Extraction {
 
 impl Extraction {
     fn run(&self) -> Result<Done, Error> {
-        let cache = libraries::open(&self.library)?;
-        let images = libraries::images(&self.library, &cache, self.decompressed)?;
+        let library = Readable::open(&self.library)?;
+        let images = libraries::images(&self.library, &library, self.decompressed)?;
         for (index, path) in &self.files {
             let image = images.get(*index);
-            let content = image.and_then(|image| image.content(&cache));
+            let content = image.and_then(|image| image.content(library.data()));
+            library.check()?;
             let content = content.ok_or_else(|| libraries::changed(&self.library))?;
             files::write(path, content).map_err(error::io(path))?;
         }

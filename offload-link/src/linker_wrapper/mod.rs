@@ -21,6 +21,7 @@
 //! |           | with device code: the phases in their order                 | `link.rs` |
 //! |           | the device links, in parallel; then the host link           | `device_links.rs`, `linked_image.rs`, `host_linker.rs`, `relocatable.rs` |
 
+mod actions;
 mod choose;
 mod error;
 mod inputs;

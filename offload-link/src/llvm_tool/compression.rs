@@ -83,9 +83,7 @@ pub(crate) fn failed(name: &Path, problem: &compressed_bundle::Error) -> Error {
 pub(crate) fn hint(problem: &compressed_bundle::Error) -> Option<String> {
     match problem {
         compressed_bundle::Error::Limit { .. } => Some(decompressed::hint()),
-        compressed_bundle::Error::Output { .. } => {
-            Some("set TMPDIR to a folder with enough space".to_owned())
-        }
+        compressed_bundle::Error::Output { .. } => Some(decompressed::FULL.to_owned()),
         _ => None,
     }
 }

@@ -16,6 +16,7 @@ use crate::declare::module::flags::is_identifier;
 use crate::declare::settings::Settings;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::readable;
 use offload_formats::container::decompression_limit::{self, DecompressionLimit};
 use offload_formats::format::compressed_bundle::Method;
 use std::path::{Path, PathBuf};
@@ -236,7 +237,7 @@ impl Module {
 fn archives(settings: &Settings, root: &Path) -> Result<Vec<PathBuf>, Error> {
     let paths = settings.list("archives").iter().map(|text| {
         let path = root.join(text);
-        match path.is_file() {
+        match readable::is_file(&path)? {
             true => Ok(path),
             false => Err(settings.error_at("archives", format_args!("`{text}`: no such file"))),
         }

@@ -6,7 +6,8 @@ use crate::check::processor_of;
 use crate::declare::module::Target;
 use crate::error;
 use crate::error::Error;
-use object::{ReadCache, ReadRef};
+use crate::readable::Readable;
+use object::ReadRef;
 use offload_formats::container;
 use offload_formats::container::bundled::{self, DeviceTarget, Unpacking};
 use offload_formats::container::device_library;
@@ -17,7 +18,6 @@ use offload_formats::format::magic::Magic;
 use offload_formats::format::ptx;
 use offload_formats::names::{ImageTarget, OffloadKind};
 use std::fmt;
-use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -119,9 +119,11 @@ impl Found {
                 cursor.read(size, "image").map_err(cut)?.to_vec()
             }
             None => {
-                let file = ReadCache::new(File::open(source).map_err(error::io(source))?);
-                let mut cursor = Cursor::new(&file, self.range.clone());
-                cursor.read(size, "image").map_err(cut)?.to_vec()
+                let file = Readable::open(source)?;
+                let mut cursor = Cursor::new(file.data(), self.range.clone());
+                let bytes = cursor.read(size, "image");
+                file.check()?;
+                bytes.map_err(cut)?.to_vec()
             }
         };
         if let Content::Ptx(_) = self.content {
@@ -180,13 +182,24 @@ impl fmt::Display for Found {
 
 /// The images of a source, in its order.
 pub(crate) fn images(path: &Path, unpacking: &mut Unpacking) -> Result<Vec<Found>, Error> {
+    let file = Readable::open(path)?;
+    let images = images_in(path, file.data(), unpacking);
+    file.check()?;
+    images
+}
+
+fn images_in<'d, R: ReadRef<'d>>(
+    path: &Path,
+    cache: R,
+    unpacking: &mut Unpacking,
+) -> Result<Vec<Found>, Error> {
     let wrong =
         |problem: Box<dyn std::error::Error + Send + Sync>| Error::because(path.display(), problem);
-    let file = File::open(path).map_err(error::io(path))?;
-    let size = file.metadata().map_err(error::io(path))?.len();
-    let cache = ReadCache::new(file);
-    let itself = Found::new(None, &cache, 0..size, None);
-    match (&itself.content, Magic::at(&cache, 0..size)) {
+    let size = cache
+        .len()
+        .map_err(|()| wrong("its size cannot be read".into()))?;
+    let itself = Found::new(None, cache, 0..size, None);
+    match (&itself.content, Magic::at(cache, 0..size)) {
         (Content::Elf { machine, .. }, _)
             if [object::elf::EM_AMDGPU.0, object::elf::EM_CUDA.0].contains(machine) =>
         {
@@ -194,41 +207,36 @@ pub(crate) fn images(path: &Path, unpacking: &mut Unpacking) -> Result<Vec<Found
         }
         (Content::Ptx(_), _) => return Ok(vec![itself]),
         (_, Magic::Fatbin) => {
-            return of_fatbin(&cache, 0..size).map_err(|problem| wrong(problem.into()));
+            return of_fatbin(cache, 0..size).map_err(|problem| wrong(problem.into()));
         }
         _ => {}
     }
     let mut found = Vec::new();
-    if let Magic::TextBundle = Magic::at(&cache, 0..size) {
+    if let Magic::TextBundle = Magic::at(cache, 0..size) {
         // PTX is an image; a library's reader wants what can be linked.
-        for entry in bundled::entries_in_memory(&cache, 0..size, unpacking)
+        for entry in bundled::entries_in_memory(cache, 0..size, unpacking)
             .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?
         {
             if let Some(target) = entry.target().map_err(|problem| wrong(problem.into()))? {
-                found.push(Found::new(
-                    Some(target),
-                    &cache,
-                    entry.range,
-                    entry.unpacked,
-                ));
+                found.push(Found::new(Some(target), cache, entry.range, entry.unpacked));
             }
         }
         return Ok(found);
     }
     let is_library = matches!(
-        Magic::at(&cache, 0..size),
+        Magic::at(cache, 0..size),
         Magic::Bundle | Magic::CompressedBundle | Magic::Archive | Magic::Bitcode
     );
     if is_library {
-        let images = device_library::images(&cache, false, unpacking)
+        let images = device_library::images(cache, false, unpacking)
             .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?;
         let images = images.into_iter();
         found.extend(
-            images.map(|image| Found::new(image.target, &cache, image.range, image.unpacked)),
+            images.map(|image| Found::new(image.target, cache, image.range, image.unpacked)),
         );
     }
     if found.is_empty() {
-        let images = container::images_within(&cache, &mut unpacking.memory)
+        let images = container::images_within(cache, &mut unpacking.memory)
             .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?;
         for image in images {
             let string = |key: &str| {
@@ -240,7 +248,7 @@ pub(crate) fn images(path: &Path, unpacking: &mut Unpacking) -> Result<Vec<Found
                 triple: string("triple"),
                 processor: string("arch"),
             });
-            found.push(Found::new(declared, &cache, image.entry.image, image.bytes));
+            found.push(Found::new(declared, cache, image.entry.image, image.bytes));
         }
     }
     Ok(found)

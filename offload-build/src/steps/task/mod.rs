@@ -24,6 +24,7 @@ use crate::steps::digests::{Digests, hex};
 use crate::steps::step::{Done, Made, Step};
 use crate::steps::task::finish::Finish;
 use md5::{Digest, Md5};
+use offload_formats::escape;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
@@ -197,6 +198,9 @@ impl Task {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             kept => kept.ok()?,
         };
+        // They may have been kept with colors.
+        let colors = self.commands.first().map(Command::colors);
+        let messages = escape::messages(&messages, colors.unwrap_or_default());
         is_whole.then_some((reads, messages))
     }
 

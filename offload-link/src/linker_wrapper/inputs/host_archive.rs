@@ -21,16 +21,16 @@ use offload_formats::escape::terminal;
 use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
 
+use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::file::{InputFile, Problem};
-use crate::linker_wrapper::report::shown::Shown;
 use crate::llvm_tool::{Output, Sources, Style, outputs};
 
 /// What is asked about the link.
 pub(crate) struct Maker<'a> {
     pub arguments: &'a Arguments,
     pub workplace: &'a Workplace,
-    pub shown: Shown,
+    pub actions: Actions,
 }
 
 /// Writes the archive; its path.
@@ -39,10 +39,11 @@ pub(crate) fn write(file: &InputFile, maker: &Maker<'_>) -> Result<PathBuf, Erro
     let path = maker
         .workplace
         .file(&format!("{stem}-{}.host.a", file.item));
-    if maker.arguments.options.dry_run {
-        if maker.shown == Shown::Plain {
-            eprintln!("# archive {} of the parts for the host", path.display());
-        }
+    if maker.actions.are_dry() {
+        let shown = path.display();
+        maker
+            .actions
+            .note(format_args!("archive {shown} of the parts for the host"));
         return Ok(path);
     }
     let written = copy(file, &path);

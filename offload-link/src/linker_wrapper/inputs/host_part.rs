@@ -16,7 +16,6 @@
 //! What registers HIP's older objects is found in these objects, so they are made before anything is decided.
 
 use crate::linker_wrapper::inputs::host_archive::Maker;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_build::tools::{Command, Search};
@@ -36,7 +35,6 @@ use crate::linker_wrapper::line::arguments::Position;
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::programs;
 use crate::linker_wrapper::report::fates::Report;
-use crate::linker_wrapper::report::shown::Shown;
 
 /// What a bundle has for the host.
 struct Part {
@@ -82,7 +80,7 @@ impl Inputs {
             if made.is_empty() {
                 continue;
             }
-            if maker.arguments.options.dry_run {
+            if maker.actions.are_dry() {
                 report.warnings.push(format!(
                     "{}: what its host's part needs is not known before that is linked",
                     terminal(&*file.path)
@@ -217,37 +215,22 @@ impl Maker<'_> {
         let stem = Path::new(name).file_stem().unwrap_or_default();
         let base = format!("{}-{count}.host", stem.to_string_lossy());
         let object = self.workplace.file(&format!("{base}.o"));
-        let options = &self.arguments.options;
-        if options.dry_run && self.shown == Shown::Plain {
-            eprintln!("# what {from} has for the host: {}", object.display());
-        }
+        let (actions, shown) = (self.actions, object.display());
+        actions.note(format_args!("what {from} has for the host: {shown}"));
         let extension = match part.form {
-            Form::Object => return self.write(&object, &part.bytes).map(|()| object),
+            Form::Object => return actions.write(&object, &part.bytes).map(|()| object),
             Form::Ir(_) => "bc",
             Form::Assembly => "s",
         };
         let source = self.workplace.file(&format!("{base}.{extension}"));
         let command = self.compile(&part.form, &source, &object, inputs, from)?;
-        if options.dry_run || options.verbose {
-            self.shown.print(&command);
-        }
-        if !options.dry_run {
-            self.write(&source, &part.bytes)?;
-            let compiled = command.run_with(&self.workplace.variables());
-            compiled.map_err(|source| Error::HostPart {
-                from: from.to_owned(),
-                source,
-            })?;
-        }
+        actions.write(&source, &part.bytes)?;
+        let compiled = actions.run(&command, self.workplace);
+        compiled.map_err(|source| Error::HostPart {
+            from: from.to_owned(),
+            source,
+        })?;
         Ok(object)
-    }
-
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
-        if self.arguments.options.dry_run {
-            return Ok(());
-        }
-        fs::write(path, bytes)
-            .map_err(|source| Error::io(format!("cannot write `{}`", path.display()), source))
     }
 
     /// By clang, whose assembly has directives that GNU's assembler does not know.

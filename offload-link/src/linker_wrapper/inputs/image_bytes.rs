@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use object::{ReadCache, ReadRef};
-use offload_formats::format::compressed_bundle::CompressedBundle;
+use offload_formats::format::compressed_bundle::{self, CompressedBundle};
 
 use crate::decompressed;
 use crate::files::{Here, Opened, Reading, Stamp, copy_range};
@@ -268,7 +268,12 @@ impl ImageBytes {
                 let size = bundle.data.end.saturating_sub(bundle.data.start);
                 let source = BufReader::with_capacity(1 << 17, source.take(size));
                 let done = bundle.extract_from(source, range.clone(), out);
-                done.map_err(io::Error::other)
+                done.map_err(|problem| match problem {
+                    compressed_bundle::Error::Output { .. } => {
+                        io::Error::other(format!("{problem}\nhint: {}", decompressed::FULL))
+                    }
+                    problem => io::Error::other(problem),
+                })
             })
         })
     }

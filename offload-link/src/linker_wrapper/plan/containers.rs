@@ -22,9 +22,9 @@ use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::names::{EntryId, ImageKind, LlvmRelease, OffloadKind};
 use offload_formats::registration::fat_binary::Runtime;
 
+use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::report::fates::{Report, target};
-use crate::linker_wrapper::report::shown::Shown;
 use crate::linker_wrapper::tool::Rules;
 use crate::linker_wrapper::workplace::Workplace;
 
@@ -69,11 +69,9 @@ pub(crate) struct Packing<'a> {
     pub workplace: &'a Workplace,
     /// `--compress`, for HIP's bundles, with the level.
     pub compress: Option<Option<i32>>,
-    pub verbose: bool,
-    pub dry: bool,
+    pub actions: Actions,
     /// `--save-temps`: a fat binary is a file too.
     pub keep: bool,
-    pub shown: Shown,
 }
 
 impl Packing<'_> {
@@ -107,16 +105,12 @@ impl Packing<'_> {
                     Content::OpenMp(packed.collect::<Result<_, _>>()?)
                 }
             };
-            if let (true, false, Content::FatBinary(runtime, bytes)) =
-                (self.keep, self.dry, &content)
-            {
+            if let (true, Content::FatBinary(runtime, bytes)) = (self.keep, &content) {
                 let file = self.workplace.file(match runtime {
                     Runtime::Cuda => "fatbin",
                     Runtime::Hip => "hipfb",
                 });
-                let failed =
-                    |source| Error::io(format!("cannot write `{}`", file.display()), source);
-                std::fs::write(&file, bytes).map_err(failed)?;
+                self.actions.write(&file, bytes)?;
             }
             containers.push(Container { kind, content });
         }
@@ -139,9 +133,9 @@ impl Packing<'_> {
             });
             cuda_fatbin(&cubins.collect::<Vec<_>>())
         };
-        if self.rules == Rules::Ours || tool.is_err() && !self.dry {
+        let dry = self.actions.are_dry();
+        if !dry && (self.rules == Rules::Ours || tool.is_err()) {
             match (own(), &tool) {
-                _ if self.dry => {}
                 (Ok(fatbin), _) => return Ok(fatbin.bytes),
                 (Err(_), Ok(_)) => {}
                 (Err(problem), Err(missing)) => {
@@ -160,16 +154,13 @@ impl Packing<'_> {
         };
         let program = tool.unwrap_or_else(|_| "fatbinary".into());
         let command = cuda_fatbinary(&program, &files, &output, release, 64);
-        if self.dry || self.verbose {
-            self.shown.print(&command);
-        }
-        if self.dry {
-            return Ok(Vec::new());
-        }
-        if let Err(problem) = command.run_with(&self.workplace.variables()) {
+        if let Err(problem) = self.actions.run(&command, self.workplace) {
             return own()
                 .map(|fatbin| fatbin.bytes)
                 .map_err(|_| failed(problem.to_string()));
+        }
+        if dry {
+            return Ok(Vec::new());
         }
         std::fs::read(&output)
             .map_err(|source| Error::io(format!("cannot read `{}`", output.display()), source))
@@ -188,9 +179,7 @@ impl Packing<'_> {
                     .to_string(),
             );
         }
-        if self.dry || self.verbose {
-            self.shown.print(&self.bundler(images));
-        }
+        self.actions.show(&self.bundler(images));
         let images: Vec<(String, &[u8])> = ids
             .into_iter()
             .zip(images)
@@ -279,7 +268,7 @@ impl Packing<'_> {
         }
         let mut bytes = Vec::new();
         for image in images {
-            if !self.dry && Magic::of(&image.bytes) != Magic::OffloadBinary {
+            if !self.actions.are_dry() && Magic::of(&image.bytes) != Magic::OffloadBinary {
                 return Err(failed(format!(
                     "the device link for {} made no offload binary",
                     target(&image.triple, &image.processor)

@@ -3,8 +3,8 @@
 //! In driver position the host's own compiler does it, with the options about the machine that the
 //! link has; in linker position clang, for the host's triple.
 
+use crate::linker_wrapper::actions::Actions;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_build::tools::Command;
@@ -48,17 +48,11 @@ impl Source {
     }
 
     /// Writes the files that the compiler reads.
-    pub(crate) fn write(&self) -> Result<(), Error> {
-        let blobs = self
-            .blobs
-            .iter()
-            .map(|(file, bytes)| (file, bytes.as_slice()));
-        for (file, bytes) in blobs.chain([(&self.file, self.text.as_bytes())]) {
-            fs::write(file, bytes).map_err(|source| {
-                Error::io(format!("cannot write `{}`", file.display()), source)
-            })?;
+    pub(crate) fn write(&self, actions: Actions) -> Result<(), Error> {
+        for (file, bytes) in &self.blobs {
+            actions.write(file, bytes)?;
         }
-        Ok(())
+        actions.write(&self.file, self.text.as_bytes())
     }
 
     /// The command that compiles it.

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use offload_build::tools::{Command, jobserver, spirv, without_rustc};
 
+use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::choose::groups::Group;
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::line::options::Jobs;
 use crate::linker_wrapper::plan::device_link::DeviceLink;
-use crate::linker_wrapper::report::shown::Shown;
 use crate::linker_wrapper::report::trace::Trace;
 use crate::linker_wrapper::run::linked_image;
 use crate::linker_wrapper::workplace::Workplace;
@@ -22,7 +22,7 @@ pub(crate) fn run(
     links: &[DeviceLink<'_>],
     workplace: &Workplace,
     jobs: Jobs,
-    verbose: Option<Shown>,
+    actions: Actions,
     trace: &Trace,
 ) -> Result<Vec<Vec<u8>>, Error> {
     let pool = match jobs {
@@ -36,7 +36,7 @@ pub(crate) fn run(
         ),
     };
     let results = pool.run(links.iter().collect(), |link| {
-        link.run(workplace, verbose, trace)
+        link.run(workplace, actions, trace)
     });
     let (mut images, mut errors) = (Vec::new(), Vec::new());
     for result in results {
@@ -56,7 +56,7 @@ impl DeviceLink<'_> {
     fn run(
         &self,
         workplace: &Workplace,
-        verbose: Option<Shown>,
+        actions: Actions,
         trace: &Trace,
     ) -> Result<Vec<u8>, Error> {
         for (path, image) in &self.inputs {
@@ -71,9 +71,7 @@ impl DeviceLink<'_> {
         let translations = translations.map(|(image, command)| (Some(*image), command));
         let commands = self.commands.iter().map(|command| (None, command));
         for (text, command) in translations.chain(commands) {
-            if let Some(shown) = verbose {
-                shown.print(command);
-            }
+            actions.show(command);
             let _phase = trace.phase("Device link", command);
             let short = self.shorten(command)?;
             let said = short

@@ -1,9 +1,9 @@
 //! A host link with device code: the phases in their order.
 
+use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::inputs::host_archive;
 use crate::linker_wrapper::run::device_links;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_build::tools::Command;
@@ -45,6 +45,7 @@ pub(crate) struct Link<'a> {
     /// As the tool was started.
     pub tool: &'a OsStr,
     pub trace: &'a Trace,
+    pub actions: Actions,
 }
 
 impl Link<'_> {
@@ -152,19 +153,18 @@ impl Link<'_> {
         rules: Rules,
     ) -> Result<Vec<Vec<u8>>, Error> {
         let options = &self.arguments.options;
-        let shown = Shown::of(self.tool);
-        if options.dry_run {
+        if self.actions.are_dry() {
             for link in links {
                 // LLVM shows these since its main branch.
                 if rules.writes_for_main() {
                     for (path, image) in &link.inputs {
-                        shown.print(&image.extraction(path));
+                        self.actions.show(&image.extraction(path));
                     }
                 }
                 let translations = link.translations.iter().map(|(_, command)| command);
                 translations
                     .chain(&link.commands)
-                    .for_each(|command| shown.print(command));
+                    .for_each(|command| self.actions.show(command));
             }
             return Ok(vec![Vec::new(); links.len()]);
         }
@@ -173,9 +173,8 @@ impl Link<'_> {
             Position::Linker { .. } => Jobs::Count(1),
         };
         let _phase = self.trace.phase("Device links", links.len());
-        let verbose = options.verbose.then_some(shown);
         let jobs = options.jobs.unwrap_or(usual);
-        device_links::run(links, workplace, jobs, verbose, self.trace)
+        device_links::run(links, workplace, jobs, self.actions, self.trace)
     }
 
     /// What follows the device links.
@@ -196,10 +195,8 @@ impl Link<'_> {
             search: &programs::search(&self.arguments),
             workplace,
             compress: options.compress.then_some(options.compression_level),
-            verbose: options.verbose,
-            dry: options.dry_run,
+            actions: self.actions,
             keep: options.save_temps,
-            shown: Shown::of(self.tool),
         };
         let containers = packing.pack(&products, report)?;
         drop(products); // as large as the containers
@@ -241,13 +238,13 @@ impl Link<'_> {
         let output = self.arguments.output_path();
         let name = output.file_name().unwrap_or(OsStr::new("a.out"));
         Ok(Workplace {
-            folder: match (options.save_temps, options.dry_run) {
+            folder: match (options.save_temps, self.actions.are_dry()) {
                 (true, _) => output.parent().unwrap_or(Path::new("")).to_owned(),
                 (false, true) => std::env::temp_dir(),
                 (false, false) => files.folder()?.to_owned(),
             },
             prefix: format!("{}.", name.to_string_lossy()),
-            temporary: match options.dry_run {
+            temporary: match self.actions.are_dry() {
                 true => None,
                 false => Some(files.folder()?.to_owned()),
             },
@@ -258,7 +255,7 @@ impl Link<'_> {
         let maker = host_archive::Maker {
             arguments: &self.arguments,
             workplace,
-            shown: Shown::of(self.tool),
+            actions: self.actions,
         };
         self.inputs.make_host_parts(&maker, report)
     }
@@ -291,7 +288,7 @@ impl Link<'_> {
     /// The container instead of a program.
     fn emit(&self, containers: &[Container]) -> Result<u8, Error> {
         let content = match containers {
-            _ if self.arguments.options.dry_run => return Ok(0),
+            _ if self.actions.are_dry() => return Ok(0),
             [] => return Ok(0),
             [only] => &only.content,
             several => {
@@ -326,10 +323,9 @@ impl Link<'_> {
     ) -> Result<u8, Error> {
         let arguments = &self.arguments;
         let host = host::machine(arguments, self.inputs.host);
-        let shown = Shown::of(self.tool);
         let mut flags = Vec::new();
         // LLVM's lines have no such option, and its tests ask for LLVM's lines.
-        let as_llvm = arguments.options.dry_run && shown == Shown::Llvm;
+        let as_llvm = self.actions.show_as_llvm();
         if !containers.is_empty() && !arguments.relocatable && !as_llvm {
             flags = self.keep_entries();
         }
@@ -346,16 +342,14 @@ impl Link<'_> {
             let line =
                 arguments.render(&objects, &flags, |content| files.response_file(content))?;
             let command = self.linker.clone().args(line);
-            if arguments.options.dry_run {
-                shown.print(&command);
+            self.actions.show(&command);
+            if self.actions.are_dry() {
                 if arguments.relocatable && !containers.is_empty() {
                     let output = arguments.output_path();
-                    shown.print(&relocatable::shown(&output, &entries.tables, self.rules()?));
+                    let shown = relocatable::shown(&output, &entries.tables, self.rules()?);
+                    self.actions.show(&shown);
                 }
                 return Ok(0);
-            }
-            if arguments.options.verbose {
-                shown.print(&command);
             }
             files.watch_output(&arguments.output_path())?;
             let phase = self.trace.phase("Host link", &command);
@@ -383,33 +377,27 @@ impl Link<'_> {
         host: Machine,
         workplace: &Workplace,
     ) -> Result<PathBuf, Error> {
-        let (arguments, shown) = (&self.arguments, Shown::of(self.tool));
+        let arguments = &self.arguments;
         let options = &arguments.options;
         let object = workplace.file(&format!("{name}.image.wrapper.o"));
         if options.print_registration {
             self.print_registration(name, form, host, workplace)?;
         }
         if let Some(bytes) = form.to_object(registration::Way::of(host, arguments))? {
-            if !options.dry_run {
-                write(&object, &bytes)?;
-            } else if shown == Shown::Plain {
-                eprintln!("# registration object {}", object.display());
-            }
+            let shown = object.display();
+            self.actions
+                .note(format_args!("registration object {shown}"));
+            self.actions.write(&object, &bytes)?;
             return Ok(object);
         }
         let source = Source::of(form, name, workplace)?;
-        if options.dry_run && shown == Shown::Llvm {
+        if self.actions.show_as_llvm() {
             return Ok(object); // LLVM does this in its own process
         }
         let command = source.compile(arguments, &self.linker, host, &object)?;
-        if options.dry_run || options.verbose {
-            shown.print(&command);
-        }
-        if !options.dry_run {
-            source.write()?;
-            let compiled = command.run_with(&workplace.variables());
-            compiled.map_err(Error::RegistrationFromC)?;
-        }
+        source.write(self.actions)?;
+        let compiled = self.actions.run(&command, workplace);
+        compiled.map_err(Error::RegistrationFromC)?;
         Ok(object)
     }
 
@@ -469,9 +457,4 @@ fn note_missing(report: &mut Report, missing: &Missing<'_>) -> String {
     let text = format!("{}: left out: {}", missing.group.target(), missing.reason);
     report.warnings.push(text.clone());
     text
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    fs::write(path, bytes)
-        .map_err(|source| Error::io(format!("cannot write `{}`", path.display()), source))
 }

@@ -1,6 +1,6 @@
 //! What is answered instead of linking.
 
-use crate::linker_wrapper::report::shown::Shown;
+use crate::linker_wrapper::actions::Actions;
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -71,10 +71,9 @@ fn ask_llvm(options: &Options, tool: &OsStr) -> Result<u8, Error> {
         )));
     };
     let command = Command::new(clang).args(["-cc1", "-mllvm"]).arg(question);
-    if options.dry_run || options.verbose {
-        Shown::of(tool).print(&command);
-    }
-    if options.dry_run {
+    let actions = Actions::new(options, tool);
+    actions.show(&command);
+    if actions.are_dry() {
         return Ok(0);
     }
     let status = host_linker::run(&command, Quoting::Gnu, &Temporaries::default())?;

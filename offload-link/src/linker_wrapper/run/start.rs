@@ -4,12 +4,12 @@ use std::ffi::{OsStr, OsString};
 
 use offload_formats::names::OffloadKind;
 
+use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::file::{Inputs, Unreadable};
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::plan::rpath;
-use crate::linker_wrapper::report::shown::Shown;
 use crate::linker_wrapper::report::trace::Trace;
 use crate::linker_wrapper::run::link::Link;
 use crate::linker_wrapper::run::{host_linker, questions};
@@ -71,6 +71,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
         return questions::answer(answer, &arguments.options, tool);
     }
     let trace = Trace::new(&arguments.options);
+    let actions = Actions::new(&arguments.options, tool);
     // Below another of us the images are linked already.
     let nested = host_linker::is_nested() && matches!(arguments.position, Position::Linker { .. });
     let mut inputs = if nested || arguments.no_link {
@@ -94,6 +95,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
             linker,
             tool,
             trace: &trace,
+            actions,
         };
         let program = link.linker.program().to_owned();
         let code = link.run()?;
@@ -117,22 +119,18 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
         flags = rpath::options(&rpaths, arguments.position);
     }
     let options = &arguments.options;
-    if !options.dry_run && !trace.is_wanted() && !arguments.repacks() {
+    if !actions.are_dry() && !trace.is_wanted() && !arguments.repacks() {
         // The hot path: no file is made, and this process ends by becoming the linker.
         let line = arguments.render(&[], &flags, |_| Err(Error::Recursion))?;
         let command = linker.args(line);
-        if options.verbose {
-            Shown::of(tool).print(&command);
-        }
+        actions.show(&command);
         return host_linker::become_or_run(&command, quoting);
     }
     let files = Temporaries::default();
     let line = arguments.render(&[], &flags, |content| files.response_file(content))?;
     let command = linker.args(line);
-    if options.dry_run || options.verbose {
-        Shown::of(tool).print(&command);
-    }
-    if options.dry_run {
+    actions.show(&command);
+    if actions.are_dry() {
         return Ok(0);
     }
     files.watch_output(&arguments.output_path())?;
