@@ -42,7 +42,7 @@ pub(crate) fn check(modules: &[Settings]) -> Result<(), Error> {
                     Some(Reach::World) | None => false,
                 };
                 if is_wrong {
-                    let language = module.text("language").unwrap_or_default();
+                    let language = module.text("language").expect("it has a language");
                     let problem = format!("`{key}` has no effect on modules of `{language}`");
                     return Err(settings.error_at(key, problem));
                 }

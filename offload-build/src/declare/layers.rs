@@ -146,7 +146,7 @@ fn unknown(environment: &Environment) -> Vec<(String, String)> {
     let names = environment.names(PREFIX).into_iter();
     let names = names.filter(|name| !name.strip_prefix(PREFIX).is_some_and(is_known));
     let hinted = names.map(|name| {
-        let own = name.strip_prefix(PREFIX).unwrap_or_default();
+        let own = name.strip_prefix(PREFIX).expect("it has our prefix");
         let hint = nearest(own, known.iter().map(String::as_str));
         (
             name,

@@ -313,7 +313,8 @@ impl<'a> Source<'a> {
 
     /// `Cargo.toml:12:3`: lines and columns count from 1, columns in characters.
     fn place(self, span: &Range<usize>) -> String {
-        let before = self.text.get(..span.start).unwrap_or_default();
+        let before = self.text.get(..span.start);
+        let before = before.expect("the parser's spans are of this text");
         let line = before.matches('\n').count() + 1;
         let column = before
             .rsplit('\n')

@@ -183,7 +183,11 @@ impl DeviceLinker<'_> {
         if given.into_iter().any(is_runtime) {
             return Ok(Vec::new());
         }
-        let processor = job.processor.split(':').next().unwrap_or_default();
+        let processor = job
+            .processor
+            .split(':')
+            .next()
+            .expect("a split text has a first part");
         let runtime = self.llvm()?.device_runtime(vendor, processor)?;
         let passes = DECIDED_BEFORE.iter().flat_map(|pass| ["-mllvm", pass]);
         let options = passes.chain(["-mlink-builtin-bitcode"]).map(OsString::from);

@@ -248,7 +248,11 @@ impl DeviceLinker<'_> {
         if self.way == Way::Llvm || !job.triple.is_amdgpu() || release >= TELLS_PROCESSOR {
             return Vec::new();
         }
-        let processor = job.processor.split(':').next().unwrap_or_default();
+        let processor = job
+            .processor
+            .split(':')
+            .next()
+            .expect("a split text has a first part");
         let level = match self.opt_level {
             "s" | "z" => "2",
             level => level,

@@ -96,8 +96,14 @@ fn in_image(target: &str, kernel: &Kernel) -> String {
 fn plain_names(described: &[Described]) -> Vec<(usize, String)> {
     let plain = |kernel: &Described| {
         let name = source_name(&kernel.name);
-        let name = name.split('<').next().unwrap_or_default();
-        let last = name.rsplit("::").next().unwrap_or_default();
+        let name = name
+            .split('<')
+            .next()
+            .expect("a split text has a first part");
+        let last = name
+            .rsplit("::")
+            .next()
+            .expect("a split text has a first part");
         constant_name(last)
     };
     let names: Vec<Option<String>> = described.iter().map(plain).collect();

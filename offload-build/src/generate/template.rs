@@ -4,7 +4,10 @@
 /// place in one of them is none.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut parts = template.split('$');
-    let mut text = parts.next().unwrap_or_default().to_owned();
+    let mut text = parts
+        .next()
+        .expect("a split text has a first part")
+        .to_owned();
     while let Some(name) = parts.next() {
         let value = values.iter().find(|(known, _)| *known == name);
         let (_, value) = value.expect("each place of a template has a value");

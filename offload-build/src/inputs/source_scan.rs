@@ -241,7 +241,10 @@ impl<'s> Tokens<'s> {
     /// Takes `R"x(…)x"`, whose `R` was read.
     fn raw_literal(&mut self) -> &'s str {
         let delimiter = self.rest.get(1..).unwrap_or_default();
-        let delimiter = delimiter.split('(').next().unwrap_or_default();
+        let delimiter = delimiter
+            .split('(')
+            .next()
+            .expect("a split text has a first part");
         self.take_past(1, &format!("){delimiter}\""))
     }
 }

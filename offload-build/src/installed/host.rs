@@ -169,7 +169,10 @@ impl Host {
 
     /// The processor, as triples name it.
     pub(crate) fn arch(&self) -> &str {
-        self.triple.split('-').next().unwrap_or_default()
+        self.triple
+            .split('-')
+            .next()
+            .expect("a split text has a first part")
     }
 
     /// The folder of OpenMP's offload runtime for this host, of the release of `llvm`; otherwise those that were

@@ -93,7 +93,7 @@ fn gpu_folder(
         libraries.iter().all(has)
     };
     searched.iter().find(fits).cloned().ok_or_else(|| {
-        let name = libraries.first().copied().unwrap_or_default();
+        let name = libraries.first().expect("a runtime has a library");
         missing(module, &format!("lib{name}.so"), &searched)
     })
 }
@@ -119,7 +119,7 @@ fn windows_folder(
         libraries.iter().all(has)
     };
     searched.iter().find(fits).cloned().ok_or_else(|| {
-        let name = libraries.first().copied().unwrap_or_default();
+        let name = libraries.first().expect("a runtime has a library");
         let files = host.import_libraries(name);
         missing(module, &files.join("` or `"), &searched)
     })

@@ -140,7 +140,10 @@ impl Sdk {
             self.without.iter().all(has)
         };
         let names_root = |flag: &String| {
-            let name = flag.split('=').next().unwrap_or_default();
+            let name = flag
+                .split('=')
+                .next()
+                .expect("a split text has a first part");
             self.options.contains(&name)
         };
         let mut targets = module.targets.iter().map(|target| &target.own.flags);

@@ -7,7 +7,7 @@ use crate::device_link::DeviceInput;
 use crate::error::Error;
 use crate::files;
 use crate::plan::context::{self, Context};
-use crate::plan::stages::{Plan, step};
+use crate::plan::stages::{Plan, Stage, step};
 use crate::steps::describe::Description;
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::Images;
@@ -15,6 +15,7 @@ use crate::steps::images::planned::PlannedImage;
 use crate::steps::task::Task;
 use crate::steps::task::finish::Finish;
 use offload_formats::container::elf::Machine;
+use std::path::PathBuf;
 
 /// Plans a module, which has an image for each of its targets.
 pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
@@ -25,28 +26,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     // One process compiles for all of them; `check` refuses tables of their own.
     let levels = module.targets.iter().map(|target| &target.own.opt_level);
     let device_level = levels.max().map_or("", String::as_str);
-    let mut compiles = Vec::new();
-    let mut objects = Vec::new();
-    for source in &module.sources {
-        let stem = context::stem(context.root, source);
-        let output = folder.join("host").join(&stem).with_extension("o");
-        compiles.push(step(context.compile(
-            module,
-            source,
-            context::Side::Host("the host and all targets"),
-            &output,
-            |clang, compile| {
-                let nvcc = Nvcc {
-                    nvcc: &context.compiler.program,
-                    std: clang.std,
-                    include: clang.include,
-                    debug: clang.debug,
-                };
-                nvcc.object(&processors, device_level, compile)
-            },
-        )));
-        objects.push(output);
-    }
+    let (compiles, objects) = compiles(module, context, &processors, device_level);
     let linked = folder.join("images.o");
     let program = &context.compiler.program;
     let command = nvcc::registered_images(
@@ -103,6 +83,39 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     ];
     let skipped = Vec::new();
     Ok((Plan { stages, skipped }, module.targets.clone()))
+}
+
+/// Plans the objects of all sources, with device code for all of `processors`.
+fn compiles(
+    module: &Module,
+    context: &Context<'_>,
+    processors: &[String],
+    device_level: &str,
+) -> (Stage, Vec<PathBuf>) {
+    let folder = context.folder(module);
+    let mut compiles = Vec::new();
+    let mut objects = Vec::new();
+    for source in &module.sources {
+        let stem = context::stem(context.root, source);
+        let output = folder.join("host").join(&stem).with_extension("o");
+        compiles.push(step(context.compile(
+            module,
+            source,
+            context::Side::Host("the host and all targets"),
+            &output,
+            |clang, compile| {
+                let nvcc = Nvcc {
+                    nvcc: &context.compiler.program,
+                    std: clang.std,
+                    include: clang.include,
+                    debug: clang.debug,
+                };
+                nvcc.object(processors, device_level, compile)
+            },
+        )));
+        objects.push(output);
+    }
+    (compiles, objects)
 }
 
 /// What nvcc cannot do, as one process compiles for the host and all targets.

@@ -132,9 +132,8 @@ const USUAL: u32 = 19;
 impl Need {
     /// `install clang (Debian, Ubuntu: …; Fedora: …)`, of that release of LLVM where it is known.
     pub(crate) fn install(self, release: Option<u32>) -> String {
-        let Some(row) = ROWS.iter().find(|row| row.need == self) else {
-            return String::new();
-        };
+        let row = ROWS.iter().find(|row| row.need == self);
+        let row = row.expect("each need has a row");
         let release = release.unwrap_or(USUAL).to_string();
         let commands = row.commands.iter().map(|(system, command)| {
             let command = command.replace("<n>", &release);

@@ -109,10 +109,8 @@ impl<'a> Run<'a> {
     /// Builds every module, or what stands for it, and records what Cargo must know.
     pub(crate) fn execute(&self) -> Result<(), Error> {
         let environment = self.environment;
-        if environment
-            .variable("OFFLOAD_DRY_RUN")
-            .is_some_and(|value| value != "0")
-        {
+        let dry_run = environment.variable("OFFLOAD_DRY_RUN");
+        if dry_run.is_some_and(|value| value != "0") {
             eprint!("{}", self.plan()?);
             // Rust prints `Error: ` in front of it, and without a failure Cargo would compile what was not built.
             return Err(Error::new(
@@ -133,62 +131,63 @@ impl<'a> Run<'a> {
         files::remove(&record).map_err(error::io(&record))?;
         let (mut finished, mut made) = (Vec::new(), Vec::new());
         for module in &self.modules {
-            module
-                .warnings
-                .iter()
-                .for_each(|text| environment.report("warning", text));
-            for text in stub::host_code_left_out(module)? {
-                environment.report("warning", &text);
-            }
-            if environment.variable("DOCS_RS").is_some() {
-                stub::build(
-                    module,
-                    environment,
-                    &self.out,
-                    "documentation is built without device code",
-                )?;
-                continue;
-            }
-            match self.prepare(module) {
-                Ok(built) => {
-                    let built_module = self.build(module, &built);
-                    made.push(built_module.map_err(|error| module.explained(error))?);
-                    finished.push((module, built));
-                }
-                Err(error) if error.is_missing() && module.missing == Missing::Stub => {
-                    let text = error.to_string();
-                    environment.report("warning", &text);
-                    stub::build(
-                        module,
-                        environment,
-                        &self.out,
-                        text.lines().next().unwrap_or_default(),
-                    )?;
-                    environment.look_again(&self.out);
-                }
-                Err(error) => return Err(module.explained(error)),
+            if let Some((prepared, files)) = self.finish(module)? {
+                made.push(files);
+                finished.push((module, prepared));
             }
         }
         let plans = finished.iter().map(|(_, built)| &built.plan);
         let artifacts = plans.flat_map(Plan::artifacts);
         clean_artifacts(&self.out, &artifacts.collect())?;
         tell_what_to_link(environment, &self.out, &finished)?;
-        let records = finished.iter().zip(&made);
-        let records: Vec<Record<'_>> = records
-            .map(|((module, built), made)| Record {
+        let Some((_, first)) = finished.first() else {
+            return Ok(());
+        };
+        let mut records = Vec::new();
+        for ((module, built), made) in finished.iter().zip(&made) {
+            records.push(Record {
                 module,
                 registration: built.registration,
                 compiler: built.machine.as_ref().map(|machine| &machine.compiler),
                 targets: &built.targets,
                 skipped: &built.plan.skipped,
                 made,
-            })
-            .collect();
-        let Some((_, built)) = finished.first() else {
-            return Ok(());
-        };
-        let text = record::text(&built.host, &records);
+            });
+        }
+        let text = record::text(&first.host, &records);
         files::write(&record, text.as_bytes()).map_err(error::io(&record))
+    }
+
+    /// Builds a module, or what stands for it: then nothing is returned.
+    fn finish(&self, module: &Module) -> Result<Option<(Prepared, Vec<Made>)>, Error> {
+        let (environment, out) = (self.environment, self.out.as_path());
+        for text in &module.warnings {
+            environment.report("warning", text);
+        }
+        for text in stub::host_code_left_out(module)? {
+            environment.report("warning", &text);
+        }
+        if environment.variable("DOCS_RS").is_some() {
+            let reason = "documentation is built without device code";
+            stub::build(module, environment, out, reason)?;
+            return Ok(None);
+        }
+        match self.prepare(module) {
+            Ok(prepared) => {
+                let made = self.build(module, &prepared);
+                let made = made.map_err(|error| module.explained(error))?;
+                Ok(Some((prepared, made)))
+            }
+            Err(error) if error.is_missing() && module.missing == Missing::Stub => {
+                let text = error.to_string();
+                environment.report("warning", &text);
+                let reason = text.lines().next().unwrap_or_default();
+                stub::build(module, environment, out, reason)?;
+                environment.look_again(out);
+                Ok(None)
+            }
+            Err(error) => Err(module.explained(error)),
+        }
     }
 
     fn build(&self, module: &Module, built: &Prepared) -> Result<Vec<Made>, Error> {

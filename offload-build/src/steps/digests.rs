@@ -44,7 +44,11 @@ fn digest_file(path: &Path) -> io::Result<String> {
     loop {
         match file.read(&mut buffer)? {
             0 => return Ok(hex(hash)),
-            count => hash.update(buffer.get(..count).unwrap_or_default()),
+            count => hash.update(
+                buffer
+                    .get(..count)
+                    .expect("a read fills at most the buffer"),
+            ),
         }
     }
 }

@@ -33,6 +33,15 @@ pub(crate) enum Register {
     None,
 }
 
+/// Returns what becomes of targets whose tools are missing.
+pub(crate) fn missing(settings: &Settings) -> Missing {
+    match settings.text("missing") {
+        Some("skip") => Missing::Skip,
+        Some("stub") => Missing::Stub,
+        _ => Missing::Error,
+    }
+}
+
 /// Without host code there is nothing to register images with.
 pub(crate) fn register(
     settings: &Settings,

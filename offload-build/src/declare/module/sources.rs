@@ -69,13 +69,25 @@ pub(crate) fn sources(
         if let Some(star) = star {
             let (fixed, rest) = text.split_at(star);
             let folder = root.join(fixed.rsplit_once('/').map_or("", |(folder, _)| folder));
-            let folders = watch(&folder, out, rest.contains('/')).map_err(error::io(&folder))?;
+            let folders = watch(&folder, out, Depth::of(rest)).map_err(error::io(&folder))?;
             watched.extend(folders);
         }
     }
     let warnings = unmatched(settings, &own.exclude, root, &found);
     found.retain(|path| !excluded(&own.exclude, root, path));
     let found = each_once(found)?;
+    check_extensions(settings, language, root, own, &found)?;
+    Ok((found, warnings))
+}
+
+/// Checks that sources have extensions of their language, unless a flag names it.
+fn check_extensions(
+    settings: &Settings,
+    language: Language,
+    root: &Path,
+    own: &Flags,
+    found: &[PathBuf],
+) -> Result<(), Error> {
     if !own.flags.iter().any(|flag| flag.starts_with("-x")) {
         let known = language.extensions();
         let is_unknown = |path: &&PathBuf| {
@@ -90,7 +102,7 @@ pub(crate) fn sources(
             return Err(settings.error_at("sources", problem));
         }
     }
-    Ok((found, warnings))
+    Ok(())
 }
 
 /// Tells whether a file is a lock of Emacs: a dangling link beside a file that is being edited.
@@ -165,10 +177,29 @@ fn target_folder(root: &Path, out: &Path) -> Option<PathBuf> {
     Some(root.join(below.components().next()?))
 }
 
-/// What is watched for new files in `folder`, and in the folders below it when `deep`.
+/// The folders that a pattern reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    /// The one before its first wildcard.
+    One,
+    /// Folders below it, too.
+    All,
+}
+
+impl Depth {
+    /// Returns the depth of a pattern from its first wildcard on.
+    fn of(rest: &str) -> Self {
+        match rest.contains('/') {
+            true => Self::All,
+            false => Self::One,
+        }
+    }
+}
+
+/// What is watched for new files in `folder`, and in the folders below it if the pattern reaches there.
 ///
 /// Cargo watches a folder with everything in it: one in which it builds itself would change with every build.
-fn watch(folder: &Path, out: &Path, deep: bool) -> io::Result<Vec<PathBuf>> {
+fn watch(folder: &Path, out: &Path, depth: Depth) -> io::Result<Vec<PathBuf>> {
     if !out.starts_with(folder) {
         return Ok(vec![folder.to_owned()]);
     }
@@ -177,7 +208,7 @@ fn watch(folder: &Path, out: &Path, deep: bool) -> io::Result<Vec<PathBuf>> {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default();
         let hidden = name.as_encoded_bytes().starts_with(b".");
-        if deep && path.is_dir() && !hidden && !out.starts_with(&path) {
+        if depth == Depth::All && path.is_dir() && !hidden && !out.starts_with(&path) {
             beside.push(path);
         }
     }

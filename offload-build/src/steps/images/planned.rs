@@ -86,8 +86,10 @@ impl PlannedImage {
         let bytes = bytes.map_err(|error| Error::because(self, error))?;
         let parsed = OffloadBinary::parse(bytes.as_slice(), 0, bytes.len() as u64);
         let parsed = parsed.map_err(|error| Error::because(self, error))?;
-        let range = parsed.entries.first().map(|entry| entry.image.clone());
-        Ok((bytes, range.unwrap_or_default()))
+        let entry = parsed.entries.first();
+        let entry = entry.expect("an offload binary made of one image has one entry");
+        let range = entry.image.clone();
+        Ok((bytes, range))
     }
 }
 

@@ -61,14 +61,15 @@ impl Own {
 }
 
 /// Which entry section an object has.
-fn entry_section(object: &[u8]) -> object::Result<String> {
+fn entry_section(object: &[u8]) -> Result<String> {
     let file = object::File::parse(object)?;
     let names = file.sections().filter_map(|section| section.name().ok());
-    // The objects joined in it had one, or there would have been no registration.
     let found = names
         .into_iter()
         .find(|name| entries::is_entry_section(name));
-    Ok(found.unwrap_or_default().to_owned())
+    // The objects joined in it had one, or there would have been no registration.
+    let found = found.ok_or("the joined object has no section of offload entries")?;
+    Ok(found.to_owned())
 }
 
 /// The symbols that entries refer to, as far as other objects see them.
