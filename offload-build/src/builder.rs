@@ -32,7 +32,7 @@ pub struct Build {
 pub struct TargetBuild(Settings);
 
 impl Build {
-    /// What `[package.metadata.offload]` of this package declares.
+    /// Reads what `[package.metadata.offload]` of this package declares.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Build {
         self
     }
 
-    /// The language of the sources: `openmp`, `hip`, `cuda`, `bitcode` or `prebuilt`.
+    /// Sets the language of the sources: `openmp`, `hip`, `cuda`, `bitcode` or `prebuilt`.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Build {
         self.text("std", std)
     }
 
-    /// Whether sources call device functions of other sources; without it each file's are its own.
+    /// Lets sources call device functions of other sources; without it, each file's functions are private.
     #[must_use]
     pub fn rdc(mut self, rdc: bool) -> Self {
         self.declared
@@ -173,7 +173,7 @@ impl Build {
         self
     }
 
-    /// Whether the sources of HIP or CUDA have host code, too: functions that launch kernels, and kernels that are
+    /// Compiles host code of HIP or CUDA sources, too: functions that launch kernels, and kernels that are
     /// registered when the program starts.
     #[must_use]
     pub fn host(mut self, host: bool) -> Self {
@@ -208,7 +208,7 @@ impl Build {
         self.list("artifact", artifact)
     }
 
-    /// What all images are packed in: `bundle` (HIP), `fatbin` (CUDA), `offload-binary`, or `raw`, nothing.
+    /// Packs all images in a container: `bundle` (HIP), `fatbin` (CUDA), `offload-binary`, or `raw`, none.
     ///
     /// # Errors
     ///
@@ -217,7 +217,7 @@ impl Build {
         self.choice("container", container)
     }
 
-    /// How a HIP module's bundle is compressed: `zstd`, `zlib`, either with a level (`zstd:19`), or `none`.
+    /// Compresses a HIP module's bundle: `zstd`, `zlib`, either with a level (`zstd:19`), or `none`.
     #[must_use]
     pub fn compress(self, compress: &str) -> Self {
         self.text("compress", compress)
@@ -229,13 +229,13 @@ impl Build {
         self.text("compiler", compiler)
     }
 
-    /// What compiles are started with: `ccache`, `sccache`, another program with arguments, or `none`.
+    /// Starts compiles with a launcher: `ccache`, `sccache`, another program with arguments, or `none`.
     #[must_use]
     pub fn launcher(self, launcher: &str) -> Self {
         self.text("launcher", launcher)
     }
 
-    /// Who registers the images: `complete`, `deferred`, `none`, or `auto`.
+    /// Selects who registers the images: `complete`, `deferred`, `none`, or `auto`.
     ///
     /// # Errors
     ///
@@ -244,7 +244,7 @@ impl Build {
         self.choice("register", register)
     }
 
-    /// What a missing tool is: an `error`, reason to `skip` the targets that need it, or for a `stub` when no image is left.
+    /// Selects what to do when a target's tools are missing: `error`, `skip` the target, or `stub` if no image is left.
     ///
     /// # Errors
     ///
@@ -274,7 +274,7 @@ impl Build {
         self
     }
 
-    /// Everything that [`Build::run`] would do; its `Display` is the dry run.
+    /// Returns everything that [`Build::run`] would do; its `Display` is the dry run.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// That of this process.
+    /// Returns the environment of this process.
     pub(crate) fn of_process() -> Self {
         Self::new(std::env::vars_os().collect())
     }
@@ -51,7 +51,7 @@ impl Environment {
         }
     }
 
-    /// One without which this is no build script.
+    /// Returns a variable that every build script has.
     pub(crate) fn required(&self, name: &str) -> Result<String, Error> {
         self.cargo(name).ok_or_else(|| {
             Error::new(format_args!(

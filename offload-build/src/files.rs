@@ -14,7 +14,7 @@ pub(crate) fn part(output: &Path) -> PathBuf {
     name.into()
 }
 
-/// Which program this is, without starting it: where it really lies, its size, and when it was installed.
+/// Identifies a program without starting it: its real path, its size, and when it was installed.
 #[must_use]
 pub(crate) fn identity(program: &Path) -> String {
     let real = program
@@ -69,7 +69,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         })
 }
 
-/// Where a file really is, links resolved. What Windows says of it starts with `\\?\`, which compilers do not take.
+/// Returns the real path of a file, links resolved. On Windows it starts with `\\?\`, which compilers do not take.
 pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
     let real = path.canonicalize().ok()?;
     let plain = real.to_str().and_then(|real| real.strip_prefix(r"\\?\"));

@@ -71,7 +71,7 @@ impl Language {
     }
 }
 
-/// Whether a source is C++, whose objects need its library.
+/// Tells whether a source is C++, whose objects need its library.
 pub(crate) fn is_cpp(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
     CPP.iter().any(|known| extension == *known)
@@ -86,7 +86,7 @@ pub(crate) enum Container {
     Bundle,
     /// A fat binary as CUDA's runtime and driver load it.
     Fatbin,
-    /// None: each image by itself.
+    /// No container: each image by itself.
     Raw,
 }
 

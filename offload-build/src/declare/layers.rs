@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::process::command::Command;
 use std::path::{Path, PathBuf};
 
-/// How the names of our variables start.
+/// Prefix of our variables.
 const PREFIX: &str = "OFFLOAD_";
 
 /// Modules, and what the build script says of all of them.
@@ -126,7 +126,7 @@ const OTHERS: [&str; 7] = [
     "REQUIRE",
 ];
 
-/// How groups of them start.
+/// Prefixes of groups of variables, after [`PREFIX`].
 const GROUPS: [&str; 5] = ["LINK_", "BUNDLER_", "PACKAGER_", "TEST_", "BENCH_"];
 
 /// The variables that are called like ours and that nothing reads, each with the name that may be meant.

@@ -18,7 +18,7 @@ pub(crate) struct Source<'a> {
     pub(crate) text: &'a str,
 }
 
-/// What is wrong with a manifest, and where.
+/// A problem of a manifest, and its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ManifestError {
     place: String,

@@ -10,7 +10,7 @@ pub(crate) struct Skipped {
     pub(crate) module: String,
     /// The target as the manifest spells it.
     pub(crate) target: String,
-    /// Why, then hints, a line each.
+    /// The reason, then hints, a line each.
     pub(crate) reason: String,
     /// True if programs could use the image, so that they lose it.
     is_lost: bool,

@@ -10,17 +10,17 @@ use crate::process::search::NotFound;
 use offload_formats::names::Triple;
 use std::path::{Path, PathBuf};
 
-/// What a text is, beside PTX.
+/// Language of a text other than PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceText {
     /// LLVM IR.
     Ir,
-    /// For the target's assembler.
+    /// Assembly of the target.
     Assembly,
 }
 
 impl SourceText {
-    /// Where the bitcode or object made from `text` goes; not `.bc`, which clang would compile.
+    /// Returns the path of the bitcode or object made from `text`; not `.bc`, which clang would compile.
     #[must_use]
     pub fn made_from(text: &Path) -> PathBuf {
         let mut path = text.to_owned().into_os_string();

@@ -60,7 +60,7 @@ impl Libraries {
 pub(crate) struct Library {
     pub(crate) path: PathBuf,
     images: Vec<LibraryImage>,
-    /// Which of them are bitcode.
+    /// Indices of those that are bitcode.
     pub(crate) bitcode: BTreeSet<usize>,
 }
 
@@ -192,14 +192,14 @@ fn paths(module: &Module, target: &Target) -> Result<Vec<PathBuf>, Error> {
     Ok(paths)
 }
 
-/// What a link for `target` looks for, then the archive of bundles.
+/// Returns the file names that a link for `target` looks for, then the archive of bundles.
 fn names(name: &str, target: &Target) -> Vec<String> {
     let mut names = library_name::candidates(name, &target.triple, &target.id.to_string());
     names.push(format!("lib{name}.a"));
     names
 }
 
-/// What the name of a library says.
+/// Returns what the name of a library says.
 pub(crate) fn name_of(path: &Path) -> LibraryName<'_> {
     let stem = path.file_stem().and_then(OsStr::to_str);
     LibraryName::parse(stem.unwrap_or_default())

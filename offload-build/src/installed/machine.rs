@@ -25,12 +25,12 @@ pub(crate) struct Machine {
     pub(crate) launcher: Option<Launcher>,
     /// Variables that the compiler reads, and the programs that it runs, for the keys of tasks.
     pub(crate) variables: String,
-    /// Who registers the images, decided.
+    /// The one that registers the images, decided.
     pub(crate) registration: Registrar,
     pub(crate) answers: Answers,
 }
 
-/// Who links and registers the images of a module.
+/// The one that links and registers the images of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Registrar {
     /// The module's own object; the program itself if there is no host code.
@@ -92,7 +92,7 @@ fn registration(module: &Module, environment: &Environment) -> Result<Registrar,
     })
 }
 
-/// Whether the last link is run by `offload-link` of this version, as far as Cargo says.
+/// Tells whether `offload-link` of this version runs the last link, as far as Cargo says.
 fn linked_by_us(environment: &Environment) -> Result<bool, Error> {
     let Some(linker) = environment.cargo("RUSTC_LINKER") else {
         return Ok(false);
@@ -118,7 +118,8 @@ fn linked_by_us(environment: &Environment) -> Result<bool, Error> {
     })
 }
 
-/// What compiles of `module` are started with: what somebody says, else what Cargo starts rustc with, where that is
+/// Returns the launcher of the compiles of `module`: the declared one, else the one that Cargo starts rustc with, if
+/// that is
 /// one for C as well.
 fn launcher(
     module: &Module,

@@ -16,10 +16,10 @@ use crate::process::search::Search;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
-/// How `targets` names them.
+/// The name in `targets` for the GPUs of this machine.
 pub(crate) const NAME: &str = "native";
 
-/// What this machine has, as far as anybody asked.
+/// The GPUs of this machine, asked for at most once.
 pub(crate) struct Native<'a> {
     environment: &'a Environment,
     amd: OnceCell<Found>,
@@ -28,9 +28,9 @@ pub(crate) struct Native<'a> {
 
 /// GPUs of one vendor.
 struct Found {
-    /// Each kind once.
+    /// The processors, each once.
     processors: Vec<String>,
-    /// What was asked, and what came of it.
+    /// Programs that were asked, and what they answered.
     asked: Vec<String>,
 }
 

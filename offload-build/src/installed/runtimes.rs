@@ -13,17 +13,17 @@ use crate::process::search::NotFound;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a module's host code calls.
+/// The runtime that a module's host code calls.
 #[derive(Debug)]
 pub(crate) struct Runtime {
-    /// As `-l` wants them.
+    /// The libraries' names after `-l`.
     pub(crate) libraries: &'static [&'static str],
-    /// Where they are, unless the linker alone knows.
+    /// The libraries' folder, unless only the linker knows it.
     pub(crate) folder: Result<PathBuf, NotFound>,
 }
 
 impl Runtime {
-    /// That of a module's language; nothing when no host code calls any.
+    /// Returns the runtime of a module's language; nothing if no host code calls one.
     pub(crate) fn of(
         module: &Module,
         compiler: &Compiler,

@@ -16,12 +16,12 @@ use crate::steps::artifact::{Artifact, FOLDER, Member};
 use offload_formats::names::{ConflictScope, EntryId, conflict, library_name};
 use std::path::{Path, PathBuf};
 
-/// What a module has of one source.
+/// Files that a module has of one source.
 pub(crate) struct Unit {
-    /// As its members are called, without an extension.
+    /// Name of its members, without an extension.
     pub(crate) stem: String,
     pub(crate) host: PathBuf,
-    /// Those of the targets that compile it, in the order of the manifest.
+    /// Images of the targets that compile it, in the order of the manifest.
     pub(crate) images: Vec<(Target, PathBuf)>,
 }
 

@@ -19,7 +19,7 @@ use md5::{Digest, Md5};
 use offload_formats::escape::Colors;
 use std::path::{Path, PathBuf};
 
-/// What the plan of a module is made from, besides the module.
+/// Values that the plan of a module is made from, besides the module.
 pub(crate) struct Context<'a> {
     pub(crate) compiler: &'a Compiler,
     pub(crate) search: &'a Search,
@@ -34,7 +34,7 @@ pub(crate) struct Context<'a> {
     pub(crate) variables: &'a str,
     /// Name and version of the package.
     pub(crate) package: &'a str,
-    /// What compiles are started with.
+    /// The program that starts compiles.
     pub(crate) launcher: Option<&'a Launcher>,
     /// Unique in the whole program: prefix of symbols and name of the library.
     pub(crate) unique: &'a str,
@@ -42,7 +42,7 @@ pub(crate) struct Context<'a> {
     pub(crate) libraries: &'a Libraries,
 }
 
-/// What a compile is for.
+/// The side that a compile is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Side<'a> {
     /// The host, as people are told.

@@ -19,7 +19,7 @@ use crate::steps::images::planned::PlannedImage;
 use crate::steps::task::Task;
 use std::path::Path;
 
-/// How a plan makes the images of a module.
+/// Steps that make the images of a module.
 #[derive(Debug, Default)]
 pub(crate) struct DeviceCode {
     pub(crate) compiles: Stage,
@@ -34,7 +34,7 @@ pub(crate) struct DeviceCode {
 
 /// Images for one target.
 enum Images {
-    /// They are made, by a device link unless they are complete or the last link does it.
+    /// A device link makes them, unless they are complete or the last link does it.
     Made {
         link: Option<Task>,
         images: Vec<PlannedImage>,
@@ -264,7 +264,7 @@ fn is_bitcode(input: &DeviceInput) -> bool {
     matches!(input, DeviceInput::Bitcode(_))
 }
 
-/// Why programs for `host` take no image for `target`: OpenMP's CPU device is the processor that runs them.
+/// Returns why programs for `host` take no image for `target`: OpenMP's CPU device is the processor that runs them.
 fn foreign(target: &Target, host: &Host) -> Option<String> {
     let is_foreign = target.triple.is_cpu() && target.triple.arch() != host.arch();
     is_foreign.then(|| {

@@ -22,7 +22,7 @@ impl Context<'_> {
         }
     }
 
-    /// One relocatable object of what registers the images, which comes first, and the host objects.
+    /// Plans one relocatable object: first the object that registers the images, then the host objects.
     pub(crate) fn join(&self, module: &str, inputs: Vec<PathBuf>, object: &Path) -> Task {
         // hipcc links HIP's runtime, and nvcc NVIDIA's; there the host's compiler is the system's.
         let llvm = self.compiler.llvm.as_ref();

@@ -118,7 +118,7 @@ fn compiles(
     (compiles, objects)
 }
 
-/// What nvcc cannot do, as one process compiles for the host and all targets.
+/// Checks that nvcc can do it: one process compiles for the host and all targets.
 fn check(module: &Module, context: &Context<'_>) -> Result<Machine, Error> {
     let name = &module.name;
     let hint = "hint: clang can, without `compiler`";

@@ -1,6 +1,6 @@
 //! How to get what is missing, on the usual systems.
 
-/// What a build may lack.
+/// Something that a build may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// A compiler, with what its device links run.
@@ -23,7 +23,7 @@ pub(crate) enum Need {
     SpirvTools,
 }
 
-/// What is installed, by which commands: of Debian and Ubuntu with `<n>` for the release, of Fedora, of Arch, and in an
+/// Commands that install something: of Debian and Ubuntu with `<n>` for the release, of Fedora, of Arch, and in an
 /// environment of one's own.
 struct Row {
     need: Need,
@@ -143,7 +143,7 @@ impl Need {
         format!("install {} ({})", row.what, commands.join("; "))
     }
 
-    /// What has a program that lies beside clang.
+    /// Returns the package that has a program beside clang.
     pub(crate) fn of_sibling(program: &str) -> Self {
         match program {
             "ld.lld" => Self::Lld,

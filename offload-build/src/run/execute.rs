@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) struct Outcome {
     /// Compilers' warnings, each once, by the title of the first task that gave it.
     pub(crate) warnings: Vec<(String, String)>,
-    /// What was made, in the order of the plan.
+    /// Records of the steps, in the order of the plan.
     pub(crate) made: Vec<Made>,
 }
 

@@ -60,7 +60,8 @@ pub(crate) fn tell_what_to_link(
     Ok(())
 }
 
-/// Where programs find a runtime, when they are linked and, as far as a build script can see to that, when they are
+/// Returns the folder in which programs find a runtime, when they are linked and, as far as a build script can provide,
+/// when they are
 /// started.
 fn runtime_folder(
     environment: &Environment,

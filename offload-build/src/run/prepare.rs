@@ -25,7 +25,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// With what the compiler does not know of the targets of `module`, if that is why it failed.
+    /// Adds what the compiler does not know of the targets of `module`, if that is why it failed.
     pub(crate) fn explained(&self, module: &Module, error: Error) -> Error {
         let lacks_header = self.host.is_cross && error.to_string().contains("file not found");
         let error = match self.host.headers_package().filter(|_| lacks_header) {

@@ -10,15 +10,15 @@ use crate::installed::machine::Registrar;
 use crate::steps::step::Made;
 use std::fmt::{self, Display, Write as _};
 
-/// Where it is, below `OUT_DIR`.
+/// Path of the record, below `OUT_DIR`.
 pub(crate) const FILE: &str = "offload/manifest.json";
 
-/// What is recorded of a module.
+/// The record of a module.
 pub(crate) struct Record<'a> {
     pub(crate) module: &'a Module,
     pub(crate) registration: Registrar,
     pub(crate) compiler: Option<&'a Compiler>,
-    /// Those that have an image.
+    /// Targets that have an image.
     pub(crate) targets: &'a [Target],
     /// The others.
     pub(crate) skipped: &'a [Skipped],

@@ -7,12 +7,12 @@ use offload_formats::escape::terminal;
 use std::fs;
 use std::path::Path;
 
-/// How linkers get the libraries.
+/// The way in which linkers get the libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linking {
-    /// By copies, which the loader finds as well.
+    /// Copies, which the loader finds as well.
     Copies,
-    /// By linker scripts that name them.
+    /// Linker scripts that name them.
     Scripts,
 }
 

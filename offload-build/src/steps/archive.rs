@@ -17,12 +17,13 @@ use std::path::{Path, PathBuf};
 /// Puts the objects of a module into its static library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Archive {
-    /// As `-l` wants it.
+    /// The library's name after `-l`.
     pub(crate) name: String,
     pub(crate) library: PathBuf,
     /// The joined one, or what registers the images and then the host objects.
     pub(crate) objects: Vec<PathBuf>,
-    /// Whether its registration is complete: then nothing else shall find its entries, or mix them with others'.
+    /// The module's own names, if its registration is complete: nothing else may find its entries, or mix them with
+    /// others'.
     pub(crate) own: Option<Own>,
 }
 

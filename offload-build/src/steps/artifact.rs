@@ -16,7 +16,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where they are, below `OUT_DIR`: `cargo offload build` looks there.
+/// Folder of the libraries, below `OUT_DIR`: `cargo offload build` looks there.
 pub(crate) const FOLDER: &str = "offload/artifacts";
 
 /// Writes an archive.
@@ -117,7 +117,7 @@ impl Member {
     }
 }
 
-/// All pieces of what is made of `path`.
+/// Returns all pieces of what is made of `path`.
 fn whole(pieces: &[Piece], inputs: &[&[u8]], path: &Path) -> Result<Vec<u8>, Error> {
     let lacks = || {
         Error::new(format_args!(

@@ -18,7 +18,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the device link puts the images.
+/// Section in which the device link puts the images.
 const SECTION: &str = ".nv_fatbin";
 
 /// Reads what the device link made, and writes the file that Rust includes, and an object for it to call.
@@ -128,7 +128,7 @@ impl Step for Description {
     }
 }
 
-/// What the objects define for each other.
+/// Returns the functions that the objects define for each other.
 fn functions(objects: &[PathBuf]) -> Result<BTreeSet<String>, Error> {
     let mut functions = BTreeSet::new();
     for path in objects {

@@ -15,9 +15,9 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Extraction {
     pub(crate) library: PathBuf,
-    /// As the manifest spells it.
+    /// The target as the manifest spells it.
     pub(crate) target: String,
-    /// Which of its images, and where each goes.
+    /// Indices of its images, and the file of each.
     pub(crate) files: Vec<(usize, PathBuf)>,
     /// The limit on what compressed images become.
     pub(crate) decompressed: DecompressionLimit,

@@ -25,7 +25,7 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    /// Of images that `version` of a compiler makes.
+    /// Returns the images, which `version` of a compiler makes.
     pub(crate) fn new(
         module: &Module,
         planned: Vec<PlannedImage>,

@@ -35,13 +35,13 @@ pub(crate) struct Registration {
     pub(crate) host: Objects,
     /// Unique in the whole program: prefix of symbols.
     pub(crate) unique: String,
-    /// What makes its names its own; nothing where the last link registers the images.
+    /// Its own names; nothing if the last link registers the images.
     pub(crate) own: Option<Own>,
     pub(crate) output: PathBuf,
     pub(crate) host_file: PathBuf,
 }
 
-/// What is written.
+/// Files to be written.
 struct Written {
     object: Vec<u8>,
     described: Vec<Described>,
@@ -79,7 +79,7 @@ impl Registration {
         Ok(Done::with_warning(written.warning))
     }
 
-    /// Each image in an offload binary of its own, which OpenMP's runtime does not see: it gets the images.
+    /// Writes each image in an offload binary of its own, which OpenMP's runtime does not see: it gets the images.
     fn openmp(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
         let images = self.images.read()?;
         self.images.check(&images, &entries.names())?;
@@ -119,7 +119,7 @@ impl Registration {
         })
     }
 
-    /// All images in the one file that HIP's or CUDA's runtime loads.
+    /// Writes all images in the one file that HIP's or CUDA's runtime loads.
     fn fat_binary(&self, anchor: String, entries: &Entries, own: &Own) -> Result<Written, Error> {
         let images = self.images.read()?;
         let mut described = self.images.kernels(&images)?;
@@ -159,7 +159,7 @@ impl Registration {
         })
     }
 
-    /// What the last link makes the images from.
+    /// Writes what the last link makes the images from.
     fn deferred(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
         let language = self.images.language;
         let mut binaries = Vec::new();
@@ -230,7 +230,7 @@ impl Step for Registration {
 }
 
 impl Entries {
-    /// As the registration finds them, where they are in one section.
+    /// Returns the table that the registration finds, if they are in one section.
     fn table(&self) -> EntryTable<'_> {
         let section = self.section();
         match self.place {
@@ -251,7 +251,7 @@ impl Entries {
         }
     }
 
-    /// Where each of them is that has a place of its own.
+    /// Returns the symbols of entries that have a place of their own.
     fn symbols(&self, own: &Own) -> Vec<String> {
         match self.place {
             EntryPlace::Section { .. } => Vec::new(),
@@ -262,7 +262,7 @@ impl Entries {
         }
     }
 
-    /// As the registration finds them; `symbols` are where they are, unless they are in one section.
+    /// Returns the tables that the registration finds; `symbols` name the entries, unless they are in one section.
     fn tables<'a>(&'a self, symbols: &'a [String]) -> Vec<HostTable<'a>> {
         let layout = self.layout;
         let table = |table| HostTable { layout, table };
@@ -276,7 +276,7 @@ impl Entries {
         }
     }
 
-    /// Where the program reads what stands for a kernel on the host.
+    /// Returns where the program reads what stands for a kernel on the host.
     fn stub(&self, named: &Named, own: Option<&Own>) -> Stub {
         let symbol = own.map(|own| own.name(&named.symbol));
         Stub::Entry {
@@ -298,7 +298,7 @@ struct Symbols {
     anchor: String,
     container: String,
     size: u64,
-    /// Of each image, and where it is in the container.
+    /// Symbol of each image, and its range in the container.
     images: Vec<(String, Range<u64>)>,
 }
 

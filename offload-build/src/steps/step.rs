@@ -39,9 +39,9 @@ pub(crate) trait Step: fmt::Debug + Send + Sync {
 /// Result of an executed step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Done {
-    /// Nothing was started: the output was up to date.
+    /// True if nothing was started because the output was up to date.
     pub fresh: bool,
-    /// What the commands wrote on standard error, now or when the output was made: warnings.
+    /// Warnings: what the commands wrote on standard error, now or when the output was made.
     pub messages: String,
     /// Every file that the output depends on.
     pub reads: Vec<PathBuf>,

@@ -13,9 +13,9 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Take {
     pub(crate) source: PathBuf,
-    /// With what had to be unpacked to find it.
+    /// The image, with the bytes that were unpacked to find it.
     pub(crate) image: Found,
-    /// As the manifest spells it.
+    /// The target as the manifest spells it.
     pub(crate) target: String,
     pub(crate) output: PathBuf,
 }

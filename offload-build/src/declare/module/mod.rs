@@ -21,14 +21,14 @@ use offload_formats::container::decompression_limit::{self, DecompressionLimit};
 use offload_formats::format::compressed_bundle::Method;
 use std::path::{Path, PathBuf};
 
-/// What the manifest, the variables and the build script together say about one module.
+/// One module, as the manifest, the variables and the build script together declare it.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
     pub(crate) name: String,
     pub(crate) language: Language,
-    /// Whether its sources are compiled for the host, too, and its images registered.
+    /// True if its sources are compiled for the host, too, and its images registered.
     pub(crate) has_host_code: bool,
-    /// Absolute, sorted, each once.
+    /// Absolute paths, sorted, each once.
     pub(crate) sources: Vec<PathBuf>,
     /// Folders in which patterns look for sources: a new file in one of them is a new source.
     pub(crate) watched: Vec<PathBuf>,
@@ -36,9 +36,9 @@ pub(crate) struct Module {
     pub(crate) include: Vec<PathBuf>,
     /// Libraries of device code, by path.
     pub(crate) archives: Vec<PathBuf>,
-    /// And by name.
+    /// Libraries of device code, by name.
     pub(crate) link: Vec<String>,
-    /// Where the latter are looked for.
+    /// Folders in which `link` is looked for.
     pub(crate) library_dirs: Vec<PathBuf>,
     /// Libraries that it comes out as , and what they are called.
     pub(crate) artifacts: Vec<ArtifactKind>,
@@ -47,12 +47,12 @@ pub(crate) struct Module {
     /// The method and its level, where the container is compressed.
     pub(crate) compress: Option<(Method, Option<i32>)>,
     pub(crate) std: Option<String>,
-    /// Whether sources call device functions of each other.
+    /// True if sources call device functions of each other.
     pub(crate) rdc: bool,
-    /// Of the host objects.
+    /// Options of the host objects.
     pub(crate) own: Flags,
     pub(crate) compiler: Option<String>,
-    /// As written, and where.
+    /// The launcher as written, and where it was written.
     pub(crate) launcher: Option<(String, String)>,
     pub(crate) register: Register,
     pub(crate) missing: Missing,
@@ -60,33 +60,33 @@ pub(crate) struct Module {
     pub(crate) decompressed: DecompressionLimit,
     /// Hints about targets, as the manifest spells them, shown if something fails.
     doubts: Vec<(String, String)>,
-    /// What is odd and no error.
+    /// Oddities that are not errors.
     pub(crate) warnings: Vec<String>,
 }
 
-/// In bytes.
+/// Size in bytes.
 const LONGEST_NAME: usize = 200;
 
 impl Module {
-    /// Whether objects of host code need the library of C++.
+    /// Tells whether objects of host code need the library of C++.
     pub(crate) fn has_cpp(&self) -> bool {
         self.language != Language::OpenMp || self.sources.iter().any(|path| is_cpp(path))
     }
 
-    /// Whether C++ may be among what is linked: libraries and flags do not say.
+    /// Tells whether C++ may be linked: libraries and flags do not say.
     pub(crate) fn may_have_cpp(&self) -> bool {
         let flags = &self.own.flags;
         let has_others = !self.archives.is_empty() || !self.link.is_empty();
         has_others || self.has_cpp() || flags.iter().any(|flag| flag.starts_with("-x"))
     }
 
-    /// Whose command lines its compiler speaks.
+    /// Returns the family of its compiler.
     pub(crate) fn family(&self) -> Family {
         let declared = self.compiler.as_deref().map(Path::new);
         declared.map_or(Family::Clang, Family::of)
     }
 
-    /// Whether the module that `settings` describe belongs to a cargo feature that is off.
+    /// Tells whether the module that `settings` describe belongs to a cargo feature that is off.
     pub(crate) fn is_off(settings: &Settings, environment: &Environment) -> bool {
         settings.text("feature").is_some_and(|feature| {
             let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
@@ -176,7 +176,7 @@ impl Module {
         !self.doubts.is_empty()
     }
 
-    /// What may be wrong with `target`: where the manifest names it, and the processor that may be meant.
+    /// Returns what may be wrong with `target`: where the manifest names it, and the processor that may be meant.
     pub(crate) fn doubt(&self, target: &Target) -> Option<&str> {
         let mut doubts = self.doubts.iter();
         let found = doubts.find(|(written, _)| *written == target.written);

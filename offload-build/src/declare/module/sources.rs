@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Those that patterns find, sorted; what is watched for new ones goes to `watched`. Then warnings.
+/// Returns the sources that patterns find, sorted, and warnings; folders that are watched for new ones go to `watched`.
 pub(crate) fn sources(
     settings: &Settings,
     language: Language,
@@ -125,7 +125,8 @@ fn is_in_loop(path: &Path) -> bool {
     })
 }
 
-/// Each file once, sorted: links may lead to one in several ways, and where they form a loop, in many. The shortest
+/// Returns each file once, sorted: links may lead to one in several ways, and if they form a loop, in many. The
+/// shortest
 /// way is kept.
 fn each_once(mut paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, Error> {
     paths.sort_by_cached_key(|path| (path.components().count(), path.clone()));
@@ -140,7 +141,7 @@ fn each_once(mut paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, Error> {
     Ok(kept)
 }
 
-/// What is said of patterns of `exclude`, written for this module, that leave no source out.
+/// Returns warnings about patterns of `exclude`, written for this module, that leave no source out.
 pub(crate) fn unmatched(
     settings: &Settings,
     exclude: &[glob::Pattern],
@@ -196,7 +197,7 @@ impl Depth {
     }
 }
 
-/// What is watched for new files in `folder`, and in the folders below it if the pattern reaches there.
+/// Returns the folders to watch for new files: `folder`, and those below it if the pattern reaches there.
 ///
 /// Cargo watches a folder with everything in it: one in which it builds itself would change with every build.
 fn watch(folder: &Path, out: &Path, depth: Depth) -> io::Result<Vec<PathBuf>> {
@@ -216,7 +217,7 @@ fn watch(folder: &Path, out: &Path, depth: Depth) -> io::Result<Vec<PathBuf>> {
     Ok(beside)
 }
 
-/// Whether `path` is one of those that `exclude` names, relative to the package.
+/// Tells whether `exclude` names `path`, relative to the package.
 pub(crate) fn excluded(exclude: &[glob::Pattern], root: &Path, path: &Path) -> bool {
     let relative = path.strip_prefix(root).unwrap_or(path);
     exclude.iter().any(|pattern| pattern.matches_path(relative))

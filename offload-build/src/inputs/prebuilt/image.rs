@@ -22,22 +22,22 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How much of a text is looked at: `.version` and `.target` are its first directives.
+/// Bytes of a text that are read: `.version` and `.target` are its first directives.
 const HEAD: u64 = 64 << 10;
 const NVIDIA: &str = "nvptx64-nvidia-cuda";
 
 /// An image in a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// What its container says that it is for.
+    /// The target that its container names.
     declared: Option<DeviceTarget>,
     content: Content,
-    /// In the file, or in `unpacked`.
+    /// Range in the file, or in `unpacked`.
     range: Range<u64>,
     unpacked: Option<Arc<[u8]>>,
 }
 
-/// What an image is.
+/// Kind of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Content {
     Elf {
@@ -45,10 +45,10 @@ enum Content {
         flags: u32,
         is_linked: bool,
     },
-    /// For this processor.
+    /// PTX for this processor.
     Ptx(String),
     Bitcode,
-    /// As only NVIDIA reads it: which image of a fat binary.
+    /// An image of a fat binary that only NVIDIA's tools decompress.
     Compressed {
         which: String,
         is_ptx: bool,
@@ -75,7 +75,7 @@ impl Found {
         }
     }
 
-    /// Whether it is a linked image for `target`, or PTX where that is wanted.
+    /// Tells whether it is a linked image for `target`, or PTX if that is wanted.
     pub(crate) fn serves(&self, target: &Target, wanted: &ImageTarget<'_>) -> bool {
         let declared = self.declared.as_ref();
         declared.is_none_or(|declared| declared.image_target().serves(wanted))
@@ -93,13 +93,13 @@ impl Found {
             }
     }
 
-    /// Whether what its container says is the target itself, or nothing.
+    /// Tells whether its container names the target itself, or none.
     pub(crate) fn is_own(&self, wanted: &ImageTarget<'_>) -> bool {
         let declared = self.declared.as_ref();
         declared.is_none_or(|declared| declared.image_target().is_same(wanted))
     }
 
-    /// What of a fat binary would be for `target`, and cannot be read.
+    /// Returns the image of a fat binary that is for `target` and cannot be decompressed.
     pub(crate) fn compressed_for(&self, target: &Target, wanted: &ImageTarget<'_>) -> Option<&str> {
         match &self.content {
             Content::Compressed { which, is_ptx } if *is_ptx == target.is_ptx => {
@@ -109,7 +109,7 @@ impl Found {
         }
     }
 
-    /// Its bytes, out of the source.
+    /// Reads its bytes from the source.
     pub(crate) fn read(&self, source: &Path) -> Result<Vec<u8>, Error> {
         let size = self.range.end.saturating_sub(self.range.start);
         let cut = |problem| Error::because(source.display(), problem);
@@ -156,7 +156,7 @@ impl Content {
     }
 }
 
-/// What it is for, and what it is when it is no image.
+/// Prints its target, and what it is if it is not an image.
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let processor = match &self.content {
@@ -279,7 +279,7 @@ fn of_fatbin<'d, R: ReadRef<'d>>(
     Ok(found.collect())
 }
 
-/// Where an ELF file ends that is padded to 8.
+/// Returns the end of an ELF file that is padded to 8.
 fn end_of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Option<u64> {
     use object::Endianness;
     use object::read::elf::FileHeader as _;

@@ -114,7 +114,7 @@ fn chosen<'a, 'b>(
     }
 }
 
-/// Whether all of several images have the same bytes; of one none are read.
+/// Tells whether several images have the same bytes; a single one is not read.
 fn are_same(one: &Row<'_>, others: &[&Row<'_>]) -> Result<bool, Error> {
     if others.is_empty() {
         return Ok(true);

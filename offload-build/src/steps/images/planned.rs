@@ -55,7 +55,7 @@ impl PlannedImage {
         checked.map_err(|error| Error::because(self, error))
     }
 
-    /// What `image` says of its kernels.
+    /// Returns the kernels that `image` describes.
     pub(crate) fn kernels(&self, image: &[u8]) -> Result<Vec<Kernel>, Error> {
         let found = match self.kind() {
             ImageKind::PTX => kernels::ptx_kernels(image),

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// How these names start.
+/// Prefix of these names.
 pub(crate) const KERNEL: &[u8] = b"__omp_offloading_";
 
 /// The numbers of files that names in an object or in bitcode hold.

@@ -36,32 +36,32 @@ use std::time::SystemTime;
 /// Commands that make the file `output`, the last of them under the name [`part`] gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// For people: `kernels/saxpy.c for gfx90a`.
+    /// Title: `kernels/saxpy.c for gfx90a`.
     pub title: String,
-    /// Run one after the other.
+    /// Commands, run in order.
     pub commands: Vec<Command>,
-    /// What is run in their place, where there is a launcher.
+    /// Commands that run instead, if there is a launcher.
     pub launched: Option<Launched>,
     /// Files that the commands are known to read, besides those that `depfile` names.
     pub inputs: Vec<PathBuf>,
-    /// What a command writes about the files that it read, as `make` reads it.
+    /// The file in which a command lists the files that it read, for `make`.
     pub depfile: Option<PathBuf>,
     /// The file that is made.
     pub output: PathBuf,
-    /// What this process does to it before it has its name.
+    /// Work of this process on the output before it gets its name.
     pub finish: Finish,
-    /// What else decides the content: variables that compilers read.
+    /// Variables that compilers read, which decide the content, too.
     pub environment: String,
-    /// What to try when a command fails over undefined symbols; empty when nobody knows.
+    /// Hint if a command fails because of undefined symbols; empty if there is none.
     pub undefined_hint: &'static str,
 }
 
-/// Why a task failed. Prints what the task was for, then its cause.
+/// The reason why a task failed. Prints what the task was for, then its cause.
 #[derive(Debug)]
 pub(crate) enum TaskError {
     /// A command failed; a hint, or nothing.
     Command(Box<CommandError>, &'static str),
-    /// Every command of this task succeeded, and what they made is not whole.
+    /// All commands of this task succeeded, and their output is incomplete.
     Output(Box<Task>, String),
     /// A file could not be read, written or renamed.
     File(PathBuf, io::Error),
@@ -241,7 +241,7 @@ impl Task {
         )))
     }
 
-    /// Whether a launcher gave all that the compiler writes, of the files that are here.
+    /// Checks that a launcher gave all that the compiler writes, of the files that are here.
     fn check_returned(&self, part: &Path) -> Result<(), String> {
         let reads = self
             .reads()
@@ -261,7 +261,7 @@ impl Task {
         Ok(reads)
     }
 
-    /// How the output is made, as a digest: commands, variables, and which compilers they are.
+    /// Returns a digest of how the output is made: commands, variables, and the compilers' identities.
     fn recipe(&self) -> String {
         let mut hash = Md5::new();
         hash.update(concat!(
@@ -297,7 +297,7 @@ fn run_all(commands: &[Command], variables: &[(&str, OsString)]) -> Result<Strin
     Ok(messages)
 }
 
-/// What a key says of a file whose number is in names of the output.
+/// Returns what a key says of a file whose number is in names of the output.
 fn name_in(named: &BTreeSet<String>, path: &Path) -> String {
     match file_numbers::number(path).filter(|number| named.contains(number)) {
         Some(number) => format!("@{number}"),

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 impl Entries {
-    /// Those of `objects`; nothing when there are none.
+    /// Reads the entries of `objects`; nothing if they have none.
     pub(crate) fn of(objects: &[PathBuf]) -> Result<Option<Self>, Error> {
         let mut found: Option<Self> = None;
         for path in objects {

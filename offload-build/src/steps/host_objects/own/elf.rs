@@ -8,7 +8,8 @@ use offload_formats::container::elf;
 use std::collections::BTreeSet;
 use std::error::Error;
 
-/// What nvcc's objects have for each other by names of their sources, and weak, as whatever registers a program's kernels
+/// Prefixes of what nvcc's objects define for each other by names of their sources, weak because whatever registers a
+/// program's kernels
 /// looks for it there.
 const NVCC: [&str; 3] = ["__fatbinwrap_", "__cudaRegisterLinkedBinary_", "hostRef"];
 
@@ -27,7 +28,7 @@ impl Own {
         Ok(elf::rename_section(&object, &section, &name)?)
     }
 
-    /// Those that an object defines.
+    /// Returns the module's own symbols that an object defines.
     fn of(&self, object: &[u8]) -> object::Result<BTreeSet<String>> {
         let file = object::File::parse(object)?;
         let registered = match self.symbols {
@@ -60,7 +61,7 @@ impl Own {
     }
 }
 
-/// Which entry section an object has.
+/// Returns the name of an object's entry section.
 fn entry_section(object: &[u8]) -> Result<String> {
     let file = object::File::parse(object)?;
     let names = file.sections().filter_map(|section| section.name().ok());
