@@ -113,7 +113,7 @@ fn below<'t, 'a>(table: &'t Table<'a>, name: &str) -> Option<&'t Table<'a>> {
 
 type Table<'t> = DeTable<'t>;
 type Value<'t> = Spanned<DeValue<'t>>;
-type Module = (Range<usize>, Settings);
+type ModuleTable = (Range<usize>, Settings);
 
 impl<'a> Source<'a> {
     fn parse(self) -> Result<Spanned<Table<'a>>, ManifestError> {
@@ -142,7 +142,7 @@ impl<'a> Source<'a> {
         self,
         table: &Table<'a>,
         profile: &str,
-    ) -> Result<(Settings, Vec<Module>), ManifestError> {
+    ) -> Result<(Settings, Vec<ModuleTable>), ManifestError> {
         let mut modules = Vec::new();
         if let Some(value) = table.get("module") {
             let items = value

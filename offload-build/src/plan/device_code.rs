@@ -32,8 +32,8 @@ pub(crate) struct DeviceCode {
     pub(crate) skipped: Vec<Skipped>,
 }
 
-/// Images for one target.
-enum Images {
+/// TargetImages for one target.
+enum TargetImages {
     /// A device link makes them, unless they are complete or the last link does it.
     Made {
         link: Option<Task>,
@@ -79,11 +79,11 @@ impl Context<'_> {
             self.check_libraries(module, target, &libraries)?;
             let inputs = [sources.clone(), libraries].concat();
             match self.images(module, target, inputs, &folder)? {
-                Images::Made { link, images } => {
+                TargetImages::Made { link, images } => {
                     code.links.extend(link.map(step));
                     code.images.extend(images);
                 }
-                Images::Missing(skipped) => {
+                TargetImages::Missing(skipped) => {
                     code.skipped.push(skipped);
                     if module.artifacts.is_empty() {
                         code.compiles.truncate(start);
@@ -139,20 +139,20 @@ impl Context<'_> {
         target: &Target,
         inputs: Vec<DeviceInput>,
         folder: &Path,
-    ) -> Result<Images, Error> {
+    ) -> Result<TargetImages, Error> {
         let planned = |input| PlannedImage::new(target, input);
         if let (Family::Nvcc, false, [DeviceInput::Object(cubin)]) =
             (self.compiler.family, module.rdc, inputs.as_slice())
         {
             // Complete already.
             let image = planned(DeviceInput::Object(cubin.clone()));
-            return Ok(Images::Made {
+            return Ok(TargetImages::Made {
                 link: None,
                 images: vec![image],
             });
         }
         if self.deferred {
-            return Ok(Images::Made {
+            return Ok(TargetImages::Made {
                 link: None,
                 images: inputs.into_iter().map(planned).collect(),
             });
@@ -173,14 +173,16 @@ impl Context<'_> {
                 return Err(Error::new(Skipped::unlinked(module, target, &unknown)));
             }
             Err(missing) => {
-                return Ok(Images::Missing(Skipped::unlinked(module, target, &missing)));
+                return Ok(TargetImages::Missing(Skipped::unlinked(
+                    module, target, &missing,
+                )));
             }
         };
         let image = match target.is_ptx {
             true => DeviceInput::Ptx(output),
             false => DeviceInput::Object(output),
         };
-        Ok(Images::Made {
+        Ok(TargetImages::Made {
             link: Some(link),
             images: vec![planned(image)],
         })

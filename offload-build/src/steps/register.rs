@@ -9,7 +9,7 @@ use crate::installed::host::Objects;
 use crate::messages::Failure;
 use crate::process::command::Quoted;
 use crate::steps::digests::Digests;
-use crate::steps::host_objects::entries::{Entries, Named, Place as EntryPlace};
+use crate::steps::host_objects::entries::{Entries, EntryPlace, Named};
 use crate::steps::host_objects::own::Own;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, Packed};
@@ -100,7 +100,7 @@ impl Registration {
                 image: image.clone(),
             })
             .collect();
-        let symbols = Symbols::new(self, &anchor, size, ranges);
+        let symbols = ImageSymbols::new(self, &anchor, size, ranges);
         let registration = OpenMp {
             images: &blobs,
             table: entries.table(),
@@ -134,7 +134,7 @@ impl Registration {
             ranges,
             warning,
         } = self.images.pack(&images)?;
-        let symbols = Symbols::new(self, &anchor, bytes.len() as u64, ranges);
+        let symbols = ImageSymbols::new(self, &anchor, bytes.len() as u64, ranges);
         let entry_symbols = entries.symbols(own);
         let tables = entries.tables(&entry_symbols);
         let registration = FatBinary {
@@ -294,7 +294,7 @@ impl Entries {
 const WORD: u64 = 8;
 
 /// The symbols by which a program finds its own images.
-struct Symbols {
+struct ImageSymbols {
     anchor: String,
     container: String,
     size: u64,
@@ -302,7 +302,7 @@ struct Symbols {
     images: Vec<(String, Range<u64>)>,
 }
 
-impl Symbols {
+impl ImageSymbols {
     fn new(of: &Registration, anchor: &str, size: u64, ranges: Vec<Range<u64>>) -> Self {
         let symbol = |(index, range)| (format!("{}_image_{index}", of.unique), range);
         Self {

@@ -2,7 +2,7 @@
 
 use crate::error::{self, Error};
 use crate::files;
-use crate::inputs::prebuilt::Found;
+use crate::inputs::prebuilt::PrebuiltImage;
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 pub(crate) struct Take {
     pub(crate) source: PathBuf,
     /// The image, with the bytes that were unpacked to find it.
-    pub(crate) image: Found,
+    pub(crate) image: PrebuiltImage,
     /// The target as the manifest spells it.
     pub(crate) target: String,
     pub(crate) output: PathBuf,

@@ -9,7 +9,7 @@
 
 mod image;
 
-pub(crate) use crate::inputs::prebuilt::image::{Found, images};
+pub(crate) use crate::inputs::prebuilt::image::{PrebuiltImage, images};
 
 use crate::declare::module::{Module, Target, excluded};
 use crate::error::Error;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Chosen {
     pub(crate) target: Target,
     pub(crate) source: PathBuf,
-    pub(crate) image: Found,
+    pub(crate) image: PrebuiltImage,
 }
 
 /// Finds the images of `module`, whose package is in `root`: one for each of its targets.
@@ -44,28 +44,28 @@ pub(crate) fn find(module: &Module, root: &Path) -> Result<Vec<Chosen>, Error> {
     module.targets.iter().map(choose).collect()
 }
 
-type Row<'a> = (&'a Path, Found);
+type Candidate<'a> = (&'a Path, PrebuiltImage);
 
 /// The one image for a target: its own before one that serves it as well.
 fn chosen<'a, 'b>(
     module: &Module,
     target: &Target,
     root: &Path,
-    found: &'b [Row<'a>],
-) -> Result<&'b Row<'a>, Error> {
+    found: &'b [Candidate<'a>],
+) -> Result<&'b Candidate<'a>, Error> {
     let id = target.id.to_string();
     let wanted = ImageTarget {
         triple: target.triple.as_str(),
         arch: &id,
     };
-    let is_own = |(_, image): &&Row<'_>| image.is_own(&wanted);
-    let serving: Vec<&Row<'_>> = found
+    let is_own = |(_, image): &&Candidate<'_>| image.is_own(&wanted);
+    let serving: Vec<&Candidate<'_>> = found
         .iter()
         .filter(|(source, image)| {
             !excluded(&target.own.exclude, root, source) && image.serves(target, &wanted)
         })
         .collect();
-    let own: Vec<&Row<'_>> = serving.iter().copied().filter(is_own).collect();
+    let own: Vec<&Candidate<'_>> = serving.iter().copied().filter(is_own).collect();
     let candidates = if own.is_empty() { serving } else { own };
     let name = &module.name;
     match candidates.as_slice() {
@@ -115,7 +115,7 @@ fn chosen<'a, 'b>(
 }
 
 /// Tells whether several images have the same bytes; a single one is not read.
-fn are_same(one: &Row<'_>, others: &[&Row<'_>]) -> Result<bool, Error> {
+fn are_same(one: &Candidate<'_>, others: &[&Candidate<'_>]) -> Result<bool, Error> {
     if others.is_empty() {
         return Ok(true);
     }

@@ -2,7 +2,7 @@
 //! alias without a place, `.offloading.entry.NAME`, and the one that stands in for it, at the entry.
 
 use crate::steps::host_objects::entries::table::{
-    Entries, Named, Place, is_entry_section, name_of, no_size,
+    Entries, EntryPlace, Named, is_entry_section, name_of, no_size,
 };
 use offload_formats::container::coff::{CoffError, Object};
 use offload_formats::format::bytes::Cursor;
@@ -126,7 +126,7 @@ pub(crate) fn sections(bytes: &[u8]) -> Result<Vec<Entries>, Problem> {
         found.push(Entries {
             section: section.to_owned(),
             layout,
-            place: Place::Symbols,
+            place: EntryPlace::Symbols,
             named,
         });
     }

@@ -5,7 +5,7 @@ mod elf;
 mod table;
 
 pub(crate) use crate::steps::host_objects::entries::table::{
-    Entries, Named, Place, is_entry_section, name_of,
+    Entries, EntryPlace, Named, is_entry_section, name_of,
 };
 
 use crate::error;

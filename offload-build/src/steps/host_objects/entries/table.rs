@@ -12,14 +12,14 @@ pub(crate) struct Entries {
     pub(crate) section: String,
     /// Layout of the entries.
     pub(crate) layout: EntryTable,
-    pub(crate) place: Place,
+    pub(crate) place: EntryPlace,
     /// Entries by the names that the runtime knows.
     pub(crate) named: BTreeMap<String, Named>,
 }
 
-/// Place in which the registration finds the entries.
+/// EntryPlace in which the registration finds the entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum EntryPlace {
     /// One section of the joined object.
     Section {
         /// Bytes, in all objects together.
@@ -47,10 +47,10 @@ impl Entries {
     pub(crate) fn join(&mut self, other: Self) -> Result<(), String> {
         let fits = match (&mut self.place, &other.place) {
             (
-                Place::Section {
+                EntryPlace::Section {
                     size, alignment, ..
                 },
-                Place::Section {
+                EntryPlace::Section {
                     size: more,
                     alignment: same,
                     ..
@@ -59,7 +59,7 @@ impl Entries {
                 *size += more;
                 true
             }
-            (Place::Symbols, Place::Symbols) => true,
+            (EntryPlace::Symbols, EntryPlace::Symbols) => true,
             _ => false,
         };
         if !fits || self.section != other.section || self.layout != other.layout {
