@@ -29,7 +29,9 @@ use offload_formats::registration::hip_symbols::HipSymbols;
 use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
 
-use crate::llvm_tool::{self, Error, Line, Output, Sources, Style, installation, outputs, print};
+use crate::llvm_tool::{
+    self, CommandLine, Error, Output, Sources, Style, installation, outputs, print,
+};
 use crate::options::llvm::{Answer, Started};
 use options::{Options, TABLE, UnknownKind};
 
@@ -43,9 +45,9 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
 
 fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     let (values, positional) = match llvm_tool::read_line(&TABLE, &args, started)? {
-        Line::Answer(answer) => return Ok(print(&reply(answer, started))),
-        Line::Mistaken => return Ok(1),
-        Line::Work(values, positional) => (values, positional),
+        CommandLine::Answer(answer) => return Ok(print(&reply(answer, started))),
+        CommandLine::Mistaken => return Ok(1),
+        CommandLine::Work(values, positional) => (values, positional),
     };
     if positional.is_empty() {
         eprintln!(
@@ -87,14 +89,14 @@ fn release(started: &Started<'_>) -> Result<LlvmRelease, Error> {
 }
 
 /// What an output is.
-enum Form {
+enum OutputForm {
     Elf(Machine),
     Coff(WindowsAbi),
     C,
     Ir,
 }
 
-impl Form {
+impl OutputForm {
     fn of(options: &Options) -> Result<Self, Error> {
         let extension = options.output.extension().unwrap_or_default();
         if extension == "c" {
@@ -129,7 +131,7 @@ impl Form {
 }
 
 fn registration(options: &Options) -> Result<Vec<u8>, Error> {
-    let form = Form::of(options)?;
+    let form = OutputForm::of(options)?;
     let section = match options.relocatable {
         false => BlobSection::Offloading,
         true => BlobSection::Finished,
@@ -157,10 +159,10 @@ fn registration(options: &Options) -> Result<Vec<u8>, Error> {
             globals: &[],
         };
         return written(match form {
-            Form::Elf(machine) => fat_binary.to_object(machine),
-            Form::Coff(abi) => fat_binary.to_coff(abi),
-            Form::Ir => fat_binary.to_ir(&options.host).map(String::into_bytes),
-            Form::C => fat_binary.to_c(&absolute(input)?).map(String::into_bytes),
+            OutputForm::Elf(machine) => fat_binary.to_object(machine),
+            OutputForm::Coff(abi) => fat_binary.to_coff(abi),
+            OutputForm::Ir => fat_binary.to_ir(&options.host).map(String::into_bytes),
+            OutputForm::C => fat_binary.to_c(&absolute(input)?).map(String::into_bytes),
         });
     }
     let files = options.inputs.iter().map(|input| read(input));
@@ -181,10 +183,10 @@ fn registration(options: &Options) -> Result<Vec<u8>, Error> {
             globals: &[],
         };
         return written(match form {
-            Form::Elf(machine) => openmp.to_object(machine),
-            Form::Coff(abi) => openmp.to_coff(abi),
-            Form::Ir => openmp.to_ir(&options.host).map(String::into_bytes),
-            Form::C => openmp.to_c(&paths).map(String::into_bytes),
+            OutputForm::Elf(machine) => openmp.to_object(machine),
+            OutputForm::Coff(abi) => openmp.to_coff(abi),
+            OutputForm::Ir => openmp.to_ir(&options.host).map(String::into_bytes),
+            OutputForm::C => openmp.to_c(&paths).map(String::into_bytes),
         });
     }
     let entries = inputs.map(|(path, bytes)| Ok((bytes, entries(path, bytes)?)));
@@ -205,16 +207,16 @@ fn registration(options: &Options) -> Result<Vec<u8>, Error> {
         globals: &[],
     };
     written(match form {
-        Form::Elf(machine) => sycl.to_object(machine),
-        Form::Coff(_) => {
+        OutputForm::Elf(machine) => sycl.to_object(machine),
+        OutputForm::Coff(_) => {
             return Err(
                 Error::new("objects of SYCL are written for ELF hosts").with_hint(Some(
                     "name the output .ll, and compile it for that host".into(),
                 )),
             );
         }
-        Form::Ir => sycl.to_ir(&options.host).map(String::into_bytes),
-        Form::C => {
+        OutputForm::Ir => sycl.to_ir(&options.host).map(String::into_bytes),
+        OutputForm::C => {
             return Err(Error::new(
                 "images of SYCL are parts of their files, which C cannot embed",
             )

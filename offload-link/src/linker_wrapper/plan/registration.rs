@@ -19,7 +19,7 @@ use offload_formats::registration::{Global, NEEDS_OFFLOAD_LINK};
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::host_objects::EntrySection;
 use crate::linker_wrapper::line::arguments::Arguments;
-use crate::linker_wrapper::plan::containers::{Container, Content};
+use crate::linker_wrapper::plan::containers::{Container, ContainerContent};
 
 /// How the objects for a host are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl EntrySection {
 
 /// What registers a container with one runtime.
 #[derive(Debug)]
-pub(crate) enum Form<'a> {
+pub(crate) enum Registration<'a> {
     OpenMp(OpenMp<'a>),
     FatBinary(FatBinary<'a>),
     /// For HIP objects that register themselves.
@@ -69,7 +69,7 @@ pub(crate) enum Form<'a> {
     Sycl(Sycl<'a>),
 }
 
-impl Form<'_> {
+impl Registration<'_> {
     /// The object file; nothing when it has to be made from C.
     pub(crate) fn to_object(&self, way: Way) -> Result<Option<Vec<u8>>, Error> {
         Ok(Some(match (self, way) {
@@ -121,7 +121,7 @@ pub(crate) fn forms<'a>(
     entries: &'a HostEntries,
     container: &Container,
     relocatable: bool,
-    mut each: impl FnMut(&str, &Form<'_>) -> Result<(), Error>,
+    mut each: impl FnMut(&str, &Registration<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let demand = [Global::Marker {
         name: NEEDS_OFFLOAD_LINK,
@@ -136,7 +136,7 @@ pub(crate) fn forms<'a>(
         true => BlobSection::Finished,
     };
     match &container.content {
-        Content::OpenMp(images) => {
+        ContainerContent::OpenMp(images) => {
             let images: Vec<Blob<'_>> = images
                 .iter()
                 .map(|packed| Blob {
@@ -146,7 +146,7 @@ pub(crate) fn forms<'a>(
                 .collect();
             // A descriptor has one table; several descriptors are as good as one.
             for (table, symbols) in tables.iter().zip(&symbols) {
-                let form = Form::OpenMp(OpenMp {
+                let form = Registration::OpenMp(OpenMp {
                     images: &images,
                     table: table.table(relocatable, symbols),
                     section,
@@ -159,7 +159,7 @@ pub(crate) fn forms<'a>(
             }
             Ok(())
         }
-        Content::FatBinary(runtime, bytes) => {
+        ContainerContent::FatBinary(runtime, bytes) => {
             let tables = tables.iter().zip(&symbols);
             let tables = tables.map(|(table, symbols)| HostTable {
                 layout: table.layout(),
@@ -176,9 +176,12 @@ pub(crate) fn forms<'a>(
                 handle: &handle,
             };
             if *runtime == Runtime::Hip && !entries.hip.registered {
-                return each(kind, &Form::Symbols(HipFatBinary { bytes, symbols }));
+                return each(
+                    kind,
+                    &Registration::Symbols(HipFatBinary { bytes, symbols }),
+                );
             }
-            let form = Form::FatBinary(FatBinary {
+            let form = Registration::FatBinary(FatBinary {
                 runtime: *runtime,
                 bytes,
                 tables: &tables,
@@ -187,7 +190,7 @@ pub(crate) fn forms<'a>(
             });
             each(kind, &form)
         }
-        Content::Sycl(bytes) => {
+        ContainerContent::Sycl(bytes) => {
             let invalid = |source: offload_binary::Error| Error::Container {
                 kind: container.kind,
                 problem: source.to_string(),
@@ -204,7 +207,7 @@ pub(crate) fn forms<'a>(
                 link_options: text(entry.strings.value("link-opts")),
             });
             let images: Vec<SyclImage<'_>> = images.collect();
-            let form = Form::Sycl(Sycl {
+            let form = Registration::Sycl(Sycl {
                 images: &images,
                 section,
                 globals,

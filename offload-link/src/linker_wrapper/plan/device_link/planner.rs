@@ -12,7 +12,7 @@ use offload_formats::escape::terminal;
 use offload_formats::format::bitcode;
 use offload_formats::names::{LlvmRelease, OffloadKind, TargetId, TargetIdError, Triple};
 
-use super::content::{Content, RuntimeUse};
+use super::content::{InputContent, RuntimeUse};
 use super::job::{DeviceLink, Missing};
 use super::values::{for_target, libraries_of, split};
 use crate::linker_wrapper::choose::groups::Group;
@@ -76,8 +76,8 @@ impl Planner<'_> {
         for index in &group.members {
             let image = &images.images[*index];
             let (content, release) = image.read(|data| {
-                let content = Content::of(data, self.way);
-                if content != Content::Bitcode {
+                let content = InputContent::of(data, self.way);
+                if content != InputContent::Bitcode {
                     return (content, None);
                 }
                 runtime.add(data, 0..image.size());
@@ -88,7 +88,7 @@ impl Planner<'_> {
             let path = self
                 .workplace
                 .file(&file_name(image, group, content.extension(), names));
-            if let Content::Source(language) = content {
+            if let InputContent::Source(language) = content {
                 if language == SourceText::Ir {
                     runtime.add_text(&image.bytes()?);
                 }
