@@ -192,35 +192,21 @@ impl<Id: Copy + PartialEq> Table<Id> {
                 continue;
             };
             if let Some((_, answer, ..)) = ANSWERS.iter().find(|(known, ..)| *known == name) {
-                match value {
-                    None => {
-                        parsed.answer = Some(*answer);
-                        return parsed;
-                    }
-                    Some(value) => parsed.mistakes.push(format!(
-                        "{}: for the --{} option: does not allow a value! '{}' specified.",
-                        started.base,
-                        name.to_string_lossy(),
-                        value.to_string_lossy()
-                    )),
-                }
+                let Some(value) = value else {
+                    parsed.answer = Some(*answer);
+                    return parsed;
+                };
+                parsed.mistakes.push(format!(
+                    "{}: for the --{} option: does not allow a value! '{}' specified.",
+                    started.base,
+                    name.to_string_lossy(),
+                    value.to_string_lossy()
+                ));
                 continue;
             }
             let Some(row) = self.rows.iter().find(|row| row.name == name) else {
-                let mut text = String::new();
-                if let Some(letter) = self.letter(name) {
-                    text += &format!(
-                        "{}: for the -{letter} option: may not occur within a group!\n",
-                        started.base
-                    );
-                }
-                text += &unknown(arg, started);
-                text += &format!(
-                    "\n{}: Did you mean '{}'?",
-                    started.base,
-                    self.nearest(name, value)
-                );
-                parsed.mistakes.push(text);
+                let mistake = self.mistaken(arg, name, value, started);
+                parsed.mistakes.push(mistake);
                 continue;
             };
             let mistake = |text: String| {
@@ -261,6 +247,30 @@ impl<Id: Copy + PartialEq> Table<Id> {
             ));
         }
         parsed
+    }
+
+    /// What is said of an option that no row has.
+    fn mistaken(
+        &self,
+        arg: &OsStr,
+        name: &OsStr,
+        value: Option<&OsStr>,
+        started: &Started<'_>,
+    ) -> String {
+        let mut text = String::new();
+        if let Some(letter) = self.letter(name) {
+            text += &format!(
+                "{}: for the -{letter} option: may not occur within a group!\n",
+                started.base
+            );
+        }
+        text += &unknown(arg, started);
+        text += &format!(
+            "\n{}: Did you mean '{}'?",
+            started.base,
+            self.nearest(name, value)
+        );
+        text
     }
 
     /// The option that was probably meant, written out with the value.
