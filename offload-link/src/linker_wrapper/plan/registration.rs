@@ -129,7 +129,7 @@ pub(crate) fn forms(
     }];
     let globals = if entries.deferred { &demand[..] } else { &[] };
     let kind = container.kind.name();
-    let tables: Vec<Table<'_>> = entries.of(container.kind).map(Table::new).collect();
+    let tables: Vec<NamedTable<'_>> = entries.of(container.kind).map(NamedTable::new).collect();
     let section = match relocatable {
         false => BlobSection::Offloading,
         true => BlobSection::Finished,
@@ -188,12 +188,12 @@ pub(crate) fn forms(
 }
 
 /// A table of entries with the names of its symbols.
-struct Table<'a> {
+struct NamedTable<'a> {
     section: &'a EntrySection,
     symbols: Vec<&'a str>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> NamedTable<'a> {
     fn new(section: &'a EntrySection) -> Self {
         let symbols = section.symbols.iter().map(String::as_str).collect();
         Self { section, symbols }

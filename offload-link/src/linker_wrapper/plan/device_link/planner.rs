@@ -36,7 +36,7 @@ type Planned<'a> = (Vec<(&'a Image, Command)>, PlannedLink);
 
 /// The images of a group, as a link reads them.
 #[derive(Default)]
-struct Members<'a> {
+struct LinkMembers<'a> {
     /// The newest release that wrote bitcode among them.
     made_by: Option<u32>,
     runtime: RuntimeUse,
@@ -68,7 +68,7 @@ impl Planner<'_> {
     ) -> Result<Result<DeviceLink<'a>, Missing<'a>>, Error> {
         let options = &self.arguments.options;
         let triple = checked_triple(images, group)?;
-        let Members {
+        let LinkMembers {
             made_by,
             runtime,
             files,
@@ -214,8 +214,8 @@ impl Planner<'_> {
         images: &'a Images,
         group: &'a Group,
         names: &mut BTreeSet<String>,
-    ) -> Result<Members<'a>, Error> {
-        let mut members = Members::default();
+    ) -> Result<LinkMembers<'a>, Error> {
+        let mut members = LinkMembers::default();
         for index in &group.members {
             let image = &images.images[*index];
             let (content, release) = image.read(|data| {
