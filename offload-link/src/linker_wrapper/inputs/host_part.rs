@@ -18,7 +18,7 @@
 use crate::linker_wrapper::inputs::host_archive::Maker;
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::{Command, Search};
+use offload_build::tools::{Command, Search};
 use offload_formats::container::bundled::{self, Unpacking};
 use offload_formats::escape::terminal;
 use offload_formats::format::bitcode;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use object::ReadRef;
-use offload_build::toolchain::Command;
+use offload_build::tools::Command;
 use offload_formats::container::archive::Archive;
 use offload_formats::container::bundled::{self, Unpacking};
 use offload_formats::container::elf::OFFLOADING_SECTION;

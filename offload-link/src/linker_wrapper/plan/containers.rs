@@ -13,8 +13,7 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::Path;
 
-use offload_build::link::fatbinary::cuda_fatbinary;
-use offload_build::toolchain::{Command, Search};
+use offload_build::tools::{Command, Search, cuda_fatbinary};
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::format::compressed_bundle::{self, Compression};
 use offload_formats::format::hip_bundle::{self, ALIGNMENT, hip_bundle};

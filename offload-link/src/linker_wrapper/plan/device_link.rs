@@ -11,8 +11,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use offload_build::link::Way;
-use offload_build::toolchain::Llvm;
+use offload_build::tools::{Llvm, Way};
 use offload_formats::names::OffloadKind;
 
 use crate::linker_wrapper::choose::select::Images;

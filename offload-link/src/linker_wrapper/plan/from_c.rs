@@ -7,7 +7,7 @@ use crate::linker_wrapper::actions::Actions;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::Command;
+use offload_build::tools::Command;
 use offload_formats::container::elf::Machine;
 
 use crate::linker_wrapper::error::Error;

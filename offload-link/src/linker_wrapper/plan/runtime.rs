@@ -7,7 +7,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::{Llvm, Search};
+use offload_build::tools::{Llvm, Search};
 use offload_formats::container::elf::Machine;
 use offload_formats::names::OffloadKind;
 

@@ -6,7 +6,7 @@ use crate::linker_wrapper::run::device_links;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::Command;
+use offload_build::tools::Command;
 use offload_formats::container::elf::Machine;
 use offload_formats::escape::terminal;
 use offload_formats::names::{OffloadKind, Triple};

@@ -5,7 +5,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::{Command, Search};
+use offload_build::tools::{Command, Search};
 use offload_formats::names::LlvmRelease;
 
 use crate::linker_wrapper::error::Error;

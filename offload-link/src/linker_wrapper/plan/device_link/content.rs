@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use object::{ReadRef, elf};
-use offload_build::link::{DeviceInput, SourceText, Way};
+use offload_build::tools::{DeviceInput, SourceText, Way};
 use offload_formats::container::elf::Elf;
 use offload_formats::format::bitcode;
 use offload_formats::format::device_text::DeviceText;

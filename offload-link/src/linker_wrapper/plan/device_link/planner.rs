@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use offload_build::link::{
-    DeviceInput, DeviceLinker, LinkJob, LinkOptions, PlannedLink, SourceText, Way,
+use offload_build::tools::{
+    Command, DeviceInput, DeviceLinker, LinkJob, LinkOptions, Llvm, NotFound, PlannedLink, Search,
+    SourceText, Way,
 };
-use offload_build::toolchain::{Command, Llvm, NotFound, Search};
 use offload_formats::escape::terminal;
 use offload_formats::format::bitcode;
 use offload_formats::names::{LlvmRelease, OffloadKind, TargetId, TargetIdError, Triple};
