@@ -14,7 +14,7 @@ use offload_formats::format::magic::Magic;
 
 /// What a link asks of one object.
 fn look(data: &[u8], range: Range<u64>) -> Vec<FoundImage> {
-    let found = link_inputs(Window::new(data, range.clone())).unwrap_or_default();
+    let found = link_inputs(Window::new(data, range.clone()), &mut (1 << 20)).unwrap_or_default();
     let content = &data[range.start as usize..range.end as usize];
     for found in &found {
         let image = &found.entry.image;

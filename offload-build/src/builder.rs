@@ -1,13 +1,13 @@
 //! `Build`: the one type that a build script names.
 
+use crate::declare::layers;
+use crate::declare::module::Target;
+use crate::declare::settings::{self, Setting, Settings};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::layers;
-use crate::module::Target;
-use crate::native;
-use crate::plan::Plan;
+use crate::installed::native;
+use crate::plan::stages::Plan;
 use crate::run::{Run, finish};
-use crate::settings::{self, Setting, Settings};
 
 /// The device code of a package: read from its manifest, changed by the build script, then built.
 ///

@@ -1,6 +1,7 @@
 //! What Cargo tells a build script, and what the build script tells Cargo. The only `env::var`.
 
 use crate::error::Error;
+use offload_formats::escape::Colors;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -39,6 +40,15 @@ impl Environment {
     pub(crate) fn cargo(&self, name: &str) -> Option<String> {
         let value = self.variables.get(&as_found(OsStr::new(name)))?;
         Some(value.to_string_lossy().into_owned())
+    }
+
+    /// The colors that Cargo was asked for by its variable. Cargo hands neither `--color` nor `term.color` to build scripts.
+    /// It is not announced: another answer is no reason to build again.
+    pub(crate) fn colors(&self) -> Colors {
+        match self.cargo("CARGO_TERM_COLOR").as_deref() {
+            Some("always") => Colors::Kept,
+            _ => Colors::Removed,
+        }
     }
 
     /// One without which this is no build script.
@@ -106,7 +116,7 @@ impl Environment {
     }
 
     /// Folders named by `PATH`, for finding programs.
-    pub(crate) fn search(&self) -> crate::toolchain::Search {
+    pub(crate) fn search(&self) -> crate::process::search::Search {
         // It is not announced: it is another one in every editor, which would then compile the crate again. What was
         // found in it is watched, and what was not found is looked for in each build.
         let path = self.cargo("PATH").unwrap_or_default().into();
@@ -121,7 +131,7 @@ impl Environment {
         .chain(["/usr/local/cuda".to_owned()])
         .map(PathBuf::from)
         .collect();
-        crate::toolchain::Search { path, cuda }
+        crate::process::search::Search { path, cuda }
     }
 
     /// Watches `path`, a file or a folder.

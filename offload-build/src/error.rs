@@ -1,5 +1,6 @@
 //! The one error of the build-script API: opaque, printed as a chain.
 
+use offload_formats::container::decompression_limit::VARIABLE;
 use std::error::Error as StdError;
 use std::fmt;
 
@@ -54,6 +55,19 @@ impl Error {
             missing: false,
         }
     }
+}
+
+/// Images of `path` that cannot be read, perhaps because of the limit on what compressed ones become.
+pub(crate) fn unpacking(
+    path: &std::path::Path,
+    is_limit: bool,
+    problem: impl StdError + Send + Sync + 'static,
+) -> Error {
+    let problem: Box<dyn StdError + Send + Sync> = match is_limit {
+        true => format!("{problem}\nhint: {VARIABLE}=<size> allows more").into(),
+        false => problem.into(),
+    };
+    Error::because(path.display(), problem)
 }
 
 /// For `map_err`: a failure to read, write or rename `path`.

@@ -18,43 +18,44 @@
 //! | `zlib`, `zstd` | compressed bundles and offload binaries; without them only their headers can be read |
 //! | `tools` | what no build script needs: the feature `tools` of `offload-formats`, and device links of SPIR-V and of LLVM IR as text |
 
-pub mod link;
-pub mod toolchain;
-
-mod aliases;
-mod artifacts;
 mod builder;
-mod compiler;
-mod context;
+mod check;
+mod compile;
+mod declare;
 mod device_link;
-mod device_only;
-mod effect;
 mod environment;
 mod error;
-mod host;
-mod host_file;
-mod hosted;
-mod images;
-mod language;
-mod layers;
-mod libraries;
-mod machine_code;
-mod manifest;
+mod files;
+mod generate;
+mod inputs;
+mod installed;
 mod messages;
-mod module;
-mod native;
 mod plan;
-mod planned_image;
-mod prebuilt;
-mod record;
+mod process;
+mod readable;
 mod run;
-mod runtimes;
-mod sdk;
-mod settings;
-mod skipped;
-mod source_scan;
-mod stub;
+mod steps;
 
 pub use builder::{Build, TargetBuild};
 pub use error::Error;
 pub use plan::Plan;
+
+/// Device links, for `offload-link`.
+#[doc(hidden)]
+pub mod link {
+    pub use crate::check::{CheckError, check, check_header, check_ptx, processor_of};
+    pub use crate::device_link::{
+        DeviceInput, DeviceLinker, LinkJob, LinkOptions, PlannedLink, Way, fatbinary,
+    };
+    #[cfg(feature = "tools")]
+    pub use crate::device_link::{SourceText, spirv};
+}
+
+/// Compilers and commands, for `offload-link`.
+#[doc(hidden)]
+pub mod toolchain {
+    pub use crate::installed::llvm::Llvm;
+    pub use crate::process::command::{Command, CommandError, Quoted};
+    pub use crate::process::search::{NotFound, Search};
+    pub use crate::process::{command, jobserver};
+}

@@ -1,8 +1,9 @@
 //! Messages of compilers and failed steps, for people: each diagnostic once, even if several passes report it.
 
 use crate::error::Error;
-use crate::toolchain::CommandError;
-use crate::toolchain::task;
+use crate::files;
+use crate::process::command::CommandError;
+use offload_formats::escape::{self, Colors};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -52,10 +53,10 @@ pub(crate) fn report(failures: &[(String, Failure)]) -> String {
         let all = diagnostics(error.output());
         let mut new = Vec::new();
         for text in &all {
-            match also.get_mut(text) {
+            match also.get_mut(&plain(text)) {
                 Some(others) => others.extend(title.rsplit_once(" for ").map(|(_, what)| what)),
                 None => {
-                    also.insert(text.clone(), Vec::new());
+                    also.insert(plain(text), Vec::new());
                     new.push(text.clone());
                 }
             }
@@ -77,8 +78,9 @@ pub(crate) fn report(failures: &[(String, Failure)]) -> String {
         let mut diagnostics = block.diagnostics.iter().peekable();
         while let Some(diagnostic) = diagnostics.next() {
             text += diagnostic;
-            let others = also.get(diagnostic);
-            let next = diagnostics.peek().and_then(|next| also.get(*next));
+            let others = also.get(&plain(diagnostic));
+            let next = diagnostics.peek();
+            let next = next.and_then(|next| also.get(&plain(next)));
             if let Some(others) =
                 others.filter(|others| !others.is_empty() && Some(*others) != next)
             {
@@ -103,7 +105,8 @@ pub(crate) fn report(failures: &[(String, Failure)]) -> String {
 pub(crate) fn diagnostics(messages: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut headed = true;
-    for line in messages.lines() {
+    for colored in messages.lines() {
+        let line = plain(colored);
         let counts = line.contains(" generated") && line.starts_with(|c: char| c.is_ascii_digit());
         if counts || line.trim().is_empty() {
             continue;
@@ -111,12 +114,17 @@ pub(crate) fn diagnostics(messages: &str) -> Vec<String> {
         let head = line.contains("warning: ") || line.contains("error: ");
         let includes = line.starts_with("In file included from ");
         match found.last_mut() {
-            Some(last) if !(headed && (head || includes)) => *last += &format!("{line}\n"),
-            _ => found.push(format!("{line}\n")),
+            Some(last) if !(headed && (head || includes)) => *last += &format!("{colored}\n"),
+            _ => found.push(format!("{colored}\n")),
         }
         headed = head || (headed && !includes);
     }
     found
+}
+
+/// Returns a diagnostic without its colors: with them or without, it is the same one.
+pub(crate) fn plain(text: &str) -> String {
+    escape::messages(text, Colors::Removed)
 }
 
 /// `text`, or as much of it as is printed; then all of it is in `file`.
@@ -133,7 +141,7 @@ pub(crate) fn shortened(text: &str, file: &Path) -> String {
         .rsplit_once('\n')
         .map_or(printed, |(lines, _)| lines);
     let lines = text.lines().count() - printed.lines().count();
-    let rest = match task::write(file, text.as_bytes()) {
+    let rest = match files::write(file, text.as_bytes()) {
         Ok(()) => format!("all of it is in {}", file.display()),
         Err(error) => format!("{}: {error}", file.display()),
     };
@@ -143,7 +151,7 @@ pub(crate) fn shortened(text: &str, file: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::toolchain::Command;
+    use crate::process::command::Command;
 
     fn failed(title: &str, output: &str, hint: &'static str) -> (String, Failure) {
         let script = format!("printf '%s' \"$0\" >&2; exit 1 # {title}");

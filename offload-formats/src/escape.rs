@@ -65,6 +65,62 @@ pub fn terminal_lines(text: &str) -> String {
     escaped
 }
 
+/// What becomes of the colors in messages of compilers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Colors {
+    /// They are left out.
+    #[default]
+    Removed,
+    /// They are printed.
+    Kept,
+}
+
+/// Returns a compiler's messages, with its lines and tabs. Sequences that select colors and styles (`ESC [ … m`) are kept
+/// or left out; everything else that a terminal may act on is escaped as by [`terminal`].
+#[must_use]
+pub fn messages(text: &str, colors: Colors) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            escaped.push('\n');
+        }
+        let mut left = line.strip_suffix('\r').unwrap_or(line);
+        while let Some(at) = left.find(['\x1b', '\t']) {
+            let (plain, active) = left.split_at(at);
+            let size = match active.starts_with('\t') {
+                true => 1,
+                false => style(active),
+            };
+            let (kept, after) = active.split_at(size);
+            let _ = write!(escaped, "{}", terminal(plain));
+            if size == 0 {
+                escaped.push_str("\\x1b");
+            } else if kept == "\t" || colors == Colors::Kept {
+                escaped.push_str(kept);
+            }
+            left = match size {
+                0 => active.strip_prefix('\x1b').unwrap_or_default(),
+                _ => after,
+            };
+        }
+        let _ = write!(escaped, "{}", terminal(left));
+    }
+    escaped
+}
+
+/// Returns the length of the sequence that selects colors and styles at the start of `text`; 0 if there is none.
+fn style(text: &str) -> usize {
+    let is_part = |c: char| c.is_ascii_digit() || c == ';';
+    let Some(numbers) = text.strip_prefix("\x1b[") else {
+        return 0;
+    };
+    let end = numbers.trim_start_matches(is_part);
+    match end.starts_with('m') {
+        true => text.len() - end.len() + 1,
+        false => 0,
+    }
+}
+
 /// Tells whether a terminal may act on `c` instead of showing it, or shows what follows elsewhere: Unicode 16, general
 /// category `Cc`, `Zl`, `Zp` and the property `Bidi_Control`.
 fn is_active(c: char) -> bool {
@@ -173,5 +229,22 @@ mod tests {
     #[test]
     fn keeps_the_lines_of_a_message() {
         assert_eq!(terminal_lines("a\x1bb\nc\r\n"), "a\\x1bb\nc\\r\n");
+    }
+
+    #[test]
+    fn keeps_colors_of_messages_and_nothing_else() {
+        let text = "\x1b[1mk.c:1:\x1b[0m\x1b[0;1;31m error: \x1b[m\tx\r\n\x1b]0;title\x07\x1b[2J\x1b[1;3H\x1b[31";
+        let rest = "\\x1b]0;title\\x07\\x1b[2J\\x1b[1;3H\\x1b[31";
+        assert_eq!(
+            messages(text, Colors::Kept),
+            format!("\x1b[1mk.c:1:\x1b[0m\x1b[0;1;31m error: \x1b[m\tx\n{rest}")
+        );
+        let plain = messages(text, Colors::Removed);
+        assert_eq!(plain, format!("k.c:1: error: \tx\n{rest}"));
+        assert_eq!(messages(&plain, Colors::Kept), plain);
+        assert_eq!(
+            messages("a\rb\u{9b}m\u{202e}\n", Colors::Kept),
+            "a\\rb\\u{9b}m\\u{202e}\n"
+        );
     }
 }

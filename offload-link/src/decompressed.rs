@@ -1,93 +1,32 @@
-//! The limit on what compressed bundles claim to contain: one option and one variable of every tool.
+//! The limit on what compressed data may become, for the tools: its option, its variable and its hint.
 
-use offload_formats::container::bundled::DEFAULT_LIMIT;
+use offload_formats::container::{self, decompression_limit::VARIABLE};
 
-/// The option, without dashes.
-pub(crate) const OPTION: &str = "max-decompressed-size";
-
-/// The variable that holds if the option is not given.
-pub(crate) const VARIABLE: &str = "OFFLOAD_MAX_DECOMPRESSED_SIZE";
+pub(crate) use offload_formats::container::decompression_limit::{DecompressionLimit, OPTION};
 
 /// The line of help; each tool adds it to its table.
-pub(crate) const HELP: &str =
-    "Refuse compressed bundles that claim more; bytes, or with K, M, G, T; default 8G";
+pub(crate) const HELP: &str = "Refuse compressed data that claims more; bytes, or with K, M, G, T; default 8G on disk, 1G in memory";
 
-/// The limit in bytes, from the value of the option and that of the variable.
+/// Returns the limit: the option's value, else the variable's, else the defaults.
 ///
 /// # Errors
 ///
-/// When the one that holds is not a size.
-pub(crate) fn limit(option: Option<&str>, variable: Option<&str>) -> Result<u64, String> {
-    let variable = variable.filter(|text| !text.is_empty());
-    let (name, text) = match (option, variable) {
-        (Some(text), _) => (format!("--{OPTION}"), text),
-        (None, Some(text)) => (VARIABLE.to_owned(), text),
-        (None, None) => return Ok(DEFAULT_LIMIT),
-    };
-    size(text).ok_or_else(|| {
-        format!("{name}: `{text}` is not a size; expected bytes, or a number with K, M, G or T")
-    })
+/// Returns a message if the value is not a size.
+pub(crate) fn limit(option: Option<&str>) -> Result<DecompressionLimit, String> {
+    let variable = std::env::var_os(VARIABLE);
+    let variable = variable.as_deref().map(|value| value.to_string_lossy());
+    DecompressionLimit::parse(option, variable.as_deref())
 }
 
-/// The value of the variable.
-pub(crate) fn variable() -> Option<String> {
-    let value = std::env::var_os(VARIABLE)?;
-    Some(value.to_string_lossy().into_owned())
-}
+/// Says what to do if decompressed data cannot be written.
+pub(crate) const FULL: &str = "set TMPDIR to a folder with enough space";
 
 /// Says how to allow more.
 pub(crate) fn hint() -> String {
     format!("--{OPTION}=<size> or {VARIABLE} allows more")
 }
 
-/// Reads a size; the letters are powers of 1024.
-fn size(text: &str) -> Option<u64> {
-    let letters = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
-    let last = text.chars().last()?.to_ascii_uppercase();
-    let letter = letters.iter().find(|(letter, _)| *letter == last);
-    let (digits, shift) = match letter {
-        Some((_, shift)) => (text.get(..text.len().checked_sub(1)?)?, *shift),
-        None => (text, 0),
-    };
-    if digits.starts_with('+') {
-        return None;
-    }
-    let number: u64 = digits.parse().ok()?;
-    number.checked_mul(1 << shift)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_sizes() {
-        for (text, expected) in [
-            ("0", Some(0)),
-            ("4096", Some(4096)),
-            ("3k", Some(3072)),
-            ("8G", Some(8 << 30)),
-            ("16777216T", None),
-            ("1GB", None),
-            ("+1", None),
-            ("-1", None),
-            ("G", None),
-            ("", None),
-            ("1\u{130}", None),
-        ] {
-            assert_eq!(size(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn prefers_the_option() {
-        assert_eq!(limit(Some("1"), Some("x")), Ok(1));
-        assert_eq!(limit(None, Some("2M")), Ok(2 << 20));
-        assert_eq!(limit(None, Some("")), Ok(DEFAULT_LIMIT));
-        let expected = "is not a size; expected bytes, or a number with K, M, G or T";
-        let problem = limit(None, Some("x")).unwrap_err();
-        assert_eq!(problem, format!("{VARIABLE}: `x` {expected}"));
-        let problem = limit(Some("y"), None).unwrap_err();
-        assert_eq!(problem, format!("--{OPTION}: `y` {expected}"));
-    }
+/// Says the same if images are missing because of the limit.
+pub(crate) fn hint_for(problem: &container::Error) -> Option<String> {
+    problem.is_limit().then(hint)
 }

@@ -14,7 +14,6 @@ mod llvm_tool;
 mod offload_wrapper;
 mod options;
 mod packager;
-mod response_file;
 mod signals;
 
 use std::io::{BufWriter, Write as _};

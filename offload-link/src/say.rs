@@ -35,3 +35,6 @@ pub(crate) fn warning(tool: &str, text: &str) {
     let text = terminal_lines(text.strip_suffix('\n').unwrap_or(text));
     eprintln!("{}: warning: {text}", terminal(tool));
 }
+
+/// Tells the user something, without stopping.
+pub(crate) type Warn<'a> = &'a dyn Fn(String);

@@ -66,6 +66,7 @@ fn watches_sources_headers_patterns_and_the_compiler() {
         "OFFLOAD_TARGETS_x86_64_unknown_linux_gnu",
         "CPATH",
         "DOCS_RS",
+        "OFFLOAD_MAX_DECOMPRESSED_SIZE",
     ] {
         assert!(
             told.contains(&format!("cargo::rerun-if-env-changed={name}\n")),
@@ -353,6 +354,66 @@ fn reports_a_kernel_that_does_not_compile_and_forgets_it() {
     package.put("kernels/k.c", KERNEL);
     package.builds();
     assert!(package.has_library());
+}
+
+#[test]
+fn colors_messages_as_cargo_is_told_to() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let targets = "x86_64-pc-linux-gnu,gfx90a";
+    // A sequence that sets a terminal's title, in a line that clang quotes; the shim prints another.
+    let title = "\x1b]0;pwned\x07";
+    let shim = fs::read_to_string(package.at("llvm/bin/clang")).unwrap();
+    let shim = shim.replace("exec", &format!("printf '{title}\\n' >&2\nexec"));
+    package.put("llvm/bin/clang", &shim);
+    let plain = "kernels/k.c:1:25: error: use of undeclared identifier 'y'\n";
+    let fails = |colors: &str| {
+        package.put(
+            "kernels/k.c",
+            &format!("int run(int x) {{ return y; }} // {title}\n"),
+        );
+        let mut script = package.script();
+        script.env("OFFLOAD_TARGETS", targets);
+        package.fails(script.env("CARGO_TERM_COLOR", colors))
+    };
+    let never = fails("never");
+    assert!(never.contains(plain), "{never}");
+    assert!(!never.contains('\x1b'), "{never:?}");
+    let always = fails("always");
+    assert!(always.contains("\x1b[0;1;31merror: \x1b[0m"), "{always:?}");
+    assert_eq!(always.replace(title, "").matches("undeclared").count(), 1);
+    for said in [&never, &always] {
+        assert!(
+            said.contains("\nalso for x86_64-pc-linux-gnu, gfx90a\n"),
+            "{said}"
+        );
+        assert!(said.contains("\\x1b]0;pwned\\x07"), "{said:?}");
+        assert!(
+            !said.contains("\x1b]") && !said.contains('\x07'),
+            "{said:?}"
+        );
+        assert!(!said.contains("-fcolor-diagnostics"), "{said}");
+    }
+    // Warnings are kept with the objects: colors are no reason to compile again, and go where nobody wants them.
+    package.put("kernels/k.c", &format!("#warning odd\n{KERNEL}"));
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let builds = |colors: &str| {
+        let mut script = package.script();
+        text(&script.env("CARGO_TERM_COLOR", colors).output().unwrap())
+    };
+    let colored = builds("always");
+    assert!(
+        colored.contains("\x1b[0;1;35mwarning: \x1b[0m"),
+        "{colored:?}"
+    );
+    let starts = package.starts();
+    let plain = builds("never");
+    assert!(
+        plain.contains("warning: odd") && !plain.contains('\x1b'),
+        "{plain:?}"
+    );
+    assert_eq!(package.starts(), starts);
 }
 
 #[test]
@@ -1025,8 +1086,12 @@ fn says_which_target_or_language_is_meant() {
         );
     }
     let error = fails("openmp", "gfx90b", "compiler = \"llvm/bin/clang\"\n");
-    let hint = "\nhint: Cargo.toml:7:1: `gfx90b` is not a known processor; did you mean `gfx90a`?";
-    assert!(error.ends_with(hint), "{error}");
+    let start = "module `kernels`: no image for `gfx90b`: Cargo.toml:7:1: `gfx90b` is not a known processor; did you mean \
+                 `gfx90a`?\nhint: this LLVM has OpenMP's device runtime for gfx1010, ";
+    assert!(error.starts_with(start), "{error}");
+    let end = "\nnote: `libomptarget-amdgpu-gfx90b.bc` not found (searched: ";
+    assert!(error.contains(end), "{error}");
+    assert_eq!(error.matches("not a known processor").count(), 1, "{error}");
     let flags = "flags = [\"-nogpulib\", \"-nogpuinc\", \"-xhip\"]\n";
     let error = fails("hip", "gfx9999", flags);
     assert!(error.contains(" does not know `gfx9999`"), "{error}");
@@ -1157,8 +1222,12 @@ fn refuses_a_processor_that_the_release_does_not_know() {
         return;
     };
     let error = package.fails(&mut package.script());
-    let expected = "module `kernels`: no image for `gfx90b`: `libomptarget-amdgpu-gfx90b.bc` not found (searched: ";
+    let expected = "module `kernels`: no image for `gfx90b`: Cargo.toml:";
     assert!(error.starts_with(expected), "{error}");
+    assert!(
+        error.contains("\nnote: `libomptarget-amdgpu-gfx90b.bc` not found (searched: "),
+        "{error}"
+    );
     assert!(
         error.contains("\nhint: this LLVM has OpenMP's device runtime for gfx1010, "),
         "{error}"

@@ -1,4 +1,4 @@
-//! The law of the tree, and the cost of the build-dependency.
+//! The law of the tree, what it refers to, and the cost of the build-dependency.
 //!
 //! Each module is a file of tests: `cargo nextest run -E 'test(/^module::/)'` runs one.
 
@@ -9,3 +9,5 @@ mod support;
 
 mod build_dependency;
 mod floors;
+mod measured;
+mod references;

@@ -112,7 +112,7 @@ fn comes_out_as_libraries_that_llvm_and_binutils_read() {
             let id = match *release {
                 // It writes no archive with bitcode that it cannot read, of a newer release.
                 "llvm16" if extension == "bc" => continue,
-                // It finds what ends with a dash by the ID without the dash (spec bundler §6.2).
+                // It finds what ends with a dash by the ID without the dash (`docs/spec/bundler.md` §6.2).
                 "llvm19" if id.ends_with("gnu-") => &id[..id.len() - 1],
                 _ => id,
             };

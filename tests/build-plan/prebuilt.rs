@@ -2,7 +2,13 @@
 
 use crate::support;
 
+use offload_formats::format::bundle::{self, BundleImage};
+use offload_formats::format::compressed_bundle::{Compression, compress};
+use offload_formats::format::offload_binary::{self, Method, NewEntry, Version};
+use offload_formats::format::pieces;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use std::fs::{self, File};
+use std::num::NonZeroU64;
 use std::process::Command;
 use support::cuda_package::{
     CUDA, OUT, cuda, declare, image, images, package, script, targets, theirs,
@@ -190,4 +196,61 @@ fn reads_headers_alone_when_it_plans() {
     let plan = String::from_utf8(output.stderr).unwrap();
     assert!(plan.contains("# image for sm_90 of "), "{plan}");
     assert!(plan.contains("# image for compute_80 of "), "{plan}");
+}
+
+#[test]
+fn refuses_images_that_claim_more_than_the_limit() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let mut object = include_bytes!("../golden/22.1.8/elf64le.o").to_vec();
+    object[0x10] = 3; // a shared object
+    object[0x12] = 224; // of AMD
+    object[0x30] = 0x2f; // gfx906
+    let images = [BundleImage {
+        id: "hip-amdgcn-amd-amdhsa--gfx906",
+        image: &object,
+    }];
+    let bundle = bundle::to_bytes(&images, NonZeroU64::MIN).unwrap();
+    let packed = compress(&bundle, Compression::default()).unwrap();
+    fs::write(package.at("packed.bundle"), packed).unwrap();
+    let image = NewEntry {
+        image_kind: ImageKind::OBJECT,
+        offload_kind: OffloadKind::HIP,
+        strings: &[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")],
+        image_size: object.len() as u64,
+        ..Default::default()
+    };
+    let binary = offload_binary::layout(&[image], Version::V3, LlvmRelease::Main).unwrap();
+    let binary = pieces::to_bytes(&binary, &[&object]).unwrap();
+    let packed = offload_binary::compress(&binary, Method::Zstd, None).unwrap();
+    fs::write(package.at("packed.bin"), packed).unwrap();
+    for (source, size) in [
+        ("packed.bundle", bundle.len()),
+        ("packed.bin", binary.len()),
+    ] {
+        let build = |limit: String| {
+            let mut script = prebuilt(&package, &format!("{source:?}"), &["gfx906"]);
+            script.env("OFFLOAD_MAX_DECOMPRESSED_SIZE", limit);
+            script
+        };
+        let said = package.fails(&mut build((size - 1).to_string()));
+        let allowed = format!("size {size:#x} is more than the allowed {:#x}", size - 1);
+        assert!(said.contains(&allowed), "{said}");
+        assert!(said.contains(source), "{said}");
+        let hint = "hint: OFFLOAD_MAX_DECOMPRESSED_SIZE=<size> allows more";
+        assert!(said.contains(hint), "{said}");
+        // It is read then: there is no kernel in it.
+        let said = package.fails(&mut build(size.to_string()));
+        assert!(said.contains("no kernel in any source"), "{said}");
+        let said = package.fails(&mut build("much".to_owned()));
+        let expected = "OFFLOAD_MAX_DECOMPRESSED_SIZE: `much` is not a size";
+        assert!(said.contains(expected), "{said}");
+    }
+    // Together they are in memory, too.
+    let mut both = prebuilt(&package, "\"packed.*\"", &["gfx906"]);
+    let sum = bundle.len() + binary.len();
+    both.env("OFFLOAD_MAX_DECOMPRESSED_SIZE", (sum - 1).to_string());
+    let said = package.fails(&mut both);
+    assert!(said.contains("more than the allowed"), "{said}");
 }

@@ -10,7 +10,7 @@ use offload_formats::container::archive::{Archive, NewMember, write};
 use offload_formats::container::elf::{
     Binding, Elf, Machine, Place, SymbolTable, embed, offload_sections, rename_section,
 };
-use offload_formats::container::{Standing, images, link_inputs};
+use offload_formats::container::{INFLATE_LIMIT, Standing, images, link_inputs};
 use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use support::{Random, program, run, tool};
@@ -548,6 +548,9 @@ fn tells_what_clang_embeds_from_what_programs_have() {
         let bytes = folder.get(name);
         let found = images(&bytes[..]).unwrap();
         assert_eq!((found.len(), found[0].standing), (1, Standing::Finished));
-        assert_eq!(link_inputs(&bytes[..]), Ok(Vec::new()));
+        assert_eq!(
+            link_inputs(&bytes[..], &mut { INFLATE_LIMIT }),
+            Ok(Vec::new())
+        );
     }
 }

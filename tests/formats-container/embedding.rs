@@ -1,5 +1,5 @@
 //! Images in the files of compilers and linkers: what LLVM's tools embed is found, and they find
-//! what is embedded here. Numbers are those of the behaviours in the specification, section 8.
+//! what is embedded here. Numbers: `docs/spec/offload-binary.md` §8.
 
 use crate::support;
 
@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use offload_formats::container::embed::{Flavor, Host, embed, embed_bytes, embed_source};
-use offload_formats::container::{FoundImage, Item, Standing, find, images, link_inputs};
+use offload_formats::container::{
+    FoundImage, INFLATE_LIMIT, Item, Standing, find, images, link_inputs,
+};
 use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::format::pieces::Piece;
@@ -115,7 +117,7 @@ fn finds_what_clang_embeds_in_bitcode_and_in_objects() {
             folder.run(&clang, &format!("{embed} {form} -c a.c -o a.o"));
             let file = folder.get("a.o");
             assert!(contents(&file) == expected, "{word} {form}");
-            let found = link_inputs(&file[..]).unwrap();
+            let found = link_inputs(&file[..], &mut { INFLATE_LIMIT }).unwrap();
             assert!(
                 found
                     .iter()
@@ -159,7 +161,7 @@ fn rejects_embedded_objects_that_are_not_understood() {
             format!("bitcode: embedded object 0: {expected}")
         );
     };
-    // Spec 3.4: what LLVM skips, since nothing is in it.
+    // `docs/spec/offload-binary.md` §3.4: what LLVM skips, since nothing is in it.
     for empty in [
         "[0 x i8] zeroinitializer",
         "[80 x i8] zeroinitializer",

@@ -39,6 +39,19 @@ fn hostile() -> Vec<Vec<u8>> {
     names
 }
 
+/// A registration of no image that has these symbols.
+fn defining<'a>(globals: &'a [Global<'a>]) -> OpenMp<'a> {
+    OpenMp {
+        images: &[],
+        table: EntryTable::StartStop {
+            section: "entries",
+            entries: &[],
+        },
+        section: BlobSection::Offloading,
+        globals,
+    }
+}
+
 #[test]
 fn writes_names_that_c_reads_back() {
     let Some(cc) = program("cc") else { return };
@@ -105,15 +118,7 @@ fn writes_names_that_c_reads_back() {
 fn refuses_symbols_that_c_cannot_write() {
     for name in ["a b", "a\"", "a\n", "a;b", "a\\", ""] {
         let globals = [Global::Anchor { name }];
-        let openmp = OpenMp {
-            images: &[],
-            table: EntryTable::StartStop {
-                section: "entries",
-                entries: &[],
-            },
-            section: BlobSection::Offloading,
-            globals: &globals,
-        };
+        let openmp = defining(&globals);
         let problem = openmp.to_c(&[]).unwrap_err().to_string();
         assert!(!problem.contains('\n'), "{problem:?}");
     }
@@ -143,15 +148,7 @@ fn writes_names_that_llvm_reads_back() {
         .filter(|name| !name.contains(['\0', '\u{1}']))
         .collect();
     let globals: Vec<Global<'_>> = texts.iter().map(|name| Global::Marker { name }).collect();
-    let openmp = OpenMp {
-        images: &[],
-        table: EntryTable::StartStop {
-            section: "entries",
-            entries: &[],
-        },
-        section: BlobSection::Offloading,
-        globals: &globals,
-    };
+    let openmp = defining(&globals);
     let host = Triple::parse("x86_64-unknown-linux-gnu").unwrap();
     let module = openmp.to_ir(&host).unwrap();
     fs::write(path("k.ll"), module + &source).unwrap();

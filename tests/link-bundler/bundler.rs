@@ -1,4 +1,4 @@
-//! What LLVM's own tests ask of the bundler: the numbers of spec bundler §9, in their order, each
+//! What LLVM's own tests ask of the bundler: the numbers of `docs/spec/bundler.md` §9, in their order, each
 //! with its number in a comment. Then what ours does beyond LLVM's.
 
 use crate::support;
@@ -483,7 +483,7 @@ fn unbundles_some_of_what_is_there() {
             assert_eq!(folder.read("x"), folder.read("d1"));
             if compress == "-compress=0" {
                 let size = folder.read("out").len();
-                // Spec §2.2: the file ends with the last image, which starts at a multiple.
+                // `docs/spec/bundler.md` §2.2: the file ends with the last image, which starts at a multiple.
                 assert_eq!((size - 25) % align.parse::<usize>().unwrap(), 0);
             }
         }
@@ -770,7 +770,7 @@ fn walks_bundles_that_follow_each_other() {
     }
 }
 
-/// 75: spec §7.5, the vector whose data contains the magic.
+/// 75: `docs/spec/bundler.md` §7.5, the vector whose data contains the magic.
 #[test]
 fn is_not_misled_by_a_magic_in_compressed_data() {
     let hex = "43434f4203000100c100000000000000ac00000000000000f42b60c99d30fa7a502a4d180400000043434f4228b52ffd20ac650400a2071d21508d1e50c4442b\
@@ -1123,7 +1123,7 @@ fn refuses_what_is_no_archive() {
     assert!(!folder.exists("x.a"));
 }
 
-/// Spec §2.4: damage is an error that names the file, the entry and the offset, and leaves nothing.
+/// `docs/spec/bundler.md` §2.4: damage is an error that names the file, the entry and the offset, and leaves nothing.
 #[test]
 fn refuses_damaged_bundles() {
     let folder = Bundler::new();

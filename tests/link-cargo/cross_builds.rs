@@ -15,7 +15,7 @@ const OUT: &str = "target/build/pack-0123/out";
 /// Named as those of another release than the compiler's would not be.
 const RUNTIME: &str = "libomptarget.so.19.1";
 
-/// Tells the machine of each image and the name of each entry (linker-wrapper §5.1: 32 bytes in LLVM 19), and has
+/// Tells the machine of each image and the name of each entry (`docs/spec/linker-wrapper.md` §5.1: 32 bytes in LLVM 19), and has
 /// regions run on the host.
 const RECORDER: &str = r#"
 #include <stdint.h>

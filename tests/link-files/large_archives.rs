@@ -9,8 +9,12 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
+use offload_formats::container::elf;
 use offload_formats::format::bundle::{self, BundleImage, Layout};
 use offload_formats::format::compressed_bundle::{Compression, compress, compress_to};
+use offload_formats::format::offload_binary::{self, Method, NewEntry, Version};
+use offload_formats::format::pieces;
+use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use tempfile::TempDir;
 
 const WRAPPER: &str = env!("CARGO_BIN_EXE_offload-link");
@@ -466,6 +470,130 @@ fn refuses_bundles_that_claim_more_than_the_limit() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn refuses_offload_binaries_that_inflate_to_more_than_the_limit() {
+    let place = Place::new("");
+    let mut image = OBJECT.to_vec();
+    image[0x12] = 224;
+    image[0x30..0x34].copy_from_slice(&FLAGS[0].1.to_le_bytes());
+    let written = NewEntry {
+        image_kind: ImageKind::OBJECT,
+        offload_kind: OffloadKind::HIP,
+        strings: &[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")],
+        image_size: image.len() as u64,
+        ..Default::default()
+    };
+    let plain = offload_binary::layout(&[written], Version::V3, LlvmRelease::Main).unwrap();
+    let plain = pieces::to_bytes(&plain, &[&image]).unwrap();
+    let packed = offload_binary::compress(&plain, Method::Zstd, None).unwrap();
+    place.write("one.bin", &packed);
+    place.write("two.bin", &[&packed[..], &packed].concat());
+    // More than the size that it claims.
+    let mut longer = packed.clone();
+    longer[0x20] -= 1;
+    place.write("longer.bin", &longer);
+    let object = elf::embed(elf::Machine::X86_64, &packed).unwrap();
+    place.write("one.o", &object);
+    place.write("two.o", &object);
+    let size = plain.len();
+    let cargo = env!("CARGO_BIN_EXE_cargo-offload");
+    let packager = env!("CARGO_BIN_EXE_offload-packager");
+    let link = place.path("bin/offload-ld");
+    let link = link.to_str().unwrap();
+    let run = |program: &str, args: &[&str], option: &str, variable: &str| {
+        let mut command = place.command(program);
+        command.env("OFFLOAD_MAX_DECOMPRESSED_SIZE", variable);
+        command.args(args);
+        command
+            .args((!option.is_empty()).then_some(option))
+            .output()
+            .unwrap()
+    };
+    // What all files claim together is in memory at once.
+    let cases: [(&str, &[&str], usize); 5] = [
+        (packager, &["--list", "one.bin"], 1),
+        (packager, &["--list", "two.bin"], 2),
+        (cargo, &["inspect", "one.bin"], 1),
+        (cargo, &["inspect", "one.bin", "one.bin"], 2),
+        (
+            link,
+            &["--linker-path=./ld", "-o", "output", "one.o", "two.o"],
+            2,
+        ),
+    ];
+    for (program, args, count) in cases {
+        let exact = format!("--max-decompressed-size={}", count * size);
+        let done = run(program, args, &exact, "1");
+        assert!(done.status.success(), "{args:?}: {}", errors(&done));
+        let less = format!("--max-decompressed-size={}", count * size - 1);
+        for (option, variable) in [(&*less, "1G"), ("", less.split_once('=').unwrap().1)] {
+            let done = run(program, args, option, variable);
+            let said = errors(&done);
+            assert_eq!(done.status.code(), Some(1), "{args:?}: {said}");
+            let expected = format!(
+                "inflated size {size:#x} is more than the allowed {:#x}\nhint: --max-decompressed-size=<size>",
+                size - 1
+            );
+            assert!(said.contains(&expected), "{args:?}: {said}");
+        }
+        let done = run(program, args, "--max-decompressed-size=much", "");
+        let expected = "--max-decompressed-size: `much` is not a size";
+        assert!(errors(&done).contains(expected), "{}", errors(&done));
+    }
+    for (program, command) in [(packager, "--list"), (cargo, "inspect")] {
+        let done = run(program, &[command, "longer.bin"], "", "");
+        assert_eq!(done.status.code(), Some(1));
+        let expected = format!("there is more data than its inflated size {:#x}", size - 1);
+        assert!(errors(&done).contains(&expected), "{}", errors(&done));
+    }
+}
+
+/// Each bundle is within the limit; what is linked of all is not.
+#[test]
+fn refuses_links_that_decompress_more_than_the_limit() {
+    let place = Place::new("");
+    let mut start = OBJECT.to_vec();
+    start[0x12] = 224;
+    start[0x30..0x34].copy_from_slice(&FLAGS[0].1.to_le_bytes());
+    // More than stays in memory.
+    start.resize(65 << 20, 0);
+    let bytes = bundled(&[("gfx906", &start)]);
+    let packed = compress(&bytes, Compression::default()).unwrap();
+    place.write("one.bc", &packed);
+    place.write("two.bc", &packed);
+    let link = place.path("bin/offload-ld");
+    let claimed = bytes.len();
+    let limit = format!("--max-decompressed-size={claimed}");
+    let args = ["--linker-path=./ld", "-o", "output", &limit, "one.bc"];
+    let run = |more: &[&str]| place.command(&link).args(args).args(more).output().unwrap();
+    let done = run(&[]);
+    assert!(done.status.success(), "{}", errors(&done));
+    fs::remove_file(place.path("output")).unwrap();
+    let done = run(&["two.bc"]);
+    let said = errors(&done);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    let expected = format!(
+        "the compressed images of this link are larger than the allowed {claimed:#x}\nhint: --max-decompressed-size=<size>"
+    );
+    assert!(said.contains(&expected), "{said}");
+    assert!(!place.path("output").exists());
+    assert_eq!(place.left(), 0);
+
+    // A folder for temporary files that is full.
+    let mut shell = place.command("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh"]);
+    let done = shell.arg(&link).args(args).output().unwrap();
+    let said = errors(&done);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("file too large"), "{said}");
+    assert!(said.contains("set TMPDIR to a folder"), "{said}");
+    assert!(
+        !said.contains("damaged") && !said.contains("invalid"),
+        "{said}"
+    );
+    assert_eq!(place.left(), 0);
 }
 
 fn errors(done: &Output) -> String {

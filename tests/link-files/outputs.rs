@@ -65,6 +65,21 @@ fn many(count: usize) -> Vec<u8> {
     bytes.repeat(count)
 }
 
+/// A compressed bundle with that image.
+fn packed(image: &[u8]) -> Vec<u8> {
+    let images = [BundleImage { id: GFX906, image }];
+    let bytes = bundle::to_bytes(&images, NonZeroU64::MIN).unwrap();
+    compress(&bytes, Compression::default()).unwrap()
+}
+
+/// An archive of that many equal members.
+fn archive(member: &[u8], count: usize) -> Vec<u8> {
+    let header = format!("{:<48}{:<10}`\n", "m.bc/", member.len());
+    let mut one = [header.as_bytes(), member].concat();
+    one.resize(one.len().next_multiple_of(2), b'\n');
+    [b"!<arch>\n".to_vec(), one.repeat(count)].concat()
+}
+
 #[test]
 fn leaves_no_temporary_file_when_a_signal_ends_it() {
     let bundler = bundler();
@@ -83,13 +98,30 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
         "-compression-level=22",
         "-threads=1",
     ];
+    let wrapper = Folder::with_tool(env!("CARGO_BIN_EXE_offload-link"), "llvm-offload-wrapper");
+    wrapper.write("image", &[1; 100_000]);
+    // What it writes is small.
+    let slow = wrapper.path("offload-slow.so");
+    let mut cc = Command::new("cc");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/support/slow_write.c");
+    support::run(cc.args(["-shared", "-fPIC", "-o"]).arg(&slow).arg(source));
+    let host = "--triple=x86_64-pc-linux-gnu";
+    let archives = Folder::with_tool(env!("CARGO_BIN_EXE_cargo-offload"), "offload-cargo");
+    archives.write("hda.a", &archive(&packed(&[1; 1000]), 2));
+    let split = ["offload", "archive", "split", "--out", ".", "hda.a"];
+    let signals = [("-HUP", 1), ("-INT", 2), ("-QUIT", 3), ("-TERM", 15)];
     for (folder, args) in [
         (&bundler, &compress[..]),
         (&packager, &["many", "--llvm=23"][..]),
+        (&wrapper, &["--kind=openmp", host, "-o", "out.o", "image"]),
+        (&archives, &split),
     ] {
-        for (name, number) in [("-HUP", 1), ("-INT", 2), ("-QUIT", 3), ("-TERM", 15)] {
+        for (name, number) in signals {
             let before = names(folder);
             let mut tool = Command::new("env");
+            if [&wrapper.tool, &archives.tool].contains(&&folder.tool) {
+                tool.env("LD_PRELOAD", &slow);
+            }
             let tool = tool.arg(support::DEFAULT_SIGNALS).arg(&folder.tool);
             let tool = tool.args(args).current_dir(folder.folder.path());
             let mut tool = tool.stderr(Stdio::null()).spawn().unwrap();
@@ -183,6 +215,37 @@ fn blames_the_output_when_it_cannot_be_written() {
         assert!(!said.contains("noise") && !said.contains("pla"), "{said}");
         assert!(!said.contains("packed"), "{args:?}: {said}");
         assert!(!folder.exists("out") && !folder.exists("out2"));
+    }
+}
+
+/// A file in the folder for temporary files can be as large as the limit and no larger.
+#[test]
+fn blames_the_folder_for_temporary_files_when_it_is_full() {
+    let bundler = bundler();
+    let archives = Folder::with_tool(env!("CARGO_BIN_EXE_cargo-offload"), "offload-cargo");
+    for folder in [&bundler, &archives] {
+        let image = vec![1; 1 << 20];
+        folder.write("packed.bc", &packed(&image));
+        folder.write("hda.a", &archive(&packed(&image), 2));
+    }
+    let targets = format!("-targets={GFX906}");
+    let unbundle = [
+        "-unbundle",
+        "-type=a",
+        "-input=hda.a",
+        "-output=o",
+        &targets,
+    ];
+    let split = ["offload", "archive", "split", "--out", ".", "hda.a"];
+    for (folder, args) in [(&bundler, &unbundle[..]), (&archives, &split)] {
+        let (status, said) = limited(folder, "trap '' XFSZ; ulimit -f 16", args);
+        assert_eq!(status, Some(1), "{args:?}: {said}");
+        assert!(said.contains("file too large"), "{args:?}: {said}");
+        assert!(said.contains("set TMPDIR to a folder"), "{args:?}: {said}");
+        for word in ["damaged", "invalid", "Invalid", "corrupt"] {
+            assert!(!said.contains(word), "{args:?}: {said}");
+        }
+        assert!(!folder.exists("o"));
     }
 }
 

@@ -112,12 +112,16 @@ impl Place {
 
     /// Runs a tool with one call failing; gives what it did, and the log of its calls.
     fn fail(&self, tool: &Path, args: &[&str], at: usize, errno: i32) -> (Output, String) {
+        let mut command = self.command(tool);
+        self.fail_call_of(command.args(args), at, errno)
+    }
+
+    /// The same for a command.
+    fn fail_call_of(&self, command: &mut Command, at: usize, errno: i32) -> (Output, String) {
         let log = self.path("log");
         let _ = fs::remove_file(&log);
-        let real = tool.canonicalize().unwrap();
-        let mut command = self.command(tool);
+        let real = Path::new(command.get_program()).canonicalize().unwrap();
         command
-            .args(args)
             .env("LD_PRELOAD", &self.library)
             .env("FAIL_PROGRAM", real.file_name().unwrap())
             .env("FAIL_FOLDER", self.path("in"))
@@ -309,4 +313,136 @@ fn packs_and_extracts_everything_or_fails() {
         place.check(tool, &[input, "--list"]);
         place.check(tool, &[input, "--image=file=in/out/image,arch=gfx90a"]);
     }
+}
+
+/// Runs a build script with each call failing: it does the same, or it fails and names the file.
+fn check_script(place: &Place, dry: bool, manifest: &str) {
+    let start = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    place.write("in/Cargo.toml", format!("{start}{manifest}"));
+    let out = place.path("out");
+    let run = |at, errno| {
+        let _ = fs::remove_dir_all(&out);
+        fs::create_dir_all(&out).unwrap();
+        let tests = std::env::current_exe().unwrap();
+        let examples = tests.ancestors().nth(2).unwrap().join("examples");
+        let mut script = Command::new(examples.join("build_script"));
+        script
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("CARGO_MANIFEST_DIR", place.path("in"))
+            .env("CARGO_PKG_NAME", "pack")
+            .env("CARGO_PKG_VERSION", "1.2.3")
+            .env("OUT_DIR", &out)
+            .env("TARGET", "x86_64-unknown-linux-gnu")
+            .env("HOST", "x86_64-unknown-linux-gnu")
+            .env("OPT_LEVEL", "1")
+            .env("PROFILE", "debug")
+            .env("NUM_JOBS", "1")
+            .env("LIBRARY_PATH", place.path("in/lib"))
+            .current_dir(place.path("in"));
+        if dry {
+            script.env("OFFLOAD_DRY_RUN", "1");
+        }
+        let (output, log) = place.fail_call_of(&mut script, at, errno);
+        let images = fs::read(out.join("offload/kernels/images")).unwrap_or_default();
+        let included = fs::read(out.join("kernels.rs")).unwrap_or_default();
+        let (code, said) = (output.status.code(), text(&output.stderr));
+        ((code, text(&output.stdout), said, images, included), log)
+    };
+    let (good, log) = run(0, 0);
+    match dry {
+        true => assert!(good.2.contains("clang"), "{}", good.2),
+        false => assert!(!good.3.is_empty(), "{}", good.2),
+    }
+    let calls = log.lines().count();
+    assert!(calls > 5, "{log}");
+    let mut wrong = Vec::new();
+    for at in 1..=calls {
+        for errno in ERRORS {
+            let (found, log) = run(at, errno);
+            let Some(call) = log.lines().find(|line| line.ends_with("FAILS")) else {
+                continue;
+            };
+            let file = call.trim_end_matches(" FAILS").rsplit('/').next().unwrap();
+            let (code, said) = (found.0, &found.2);
+            let names = said.contains("rror: ") && said.contains(file);
+            if found != good && !(code == Some(1) && names) {
+                wrong.push(format!("{call}, error {errno}: {code:?}\n{said}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn takes_all_prebuilt_images_or_fails() {
+    let (place, _) = linker();
+    let ptx = "//\n.version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\nret;\n}\n";
+    place.write("in/own.ptx", ptx);
+    // What sm_90 can use, too: it takes the place of an image that was not read.
+    place.write("in/z.ptx", ptx.replace("sm_80", "sm_70"));
+    place.write("other.ptx", ptx.replace("sm_80", "sm_75"));
+    let image = "--image=file=other.ptx,triple=nvptx64-nvidia-cuda,arch=sm_75,kind=cuda";
+    let args = ["--llvm=main", "--compress", "-o", "in/packed.bin", image];
+    place.run(PACKAGER, &args);
+    let sources = "language = \"prebuilt\"\nsources = [\"*.ptx\", \"packed.bin\"]\n";
+    let targets = "targets = [\"compute_80\", \"compute_70\"]\n";
+    check_script(&place, false, &format!("{sources}{targets}"));
+}
+
+/// The second image serves the target, too: it takes the place of the first if that is not read.
+#[test]
+fn takes_the_targets_own_prebuilt_image_or_fails() {
+    let Some(clang) = crate::support::tool("llvm22", &["clang"]) else {
+        return;
+    };
+    let (place, _) = linker();
+    let clang = clang.to_str().unwrap();
+    let kernel = "__attribute__((global)) void k(int *p) { *p = 1; }\n";
+    place.write("k.hip", kernel);
+    for (processor, output) in [("gfx90a:xnack+", "in/own.co"), ("gfx90a", "in/any.co")] {
+        let arch = format!("--offload-arch={processor}");
+        let device = ["--offload-device-only", "--no-gpu-bundle-output", &arch];
+        let without = ["-nogpulib", "-nogpuinc", "k.hip", "-o", output];
+        place.run(clang, &[&device[..], &without].concat());
+    }
+    let keys = "language = \"prebuilt\"\nsources = [\"*.co\"]\ntargets = [\"gfx90a:xnack+\"]\n";
+    check_script(&place, false, keys);
+}
+
+#[test]
+fn plans_all_sources_and_libraries_or_fails() {
+    let Some(clang) = crate::support::tool("llvm22", &["clang"]) else {
+        return;
+    };
+    let (place, _) = linker();
+    for folder in ["in/kernels/deep", "in/lib/libdevice"] {
+        fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    let source = "__attribute__((device)) int f(int x) { return x; }\n";
+    for name in ["a.hip", "b.hip", "deep/c.hip", "deep/d.hip"] {
+        place.write(&format!("in/kernels/{name}"), source);
+    }
+    place.write("helper.c", "int helper(int x) { return x + 1; }\n");
+    let compile = |output: &str| {
+        let args = ["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib"];
+        let output = ["-emit-llvm", "-c", "helper.c", "-o", output];
+        place.run(clang.to_str().unwrap(), &[&args[..], &output].concat());
+    };
+    compile("helper.bc");
+    // The first has the name for the target, the second is what a search takes without it.
+    place.run(
+        "ar",
+        &["rcS", "in/lib/libhelper-amdgcn-gfx90a.a", "helper.bc"],
+    );
+    compile("second.bc");
+    let targets = "-targets=hip-amdgcn-amd-amdhsa--gfx90a";
+    let args = ["-type=bc", targets, "-input=second.bc", "-output=both.bc"];
+    place.run(BUNDLER, &args);
+    place.run("ar", &["rcS", "in/lib/libhelper.a", "both.bc"]);
+    let keys = format!(
+        "language = \"hip\"\nsources = [\"kernels/**/*.hip\"]\ntargets = [\"gfx90a\"]\nlink = [\"helper\"]\n\
+         compiler = {clang:?}\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n"
+    );
+    check_script(&place, true, &keys);
 }

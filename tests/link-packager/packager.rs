@@ -1,4 +1,4 @@
-//! What LLVM's own tests ask of the packager: the numbers of spec offload-binary §8 that are about
+//! What LLVM's own tests ask of the packager: the numbers of `docs/spec/offload-binary.md` §8 that are about
 //! the tool, each with its number in a comment. Then what ours does beyond LLVM's.
 
 use crate::support;

@@ -112,7 +112,7 @@ fn registers_without_entries() {
     }
 }
 
-/// Specification: section 5.4 of what was measured on LLVM 19 to 22, and `OffloadWrapper.cpp`.
+/// Specification: `docs/spec/linker-wrapper.md` §5.4; `OffloadWrapper.cpp` of LLVM 19 and 22.
 #[test]
 fn tells_the_runtime_what_an_entry_says() {
     for runtime in [Runtime::Cuda, Runtime::Hip] {

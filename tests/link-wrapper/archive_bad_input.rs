@@ -222,7 +222,7 @@ fn says_which_entries_are_no_good_together_or_none() {
         "conflict.a",
         &[(HOST, b""), (&plain, b"one"), (&sign, b"two")],
     );
-    // LLVM's words (spec bundler §5.4).
+    // LLVM's words (`docs/spec/bundler.md` §5.4).
     let conflict = format!("conflicting TargetIDs [{plain}, {sign}] found in a.bc of conflict.a\n");
     assert_eq!(bench.fails(&["check", "conflict.a"]), conflict);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What LLVM's own tests of its linker wrapper show (spec linker-wrapper §10.1), number by number.
+//! What LLVM's own tests of its linker wrapper show (`docs/spec/linker-wrapper.md` §10.1), number by number.
 //!
 //! [`SHOWN`] names for each number the tests that show it here: those of other files, and the ones
 //! below for what no other test has. Lines are compared with those of clang-linker-wrapper 22.1.8
@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 use support::{program, run, tool};
 use tempfile::TempDir;
 
-/// The numbers of §10.1, and the functions that show each.
+/// The numbers of `docs/spec/linker-wrapper.md` §10.1, and the functions that show each.
 #[rustfmt::skip]
 const SHOWN: [(u32, &[&str]); 30] = [
     (1, &["tests/link-wrapper/linker_behaviours.rs::links_two_images_of_one_target_together_in_bitcode_too"]),
@@ -869,7 +869,7 @@ fn reads_compressed_offload_binaries() {
     place.embed("plain.o", &images);
     let expected = place.compared(&["--linker-path=/bin/ld", "plain.o", "-o", "out.x"]);
     assert_eq!(expected.len(), 3);
-    // No release writes them; the layout is that of spec offload-binary §1.4.
+    // No release writes them; the layout is that of `docs/spec/offload-binary.md` §1.4.
     let packager = env!("CARGO_BIN_EXE_offload-packager");
     for method in ["zlib", "zstd"] {
         let method = format!("--compression-format={method}");

@@ -216,7 +216,7 @@ fn finds_libraries_for_devices_by_their_names() {
     place.write("host.c", "int host;");
     place.cc(&["-c", "host.c"]);
     place.archive("lib/libhelper.a", &["host.o"]);
-    // The names of linker-wrapper §7.4: an archive for one processor, bitcode for another.
+    // The names of `docs/spec/linker-wrapper.md` §7.4: an archive for one processor, bitcode for another.
     place.archive("lib/libdevice/libbc-helper-amdgcn-gfx906.a", &["gfx906.o"]);
     fs::copy(
         place.path("gfx90a.o"),
@@ -263,7 +263,7 @@ fn splits_archives_as_llvm_does_and_makes_them_of_the_parts() {
         assert_eq!(listed.lines().count(), 2 + 2 * 3, "{listed}");
         printed(&["check", "libone.a"]);
 
-        // The names of linker-wrapper §7.4, the bytes of LLVM's tool.
+        // The names of `docs/spec/linker-wrapper.md` §7.4, the bytes of LLVM's tool.
         let parts = ["libbc-one-amdgcn-gfx906.a", "libbc-one-amdgcn-gfx90a.a"];
         let written = printed(&["split", "--out", "parts", "libone.a"]);
         let paths = parts.map(|name| format!("parts/{name}"));

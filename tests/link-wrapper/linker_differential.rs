@@ -1,6 +1,6 @@
 //! What `clang-linker-wrapper` 19 and 22 make of a linker's command line, beside ours, over random lines.
 //!
-//! LLVM's tool writes some options in another way (spec linker-wrapper §0 item 2, §1.3), ours none:
+//! LLVM's tool writes some options in another way (`docs/spec/linker-wrapper.md` §0 item 2, §1.3), ours none:
 //! [`as_llvm_writes`] is that difference, and nothing else may differ.
 
 use crate::support;

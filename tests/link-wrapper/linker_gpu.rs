@@ -373,7 +373,7 @@ const KERNELS: [&str; 4] = [
     "_Z6secondPi",
 ];
 
-/// Offset and ID of the entries of a bundle: spec bundler, the binary layout.
+/// Offset and ID of the entries of a bundle (`docs/spec/bundler.md` §2.1).
 fn entries(bundle: &[u8]) -> Vec<(u64, u64, String)> {
     assert_eq!(&bundle[..24], b"__CLANG_OFFLOAD_BUNDLE__");
     let number = |at: usize| u64::from_le_bytes(bundle[at..at + 8].try_into().unwrap());
@@ -429,7 +429,7 @@ fn registers_hip_programs_as_llvm_does() {
     }
 }
 
-/// Spec linker-wrapper §1.1: the images are in the objects, which register themselves.
+/// `docs/spec/linker-wrapper.md` §1.1: the images are in the objects, which register themselves.
 #[test]
 fn leaves_hip_and_cuda_objects_alone_that_are_complete() {
     for place in [Place::hip("22"), Place::hip("19"), Place::cuda("22")] {

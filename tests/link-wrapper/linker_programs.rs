@@ -329,7 +329,7 @@ fn links_device_code_of_host_bitcode() {
     }
 }
 
-/// What spec linker-wrapper §2.3 measured: the device link's files, by the stem of each.
+/// What `docs/spec/linker-wrapper.md` §2.3 measured: the device link's files, by the stem of each.
 #[test]
 fn takes_the_archive_members_that_llvm_19_and_22_take() {
     let Some(project) = Project::new() else {
@@ -438,7 +438,7 @@ fn links_what_the_host_takes_though_no_object_has_device_code() {
 }
 
 /// An offload binary in a section that programs have in memory, as `#[link_section]` of Rust and as
-/// finished relocatable objects have it (spec linker-wrapper §8.4, §8.6).
+/// finished relocatable objects have it (`docs/spec/linker-wrapper.md` §8.4, §8.6).
 #[test]
 fn links_allocated_images_unless_their_object_registers_them() {
     let Some(mut project) = Project::new() else {
@@ -536,7 +536,7 @@ fn writes_one_container_instead_of_a_program_or_says_why_not() {
         fs::read(project.path("out")).unwrap()[..4],
         *b"\x10\xff\x10\xad"
     );
-    // linker-wrapper §4.6 and §1.8.
+    // `docs/spec/linker-wrapper.md` §4.6 and §1.8.
     let two = emit(&[
         &format!("{cpu},kind=openmp"),
         "x86_64-unknown-linux-gnu,kind=openmp",

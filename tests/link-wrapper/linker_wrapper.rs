@@ -652,7 +652,7 @@ fn looks_for_libraries_only_where_it_is_told_under_llvms_name() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    // linker-wrapper §1.8, §10.1 number 13.
+    // `docs/spec/linker-wrapper.md` §1.8, §10.1 number 13.
     let said = text(&output.stderr);
     assert!(
         said.ends_with("error: unable to find library -ldummy\n"),

@@ -18,7 +18,7 @@ const COMPRESSED: &[u8] = include_bytes!("../golden/22.1.8/compressed.bundle");
 pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 pub const GFX906: &str = "hip-amdgcn-amd-amdhsa--gfx906";
 
-/// A bundle as spec bundler §2.1 has it: images at no alignment.
+/// A bundle as `docs/spec/bundler.md` §2.1 has it: images at no alignment.
 pub fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
     let number = |bytes: &mut Vec<u8>, value: usize| bytes.extend((value as u64).to_le_bytes());

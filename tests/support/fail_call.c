@@ -8,6 +8,7 @@
 
    Compile with -fno-delete-null-pointer-checks: Rust's library calls statx without a path. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -142,6 +143,18 @@ int statx(int base, const char *path, int flags, unsigned mask, struct statx *to
   REAL(statx);
   int fail = path && !*path ? fails_on("statx", base) : fails_at("statx", base, path);
   return fail ? -1 : real(base, path, flags, mask, to);
+}
+DIR *opendir(const char *path) {
+  REAL(opendir);
+  return fails_at("opendir", AT_FDCWD, path) ? NULL : real(path);
+}
+struct dirent64 *readdir64(DIR *folder) {
+  REAL(readdir64);
+  return fails_on("readdir", dirfd(folder)) ? NULL : real(folder);
+}
+char *realpath(const char *path, char *to) {
+  REAL(realpath);
+  return fails_at("realpath", AT_FDCWD, path) ? NULL : real(path, to);
 }
 ssize_t readlink(const char *path, char *to, size_t size) {
   REAL(readlink);

@@ -1,7 +1,7 @@
 //! Entries of bundles wherever they are: an object's sections, bundles one behind the other, plain or
 //! compressed, texts between comments.
 //!
-//! Specification: bundler §2, §3, §4, §7; linker-wrapper §7.1.
+//! Specification: `docs/spec/bundler.md` §2, §3, §4, §7; `docs/spec/linker-wrapper.md` §7.1.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,9 +18,6 @@ use crate::format::compressed_bundle::{self, CompressedBundle};
 use crate::format::magic::Magic;
 use crate::names::{EntryId, EntryIdError, EntryKind, ImageTarget, OffloadKind};
 
-/// Largest compressed bundle by default: its uncompressed size in bytes, as claimed.
-pub const DEFAULT_LIMIT: u64 = 8 << 30;
-
 /// Bounds what compressed bundles may cost, whatever they claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unpacking {
@@ -32,12 +29,12 @@ pub struct Unpacking {
 }
 
 impl Unpacking {
-    /// Unpacks everything to memory, for those who ask for the bytes at once.
+    /// Unpacks `limit` bytes in memory, and no more.
     #[must_use]
-    pub fn in_memory() -> Self {
+    pub fn in_memory(limit: u64) -> Self {
         Self {
-            limit: DEFAULT_LIMIT,
-            memory: u64::MAX,
+            limit,
+            memory: limit,
         }
     }
 
@@ -62,7 +59,7 @@ pub struct BundledEntry {
     pub unpacked: Option<Arc<[u8]>>,
     /// The compressed bundle that has its bytes, if that was not unpacked.
     pub packed: Option<Arc<CompressedBundle>>,
-    /// Of a text bundle: what the comments around the entry start with (bundler §3).
+    /// Of a text bundle: what the comments around the entry start with (`docs/spec/bundler.md` §3).
     pub comment: Option<Comment>,
 }
 
@@ -128,6 +125,26 @@ pub fn entries<'d, R: ReadRef<'d>>(
         }
     }
     Ok(entries)
+}
+
+/// The same, for callers that need every entry in memory.
+///
+/// # Errors
+///
+/// As [`entries`], and when a compressed bundle is larger than the memory that is left.
+pub fn entries_in_memory<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+    unpacking: &mut Unpacking,
+) -> Result<Vec<BundledEntry>, Problem> {
+    let found = entries(data, range, unpacking)?;
+    match found.iter().find_map(|entry| entry.packed.as_ref()) {
+        None => Ok(found),
+        Some(packed) => Err(Problem::Compressed(compressed_bundle::Error::Limit {
+            claimed: packed.uncompressed_size,
+            limit: unpacking.memory,
+        })),
+    }
 }
 
 /// The entries of a compressed bundle: unpacked if there is memory for it, else only its headers are.
@@ -314,6 +331,17 @@ pub enum Problem {
     Text(bundle_text::Error),
 }
 
+impl Problem {
+    /// Returns whether a compressed bundle claims more than the caller allows.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::Compressed(compressed_bundle::Error::Limit { .. })
+        )
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -347,7 +375,7 @@ mod tests {
             target.map(|target| (target.kind, target.triple, target.processor))
         };
         for (id, kind, triple, processor) in [
-            // As clang 19 and 22 name the sections of HIP objects (linker-wrapper §7.1).
+            // As clang 19 and 22 name the sections of HIP objects (`docs/spec/linker-wrapper.md` §7.1).
             (
                 "hip-amdgcn-amd-amdhsa--gfx906",
                 OffloadKind::HIP,
@@ -384,7 +412,7 @@ mod tests {
         for bytes in [plain, packed] {
             let file = [b"ab", &bytes[..]].concat();
             let all = 2..file.len() as u64;
-            let entries = entries(&file[..], all, &mut Unpacking::in_memory()).unwrap();
+            let entries = entries(&file[..], all, &mut Unpacking::in_memory(1 << 30)).unwrap();
             let found: Vec<(&str, Cow<'_, [u8]>)> = entries
                 .iter()
                 .map(|entry| (entry.id.as_str(), entry.content(&file[..]).unwrap()))
@@ -402,7 +430,7 @@ mod tests {
     fn says_where_a_text_bundle_has_no_end() {
         let text = b"  \n; __CLANG_OFFLOAD_BUNDLE____START__ hip-x\ndefine";
         let all = 2..text.len() as u64;
-        let problem = entries(&text[..], all, &mut Unpacking::in_memory()).unwrap_err();
+        let problem = entries(&text[..], all, &mut Unpacking::in_memory(1 << 30)).unwrap_err();
         assert_eq!(
             problem.to_string(),
             "text bundle: entry `hip-x` that starts at offset 0x3 has no end"

@@ -32,7 +32,7 @@ pub fn member_name(member: &str, entry_id: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Spec bundler §5.2: observed with `clang-offload-bundler` 22.1.
+    /// `docs/spec/bundler.md` §5.2: observed with `clang-offload-bundler` 22.1.
     #[test]
     fn names_members_as_llvm_does() {
         let cases = [

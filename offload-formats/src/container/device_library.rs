@@ -8,7 +8,7 @@
 //! | bitcode, a code object of AMD, a cubin          | itself; the library's name says for what |
 //! | an object without any of these                  | itself, in a library for a CPU       |
 //!
-//! Specification: bundler §5, linker-wrapper §7.
+//! Specification: `docs/spec/bundler.md` §5, `docs/spec/linker-wrapper.md` §7.
 
 use std::fmt;
 use std::ops::Range;
@@ -50,12 +50,16 @@ impl LibraryImage {
 ///
 /// Members that are nothing for a device, such as objects of the host, are left out; so are empty
 /// entries. An object is code for a device itself when the library's name says that the device is
-/// a CPU, `of_cpu`.
+/// a CPU, `of_cpu`. What is compressed is unpacked in memory, as far as `unpacking` allows.
 ///
 /// # Errors
 ///
 /// When it is none of these or is damaged, or a thin archive, whose members are files of their own.
-pub fn images<'d, R: ReadRef<'d>>(data: R, of_cpu: bool) -> Result<Vec<LibraryImage>, Error> {
+pub fn images<'d, R: ReadRef<'d>>(
+    data: R,
+    of_cpu: bool,
+    unpacking: &mut Unpacking,
+) -> Result<Vec<LibraryImage>, Error> {
     let size = data.len().unwrap_or(0);
     let mut found = Vec::new();
     match Magic::at(data, 0..size) {
@@ -68,9 +72,11 @@ pub fn images<'d, R: ReadRef<'d>>(data: R, of_cpu: bool) -> Result<Vec<LibraryIm
                 };
                 let before = found.len();
                 let object = of_cpu && Magic::at(data, content.clone()) == Magic::Elf;
-                part(data, content.clone(), &name, &mut found).map_err(|problem| Error {
-                    member: name.clone(),
-                    problem,
+                part(data, content.clone(), &name, unpacking, &mut found).map_err(|problem| {
+                    Error {
+                        member: name.clone(),
+                        problem,
+                    }
                 })?;
                 if object && found.len() == before {
                     found.push(LibraryImage {
@@ -88,7 +94,7 @@ pub fn images<'d, R: ReadRef<'d>>(data: R, of_cpu: bool) -> Result<Vec<LibraryIm
         | Magic::CompressedBundle
         | Magic::TextBundle
         | Magic::OffloadBinary => {
-            part(data, 0..size, "", &mut found).map_err(of_file(|problem| problem))?;
+            part(data, 0..size, "", unpacking, &mut found).map_err(of_file(|problem| problem))?;
         }
         Magic::ThinArchive => return Err(of_file(|()| Problem::Thin)(())),
         _ => return Err(of_file(|()| Problem::Unknown)(())),
@@ -108,6 +114,7 @@ fn part<'d, R: ReadRef<'d>>(
     data: R,
     range: Range<u64>,
     member: &str,
+    unpacking: &mut Unpacking,
     found: &mut Vec<LibraryImage>,
 ) -> Result<(), Problem> {
     let mut add = |target, bundle, range: Range<u64>, unpacked: Option<&Arc<[u8]>>| {
@@ -126,7 +133,7 @@ fn part<'d, R: ReadRef<'d>>(
         Magic::Bitcode => add(None, None, range.clone(), None),
         Magic::Elf if is_for_device(data, range.clone()) => add(None, None, range.clone(), None),
         Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle | Magic::Elf | Magic::Coff => {
-            for entry in bundled::entries(data, range.clone(), &mut Unpacking::in_memory())
+            for entry in bundled::entries_in_memory(data, range.clone(), unpacking)
                 .map_err(Problem::Bundle)?
             {
                 let target = entry.target().map_err(|problem| Problem::Entry {
@@ -146,7 +153,9 @@ fn part<'d, R: ReadRef<'d>>(
         _ => {}
     }
     match magic {
-        Magic::Elf | Magic::Coff | Magic::OffloadBinary => offload_binaries(data, range, &mut add),
+        Magic::Elf | Magic::Coff | Magic::OffloadBinary => {
+            offload_binaries(data, range, &mut unpacking.memory, &mut add)
+        }
         _ => Ok(()),
     }
 }
@@ -154,9 +163,10 @@ fn part<'d, R: ReadRef<'d>>(
 fn offload_binaries<'d, R: ReadRef<'d>>(
     data: R,
     range: Range<u64>,
+    memory: &mut u64,
     add: &mut impl FnMut(Option<DeviceTarget>, Option<u64>, Range<u64>, Option<&Arc<[u8]>>),
 ) -> Result<(), Problem> {
-    let images = link_inputs_in(data, range);
+    let images = link_inputs_in(data, range, memory);
     for image in images.map_err(|problem| Problem::Images(Box::new(problem)))? {
         let target = DeviceTarget {
             kind: image.entry.offload_kind,
@@ -213,6 +223,18 @@ pub enum Problem {
     },
 }
 
+impl Error {
+    /// Returns whether compressed images claim more than the caller allows.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        match &self.problem {
+            Problem::Bundle(problem) => problem.is_limit(),
+            Problem::Images(problem) => problem.is_limit(),
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.member.is_empty() {
@@ -253,7 +275,7 @@ mod tests {
 
     /// Member, target, bytes.
     fn all(data: &[u8]) -> Result<Vec<(String, String, Vec<u8>)>, Error> {
-        let images = images(data, false)?;
+        let images = images(data, false, &mut Unpacking::in_memory(1 << 30))?;
         let rows = images.iter().map(|image| {
             let target = image.target.as_ref().map(ToString::to_string);
             let content = image.content(data).unwrap().to_vec();
@@ -270,8 +292,16 @@ mod tests {
             bytes: &object,
             symbols: &[],
         }]);
-        assert_eq!(images(archive.as_slice(), false).unwrap(), []);
-        let found = images(archive.as_slice(), true).unwrap();
+        assert_eq!(
+            images(
+                archive.as_slice(),
+                false,
+                &mut Unpacking::in_memory(1 << 30)
+            )
+            .unwrap(),
+            []
+        );
+        let found = images(archive.as_slice(), true, &mut Unpacking::in_memory(1 << 30)).unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].content(archive.as_slice()).unwrap(), object);
     }

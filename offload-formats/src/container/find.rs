@@ -114,17 +114,31 @@ enum Look {
     All,
 }
 
+/// Bytes that compressed offload binaries of one file may take in memory, for those who set no limit of their own.
+pub const INFLATE_LIMIT: u64 = 1 << 30;
+
 /// Finds every image in `data`, and says what it did not look into: members of thin archives, and
 /// objects of WebAssembly and AIX. Anything else that is no object and no archive holds none.
 ///
-/// In the order of the members, of the sections, of the offload binaries.
+/// In the order of the members, of the sections, of the offload binaries. Compressed offload binaries are inflated in
+/// memory, of which they may take [`INFLATE_LIMIT`] bytes in all.
 ///
 /// # Errors
 ///
-/// When a file, member or offload binary is invalid.
+/// When a file, member or offload binary is invalid, or compressed ones claim too much.
 pub fn find<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<Item>, Error> {
+    find_within(data, &mut { INFLATE_LIMIT })
+}
+
+/// Finds every image in `data`, as [`find`] does. Compressed offload binaries may claim `memory` bytes in all, which is
+/// reduced by what they claim.
+///
+/// # Errors
+///
+/// As [`find`].
+pub fn find_within<'d, R: ReadRef<'d>>(data: R, memory: &mut u64) -> Result<Vec<Item>, Error> {
     let size = data.len().unwrap_or(0);
-    look(data, 0..size, Look::All)
+    look(data, 0..size, Look::All, memory)
 }
 
 /// Finds every image in `data`, as [`find`] does, for those who know of no other files.
@@ -133,26 +147,42 @@ pub fn find<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<Item>, Error> {
 ///
 /// As [`find`], and when an archive is thin: its members are files of their own.
 pub fn images<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
-    all_here(find(data)?)
+    images_within(data, &mut { INFLATE_LIMIT })
 }
 
-/// As [`images`], without the finished ones, for which the names of all sections of ELF files are
-/// read.
+/// Finds every image in `data`, as [`images`] does, within `memory` as [`find_within`] does.
 ///
 /// # Errors
 ///
 /// As [`images`].
-pub fn link_inputs<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+pub fn images_within<'d, R: ReadRef<'d>>(
+    data: R,
+    memory: &mut u64,
+) -> Result<Vec<FoundImage>, Error> {
+    all_here(find_within(data, memory)?)
+}
+
+/// Finds what a linker wrapper links: as [`images`], without the finished ones, for which the names of all sections of
+/// ELF files are read. Within `memory` as [`find_within`] does.
+///
+/// # Errors
+///
+/// As [`images`].
+pub fn link_inputs<'d, R: ReadRef<'d>>(
+    data: R,
+    memory: &mut u64,
+) -> Result<Vec<FoundImage>, Error> {
     let size = data.len().unwrap_or(0);
-    link_inputs_in(data, 0..size)
+    link_inputs_in(data, 0..size, memory)
 }
 
 /// Those of the file in a range of `data`.
 pub(super) fn link_inputs_in<'d, R: ReadRef<'d>>(
     data: R,
     range: Range<u64>,
+    memory: &mut u64,
 ) -> Result<Vec<FoundImage>, Error> {
-    all_here(look(data, range, Look::Inputs)?)
+    all_here(look(data, range, Look::Inputs, memory)?)
 }
 
 fn all_here(items: Vec<Item>) -> Result<Vec<FoundImage>, Error> {
@@ -167,13 +197,18 @@ fn all_here(items: Vec<Item>) -> Result<Vec<FoundImage>, Error> {
     images.collect()
 }
 
-fn look<'d, R: ReadRef<'d>>(data: R, range: Range<u64>, look: Look) -> Result<Vec<Item>, Error> {
+fn look<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+    look: Look,
+    memory: &mut u64,
+) -> Result<Vec<Item>, Error> {
     let size = range.end.saturating_sub(range.start);
     let mut finder = Finder {
         data,
         look,
         left: size.saturating_mul(OVERLAP),
-        inflated_left: INFLATE_LIMIT,
+        memory,
         members: Vec::new(),
         found: Vec::new(),
     };
@@ -186,13 +221,13 @@ fn look<'d, R: ReadRef<'d>>(data: R, range: Range<u64>, look: Look) -> Result<Ve
     }
 }
 
-struct Finder<R> {
+struct Finder<'m, R> {
     data: R,
     look: Look,
     /// How many bytes of offload binaries may still come.
     left: u64,
-    /// And how many of them inflated.
-    inflated_left: u64,
+    /// And how many of them inflated: those are in memory.
+    memory: &'m mut u64,
     /// Where we are.
     members: Vec<Vec<u8>>,
     found: Vec<Item>,
@@ -200,14 +235,11 @@ struct Finder<R> {
 
 /// Archives in archives: more is no use to anybody, and hostile input shall not exhaust the stack.
 const MAX_DEPTH: usize = 16;
-/// How many bytes the compressed offload binaries of a file may have when inflated, together: they
-/// are in memory.
-pub const INFLATE_LIMIT: u64 = 1 << 30;
 /// How many times the size of the file all offload binaries together may have: sections may lie
 /// over each other, and a small file shall not hold millions of images.
 const OVERLAP: u64 = 16;
 
-impl<'d, R: ReadRef<'d>> Finder<R> {
+impl<'d, R: ReadRef<'d>> Finder<'_, R> {
     fn file(&mut self, range: Range<u64>) -> Result<(), Problem> {
         match Magic::at(self.data, range.clone()) {
             Magic::OffloadBinary => self.binaries(range, None, Standing::Raw),
@@ -399,14 +431,14 @@ impl<'d, R: ReadRef<'d>> Finder<R> {
         (section, binary, standing): (Option<u32>, usize, Standing),
     ) -> Result<(), Problem> {
         if parsed.compressed.is_some() {
-            let inflated = parsed.inflate(data, self.inflated_left);
+            let inflated = parsed.inflate(data, *self.memory);
             let inflated = inflated.map_err(|problem| Problem::Compressed {
                 section,
                 binary,
                 problem,
             })?;
             let size = inflated.len() as u64;
-            self.inflated_left = self.inflated_left.saturating_sub(size);
+            *self.memory = self.memory.saturating_sub(size);
             let whole = OffloadBinary::parse(&inflated[..], 0, size);
             let whole = whole.map_err(|problem| Problem::Inflated {
                 section,

@@ -9,6 +9,7 @@ pub mod bundled;
 pub mod bundles;
 pub mod code_object;
 pub mod coff;
+pub mod decompression_limit;
 #[cfg(feature = "tools")]
 pub mod device_archive;
 pub mod device_library;
@@ -25,6 +26,7 @@ pub mod object_bundle;
 mod symbols;
 
 pub use find::{
-    Error, FoundImage, INFLATE_LIMIT, Item, Problem, Standing, find, images, link_inputs,
+    Error, FoundImage, INFLATE_LIMIT, Item, Problem, Standing, find, find_within, images,
+    images_within, link_inputs,
 };
 pub use symbols::{SymbolsError, definitions, symbols};

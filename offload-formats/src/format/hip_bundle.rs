@@ -1,7 +1,7 @@
 //! The container of HIP's images: a bundle as AMD's runtime reads it.
 //!
 //! The runtime maps images where they are, so each is at a multiple of 4096, and looks for entries in the first 4096
-//! bytes alone. It believes `hipv4`; of other kinds it looks into the image. Spec: `hip-runtime.md`.
+//! bytes alone. It believes `hipv4`; of other kinds it looks into the image. Specification: `docs/spec/hip-runtime.md`.
 
 use crate::format::bundle::{Layout, WriteError};
 use std::num::NonZeroU64;

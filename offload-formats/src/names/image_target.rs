@@ -36,7 +36,7 @@ impl ImageTarget<'_> {
 
     /// Whether `self` and `other` are the same target in two spellings: triples that name one
     /// instruction set, the same processor, for AMD's GPUs the same target ID; no processor is
-    /// `generic`. Symmetric. Specification: linker-wrapper §2.2, LLVM's main branch.
+    /// `generic`. Symmetric. Specification: `docs/spec/linker-wrapper.md` §2.2, LLVM's main branch.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let processor = |target: &Self| match target.arch {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn is_the_same_in_two_spellings_only() {
-        // linker-wrapper §2.2 and §10.1 number 17: these never merge, and these do.
+        // `docs/spec/linker-wrapper.md` §2.2 and §10.1 number 17: these never merge, and these do.
         let apart = [
             "gfx90a",
             "gfx90a:xnack+",

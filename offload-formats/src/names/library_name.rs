@@ -9,7 +9,7 @@
 //! | `lib<name>-<arch>-<id>.a` …   | an archive of code objects         |
 //!
 //! The architecture is `amdgcn` or `nvptx64`; a CPU device has its whole triple in that place. The
-//! colons of a target ID are dashes. Specification: linker-wrapper §7.4.
+//! colons of a target ID are dashes. Specification: `docs/spec/linker-wrapper.md` §7.4.
 
 use super::Triple;
 

@@ -2,7 +2,7 @@
 //!
 //! A bundle has one source's code for each of several targets, so no link needs it twice. Where several of its
 //! images serve a target (`gfx9-generic` and `gfx906` serve `gfx906`), the target's own is linked. Two for one processor,
-//! of which one leaves open what the other says, exclude each other (bundler §6.6).
+//! of which one leaves open what the other says, exclude each other (`docs/spec/bundler.md` §6.6).
 
 use std::collections::BTreeMap;
 

@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(message("a,b"), "',' at offset 0x1 cannot be in a triple");
     }
 
-    /// The pairs of spec bundler §6.9, and others observed with `clang-offload-bundler` 22.1.
+    /// The pairs of `docs/spec/bundler.md` §6.9, and others observed with `clang-offload-bundler` 22.1.
     #[test]
     fn serves_what_llvm_calls_compatible() {
         let pairs = [

@@ -1,5 +1,6 @@
 //! Heterogeneous device archives into device-specific ones: `-type=a -unbundle`.
 
+use crate::say::Warn;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,6 @@ use offload_formats::format::pieces::Piece;
 use offload_formats::names::EntryId;
 use offload_formats::names::entry_id::{ConflictScope, conflict};
 
-use super::Warn;
 use super::contents::{Contents, Entry};
 use super::request::Manner;
 use super::targets::{Target, Targets};

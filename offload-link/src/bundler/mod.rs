@@ -32,13 +32,10 @@ use options::{OWN_TABLE, Options, TABLE};
 use request::{From, Manner, Members, Request};
 use targets::Targets;
 
-use crate::llvm_tool::options::{Answer, Started};
 use crate::llvm_tool::{self, Error, Line, Output, Sources, installation, outputs, print};
+use crate::options::llvm::{Answer, Started};
 
 pub(crate) use contents::{Contents, Form};
-
-/// Tells the user something, without stopping.
-type Warn<'a> = &'a dyn Fn(String);
 
 /// Runs the tool under the name that it was started with; the result is the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {

@@ -8,7 +8,7 @@ use offload_formats::names::LlvmRelease;
 
 use crate::decompressed;
 use crate::llvm_tool::Error;
-use crate::llvm_tool::options::{Group, Row, Table, Takes, Value};
+use crate::options::llvm::{Group, Row, Table, Takes, Value};
 
 /// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -298,7 +298,7 @@ mod tests {
         (options, warnings)
     }
 
-    /// Spec bundler §1.7, every row.
+    /// `docs/spec/bundler.md` §1.7, every row.
     #[test]
     fn reads_the_environment_as_llvm_does() {
         let (options, _) = environment(&[

@@ -1,12 +1,12 @@
-//! What is to be done: the options, checked in LLVM's order (spec bundler §1.4).
+//! What is to be done: the options, checked in LLVM's order (`docs/spec/bundler.md` §1.4).
 
+use crate::say::Warn;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use offload_formats::format::compressed_bundle::Compression;
 use offload_formats::names::entry_id::KindRule;
 
-use super::Warn;
 use super::file_type::FileType;
 use super::options::{Listing, Options};
 use super::targets::Targets;
@@ -93,8 +93,7 @@ impl Manner {
 
 impl Options {
     pub(super) fn manner(&self) -> Result<Manner, Error> {
-        let variable = decompressed::variable();
-        let limit = decompressed::limit(self.limit.as_deref(), variable.as_deref());
+        let limit = decompressed::limit(self.limit.as_deref());
         Ok(Manner {
             file_type: self.file_type.clone(),
             allow_missing: self.allow_missing,
@@ -113,7 +112,7 @@ impl Options {
                     .and_then(NonZeroU32::new)
                     .unwrap_or_else(compression::all_processors),
             }),
-            limit: limit.map_err(Error::new)?,
+            limit: limit.map_err(Error::new)?.files(),
             verbose: self.verbose,
             print: self.print,
         })

@@ -1,5 +1,6 @@
 //! Unbundling: one file into several, each with the image for a target.
 
+use crate::say::Warn;
 use std::path::PathBuf;
 
 use offload_formats::escape::terminal;
@@ -7,7 +8,6 @@ use offload_formats::format::pieces::Piece;
 use offload_formats::names::entry_id::KindRule;
 use offload_formats::names::{EntryId, EntryKind};
 
-use super::Warn;
 use super::archive;
 use super::contents::{self, Contents, Entry};
 use super::file_type::FileType;

@@ -7,9 +7,10 @@
 //! | `split` | an archive of bundles           | an archive for each target              |
 //! | `merge` | an archive for each target, and perhaps the host's | an archive of bundles |
 //!
-//! Specification: bundler §5, linker-wrapper §7.4 for the names of what is split.
+//! Specification: `docs/spec/bundler.md` §5, `docs/spec/linker-wrapper.md` §7.4 for the names of what is split.
 
 mod check;
+mod line;
 mod merge;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,22 +22,11 @@ use offload_formats::escape::{terminal, terminal_lines};
 use offload_formats::names::library_name::{self, LibraryName};
 use offload_formats::names::{EntryId, EntryKind};
 
-use super::Error;
 use crate::bundler::{self, Contents, Form};
-use crate::decompressed;
+use crate::cargo_offload::error::Error;
+use crate::cargo_offload::table;
 use crate::llvm_tool::{Sources, outputs};
-
-const USAGE: &str = "usage: cargo offload archive list FILE...
-       cargo offload archive check FILE...
-       cargo offload archive split [--out DIR] [--target TARGET]... FILE
-       cargo offload archive merge --out FILE [--host FILE] TARGET=FILE...
-
-list   the images in an archive of bundles, by member and target
-check  what is wrong with entries, with the entries of each member together, and with the index
-split  an archive for each target (or those named: gfx90a, hip-amdgcn-amd-amdhsa--gfx90a, host)
-merge  archives of single targets (hip-amdgcn-amd-amdhsa--gfx90a=FILE) into one of bundles
-
---max-decompressed-size=SIZE refuses compressed bundles that claim more (default 8G)";
+use line::{Line, USAGE};
 
 /// Runs the command that the first of `args` names.
 pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
@@ -59,68 +49,6 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
         other => Err(Error::new(format_args!(
             "archive: `{other}` is no command\n{USAGE}"
         ))),
-    }
-}
-
-/// What a command is given.
-#[derive(Debug, Default)]
-struct Line {
-    out: Option<PathBuf>,
-    host: Option<PathBuf>,
-    /// Limit on what compressed bundles claim, as given.
-    limit: Option<String>,
-    targets: Vec<String>,
-    others: Vec<OsString>,
-}
-
-impl Line {
-    fn read(args: &[OsString]) -> Result<Self, Error> {
-        let mut line = Self::default();
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            let text = arg.to_string_lossy();
-            let (name, joined) = match text.split_once('=') {
-                Some((name, value)) if name.starts_with("--") => (name, Some(value.into())),
-                _ => (&*text, None),
-            };
-            let limit = name.strip_prefix("--") == Some(decompressed::OPTION);
-            if !limit && !["--out", "-o", "--host", "--target"].contains(&name) {
-                if name.starts_with('-') {
-                    return Err(Error::new(format_args!(
-                        "archive: `{name}` is no option\n{USAGE}"
-                    )));
-                }
-                line.others.push(arg.clone());
-                continue;
-            }
-            let value: Option<OsString> = joined.or_else(|| args.next().cloned());
-            let value = value.ok_or_else(|| {
-                Error::new(format_args!("archive: `{name}` wants a value\n{USAGE}"))
-            })?;
-            match name {
-                _ if limit => line.limit = Some(value.to_string_lossy().into_owned()),
-                "--host" => line.host = Some(value.into()),
-                "--target" => line.targets.push(value.to_string_lossy().into_owned()),
-                _ => line.out = Some(value.into()),
-            }
-        }
-        Ok(line)
-    }
-
-    /// Largest compressed bundle, by its uncompressed size.
-    fn limit(&self) -> Result<u64, Error> {
-        let variable = decompressed::variable();
-        let limit = decompressed::limit(self.limit.as_deref(), variable.as_deref());
-        limit.map_err(Error::new)
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>, Error> {
-        match self.others.as_slice() {
-            [] => Err(Error::new(format_args!(
-                "archive: no file is named\n{USAGE}"
-            ))),
-            files => Ok(files.iter().map(PathBuf::from).collect()),
-        }
     }
 }
 
@@ -153,7 +81,7 @@ fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), Error> {
     }
     writeln!(out, "{}: {} entries", terminal(path), rows.len()).map_err(Error::unwritten)?;
     let header = ["member", "kind", "target", "size", "form"].map(str::to_owned);
-    super::print_columns(&header, &rows, 3, out).map_err(Error::unwritten)
+    table::print_columns(&header, &rows, 3, out).map_err(Error::unwritten)
 }
 
 /// Triple and target ID, as people read them.

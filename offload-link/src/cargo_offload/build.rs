@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use super::Error;
+use crate::cargo_offload::error::Error;
 use crate::files::is_absent;
 
 const USAGE: &str = "usage: cargo offload build [--out DIR] [OPTIONS OF CARGO BUILD]

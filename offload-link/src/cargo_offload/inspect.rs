@@ -1,6 +1,9 @@
 //! `cargo offload inspect`: the images in any file, as a table.
 
-use super::Error;
+use crate::cargo_offload::error::Error;
+use crate::cargo_offload::table;
+use crate::cargo_offload::usage::USAGE;
+use crate::decompressed::{self, DecompressionLimit, OPTION};
 use crate::files::{Here, Nesting, Opened, Reading};
 use object::ReadCache;
 use offload_formats::container::{self, FoundImage, Item, Standing};
@@ -9,16 +12,22 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const HEADER: [&str; 5] = ["target", "kind", "for", "size", "where"];
 
-/// Prints the images of each file, and of the files that a thin archive names; only headers are
-/// read, whatever the size of the images.
-pub(super) fn run(files: &[OsString], out: &mut impl Write) -> Result<(), Error> {
-    for path in files {
+/// Prints the images of each file, and of the files that a thin archive names. It reads headers only, whatever the size of
+/// the images, and inflates compressed offload binaries in memory.
+pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
+    let (files, limit) = line(args)?;
+    let mut memory = limit.memory();
+    for path in &files {
         let shown = terminal(path.as_os_str()).to_string();
-        let mut table = Table::default();
+        let mut table = Table {
+            rows: Vec::new(),
+            unread: Vec::new(),
+            memory: &mut memory,
+        };
         let wrong =
             |problem: &dyn std::fmt::Display| Error::new(format_args!("{shown}: {problem}"));
         table.file(Path::new(path)).map_err(|error| wrong(&error))?;
@@ -27,17 +36,54 @@ pub(super) fn run(files: &[OsString], out: &mut impl Write) -> Result<(), Error>
     Ok(())
 }
 
+/// Reads the command line: files, and the limit on what compressed ones may become.
+fn line(args: &[OsString]) -> Result<(Vec<PathBuf>, DecompressionLimit), Error> {
+    let (mut files, mut limit) = (Vec::new(), None);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let text = arg.to_string_lossy();
+        let (name, joined) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (&*text, None),
+        };
+        let shown = terminal(&*text);
+        match name.strip_prefix("--") {
+            Some("") => files.extend(args.by_ref().map(PathBuf::from)),
+            Some(OPTION) => {
+                let value = joined.or_else(|| Some(args.next()?.to_string_lossy().into_owned()));
+                let missing =
+                    || Error::new(format_args!("inspect: `{shown}` needs a value\n{USAGE}"));
+                limit = Some(value.ok_or_else(missing)?);
+            }
+            None if name == "-" || !name.starts_with('-') => files.push(arg.into()),
+            _ => {
+                return Err(Error::new(format_args!(
+                    "inspect: `{shown}` is not an option\n{USAGE}"
+                )));
+            }
+        }
+    }
+    if files.is_empty() {
+        return Err(Error::new(format_args!(
+            "inspect: no file is named\n{USAGE}"
+        )));
+    }
+    let limit = decompressed::limit(limit.as_deref()).map_err(Error::new)?;
+    Ok((files, limit))
+}
+
 /// What is told of a file.
-#[derive(Default)]
-struct Table {
+struct Table<'a> {
     rows: Vec<[String; 5]>,
     /// Objects that are not read, and why.
     unread: Vec<String>,
+    /// Bytes that compressed offload binaries may still take.
+    memory: &'a mut u64,
 }
 
 type Problem = Box<dyn std::error::Error>;
 
-impl Table {
+impl Table<'_> {
     /// Adds the images of a file that the command line names.
     fn file(&mut self, path: &Path) -> Result<(), Problem> {
         let file = File::open(path)?;
@@ -66,7 +112,12 @@ impl Table {
             let members = members.iter().map(|member| terminal(&**member).to_string());
             archives.iter().cloned().chain(members).collect()
         };
-        for item in container::find(cache)? {
+        let found = container::find_within(cache, self.memory);
+        let found = found.map_err(|problem| match decompressed::hint_for(&problem) {
+            Some(hint) => format!("{problem}\nhint: {hint}").into(),
+            None => Problem::from(problem),
+        });
+        for item in found? {
             match item {
                 Item::Image(image) => self.rows.push(row(&image, texts(&image.members))),
                 Item::Unread { members, format } => {
@@ -142,5 +193,5 @@ fn print(file: &str, rows: &[[String; 5]], out: &mut impl Write) -> std::io::Res
         rows.len(),
         if rows.len() == 1 { "" } else { "s" }
     )?;
-    super::print_columns(&HEADER.map(str::to_owned), rows, 3, out)
+    table::print_columns(&HEADER.map(str::to_owned), rows, 3, out)
 }

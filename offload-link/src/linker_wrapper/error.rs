@@ -13,7 +13,7 @@ use crate::files::ReadFailure;
 
 /// Each printed as one message, with what caused it.
 #[derive(Debug)]
-pub(super) enum Error {
+pub(crate) enum Error {
     /// The command line, said in full.
     Option(String),
     /// A file of ours.
@@ -86,14 +86,14 @@ pub(super) enum Error {
 
 impl Error {
     /// About an input that cannot be opened.
-    pub(super) fn unopened(path: &Path, source: &io::Error) -> Self {
+    pub(crate) fn unopened(path: &Path, source: &io::Error) -> Self {
         Self::Input {
             from: terminal(path).to_string(),
             source: format!("cannot open: {source}").into(),
         }
     }
 
-    pub(super) fn io(what: impl Into<String>, source: io::Error) -> Self {
+    pub(crate) fn io(what: impl Into<String>, source: io::Error) -> Self {
         Self::Io {
             what: what.into(),
             source,

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::Error;
+use crate::linker_wrapper::error::Error;
 use crate::signals::Watch;
 
 /// Removed with everything in it when this is dropped, on success and on failure, and when a
 /// signal ends the process.
 #[derive(Debug, Default)]
-pub(super) struct Temporaries {
+pub(crate) struct Temporaries {
     held: OnceCell<Held>,
 }
 
@@ -26,17 +26,17 @@ struct Held {
 }
 
 impl Temporaries {
-    pub(super) fn folder(&self) -> Result<&Path, Error> {
+    pub(crate) fn folder(&self) -> Result<&Path, Error> {
         self.held().map(|held| held.folder.path())
     }
 
     /// The folder, if it has been made. The host linker's temporary files go there, too.
-    pub(super) fn existing(&self) -> Option<&Path> {
+    pub(crate) fn existing(&self) -> Option<&Path> {
         self.held.get().map(|held| held.folder.path())
     }
 
     /// Removes an output that the host linker has begun to write when a signal ends the process.
-    pub(super) fn watch_output(&self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn watch_output(&self, path: &Path) -> Result<(), Error> {
         self.held().map(|held| held.watch.output(path))
     }
 
@@ -55,7 +55,7 @@ impl Temporaries {
     }
 
     /// Writes a response file under a new name.
-    pub(super) fn response_file(&self, content: &[u8]) -> Result<PathBuf, Error> {
+    pub(crate) fn response_file(&self, content: &[u8]) -> Result<PathBuf, Error> {
         self.write_new(|count| format!("arguments-{count}.rsp"), content)
     }
 

@@ -13,7 +13,7 @@ use offload_formats::format::compressed_bundle::{
 use offload_formats::format::pieces::Piece;
 
 use super::error::Error;
-use super::outputs::Output;
+use super::output::Output;
 use super::sources::Sources;
 use crate::decompressed;
 
@@ -83,9 +83,7 @@ pub(crate) fn failed(name: &Path, problem: &compressed_bundle::Error) -> Error {
 pub(crate) fn hint(problem: &compressed_bundle::Error) -> Option<String> {
     match problem {
         compressed_bundle::Error::Limit { .. } => Some(decompressed::hint()),
-        compressed_bundle::Error::Output { .. } => {
-            Some("set TMPDIR to a folder with enough space".to_owned())
-        }
+        compressed_bundle::Error::Output { .. } => Some(decompressed::FULL.to_owned()),
         _ => None,
     }
 }
@@ -177,7 +175,7 @@ fn shown(hash: [u8; 8]) -> String {
 mod tests {
     use super::*;
 
-    /// Printed by `clang-offload-bundler` 22.1, speed aside (spec bundler §7.7).
+    /// Printed by `clang-offload-bundler` 22.1, speed aside (`docs/spec/bundler.md` §7.7).
     #[test]
     fn says_what_llvm_says() {
         let written = Compressed {

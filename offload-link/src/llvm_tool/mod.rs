@@ -4,7 +4,7 @@
 pub(crate) mod compression;
 pub(crate) mod error;
 pub(crate) mod installation;
-pub(crate) mod options;
+pub(crate) mod output;
 pub(crate) mod outputs;
 pub(crate) mod sources;
 
@@ -14,12 +14,12 @@ use std::path::Path;
 
 use offload_formats::escape::{terminal, terminal_lines};
 
-use crate::response_file::{self, Quoting};
+use crate::options::llvm::{Answer, Started, Table, Value};
+use crate::options::response_file::{self, Quoting};
 use crate::{files, say};
-use options::{Answer, Started, Table, Value};
 
 pub(crate) use error::Error;
-pub(crate) use outputs::{Output, Style};
+pub(crate) use output::{Output, Style};
 pub(crate) use sources::Sources;
 
 /// What a tool has to do.

@@ -8,37 +8,17 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use offload_formats::escape::terminal;
-use offload_formats::format::compressed_bundle::Compression;
 use offload_formats::format::pieces::Piece;
 
 use super::compression;
 use super::error::Error;
+use super::output::{Output, Style};
 use super::sources::{Parts, Sources};
 use crate::files::{self, CopyError};
 use place::{Place, Places};
-
-/// A file that is to be written.
-#[derive(Clone, Debug)]
-pub(crate) struct Output {
-    /// `-` is standard output, unless it is an archive.
-    pub path: PathBuf,
-    pub pieces: Vec<Piece>,
-    pub style: Style,
-}
-
-/// How an output is written.
-#[derive(Clone, Debug)]
-pub(crate) enum Style {
-    Plain,
-    /// `-` is a name like others, and messages do not say which file it was: both as LLVM.
-    Archive,
-    Compressed(Compression),
-    /// With the mode of the host's object, which this is.
-    Object(PathBuf),
-}
 
 /// Writes all outputs, or none: they get their names when the last one is complete.
 pub(crate) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Result<(), Error> {

@@ -16,6 +16,7 @@ use offload_formats::format::compressed_bundle::{self, CompressedBundle};
 use offload_formats::format::pieces::Piece;
 
 use super::error::Error;
+use crate::decompressed;
 use crate::files::{
     CopyError, Here, Member, MemberError, Opened, Reading, Stamp, copy_range, open_member, shrunk,
 };
@@ -312,7 +313,7 @@ fn too_large(path: &Path, limit: u64) -> Error {
 /// Blames the folder of temporary files.
 fn unspooled(error: &io::Error) -> Error {
     let folder = std::env::temp_dir();
-    let hint = "set TMPDIR to a folder with enough space";
+    let hint = decompressed::FULL;
     Error::file(&folder, error).with_hint(Some(hint.into()))
 }
 

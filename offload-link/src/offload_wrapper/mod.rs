@@ -29,8 +29,8 @@ use offload_formats::registration::hip_symbols::HipSymbols;
 use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
 
-use crate::llvm_tool::options::{Answer, Started};
 use crate::llvm_tool::{self, Error, Line, Output, Sources, Style, installation, outputs, print};
+use crate::options::llvm::{Answer, Started};
 use options::{Options, TABLE, UnknownKind};
 
 /// LLVM's name of the tool.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
 
 use crate::llvm_tool::Error;
-use crate::llvm_tool::options::{Group, Row, Table, Takes, Value};
+use crate::options::llvm::{Group, Row, Table, Takes, Value};
 
 /// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Nothing is quoted, escaped or trimmed, and every key may be there, also the empty one. A key
-//! that is given again gets its values joined with commas. Spec offload-binary §2.2.
+//! that is given again gets its values joined with commas. `docs/spec/offload-binary.md` §2.2.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

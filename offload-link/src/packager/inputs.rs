@@ -11,6 +11,7 @@ use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::{self, BinaryEntry, Problem};
 use offload_formats::format::pieces::Piece;
 
+use crate::decompressed::{self, DecompressionLimit};
 use crate::files::Nesting;
 use crate::llvm_tool::sources::wrong_member;
 use crate::llvm_tool::{Error, Sources};
@@ -30,22 +31,27 @@ pub(super) struct Image {
 /// Offload binaries in each other: no more than archives.
 const MAX_DEPTH: usize = 16;
 
-/// Opens the input and finds its images, of which nothing is read. Members of thin archives are
+/// Opens the input and finds its images, of which nothing is read; compressed offload binaries are inflated in memory. Members of thin archives are
 /// opened too; `warn` takes what is not looked into.
 pub(super) fn read(
     path: &Path,
+    limit: DecompressionLimit,
     sources: &mut Sources,
     warn: &dyn Fn(String),
 ) -> Result<Vec<Image>, Error> {
     let mut images = Vec::new();
+    let mut memory = limit.memory();
     let source = sources.open(path)?;
     let around = Nesting::default();
     let mut left = vec![(source, path.to_owned(), path.display().to_string(), around)];
     while let Some((source, file, name, around)) = left.pop() {
-        let found = container::find(sources.file(source).data());
+        let found = container::find_within(sources.file(source).data(), &mut memory);
         let found = found.map_err(|problem| match problem.problem {
             container::Problem::OffloadBinary { problem: of, .. } => refused(&file, &of, &problem),
-            _ => Error::input(&file, problem),
+            _ => {
+                let hint = decompressed::hint_for(&problem);
+                Error::input(&file, problem).with_hint(hint)
+            }
         })?;
         let mut outside = Vec::new();
         for item in found {

@@ -22,8 +22,9 @@ use std::path::Path;
 use offload_formats::escape::{terminal, terminal_lines};
 use offload_formats::names::LlvmRelease;
 
-use crate::llvm_tool::options::{Answer, Started};
+use crate::decompressed;
 use crate::llvm_tool::{self, Error, Line, Sources, installation, outputs, print};
+use crate::options::llvm::{Answer, Started};
 use options::{Options, TABLE};
 
 /// Runs the tool under the name that it was started with; the result is the exit status.
@@ -61,7 +62,8 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
         }
         (Some(output), None) => vec![pack::plan(output, &options, &mut sources)?],
         (None, Some(input)) => {
-            let images = inputs::read(input, &mut sources, &warn)?;
+            let limit = decompressed::limit(options.limit.as_deref()).map_err(Error::new)?;
+            let images = inputs::read(input, limit, &mut sources, &warn)?;
             if let Some(listing) = options.listing {
                 return Ok(print(&list::text(input, &images, &sources, listing)?));
             }

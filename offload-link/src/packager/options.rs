@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use offload_formats::names::LlvmRelease;
 
 use super::image_argument::ImageArgument;
+use crate::decompressed;
 use crate::llvm_tool::Error;
-use crate::llvm_tool::options::{Group, Row, Table, Takes, Value};
+use crate::options::llvm::{Group, Row, Table, Takes, Value};
 
 /// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,7 @@ pub(super) enum Id {
     Compress,
     Format,
     Level,
+    Limit,
     /// Accepted; has no effect in LLVM's tool either.
     Nothing,
 }
@@ -49,6 +51,7 @@ pub(super) const TABLE: Table<Id> = Table {
         ours(Id::FromYaml, "from-yaml", Takes::Text("file"), "Pack what a !Offload document says"),
         ours(Id::List, "list", Takes::BoolOr(&["json"]), "List the images of the input; with =json for programs"),
         ours(Id::Llvm, "llvm", Takes::Text("release"), "Write as this release does: 19 to 23, or main; default 22"),
+        ours(Id::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
         ours(Id::RequireMatch, "require-match", Takes::Bool, "Fail when an --image matches nothing"),
         ours(Id::Yaml, "yaml", Takes::Bool, "Print the input as a !Offload document"),
         row(Id::Help, "h", Takes::Bool, "").listed(Group::Unlisted),
@@ -86,6 +89,8 @@ pub(super) struct Options {
     pub compress: bool,
     pub format: Option<String>,
     pub level: Option<i32>,
+    /// Limit on what compressed offload binaries may become, as given.
+    pub limit: Option<String>,
 }
 
 impl Options {
@@ -108,6 +113,9 @@ impl Options {
                 (Id::FromYaml, Value::Text(text)) => options.from_yaml = path(text),
                 (Id::Format, Value::Text(text)) => {
                     options.format = Some(text.to_string_lossy().into_owned());
+                }
+                (Id::Limit, Value::Text(text)) => {
+                    options.limit = Some(text.to_string_lossy().into_owned());
                 }
                 (Id::Llvm, Value::Text(text)) => {
                     let release = text.to_string_lossy().parse();

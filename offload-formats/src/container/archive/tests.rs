@@ -187,7 +187,7 @@ fn writes_the_bytes_ar_and_llvm_write() {
     assert_eq!(write(&[]), b"!<arch>\n");
 }
 
-/// Spec bundler §5.3, worked example E: written by `clang-offload-bundler` 22.1
+/// `docs/spec/bundler.md` §5.3, worked example E: written by `clang-offload-bundler` 22.1
 /// `-type=a -unbundle`.
 const DEVICE: &[u8] = b"!<arch>\n\
     //                                              124       `\n\

@@ -81,6 +81,17 @@ pub enum Problem {
     Depth,
 }
 
+impl Error {
+    /// Returns whether compressed offload binaries claim more than the caller allows.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        let Problem::Compressed { problem, .. } = &self.problem else {
+            return false;
+        };
+        matches!(problem, offload_binary::InflateError::Limit { .. })
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for member in &self.members {

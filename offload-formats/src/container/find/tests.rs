@@ -60,6 +60,15 @@ fn arches(found: &[FoundImage]) -> Vec<&str> {
     found.iter().map(|image| image.entry.arch()).collect()
 }
 
+/// As the function that is tested, with more memory than any input here needs.
+fn images<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+    super::images(data)
+}
+
+fn link_inputs<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+    super::link_inputs(data, &mut { super::INFLATE_LIMIT })
+}
+
 fn image<'a>(file: &'a [u8], found: &FoundImage) -> &'a [u8] {
     let Range { start, end } = found.entry.image;
     &file[start as usize..end as usize]

@@ -11,7 +11,7 @@
 //! Each parameter lies at the next multiple of its alignment: that of `.align`, or of its type. The variables of shared
 //! memory lie one behind the other, and the driver may leave more between them.
 //!
-//! Specification: NVIDIA's "PTX ISA", "Directives". Against `ptxas` 13.5: `tests/kernels_ptx.rs`.
+//! Specification: NVIDIA's "PTX ISA", "Directives". Against `ptxas` 13.5: `tests/formats-container/kernels_cuda.rs`.
 
 use super::{Argument, ArgumentKind, Kernel, KernelError};
 use crate::format::ptx;

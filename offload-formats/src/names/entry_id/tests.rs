@@ -309,7 +309,7 @@ fn names_the_missing_dash_where_llvm_takes_a_processor_for_the_environment() {
     }
 }
 
-/// Rows: entries; columns: targets; those of spec bundler §6.5, observed with 22.1.
+/// Rows: entries; columns: targets; those of `docs/spec/bundler.md` §6.5, observed with 22.1.
 #[test]
 fn serves_every_setting_of_a_feature_it_does_not_mention() {
     let wanted = [
@@ -362,7 +362,7 @@ fn serves_the_kinds_of_the_same_runtime() {
 
 #[test]
 fn serves_as_observed() {
-    // Spec bundler §6.5, "More observed cases"; with 22.1 unless said otherwise.
+    // `docs/spec/bundler.md` §6.5, "More observed cases"; with 22.1 unless said otherwise.
     let amd = [
         ("-gfx9-generic", "-gfx906", false),
         ("-gfx906", "-gfx9-generic", false),
@@ -471,7 +471,7 @@ fn serves_as_observed() {
     }
 }
 
-/// Spec bundler §6.6; the pairs and their order are those of 22.1's message.
+/// `docs/spec/bundler.md` §6.6; the pairs and their order are those of 22.1's message.
 #[test]
 fn finds_the_conflict_that_llvm_reports() {
     let find = |ids: &[&str], scope| {

@@ -17,8 +17,8 @@ use offload_formats::escape::terminal;
 use offload_formats::format::magic::Magic;
 use offload_formats::names::EntryId;
 
-use super::Error;
 use crate::bundler::{self, Contents};
+use crate::cargo_offload::error::Error;
 use crate::llvm_tool::Sources;
 
 pub(super) fn check(path: &Path, limit: u64) -> Result<(), Error> {

@@ -19,7 +19,8 @@ use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
 use offload_formats::names::{ConflictScope, EntryId, conflict};
 
-use super::{Error, Line, USAGE};
+use super::line::{Line, USAGE};
+use crate::cargo_offload::error::Error;
 use crate::llvm_tool::{Output, Sources, Style, outputs};
 
 /// What the host's entry is called when nothing says which host it is.

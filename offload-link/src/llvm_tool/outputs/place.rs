@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use super::{Output, Style};
+use crate::llvm_tool::output::{Output, Style};
 use crate::signals::Watch;
 
 /// The places of all outputs, and what removes them on a signal.

@@ -1,0 +1,8 @@
+//! Command lines that compile one source with clang, nvcc and ptxas.
+
+pub(crate) mod clang;
+pub(crate) mod device;
+pub(crate) mod host;
+pub(crate) mod nvcc;
+pub(crate) mod ptxas;
+mod sdk;

@@ -1,0 +1,200 @@
+//! nvcc's command lines for CUDA: the device's side of one source for one processor, as a cubin.
+//!
+//! nvcc has a C++ compiler of the host read each source, also where no host code is made; what it read stands in the
+//! dependencies of both sides together.
+
+use crate::compile::clang::{Compile, depfile};
+use crate::files;
+use crate::process::command::Command;
+use std::path::{Path, PathBuf};
+
+/// The extension of what it makes: `nvlink` takes no other, without a word.
+pub(crate) const EXTENSION: &str = "cubin";
+
+/// Options that say how much an image tells of its source.
+const DEBUG: [&str; 4] = ["-G", "--device-debug", "-lineinfo", "--generate-line-info"];
+
+/// What all compiles of one module have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Nvcc<'a> {
+    /// The compiler.
+    pub nvcc: &'a Path,
+    /// `-std=`.
+    pub std: Option<&'a str>,
+    /// `-I`, in order.
+    pub include: &'a [PathBuf],
+    /// Images name the lines of the source, for profilers; their code stays the same.
+    pub debug: bool,
+}
+
+impl Nvcc<'_> {
+    /// The cubin of one source: to be linked with others, or without `rdc` an image by itself.
+    #[must_use]
+    pub(crate) fn cubin(&self, processor: &str, compile: &Compile<'_>) -> Command {
+        let command = Command::new(self.nvcc)
+            .args(["-x", "cu", "-cubin", "-m64"])
+            .arg(format!("-arch={processor}"))
+            .arg(format!("-rdc={}", compile.rdc))
+            // `-O` is of host code.
+            .arg(format!("-Xptxas=-O{}", level(compile.opt_level)));
+        self.finish(command, compile)
+    }
+
+    /// The host's object of one source, with device code for all of `processors` that is not linked yet, optimized at
+    /// `device_level`: nvcc makes no host code without the device's.
+    #[must_use]
+    pub(crate) fn object(
+        &self,
+        processors: &[String],
+        device_level: &str,
+        compile: &Compile<'_>,
+    ) -> Command {
+        let command = Command::new(self.nvcc)
+            .args(["-x", "cu", "-dc", "-m64", "-Xcompiler=-fPIC"])
+            .args(generations(processors))
+            .arg(format!("-O{}", level(compile.opt_level)))
+            .arg(format!("-Xptxas=-O{}", level(device_level)));
+        let command = match self.debug {
+            true => command.arg("-g"),
+            false => command,
+        };
+        self.finish(command, compile)
+    }
+
+    /// Everything behind what the two differ in.
+    fn finish(&self, mut command: Command, compile: &Compile<'_>) -> Command {
+        let says = |flag: &String| DEBUG.contains(&flag.as_str());
+        if self.debug && !compile.flags.iter().any(says) {
+            command = command.arg("-lineinfo");
+        }
+        if let Some(std) = self.std {
+            command = command.arg(format!("-std={std}"));
+        }
+        for folder in self.include {
+            command = command.arg("-I").arg(folder);
+        }
+        for (name, value) in compile.define {
+            let equals = if value.is_empty() { "" } else { "=" };
+            // nvcc takes lists.
+            let definition = format!("{name}{equals}{value}").replace(',', "\\,");
+            command = command.arg(format!("-D{definition}"));
+        }
+        command
+            .args(compile.flags)
+            .args(["-MD", "-MT", "out", "-MF"])
+            .arg(depfile(compile.output))
+            .arg(compile.source)
+            .arg("-o")
+            .arg(files::part(compile.output))
+    }
+}
+
+/// The device link of `objects` for all of `processors`: an object with the images, which registers them for all.
+#[must_use]
+pub(crate) fn registered_images(
+    nvcc: &Path,
+    processors: &[String],
+    flags: &[String],
+    objects: &[PathBuf],
+    output: &Path,
+) -> Command {
+    let debug = flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()));
+    Command::new(nvcc)
+        // What it says of kernels is read here.
+        .args(["-dlink", "-m64", "-no-compress", "-Xcompiler=-fPIC"])
+        .args(generations(processors))
+        .args(debug.then_some("-G"))
+        .args(objects)
+        .arg("-o")
+        .arg(output)
+}
+
+/// `-gencode` for each of them, `sm_90a`.
+fn generations(processors: &[String]) -> impl Iterator<Item = String> {
+    processors.iter().map(|processor| {
+        let number = processor.trim_start_matches("sm_");
+        format!("-gencode=arch=compute_{number},code={processor}")
+    })
+}
+
+/// ptxas has none for size.
+fn level(opt_level: &str) -> &str {
+    match opt_level {
+        "s" | "z" => "2",
+        level => level,
+    }
+}
+
+/// What `nvlink` is told, besides its inputs, to link what nvcc made for code with these `flags`; `root` is that of
+/// the toolkit, whose library of the device's runtime joins where it is called.
+#[must_use]
+pub(crate) fn link_options(root: &Path, flags: &[String]) -> Vec<std::ffi::OsString> {
+    let debug = flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()));
+    let debug = debug.then(|| "-g".into());
+    let folders = ["lib64", "lib", "lib/x64", "lib/x86_64-linux-gnu"].map(|name| root.join(name));
+    let has_runtime = |folder: &&PathBuf| {
+        let names = ["libcudadevrt.a", "cudadevrt.lib"];
+        names.iter().any(|name| folder.join(name).is_file())
+    };
+    let runtime = folders.iter().find(has_runtime).map(|folder| {
+        let mut search = std::ffi::OsString::from("-L");
+        search.push(folder);
+        [search, "-lcudadevrt".into()]
+    });
+    debug
+        .into_iter()
+        .chain(runtime.into_iter().flatten())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::clang::Part;
+
+    #[test]
+    fn says_what_nvcc_needs() {
+        let include = [PathBuf::from("my include")];
+        let mut nvcc = Nvcc {
+            nvcc: Path::new("nvcc"),
+            std: Some("c++17"),
+            include: &include,
+            debug: true,
+        };
+        let define = [("FAST", ""), ("PAIR", "1,2")];
+        let define = define
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
+        let mut compile = Compile {
+            source: Path::new("k.cu"),
+            output: Path::new("k.cubin"),
+            assembly: None,
+            opt_level: "s",
+            rdc: true,
+            has_host_code: false,
+            define: &define,
+            flags: &["--use_fast_math".to_owned()],
+            unit: "",
+            file: "",
+            part: Part::Whole,
+        };
+        let tail = "-MD -MT out -MF k.cubin.d k.cu -o k.cubin.part";
+        assert_eq!(
+            nvcc.cubin("sm_90a", &compile).to_string(),
+            format!(
+                "nvcc -x cu -cubin -m64 -arch=sm_90a -rdc=true -Xptxas=-O2 -lineinfo -std=c++17 -I 'my include' \
+                 -DFAST '-DPAIR=1\\,2' --use_fast_math {tail}"
+            )
+        );
+        // Who debugs says so.
+        (nvcc.std, nvcc.include) = (None, &[]);
+        let (none, flags) = (std::collections::BTreeMap::new(), ["-G".to_owned()]);
+        (compile.define, compile.flags) = (&none, &flags);
+        (compile.opt_level, compile.rdc) = ("0", false);
+        assert_eq!(
+            nvcc.cubin("sm_80", &compile).to_string(),
+            format!("nvcc -x cu -cubin -m64 -arch=sm_80 -rdc=false -Xptxas=-O0 -G {tail}")
+        );
+        assert_eq!(link_options(Path::new("/nowhere"), &flags), ["-g"]);
+    }
+}

@@ -1,0 +1,33 @@
+//! NVIDIA's assembler: PTX to an image that the driver loads.
+
+use crate::process::command::Command;
+use std::path::Path;
+
+/// Makes a cubin of a module that leaves nothing to link.
+#[must_use]
+pub(crate) fn assemble(ptxas: &Path, processor: &str, assembly: &Path, output: &Path) -> Command {
+    Command::new(ptxas)
+        .args(["-m64", "-O3", "-arch", processor])
+        .arg(assembly)
+        .arg("-o")
+        .arg(output)
+}
+
+/// The PTX version to ask clang for: the first that knows `processor`, but none older than CUDA 11.8's,
+/// which OpenMP's device runtime needs.
+///
+/// Source: NVIDIA's PTX ISA manual, release notes.
+#[must_use]
+pub(crate) fn ptx_version(processor: &str) -> &'static str {
+    let number = processor.trim_start_matches("sm_");
+    if number.ends_with('f') {
+        return "ptx88";
+    }
+    match number.trim_end_matches('a') {
+        "90" if number.ends_with('a') => "ptx80",
+        "100" | "101" => "ptx86",
+        "120" => "ptx87",
+        "103" | "121" => "ptx88",
+        _ => "ptx78",
+    }
+}

@@ -1,0 +1,142 @@
+//! What device code is written in, and what follows from it.
+
+use offload_formats::names::{OffloadKind, Triple};
+use std::path::Path;
+
+/// A value of the key `language`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    /// C and C++ with target regions.
+    OpenMp,
+    /// The device's side of HIP sources.
+    Hip,
+    /// The device's side of CUDA sources.
+    Cuda,
+    /// LLVM IR for a GPU, as bitcode or text: what compilers of other languages make.
+    Bitcode,
+    /// Images that were made elsewhere.
+    Prebuilt,
+}
+
+/// Extensions of C++.
+const CPP: [&str; 6] = ["C", "cc", "cp", "cpp", "cxx", "c++"];
+
+impl Language {
+    pub(crate) const NAMES: [&str; 5] = ["openmp", "hip", "cuda", "bitcode", "prebuilt"];
+
+    /// The language of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let all = [
+            Self::OpenMp,
+            Self::Hip,
+            Self::Cuda,
+            Self::Bitcode,
+            Self::Prebuilt,
+        ];
+        all.into_iter().find(|language| language.name() == name)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::OpenMp => "openmp",
+            Self::Hip => "hip",
+            Self::Cuda => "cuda",
+            Self::Bitcode => "bitcode",
+            Self::Prebuilt => "prebuilt",
+        }
+    }
+
+    /// Returns the manager of its images for `triple`.
+    pub(crate) fn offload_kind(self, triple: &Triple) -> OffloadKind {
+        match self {
+            Self::OpenMp => OffloadKind::OPENMP,
+            Self::Hip => OffloadKind::HIP,
+            Self::Cuda => OffloadKind::CUDA,
+            Self::Bitcode | Self::Prebuilt if triple.is_nvptx() => OffloadKind::CUDA,
+            Self::Bitcode | Self::Prebuilt => OffloadKind::HIP,
+        }
+    }
+
+    /// Extensions of its sources, C++'s at the end; without a `-x` in `flags` there are no others. Nothing where any
+    /// will do.
+    pub(crate) fn extensions(self) -> Option<Vec<&'static str>> {
+        let own: &[&str] = match self {
+            Self::OpenMp => &["c"],
+            Self::Hip => &["hip", "cu"],
+            Self::Cuda => &["cu"],
+            Self::Bitcode => return Some(vec!["bc", "ll"]),
+            Self::Prebuilt => return None,
+        };
+        Some([own, &CPP].concat())
+    }
+}
+
+/// Whether a source is C++, whose objects need its library.
+pub(crate) fn is_cpp(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    CPP.iter().any(|known| extension == *known)
+}
+
+/// A value of the key `container`: what all images of a module are packed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Container {
+    /// An LLVM offload binary for each.
+    OffloadBinary,
+    /// A bundle as HIP's runtime loads it.
+    Bundle,
+    /// A fat binary as CUDA's runtime and driver load it.
+    Fatbin,
+    /// None: each image by itself.
+    Raw,
+}
+
+impl Container {
+    pub(crate) const NAMES: [&str; 4] = ["offload-binary", "bundle", "fatbin", "raw"];
+
+    /// The containers for images of `language` for these triples, the usual one first.
+    pub(crate) fn of(language: Language, triples: &[&Triple]) -> &'static [Self] {
+        let is_nvptx = |triple: &&Triple| triple.is_nvptx();
+        match language {
+            Language::OpenMp => &[Self::OffloadBinary],
+            Language::Hip => &[Self::Bundle, Self::OffloadBinary, Self::Raw],
+            Language::Cuda => &[Self::Fatbin, Self::OffloadBinary, Self::Raw],
+            _ if triples.is_empty() => {
+                &[Self::Bundle, Self::Fatbin, Self::OffloadBinary, Self::Raw]
+            }
+            _ if triples.iter().all(is_nvptx) => Self::of(Language::Cuda, triples),
+            _ if triples.iter().any(is_nvptx) => &[Self::OffloadBinary, Self::Raw],
+            _ => Self::of(Language::Hip, triples),
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::OffloadBinary => "offload-binary",
+            Self::Bundle => "bundle",
+            Self::Fatbin => "fatbin",
+            Self::Raw => "raw",
+        }
+    }
+}
+
+/// A value of the key `artifact`: a library that a module comes out as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArtifactKind {
+    /// An archive of host objects that contain the images of all targets.
+    Hda,
+    /// An archive of images for each target.
+    DeviceArchive,
+}
+
+impl ArtifactKind {
+    pub(crate) const NAMES: [&str; 2] = ["hda", "device-archive"];
+
+    /// Returns the kind of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "hda" => Some(Self::Hda),
+            "device-archive" => Some(Self::DeviceArchive),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Keys whose values go together or not: what a language, its compiler and its containers have no way for.
+
+use crate::declare::family::Family;
+use crate::declare::language::{ArtifactKind, Container, Language};
+use crate::declare::module::target::Target;
+use crate::declare::settings::{Settings, nearest};
+use crate::error::Error;
+use offload_formats::format::compressed_bundle::Method;
+use offload_formats::names::Triple;
+use std::path::Path;
+
+/// What becomes of targets whose tools are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// Nothing is built.
+    Error,
+    /// They are left out; nothing is built when none is left.
+    Skip,
+    /// They are left out, and when none is left a crate without images is built.
+    Stub,
+}
+
+/// Who registers the images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Register {
+    /// `Deferred` under our linker, else `Complete`.
+    Auto,
+    /// The module's own object.
+    Complete,
+    /// The object that `offload-link` adds to the last link.
+    Deferred,
+    /// Nobody: the program loads them.
+    None,
+}
+
+/// Without host code there is nothing to register images with.
+pub(crate) fn register(
+    settings: &Settings,
+    language: Language,
+    has_host_code: bool,
+) -> Result<Register, Error> {
+    let register = match settings.text("register") {
+        Some("complete") => Register::Complete,
+        Some("deferred") => Register::Deferred,
+        Some("none") => Register::None,
+        _ => Register::Auto,
+    };
+    let name = language.name();
+    let problem = match register {
+        Register::Auto if !has_host_code => return Ok(Register::None),
+        Register::None if has_host_code => {
+            format!(
+                "`{name}` calls kernels that are registered: `none` is for modules without host code"
+            )
+        }
+        Register::Complete | Register::Deferred if !has_host_code => match language {
+            Language::Hip | Language::Cuda => format!(
+                "without `host = true` a module of `{name}` is device code that the program loads itself"
+            ),
+            _ => format!("modules of `{name}` have no host code: the program loads their images"),
+        },
+        _ => return Ok(register),
+    };
+    Err(settings.error_at("register", problem))
+}
+
+/// What the last link joins are sources that call each other.
+pub(crate) fn deferred(settings: &Settings, register: Register, rdc: bool) -> Result<(), Error> {
+    if rdc || register != Register::Deferred {
+        return Ok(());
+    }
+    let problem =
+        "a `deferred` module calls device functions of other crates: not with `rdc = false`";
+    Err(settings.error_at("register", problem))
+}
+
+/// Of what is compiled apart, NVIDIA's tools make no image together, and a fat binary's loader takes one for each target.
+pub(crate) fn rdc(settings: &Settings, language: Language, sources: usize) -> Result<bool, Error> {
+    let Some(rdc) = settings.flag("rdc") else {
+        return Ok(true);
+    };
+    let name = language.name();
+    let problem = match language {
+        Language::Hip => return Ok(rdc),
+        Language::Cuda if rdc || sources == 1 => return Ok(rdc),
+        Language::Cuda => format!(
+            "without `rdc` an image of `{name}` is made from one source, and there are {sources}\n\
+             hint: a module for each, or `static` for the functions that are a file's own"
+        ),
+        _ => format!("`rdc` is for modules of `hip` and `cuda`, not of `{name}`"),
+    };
+    Err(settings.error_at("rdc", problem))
+}
+
+/// What a compiler has no way for, or its images none.
+pub(crate) fn compiler(settings: &Settings, language: Language) -> Result<(), Error> {
+    let family = Family::of(Path::new(settings.text("compiler").unwrap_or_default()));
+    let own = match family {
+        Family::Clang => return Ok(()),
+        _ if language == Language::Prebuilt => return Ok(()),
+        Family::Hipcc => Language::Hip,
+        Family::Nvcc => Language::Cuda,
+    };
+    if language != own {
+        let (compiler, own, name) = (family.name(), own.name(), language.name());
+        let problem = format!(
+            "`{compiler}` compiles `{own}`, not `{name}`\n\
+             hint: without `compiler` a clang is found that does; a module may have a compiler of its own"
+        );
+        return Err(settings.error_at("compiler", problem));
+    }
+    if family != Family::Nvcc {
+        return Ok(());
+    }
+    if settings.text("register") == Some("deferred") {
+        let problem = "what `nvcc` links is registered: take clang, without `compiler`";
+        return Err(settings.error_at("register", problem));
+    }
+    if !settings.list("artifact").is_empty() {
+        let problem =
+            "archives are made of bitcode, and `nvcc` makes none: take clang, without `compiler`";
+        return Err(settings.error_at("artifact", problem));
+    }
+    let without_rdc = settings.flag("rdc") == Some(false);
+    for key in ["archives", "link"] {
+        if without_rdc && !settings.list(key).is_empty() {
+            let problem = format!(
+                "without `rdc` nothing is linked with what `nvcc` makes, and `{key}` names libraries"
+            );
+            return Err(settings.error_at("rdc", problem));
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is host code: always with OpenMP, never in what is no source, else as `host` says.
+pub(crate) fn host(settings: &Settings, language: Language, rdc: bool) -> Result<bool, Error> {
+    let Some(host) = settings.flag("host") else {
+        return Ok(language == Language::OpenMp);
+    };
+    let name = language.name();
+    let problem = match language {
+        Language::Hip => return Ok(host),
+        Language::Cuda if rdc || !host => return Ok(host),
+        Language::Cuda => {
+            "host code knows the kernels of sources that are linked with each other: not with `rdc = false`".to_owned()
+        }
+        Language::OpenMp => format!("`host` is for `hip` and `cuda`: `{name}` has host code anyway"),
+        Language::Bitcode | Language::Prebuilt => {
+            format!("`host` is for `hip` and `cuda`: modules of `{name}` have no host code")
+        }
+    };
+    Err(settings.error_at("host", problem))
+}
+
+pub(crate) fn container(
+    settings: &Settings,
+    language: Language,
+    has_host_code: bool,
+    targets: &[Target],
+) -> Result<Container, Error> {
+    let triples: Vec<&Triple> = targets.iter().map(|target| &target.triple).collect();
+    let known = match (Container::of(language, &triples), has_host_code) {
+        // What is registered is what the runtime loads.
+        ([usual, ..], true) => std::slice::from_ref(usual),
+        (all, _) => all,
+    };
+    let named = settings.text("container");
+    let is_named = |container: &&Container| named.is_none_or(|name| name == container.name());
+    known
+        .iter()
+        .copied()
+        .find(|container| is_named(&container))
+        .ok_or_else(|| {
+            let names: Vec<String> = known
+                .iter()
+                .map(|one| format!("`{}`", one.name()))
+                .collect();
+            let (name, language) = (named.unwrap_or_default(), language.name());
+            let host = if has_host_code { " with host code" } else { "" };
+            let problem = format!(
+                "`{name}` is no container of `{language}`{host} ({} {})",
+                names.join(", "),
+                if names.len() == 1 { "is" } else { "are" }
+            );
+            settings.error_at("container", problem)
+        })
+}
+
+pub(crate) fn compress(
+    settings: &Settings,
+    container: Container,
+    register: Register,
+) -> Result<Option<(Method, Option<i32>)>, Error> {
+    let text = settings.text("compress").unwrap_or("none");
+    let (method, level) = match text.split_once(':') {
+        Some((method, level)) => (method, Some(level)),
+        None => (text, None),
+    };
+    let level = level.map(str::parse).transpose();
+    let how = match (method, level) {
+        ("none", Ok(None)) => return Ok(None),
+        ("zstd", Ok(level)) => (Method::Zstd, level),
+        ("zlib", Ok(level)) => (Method::Zlib, level),
+        _ => {
+            let problem = format!(
+                "`{text}` is not one of `none`, `zlib`, `zstd`, or such a method with a level: `zstd:19`"
+            );
+            return Err(settings.error_at("compress", problem));
+        }
+    };
+    match container {
+        Container::Bundle if register == Register::Deferred => {
+            let problem = "the last link makes a `deferred` module's bundle: `offload-link --compress` is for that";
+            Err(settings.error_at("compress", problem))
+        }
+        Container::Bundle => Ok(Some(how)),
+        other => {
+            let problem = format!(
+                "only a `bundle` is compressed, and `container` is `{}`",
+                other.name()
+            );
+            Err(settings.error_at("compress", problem))
+        }
+    }
+}
+
+pub(crate) fn artifacts(
+    settings: &Settings,
+    language: Language,
+) -> Result<Vec<ArtifactKind>, Error> {
+    let kind = |text: &String| {
+        let kind = ArtifactKind::named(text).ok_or_else(|| {
+            let known = ArtifactKind::NAMES;
+            let (listed, hint) = (known.join("`, `"), nearest(text, known));
+            let problem = format!("`{text}` is not one of `{listed}`{hint}");
+            settings.error_at("artifact", problem)
+        })?;
+        if kind == ArtifactKind::Hda && language != Language::OpenMp {
+            let name = language.name();
+            let problem = format!("`hda` is for modules of `openmp` yet, not of `{name}`");
+            return Err(settings.error_at("artifact", problem));
+        }
+        Ok(kind)
+    };
+    settings.list("artifact").iter().map(kind).collect()
+}

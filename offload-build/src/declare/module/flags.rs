@@ -1,0 +1,65 @@
+//! Options that may differ from target to target.
+
+use crate::declare::settings::Settings;
+use crate::error::Error;
+use std::collections::BTreeMap;
+
+/// Options of the compiles for the host, or for one target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags {
+    pub(crate) opt_level: String,
+    pub(crate) define: BTreeMap<String, String>,
+    pub(crate) flags: Vec<String>,
+    /// Sources that are left out.
+    pub(crate) exclude: Vec<glob::Pattern>,
+}
+
+impl Flags {
+    /// Reads those of `settings`; `opt_level` is the default.
+    pub(crate) fn new(settings: &Settings, opt_level: &str) -> Result<Self, Error> {
+        let pattern = |text: &String| {
+            glob::Pattern::new(text.trim_start_matches("./"))
+                .map_err(|error| settings.error_at("exclude", format_args!("`{text}`: {error}")))
+        };
+        let define = settings.map("define");
+        if let Some(name) = define.keys().find(|name| !is_macro(name)) {
+            let problem =
+                format!("`{name}` is not a macro: expected an identifier, or `NAME(x, y)`");
+            return Err(settings.error_at("define", problem));
+        }
+        Ok(Self {
+            opt_level: settings.text("opt-level").unwrap_or(opt_level).to_owned(),
+            define: define
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, value?)))
+                .collect(),
+            flags: settings.list("flags").to_vec(),
+            exclude: settings
+                .list("exclude")
+                .iter()
+                .map(pattern)
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Tells whether compilers accept it after `-D`: a name, with or without parameters.
+fn is_macro(name: &str) -> bool {
+    let Some((name, rest)) = name.split_once('(') else {
+        return is_identifier(name);
+    };
+    let is_parameter = |name: &str| is_identifier(name) || name == "...";
+    let parameters = rest.strip_suffix(')').map(str::trim);
+    is_identifier(name)
+        && parameters
+            .is_some_and(|all| all.is_empty() || all.split(',').map(str::trim).all(is_parameter))
+}
+
+/// Tells whether `name` is an identifier of C, and of Rust unless it is a keyword.
+pub(crate) fn is_identifier(name: &str) -> bool {
+    let letter = |char: char| char.is_ascii_alphabetic() || char == '_';
+    name.starts_with(letter)
+        && name
+            .chars()
+            .all(|char| letter(char) || char.is_ascii_digit())
+}

@@ -1,0 +1,246 @@
+//! One module of device code: settings checked and made into values.
+
+mod choices;
+mod flags;
+mod sources;
+mod target;
+
+pub(crate) use crate::declare::module::choices::{Missing, Register};
+pub(crate) use crate::declare::module::flags::Flags;
+pub(crate) use crate::declare::module::sources::excluded;
+pub(crate) use crate::declare::module::target::Target;
+
+use crate::declare::family::Family;
+use crate::declare::language::{ArtifactKind, Container, Language, is_cpp};
+use crate::declare::module::flags::is_identifier;
+use crate::declare::settings::Settings;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::readable;
+use offload_formats::container::decompression_limit::{self, DecompressionLimit};
+use offload_formats::format::compressed_bundle::Method;
+use std::path::{Path, PathBuf};
+
+/// What the manifest, the variables and the build script together say about one module.
+#[derive(Clone, Debug)]
+pub(crate) struct Module {
+    pub(crate) name: String,
+    pub(crate) language: Language,
+    /// Whether its sources are compiled for the host, too, and its images registered.
+    pub(crate) has_host_code: bool,
+    /// Absolute, sorted, each once.
+    pub(crate) sources: Vec<PathBuf>,
+    /// Folders in which patterns look for sources: a new file in one of them is a new source.
+    pub(crate) watched: Vec<PathBuf>,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) include: Vec<PathBuf>,
+    /// Libraries of device code, by path.
+    pub(crate) archives: Vec<PathBuf>,
+    /// And by name.
+    pub(crate) link: Vec<String>,
+    /// Where the latter are looked for.
+    pub(crate) library_dirs: Vec<PathBuf>,
+    /// Libraries that it comes out as , and what they are called.
+    pub(crate) artifacts: Vec<ArtifactKind>,
+    pub(crate) library: String,
+    pub(crate) container: Container,
+    /// The method and its level, where the container is compressed.
+    pub(crate) compress: Option<(Method, Option<i32>)>,
+    pub(crate) std: Option<String>,
+    /// Whether sources call device functions of each other.
+    pub(crate) rdc: bool,
+    /// Of the host objects.
+    pub(crate) own: Flags,
+    pub(crate) compiler: Option<String>,
+    /// As written, and where.
+    pub(crate) launcher: Option<(String, String)>,
+    pub(crate) register: Register,
+    pub(crate) missing: Missing,
+    /// The limit on what compressed images become.
+    pub(crate) decompressed: DecompressionLimit,
+    /// Hints about targets, as the manifest spells them, shown if something fails.
+    doubts: Vec<(String, String)>,
+    /// What is odd and no error.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// In bytes.
+const LONGEST_NAME: usize = 200;
+
+impl Module {
+    /// Whether objects of host code need the library of C++.
+    pub(crate) fn has_cpp(&self) -> bool {
+        self.language != Language::OpenMp || self.sources.iter().any(|path| is_cpp(path))
+    }
+
+    /// Whether C++ may be among what is linked: libraries and flags do not say.
+    pub(crate) fn may_have_cpp(&self) -> bool {
+        let flags = &self.own.flags;
+        let has_others = !self.archives.is_empty() || !self.link.is_empty();
+        has_others || self.has_cpp() || flags.iter().any(|flag| flag.starts_with("-x"))
+    }
+
+    /// Whose command lines its compiler speaks.
+    pub(crate) fn family(&self) -> Family {
+        let declared = self.compiler.as_deref().map(Path::new);
+        declared.map_or(Family::Clang, Family::of)
+    }
+
+    /// Whether the module that `settings` describe belongs to a cargo feature that is off.
+    pub(crate) fn is_off(settings: &Settings, environment: &Environment) -> bool {
+        settings.text("feature").is_some_and(|feature| {
+            let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
+            environment.cargo(&variable).is_none()
+        })
+    }
+
+    /// Checks `settings`.
+    pub(crate) fn new(settings: &Settings, environment: &Environment) -> Result<Self, Error> {
+        let name = Self::name(settings).to_owned();
+        if !is_identifier(&name) {
+            return Err(
+                settings.error_at("name", format_args!("`{name}` is not a Rust identifier"))
+            );
+        }
+        // With an extension it is the name of the file that Rust includes.
+        if name.len() > LONGEST_NAME {
+            let problem = format!("`{name}` is longer than {LONGEST_NAME} characters");
+            return Err(settings.error_at("name", problem));
+        }
+        let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
+        let Some(language) = settings.text("language").and_then(Language::named) else {
+            return Err(Error::new(format_args!(
+                "module `{name}` has no `language`"
+            )));
+        };
+        let default = environment
+            .cargo("OPT_LEVEL")
+            .unwrap_or_else(|| "2".to_owned());
+        let own = Flags::new(settings, &default)?;
+        let out = PathBuf::from(environment.required("OUT_DIR")?);
+        let mut watched = Vec::new();
+        let (sources, mut warnings) =
+            sources::sources(settings, language, &root, &out, &own, &mut watched)?;
+        if sources.is_empty() {
+            return Err(Error::new(format_args!("module `{name}` has no `sources`")));
+        }
+        let targets = target::targets(settings, language, &own)?;
+        // Of GPUs that nobody looks for.
+        if targets.is_empty() && environment.variable("DOCS_RS").is_none() {
+            return Err(Error::new(format_args!("module `{name}` has no `targets`")));
+        }
+        for target in &targets {
+            let over = settings.targets.get(&target.written);
+            warnings.extend(
+                over.into_iter().flat_map(|over| {
+                    sources::unmatched(over, &target.own.exclude, &root, &sources)
+                }),
+            );
+        }
+        let origin = settings.origin("targets");
+        let doubts = targets.iter().filter_map(|target| {
+            let doubt = format!("{origin}: {}", target.doubt()?);
+            Some((target.written.clone(), doubt))
+        });
+        let doubts = doubts.collect();
+        let include = settings
+            .list("include")
+            .iter()
+            .map(|folder| root.join(folder))
+            .collect();
+        let archives = archives(settings, &root)?;
+        let library_dirs =
+            std::env::split_paths(&environment.variable("LIBRARY_PATH").unwrap_or_default())
+                .filter(|folder| !folder.as_os_str().is_empty())
+                .chain([root.clone()])
+                .collect();
+        let package = environment.cargo("CARGO_PKG_NAME");
+        let library = settings.text("name").map(str::to_owned).or(package);
+        let rdc = choices::rdc(settings, language, sources.len())?;
+        choices::compiler(settings, language)?;
+        let has_host_code = choices::host(settings, language, rdc)?;
+        let register = choices::register(settings, language, has_host_code)?;
+        choices::deferred(settings, register, rdc)?;
+        let container = choices::container(settings, language, has_host_code, &targets)?;
+        let decompressed = environment.variable(decompression_limit::VARIABLE);
+        let decompressed = DecompressionLimit::parse(None, decompressed.as_deref());
+        Ok(Self {
+            decompressed: decompressed.map_err(Error::new)?,
+            sources,
+            watched,
+            targets,
+            include,
+            archives,
+            link: settings.list("link").to_vec(),
+            library_dirs,
+            artifacts: choices::artifacts(settings, language)?,
+            library: library.unwrap_or_else(|| name.clone()),
+            compress: choices::compress(settings, container, register)?,
+            container,
+            name,
+            language,
+            has_host_code,
+            std: settings.text("std").map(str::to_owned),
+            rdc,
+            own,
+            compiler: settings
+                .text("compiler")
+                .map(|text| match text.contains('/') {
+                    true => root.join(text).to_string_lossy().into_owned(),
+                    false => text.to_owned(),
+                }),
+            launcher: settings.text("launcher").map(|text| {
+                (
+                    text.trim().to_owned(),
+                    settings.origin("launcher").to_owned(),
+                )
+            }),
+            register,
+            missing: match settings.text("missing") {
+                Some("skip") => Missing::Skip,
+                Some("stub") => Missing::Stub,
+                _ => Missing::Error,
+            },
+            doubts,
+            warnings,
+        })
+    }
+
+    /// Tells whether there is a target that no release of LLVM knows.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        !self.doubts.is_empty()
+    }
+
+    /// What may be wrong with `target`: where the manifest names it, and the processor that may be meant.
+    pub(crate) fn doubt(&self, target: &Target) -> Option<&str> {
+        let mut doubts = self.doubts.iter();
+        let found = doubts.find(|(written, _)| *written == target.written);
+        found.map(|(_, doubt)| doubt.as_str())
+    }
+
+    /// `error` with what may be wrong with the targets, unless it says so.
+    pub(crate) fn explained(&self, error: Error) -> Error {
+        let text = error.to_string();
+        let doubts = self.doubts.iter().map(|(_, doubt)| doubt);
+        let doubts = doubts.filter(|doubt| !text.contains(doubt.as_str()));
+        doubts.fold(error, |error, doubt| {
+            error.with_line(format_args!("hint: {doubt}"))
+        })
+    }
+
+    /// The name of the module that `settings` describe.
+    pub(crate) fn name(settings: &Settings) -> &str {
+        settings.text("name").unwrap_or("kernels")
+    }
+}
+
+fn archives(settings: &Settings, root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let paths = settings.list("archives").iter().map(|text| {
+        let path = root.join(text);
+        match readable::is_file(&path)? {
+            true => Ok(path),
+            false => Err(settings.error_at("archives", format_args!("`{text}`: no such file"))),
+        }
+    });
+    paths.collect()
+}

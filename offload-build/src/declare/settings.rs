@@ -1,0 +1,376 @@
+//! The keys of `[package.metadata.offload]`: one table, from which the manifest's reader, the
+//! `OFFLOAD_*` variables and the methods of `Build` follow.
+
+use crate::declare::language::{Container, Language};
+use crate::error::Error;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A key: what it is called in the manifest, and what it holds.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) form: Form,
+    /// May stand in `[package.metadata.offload.target."<target>"]`.
+    pub(crate) per_target: bool,
+}
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One string.
+    Text,
+    /// Strings; in a variable they are split at `;` and `,`.
+    List,
+    /// Names with a string, a number or `true`; in a variable `NAME=value;NAME2`.
+    Map,
+    /// One of these.
+    Choice(&'static [&'static str]),
+    /// `true` or `false`; in a variable also `1`, `0`, `on` and `off`.
+    Flag,
+}
+
+pub(crate) const KEYS: &[Key] = &[
+    key("language", Form::Choice(&Language::NAMES)),
+    key("sources", Form::List),
+    key("targets", Form::List),
+    key("include", Form::List),
+    key("archives", Form::List),
+    key("link", Form::List),
+    key("artifact", Form::List),
+    key("container", Form::Choice(&Container::NAMES)),
+    key("compress", Form::Text),
+    target_key("define", Form::Map),
+    target_key("flags", Form::List),
+    key("opt-level", Form::Choice(&["0", "1", "2", "3", "s", "z"])),
+    key("std", Form::Text),
+    key("rdc", Form::Flag),
+    key("host", Form::Flag),
+    target_key("exclude", Form::List),
+    key("compiler", Form::Text),
+    key("launcher", Form::Text),
+    key(
+        "register",
+        Form::Choice(&["auto", "complete", "deferred", "none"]),
+    ),
+    key("missing", Form::Choice(&["error", "skip", "stub"])),
+    key("feature", Form::Text),
+    key("name", Form::Text),
+];
+
+/// Keys and values that the design has and this version has not: named, so that nobody searches for a typo.
+pub(crate) const NOT_YET: &[&str] = &["crate"];
+
+const fn key(name: &'static str, form: Form) -> Key {
+    let per_target = false;
+    Key {
+        name,
+        form,
+        per_target,
+    }
+}
+
+const fn target_key(name: &'static str, form: Form) -> Key {
+    let per_target = true;
+    Key {
+        name,
+        form,
+        per_target,
+    }
+}
+
+/// The value of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    Text(String),
+    List(Vec<String>),
+    /// Empty for a name without a value, nothing for one that a layer below may have and this one leaves out.
+    Map(BTreeMap<String, Option<String>>),
+    Flag(bool),
+}
+
+/// A value, and where it was written: `Cargo.toml:12:3`, `OFFLOAD_TARGETS`, `Build::targets`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) setting: Setting,
+    pub(crate) origin: String,
+    pub(crate) reach: Reach,
+}
+
+/// For how much a value was written: where it has no effect, that is an error, unless others may have use for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// For one module.
+    #[default]
+    Module,
+    /// For all modules of the package.
+    Package,
+    /// For other packages, too.
+    World,
+}
+
+/// Values of keys, and those that hold for one target only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    values: BTreeMap<&'static str, Entry>,
+    pub(crate) targets: BTreeMap<String, Settings>,
+    /// Whatever any layer lists under `targets`, for this profile or another: code may ask for it by `cfg`.
+    pub(crate) listed: BTreeSet<String>,
+}
+
+impl Settings {
+    /// Puts a value in the place of what was there; names of a map join those that were there.
+    pub(crate) fn set(&mut self, name: &'static str, setting: Setting, origin: impl fmt::Display) {
+        debug_assert!(find(name).is_some(), "`{name}` is a row of KEYS");
+        let origin = origin.to_string();
+        if let ("targets", Setting::List(list)) = (name, &setting) {
+            self.listed.extend(list.iter().cloned());
+        }
+        let setting = match (setting, self.values.remove(name).map(|entry| entry.setting)) {
+            (Setting::Map(new), Some(Setting::Map(mut old))) => {
+                old.extend(new);
+                Setting::Map(old)
+            }
+            (setting, _) => setting,
+        };
+        let reach = Reach::default();
+        let entry = Entry {
+            setting,
+            origin,
+            reach,
+        };
+        self.values.insert(name, entry);
+    }
+
+    /// The same values, written for so much.
+    pub(crate) fn reaching(mut self, reach: Reach) -> Self {
+        self.values
+            .values_mut()
+            .for_each(|entry| entry.reach = reach);
+        let targets = std::mem::take(&mut self.targets).into_iter();
+        self.targets = targets
+            .map(|(target, settings)| (target, settings.reaching(reach)))
+            .collect();
+        self
+    }
+
+    /// Lays `over` on top of these.
+    pub(crate) fn overlay(&mut self, over: &Settings) {
+        for (name, entry) in &over.values {
+            self.set(name, entry.setting.clone(), &entry.origin);
+            if let Some(own) = self.values.get_mut(name) {
+                own.reach = entry.reach;
+            }
+        }
+        self.listed.extend(over.listed.iter().cloned());
+        for (target, settings) in &over.targets {
+            self.targets
+                .entry(target.clone())
+                .or_default()
+                .overlay(settings);
+        }
+    }
+
+    pub(crate) fn entry(&self, name: &'static str) -> Option<&Entry> {
+        debug_assert!(find(name).is_some(), "`{name}` is a row of KEYS");
+        self.values.get(name)
+    }
+
+    /// Where the value of `name` was written.
+    pub(crate) fn origin(&self, name: &'static str) -> &str {
+        self.entry(name).map_or("default", |entry| &entry.origin)
+    }
+
+    /// Returns the error of a value that was read: where it was written, and what is wrong with it.
+    pub(crate) fn error_at(&self, name: &'static str, problem: impl fmt::Display) -> Error {
+        Error::new(format_args!("{}: {problem}", self.origin(name)))
+    }
+
+    pub(crate) fn text(&self, name: &'static str) -> Option<&str> {
+        match &self.entry(name)?.setting {
+            Setting::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn flag(&self, name: &'static str) -> Option<bool> {
+        match self.entry(name)?.setting {
+            Setting::Flag(flag) => Some(flag),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn list(&self, name: &'static str) -> &[String] {
+        match self.entry(name).map(|entry| &entry.setting) {
+            Some(Setting::List(list)) => list,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn map(&self, name: &'static str) -> BTreeMap<String, Option<String>> {
+        match self.entry(name).map(|entry| &entry.setting) {
+            Some(Setting::Map(map)) => map.clone(),
+            _ => BTreeMap::new(),
+        }
+    }
+}
+
+impl Form {
+    /// Reads the value of an `OFFLOAD_*` variable.
+    pub(crate) fn parse(self, text: &str) -> Result<Setting, String> {
+        let parts = || {
+            text.split([';', ','])
+                .map(str::trim)
+                .filter(|part| !part.is_empty())
+        };
+        Ok(match self {
+            Form::List => Setting::List(parts().map(str::to_owned).collect()),
+            Form::Map => {
+                let pair = |part: &str| match part.split_once('=') {
+                    Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                    None => (part.to_owned(), Some(String::new())),
+                };
+                Setting::Map(parts().map(pair).collect())
+            }
+            Form::Text | Form::Choice(_) => self.check(Setting::Text(text.to_owned()))?,
+            Form::Flag => match text {
+                "1" | "true" | "on" => Setting::Flag(true),
+                "0" | "false" | "off" => Setting::Flag(false),
+                _ => {
+                    return Err(format!(
+                        "`{text}` is not one of `true`, `false`, `1`, `0`, `on`, `off`"
+                    ));
+                }
+            },
+        })
+    }
+
+    /// Refuses a text that is none of the choices.
+    pub(crate) fn check(self, setting: Setting) -> Result<Setting, String> {
+        if let (Form::Choice(choices), Setting::Text(text)) = (self, &setting) {
+            if !choices.contains(&text.as_str()) {
+                let hint = nearest(text, choices.iter().copied());
+                return Err(format!("`{text}` is not one of {}{hint}", quoted(choices)));
+            }
+        }
+        Ok(setting)
+    }
+}
+
+/// The row of a key.
+pub(crate) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+fn quoted(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+/// `; did you mean …?`, when one of `names` is near enough to `found` to be a slip of the hand.
+pub(crate) fn nearest<'n>(found: &str, names: impl IntoIterator<Item = &'n str>) -> String {
+    // Who writes `OpenMP` means `openmp`.
+    let lower = found.to_lowercase();
+    let best = names
+        .into_iter()
+        .map(|name| (distance(&lower, &name.to_lowercase()), name))
+        .min();
+    match best {
+        Some((edits, name)) if edits * 3 <= found.chars().count() => {
+            format!("; did you mean `{name}`?")
+        }
+        _ => String::new(),
+    }
+}
+
+/// How many characters must be put in, taken out or replaced (Levenshtein).
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, a) in from.chars().enumerate() {
+        let mut next = vec![index + 1];
+        for (column, b) in to.iter().enumerate() {
+            let replaced = row[column] + usize::from(a != *b);
+            next.push(replaced.min(row[column + 1] + 1).min(next[column] + 1));
+        }
+        row = next;
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_every_key() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/manifest.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for key in KEYS {
+            let row = format!("\n| `{}` |", key.name);
+            let row = page
+                .split_once(&row)
+                .map(|(_, rest)| rest.lines().next().unwrap());
+            let row = row.unwrap_or_else(|| panic!("no row for `{}`", key.name));
+            if let Form::Choice(choices) = key.form {
+                for choice in choices {
+                    let named = [format!("`\"{choice}\"`"), format!("`{choice}`")];
+                    assert!(
+                        named.iter().any(|text| row.contains(text)),
+                        "{choice}: {row}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn suggests_what_is_near_and_nothing_else() {
+        let names = || KEYS.iter().map(|key| key.name);
+        assert_eq!(nearest("target", names()), "; did you mean `targets`?");
+        assert_eq!(nearest("opt_level", names()), "; did you mean `opt-level`?");
+        assert_eq!(nearest("wavefront-size", names()), "");
+    }
+
+    #[test]
+    fn reads_variables_by_the_form_of_their_key() {
+        let list = Form::List.parse("gfx90a:xnack-; sm_80,").unwrap();
+        assert_eq!(
+            list,
+            Setting::List(vec!["gfx90a:xnack-".into(), "sm_80".into()])
+        );
+        let map = Form::Map.parse("TILE=64;FAST").unwrap();
+        let pairs = [
+            ("FAST".to_owned(), Some(String::new())),
+            ("TILE".to_owned(), Some("64".to_owned())),
+        ];
+        assert_eq!(map, Setting::Map(pairs.into()));
+        assert_eq!(Form::Flag.parse("on"), Ok(Setting::Flag(true)));
+        assert_eq!(Form::Flag.parse("0"), Ok(Setting::Flag(false)));
+        let error = Form::Flag.parse("yes").unwrap_err();
+        assert_eq!(
+            error,
+            "`yes` is not one of `true`, `false`, `1`, `0`, `on`, `off`"
+        );
+        let error = find("register").unwrap().form.parse("complet").unwrap_err();
+        assert_eq!(
+            error,
+            "`complet` is not one of `auto`, `complete`, `deferred`, `none`; did you mean `complete`?"
+        );
+    }
+
+    #[test]
+    fn lays_layers_over_each_other() {
+        let mut below = Settings::default();
+        let map = |name: &str| Setting::Map([(name.to_owned(), Some(String::new()))].into());
+        below.set("define", map("A"), "workspace");
+        below.set("targets", Setting::List(vec!["sm_80".into()]), "workspace");
+        let mut over = Settings::default();
+        over.set("define", map("B"), "package");
+        over.set("targets", Setting::List(vec!["gfx90a".into()]), "package");
+        below.overlay(&over);
+        assert_eq!(below.list("targets"), ["gfx90a"]);
+        assert_eq!(below.map("define").keys().collect::<Vec<_>>(), ["A", "B"]);
+        assert_eq!(below.origin("targets"), "package");
+    }
+}

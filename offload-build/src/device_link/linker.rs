@@ -1,0 +1,262 @@
+//! What all device links of one build have in common, and the parts that several command lines share.
+
+use crate::device_link::job::{DeviceInput, LinkJob};
+use crate::installed::llvm::Llvm;
+use crate::process::command::Command;
+use crate::process::search::{NotFound, Search};
+use offload_formats::names::{ImageKind, Triple};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// What `OpenMPOpt` did in each compile and must not do again here: both call functions of the device runtime
+/// that it had no use for before, so that they were not linked into the module and stay undefined.
+const DECIDED_BEFORE: [&str; 2] = [
+    "-openmp-opt-disable-spmdization",
+    "-openmp-opt-disable-state-machine-rewrite",
+];
+
+/// Makes clang run lld.
+pub(crate) const LLD: &str = "-fuse-ld=lld";
+
+/// Whose command lines are planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// Those of `clang-linker-wrapper` of clang's release, to the argument.
+    Llvm,
+    /// Those that need the least to be installed.
+    #[default]
+    Own,
+}
+
+/// What `clang-linker-wrapper` can be asked for besides arguments of the device compiler and linker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkOptions<'a> {
+    /// `-mllvm` and `--offload-opt`: options of LLVM for the linker's code generation, in order.
+    pub plugin_options: &'a [OsString],
+    /// `-mllvm` alone.
+    pub mllvm: &'a [OsString],
+    /// Intermediate files of the device linker are kept.
+    pub save_temps: bool,
+    /// The image shall be bitcode, for a runtime that compiles it.
+    pub embed_bitcode: bool,
+    /// Bitcode is compiled by itself, not by the linker.
+    pub no_lto: bool,
+    /// clang prints what it runs (LLVM 19).
+    pub verbose: bool,
+    /// Bitcode of which is taken what the module uses (`--builtin-bitcode`).
+    pub builtin_bitcode: &'a [PathBuf],
+    /// Root of the CUDA tree (`--cuda-path`).
+    pub cuda: Option<&'a Path>,
+    /// The host program: beside it lie auxiliary outputs. Empty: clang's default.
+    pub executable: &'a OsStr,
+    /// Whether the host linker is lld, by the end of its name.
+    pub host_is_lld: bool,
+    /// Device libraries have joined where the bitcode was compiled: the link needs none.
+    pub has_device_libraries: bool,
+    /// The commands are only printed: what they run in turn need not be there.
+    pub dry_run: bool,
+}
+
+/// What every device link of one build or one host link has in common.
+#[derive(Clone, Debug)]
+pub struct DeviceLinker<'a> {
+    /// The LLVM that made the images; CPU objects can do without.
+    pub llvm: Option<&'a Llvm>,
+    /// Where other programs are looked for.
+    pub search: &'a Search,
+    /// The host's C compiler, for CPU objects when there is no clang.
+    pub cc: &'a Path,
+    /// Whose command lines.
+    pub way: Way,
+    /// `0`, `1`, `2`, `3`, `s` or `z`: of the code made from bitcode.
+    pub opt_level: &'a str,
+    /// Put behind the inputs of CPU targets: `-L`, `-l`, `-Wl,…`, archives and shared objects.
+    pub host_libraries: &'a [OsString],
+    /// For the compiler driver, as spelled (`--device-compiler=`).
+    pub compiler_args: &'a [OsString],
+    /// For the linker, each behind `-Xlinker` (`--device-linker=`).
+    pub linker_args: &'a [OsString],
+    /// The rest.
+    pub options: LinkOptions<'a>,
+}
+
+/// A device link as it will happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedLink {
+    /// Run one after the other; none when the image is there already.
+    pub commands: Vec<Command>,
+    /// The file that then holds the image.
+    pub output: PathBuf,
+    /// What the image is.
+    pub kind: ImageKind,
+}
+
+impl DeviceLinker<'_> {
+    /// The one module of all bitcode among the inputs, and the commands that make it.
+    pub(crate) fn module_of(
+        &self,
+        job: &LinkJob,
+        output: &Path,
+    ) -> Result<(Vec<Command>, Option<PathBuf>), NotFound> {
+        let bitcode: Vec<&PathBuf> = job
+            .inputs
+            .iter()
+            .filter_map(|input| match input {
+                DeviceInput::Bitcode(path) => Some(path),
+                _ => None,
+            })
+            .collect();
+        match bitcode.as_slice() {
+            [] => Ok((Vec::new(), None)),
+            [one] => Ok((Vec::new(), Some((*one).clone()))),
+            several => {
+                let merged = output.with_extension("merged.bc");
+                let link = Command::new(self.llvm()?.program("llvm-link")?)
+                    .arg("-o")
+                    .arg(&merged)
+                    .args(several);
+                Ok((vec![link], Some(merged)))
+            }
+        }
+    }
+
+    /// For a CPU other than this one without a linker of its own: lld, and without a C library none.
+    pub(crate) fn foreign(&self, job: &LinkJob) -> Vec<&'static str> {
+        // As GNU's tools call it.
+        let name = match job.triple.arch() {
+            "ppc64le" => "powerpc64le",
+            "i386" | "i486" | "i586" | "i686" => "x86_64",
+            other => other,
+        };
+        let here = match std::env::consts::ARCH {
+            "x86" => "x86_64",
+            "powerpc64" if cfg!(target_endian = "little") => "powerpc64le",
+            other => other,
+        };
+        if name == here {
+            return Vec::new();
+        }
+        let mut args = Vec::new();
+        // In a root of its own clang does not look for this system's linkers.
+        let says_where = |arg: &OsString| arg.to_string_lossy().starts_with("--sysroot");
+        let has_root = self.compiler_args.iter().any(says_where);
+        let linker = self.search.program(&[&format!("{name}-linux-gnu-ld")]);
+        if has_root || linker.is_none() {
+            args.push(LLD);
+        }
+        let folders = [
+            format!("/usr/{name}-linux-gnu/lib/crti.o"),
+            format!("/usr/lib/{name}-linux-gnu/crti.o"),
+        ];
+        if !has_root && !folders.iter().any(|file| Path::new(file).exists()) {
+            args.push("-nostdlib");
+        }
+        args
+    }
+
+    /// clang, told the target.
+    pub(crate) fn clang(&self, job: &LinkJob) -> Result<Command, NotFound> {
+        let mut command = Command::new(&self.llvm()?.clang)
+            .arg("--no-default-config")
+            .arg(format!("--target={}", job.triple));
+        if !job.processor.is_empty() {
+            command = command.arg(processor_flag(&job.triple, &job.processor));
+        }
+        Ok(command)
+    }
+
+    /// Bitcode of which the module takes what it uses: the files that were named, else OpenMP's device runtime when
+    /// that is missing and no argument names one.
+    pub(crate) fn device_runtime(
+        &self,
+        vendor: &'static str,
+        job: &LinkJob,
+    ) -> Result<Vec<OsString>, NotFound> {
+        let builtin = self.builtin_bitcode();
+        if !builtin.is_empty() || !job.needs_openmp_runtime() {
+            return Ok(builtin);
+        }
+        let is_runtime = |arg: &OsString| {
+            ["-lompdevice", "-mlink-builtin-bitcode"].contains(&&*arg.to_string_lossy())
+        };
+        let given = self.compiler_args.iter().chain(self.linker_args);
+        if given.into_iter().any(is_runtime) {
+            return Ok(Vec::new());
+        }
+        let processor = job.processor.split(':').next().unwrap_or_default();
+        let runtime = self.llvm()?.device_runtime(vendor, processor)?;
+        let passes = DECIDED_BEFORE.iter().flat_map(|pass| ["-mllvm", pass]);
+        let options = passes.chain(["-mlink-builtin-bitcode"]).map(OsString::from);
+        let options = options.chain([runtime.into()]);
+        Ok(options
+            .flat_map(|option| ["-Xclang".into(), option])
+            .collect())
+    }
+
+    pub(crate) fn builtin_bitcode(&self) -> Vec<OsString> {
+        let files = self.options.builtin_bitcode.iter();
+        files
+            .flat_map(|file| {
+                let words = ["-mlink-builtin-bitcode".into(), file.clone().into()];
+                words.into_iter().flat_map(|word| ["-Xclang".into(), word])
+            })
+            .collect()
+    }
+
+    pub(crate) fn module(&self, command: Command, module: Option<&Path>) -> Command {
+        let Some(module) = module else { return command };
+        // Unoptimised, the device runtime asks for a C library that is not there.
+        let level = match self.opt_level {
+            "0" => "1",
+            level => level,
+        };
+        let options = self.options.plugin_options.iter();
+        command
+            .arg(format!("-O{level}"))
+            .args(options.flat_map(|option| ["-mllvm".into(), option.clone()]))
+            .args(["-x", "ir"])
+            .arg(module)
+    }
+
+    pub(crate) fn extra(&self, command: Command) -> Command {
+        command
+            .args(self.compiler_args)
+            .args(behind("-Xlinker", self.linker_args))
+    }
+
+    /// That lld is where clang looks for it, which runs it: beside itself or in `PATH`.
+    pub(crate) fn check_lld(&self) -> Result<(), NotFound> {
+        let is_needed = !self.options.dry_run && self.search.program(&["ld.lld"]).is_none();
+        match self.llvm() {
+            Ok(llvm) if is_needed => llvm.program("ld.lld").map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn llvm(&self) -> Result<&Llvm, NotFound> {
+        self.llvm.ok_or_else(|| {
+            NotFound::new(
+                "clang",
+                vec!["PATH".to_owned()],
+                "install clang of the release that compiled the device code (Debian, Ubuntu: `clang-<release>`; Fedora, Arch, conda-forge: `clang`)",
+            )
+        })
+    }
+}
+
+pub(crate) fn processor_flag(triple: &Triple, processor: &str) -> String {
+    let flag = match triple.is_amdgpu() {
+        true => "-mcpu",
+        false => "-march",
+    };
+    format!("{flag}={processor}")
+}
+
+/// Each of `values` behind the option that takes it.
+pub(crate) fn behind<'a>(
+    option: &'a str,
+    values: &'a [OsString],
+) -> impl Iterator<Item = OsString> + 'a {
+    let pair = |value: &OsString| [option.into(), value.clone()];
+    values.iter().flat_map(pair)
+}

@@ -1,0 +1,124 @@
+//! NVIDIA images with nothing but NVIDIA's own `ptxas` and `nvlink`.
+//!
+//! | inputs | commands |
+//! |---|---|
+//! | bitcode | `llvm-link` when there are several, `clang -S`, `ptxas` |
+//! | one PTX file | `ptxas` |
+//! | bitcode, where the image is PTX | the same without `ptxas` |
+//! | anything else | each to a relocatable cubin (`ptxas -c`), then `nvlink` |
+
+use crate::compile::ptxas;
+use crate::device_link::job::{DeviceInput, LinkJob};
+use crate::device_link::linker::DeviceLinker;
+use crate::process::command::Command;
+use crate::process::search::NotFound;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+impl DeviceLinker<'_> {
+    /// Whether clang can link this by itself: by its helper, which runs NVIDIA's tools.
+    pub(crate) fn has_nvlink_wrapper(&self, job: &LinkJob) -> bool {
+        let helper =
+            |llvm| crate::installed::llvm::Llvm::sibling(llvm, "clang-nvlink-wrapper").is_ok();
+        let is_ptx = |input: &DeviceInput| matches!(input, DeviceInput::Ptx(_));
+        !job.inputs.iter().any(is_ptx)
+            && self.llvm.is_some_and(helper)
+            && self.search.cuda_program("nvlink").is_ok()
+    }
+
+    pub(crate) fn nvidia_image(
+        &self,
+        job: &LinkJob,
+        output: &Path,
+    ) -> Result<Vec<Command>, NotFound> {
+        let (mut commands, module) = self.module_of(job, output)?;
+        let mut assemblies = Vec::new();
+        if let Some(module) = &module {
+            let assembly = output.with_extension("s");
+            commands.push(self.ptx(job, module, &assembly)?);
+            assemblies.push(assembly);
+        }
+        assemblies.extend(job.inputs.iter().filter_map(|input| match input {
+            DeviceInput::Ptx(path) => Some(path.clone()),
+            _ => None,
+        }));
+        let mut cubins: Vec<PathBuf> = job.objects().map(Path::to_owned).collect();
+        if let ([assembly], []) = (assemblies.as_slice(), cubins.as_slice()) {
+            commands.push(self.assemble(job, assembly, &[], output)?);
+            return Ok(commands);
+        }
+        for (index, assembly) in assemblies.iter().enumerate() {
+            let cubin = output.with_extension(format!("{index}.cubin"));
+            commands.push(self.assemble(job, assembly, &["-c"], &cubin)?);
+            cubins.push(cubin);
+        }
+        let nvlink = self.search.cuda_program("nvlink")?;
+        let link = Command::new(nvlink)
+            .args(["-arch", &job.processor, "-o"])
+            .arg(output)
+            .args(cubins)
+            .args(self.linker_args);
+        commands.push(link);
+        Ok(commands)
+    }
+
+    /// The commands that make PTX of `job`'s bitcode, into the file `output`: the driver compiles it.
+    ///
+    /// # Errors
+    ///
+    /// When a program that this needs is not installed.
+    pub fn plan_ptx(&self, job: &LinkJob, output: &Path) -> Result<Vec<Command>, NotFound> {
+        let (mut commands, module) = self.module_of(job, output)?;
+        if let Some(module) = module {
+            commands.push(self.ptx(job, &module, output)?);
+        }
+        Ok(commands)
+    }
+
+    fn ptx(&self, job: &LinkJob, module: &Path, assembly: &Path) -> Result<Command, NotFound> {
+        let feature = format!("+{}", ptxas::ptx_version(&job.processor));
+        let command = self.clang(job)?.args([
+            "-nogpulib",
+            // Or a ptxas in PATH makes clang choose the newest PTX that it knows itself.
+            "--cuda-path=/nonexistent",
+            "-S",
+            "-Xclang",
+            "-target-feature",
+            "-Xclang",
+            &feature,
+        ]);
+        let command = command
+            .args(self.device_runtime("nvptx", job)?)
+            .arg("-o")
+            .arg(assembly);
+        let (_, compiler) = self.for_ptxas();
+        Ok(self.module(command, Some(module)).args(compiler))
+    }
+
+    fn assemble(
+        &self,
+        job: &LinkJob,
+        assembly: &Path,
+        mode: &[&str],
+        output: &Path,
+    ) -> Result<Command, NotFound> {
+        let ptxas = self.search.cuda_program("ptxas")?;
+        let command = ptxas::assemble(&ptxas, &job.processor, assembly, output);
+        let (assembler, _) = self.for_ptxas();
+        Ok(command.args(mode).args(assembler))
+    }
+
+    /// The compiler's arguments, apart: what `-Xcuda-ptxas` gives on, and the others.
+    fn for_ptxas(&self) -> (Vec<OsString>, Vec<OsString>) {
+        let (mut assembler, mut compiler) = (Vec::new(), Vec::new());
+        let mut args = self.compiler_args.iter();
+        while let Some(arg) = args.next() {
+            if arg == "-Xcuda-ptxas" {
+                assembler.extend(args.next().cloned());
+            } else if !arg.to_string_lossy().starts_with("--cuda-path=") {
+                compiler.push(arg.clone());
+            }
+        }
+        (assembler, compiler)
+    }
+}

@@ -1,0 +1,5 @@
+//! Contents of declared files: images of prebuilt sources, libraries of device code, kernels of sources.
+
+pub(crate) mod libraries;
+pub(crate) mod prebuilt;
+pub(crate) mod source_scan;

@@ -1,0 +1,311 @@
+//! The images in a source of a prebuilt module: where they are and what they are for, by their headers. What an image
+//! holds is read when it is taken.
+
+use crate::check;
+use crate::check::processor_of;
+use crate::declare::module::Target;
+use crate::error;
+use crate::error::Error;
+use crate::readable::Readable;
+use object::ReadRef;
+use offload_formats::container;
+use offload_formats::container::bundled::{self, DeviceTarget, Unpacking};
+use offload_formats::container::device_library;
+use offload_formats::container::elf::Elf;
+use offload_formats::format::bytes::{Cursor, Window};
+use offload_formats::format::fatbin::{self, FatbinKind};
+use offload_formats::format::magic::Magic;
+use offload_formats::format::ptx;
+use offload_formats::names::{ImageTarget, OffloadKind};
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How much of a text is looked at: `.version` and `.target` are its first directives.
+const HEAD: u64 = 64 << 10;
+const NVIDIA: &str = "nvptx64-nvidia-cuda";
+
+/// An image in a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// What its container says that it is for.
+    declared: Option<DeviceTarget>,
+    content: Content,
+    /// In the file, or in `unpacked`.
+    range: Range<u64>,
+    unpacked: Option<Arc<[u8]>>,
+}
+
+/// What an image is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Content {
+    Elf {
+        machine: u16,
+        flags: u32,
+        is_linked: bool,
+    },
+    /// For this processor.
+    Ptx(String),
+    Bitcode,
+    /// As only NVIDIA reads it: which image of a fat binary.
+    Compressed {
+        which: String,
+        is_ptx: bool,
+    },
+    Other,
+}
+
+impl Found {
+    fn new<'d, R: ReadRef<'d>>(
+        declared: Option<DeviceTarget>,
+        data: R,
+        range: Range<u64>,
+        unpacked: Option<Arc<[u8]>>,
+    ) -> Self {
+        let content = match &unpacked {
+            Some(bytes) => Content::of(&**bytes, range.clone()),
+            None => Content::of(data, range.clone()),
+        };
+        Self {
+            declared,
+            content,
+            range,
+            unpacked,
+        }
+    }
+
+    /// Whether it is a linked image for `target`, or PTX where that is wanted.
+    pub(crate) fn serves(&self, target: &Target, wanted: &ImageTarget<'_>) -> bool {
+        let declared = self.declared.as_ref();
+        declared.is_none_or(|declared| declared.image_target().serves(wanted))
+            && match &self.content {
+                Content::Elf {
+                    machine,
+                    flags,
+                    is_linked,
+                } => {
+                    let checked = check::check_header(*machine, *flags, &target.triple, &target.id);
+                    !target.is_ptx && *is_linked && checked.is_ok()
+                }
+                Content::Ptx(processor) => target.is_ptx && processor == wanted.arch,
+                Content::Bitcode | Content::Compressed { .. } | Content::Other => false,
+            }
+    }
+
+    /// Whether what its container says is the target itself, or nothing.
+    pub(crate) fn is_own(&self, wanted: &ImageTarget<'_>) -> bool {
+        let declared = self.declared.as_ref();
+        declared.is_none_or(|declared| declared.image_target().is_same(wanted))
+    }
+
+    /// What of a fat binary would be for `target`, and cannot be read.
+    pub(crate) fn compressed_for(&self, target: &Target, wanted: &ImageTarget<'_>) -> Option<&str> {
+        match &self.content {
+            Content::Compressed { which, is_ptx } if *is_ptx == target.is_ptx => {
+                self.is_own(wanted).then_some(which)
+            }
+            _ => None,
+        }
+    }
+
+    /// Its bytes, out of the source.
+    pub(crate) fn read(&self, source: &Path) -> Result<Vec<u8>, Error> {
+        let size = self.range.end.saturating_sub(self.range.start);
+        let cut = |problem| Error::because(source.display(), problem);
+        let mut bytes = match &self.unpacked {
+            Some(unpacked) => {
+                let mut cursor = Cursor::new(&**unpacked, self.range.clone());
+                cursor.read(size, "image").map_err(cut)?.to_vec()
+            }
+            None => {
+                let file = Readable::open(source)?;
+                let mut cursor = Cursor::new(file.data(), self.range.clone());
+                let bytes = cursor.read(size, "image");
+                file.check()?;
+                bytes.map_err(cut)?.to_vec()
+            }
+        };
+        if let Content::Ptx(_) = self.content {
+            // What ends it for the driver, and what pads it.
+            let end = bytes.iter().rposition(|byte| *byte != 0);
+            bytes.truncate(end.map_or(0, |end| end + 1));
+        }
+        Ok(bytes)
+    }
+}
+
+impl Content {
+    fn of<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Self {
+        match Magic::at(data, range.clone()) {
+            Magic::Elf => Elf::parse(data, range).map_or(Self::Other, |elf| Self::Elf {
+                machine: elf.machine,
+                flags: elf.flags,
+                is_linked: [object::elf::ET_EXEC.0, object::elf::ET_DYN.0].contains(&elf.file_type),
+            }),
+            Magic::Bitcode => Self::Bitcode,
+            Magic::Unknown => {
+                let size = range.end.saturating_sub(range.start).min(HEAD);
+                let head = Cursor::new(data, range).read(size, "text");
+                let head = head.unwrap_or_default();
+                let target = ptx::version(head).and_then(|_| ptx::target(head));
+                target.map_or(Self::Other, Self::Ptx)
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What it is for, and what it is when it is no image.
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let processor = match &self.content {
+            Content::Elf { machine, flags, .. } => processor_of(*machine, *flags),
+            Content::Ptx(processor) => Some(processor.clone()),
+            _ => None,
+        };
+        match (&self.declared, processor) {
+            (Some(declared), _) => declared.fmt(f)?,
+            (None, Some(processor)) => f.write_str(&processor)?,
+            (None, None) => f.write_str("something for no known processor")?,
+        }
+        match &self.content {
+            Content::Elf { is_linked, .. } if *is_linked => Ok(()),
+            Content::Elf { .. } => f.write_str(" (not linked)"),
+            Content::Ptx(_) => f.write_str(" (PTX)"),
+            Content::Bitcode => f.write_str(" (bitcode)"),
+            Content::Compressed { .. } => f.write_str(" (compressed)"),
+            Content::Other => f.write_str(" (no code object)"),
+        }
+    }
+}
+
+/// The images of a source, in its order.
+pub(crate) fn images(path: &Path, unpacking: &mut Unpacking) -> Result<Vec<Found>, Error> {
+    let file = Readable::open(path)?;
+    let images = images_in(path, file.data(), unpacking);
+    file.check()?;
+    images
+}
+
+fn images_in<'d, R: ReadRef<'d>>(
+    path: &Path,
+    cache: R,
+    unpacking: &mut Unpacking,
+) -> Result<Vec<Found>, Error> {
+    let wrong =
+        |problem: Box<dyn std::error::Error + Send + Sync>| Error::because(path.display(), problem);
+    let size = cache
+        .len()
+        .map_err(|()| wrong("its size cannot be read".into()))?;
+    let itself = Found::new(None, cache, 0..size, None);
+    match (&itself.content, Magic::at(cache, 0..size)) {
+        (Content::Elf { machine, .. }, _)
+            if [object::elf::EM_AMDGPU.0, object::elf::EM_CUDA.0].contains(machine) =>
+        {
+            return Ok(vec![itself]);
+        }
+        (Content::Ptx(_), _) => return Ok(vec![itself]),
+        (_, Magic::Fatbin) => {
+            return of_fatbin(cache, 0..size).map_err(|problem| wrong(problem.into()));
+        }
+        _ => {}
+    }
+    let mut found = Vec::new();
+    if let Magic::TextBundle = Magic::at(cache, 0..size) {
+        // PTX is an image; a library's reader wants what can be linked.
+        for entry in bundled::entries_in_memory(cache, 0..size, unpacking)
+            .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?
+        {
+            if let Some(target) = entry.target().map_err(|problem| wrong(problem.into()))? {
+                found.push(Found::new(Some(target), cache, entry.range, entry.unpacked));
+            }
+        }
+        return Ok(found);
+    }
+    let is_library = matches!(
+        Magic::at(cache, 0..size),
+        Magic::Bundle | Magic::CompressedBundle | Magic::Archive | Magic::Bitcode
+    );
+    if is_library {
+        let images = device_library::images(cache, false, unpacking)
+            .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?;
+        let images = images.into_iter();
+        found.extend(
+            images.map(|image| Found::new(image.target, cache, image.range, image.unpacked)),
+        );
+    }
+    if found.is_empty() {
+        let images = container::images_within(cache, &mut unpacking.memory)
+            .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?;
+        for image in images {
+            let string = |key: &str| {
+                let value = image.entry.strings.value(key).unwrap_or_default();
+                String::from_utf8_lossy(value).into_owned()
+            };
+            let declared = Some(DeviceTarget {
+                kind: image.entry.offload_kind,
+                triple: string("triple"),
+                processor: string("arch"),
+            });
+            found.push(Found::new(declared, cache, image.entry.image, image.bytes));
+        }
+    }
+    Ok(found)
+}
+
+/// The images of fat binaries, without what pads them.
+fn of_fatbin<'d, R: ReadRef<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<Found>, fatbin::FatbinReadError> {
+    let entries = fatbin::parse(data, range)?;
+    let found = entries.into_iter().enumerate().map(|(index, entry)| {
+        let declared = Some(DeviceTarget {
+            kind: OffloadKind::CUDA,
+            triple: NVIDIA.to_owned(),
+            processor: entry.processor.clone(),
+        });
+        let which = format!("image {index} ({entry})");
+        let mut found = Found::new(declared, data, entry.image, None);
+        if entry.is_compressed {
+            let is_ptx = entry.kind == FatbinKind::Ptx;
+            found.content = Content::Compressed { which, is_ptx };
+        } else if let Content::Elf { .. } = found.content {
+            found.range.end = end_of_elf(data, found.range.clone()).unwrap_or(found.range.end);
+        }
+        found
+    });
+    Ok(found.collect())
+}
+
+/// Where an ELF file ends that is padded to 8.
+fn end_of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Option<u64> {
+    use object::Endianness;
+    use object::read::elf::FileHeader as _;
+    let window = Window::new(data, range.clone());
+    let header = object::elf::FileHeader64::<Endianness>::parse(window).ok()?;
+    let endian = header.endian().ok()?;
+    let table =
+        |start: u64, count: u16, size: u16| start.checked_add(u64::from(count) * u64::from(size));
+    let sections = table(
+        header.e_shoff(endian),
+        header.e_shnum(endian),
+        header.e_shentsize(endian),
+    )?;
+    let segments = table(
+        header.e_phoff(endian),
+        header.e_phnum(endian),
+        header.e_phentsize(endian),
+    )?;
+    let elf = Elf::parse(data, range.clone()).ok()?;
+    let contents = elf
+        .sections()
+        .filter(|section| section.section_type != object::elf::SHT_NOBITS.0);
+    let contents = contents
+        .filter_map(|section| section.offset.checked_add(section.size))
+        .max();
+    let size = sections.max(segments).max(contents.unwrap_or(0));
+    let end = range.start.checked_add(size)?;
+    (end <= range.end && range.end - end < 8).then_some(end)
+}

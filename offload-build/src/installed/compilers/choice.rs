@@ -1,0 +1,128 @@
+//! Which of the clangs that are installed compiles for all targets of a module.
+//!
+//! Each is asked which processors it knows, once for as long as it is the same program. A compiler that is declared
+//! is asked when it failed, to say why.
+
+use crate::declare::module::{Module, Target};
+use crate::error::Error;
+use crate::installed::answers::Answers;
+use crate::installed::llvm::Llvm;
+use crate::process::command::Command;
+use crate::process::install::Need;
+use offload_formats::names::Triple;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The message of a clang that was built without the back end for a triple (16 to 22).
+const NO_BACK_END: &str = "No available targets are compatible";
+
+/// Behind how to get one.
+pub(crate) const INSTEAD: &str = "set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: \
+    OFFLOAD_MISSING=stub";
+
+/// The first of `found` that knows every GPU of `module`. Those with lld come before those without.
+///
+/// A compiler that does not answer is an error: without it another would be chosen, in this build only.
+pub(crate) fn choose(module: &Module, found: &[Llvm], answers: &Answers) -> Result<Llvm, Error> {
+    let has_lld = |llvm: &&Llvm| llvm.sibling("ld.lld").is_ok();
+    let without: Vec<&Llvm> = found.iter().filter(|llvm| !has_lld(llvm)).collect();
+    let mut problems = Vec::new();
+    for llvm in found.iter().filter(has_lld).chain(without) {
+        match unknown(module, llvm, answers)? {
+            None => return Ok(llvm.clone()),
+            Some(problem) => problems.push(problem),
+        }
+    }
+    Err(no_clang(module, &problems.join("; ")))
+}
+
+/// What `llvm` does not know; nothing when it knows all targets of `module`.
+pub(crate) fn unknown(
+    module: &Module,
+    llvm: &Llvm,
+    answers: &Answers,
+) -> Result<Option<String>, Error> {
+    let mut known: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for target in module
+        .targets
+        .iter()
+        .filter(|target| !target.triple.is_cpu())
+    {
+        let triple = target.triple.as_str();
+        let processors = match known.entry(triple) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(processors(llvm, &target.triple, answers)?),
+        };
+        if processors.is_empty() {
+            let problem = format!("has no back end for `{triple}`");
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        } else if !processors.contains(processor(target)) {
+            problems.push(format!("does not know `{}`", processor(target)));
+        }
+    }
+    if problems.is_empty() {
+        return Ok(None);
+    }
+    let release = llvm.release().map(|release| format!(" (LLVM {release})"));
+    let (clang, problems) = (llvm.clang.display(), problems.join(", "));
+    Ok(Some(format!(
+        "`{clang}`{} {problems}",
+        release.unwrap_or_default()
+    )))
+}
+
+fn processor(target: &Target) -> &str {
+    target.id.processor()
+}
+
+/// Those that clang has a back end for; none where it says that it has no back end.
+fn processors(llvm: &Llvm, triple: &Triple, answers: &Answers) -> Result<BTreeSet<String>, Error> {
+    let question = Command::new(&llvm.clang)
+        .arg("--no-default-config")
+        .arg(format!("--target={triple}"))
+        .args(["-nogpulib", "-print-supported-cpus"]);
+    match answers.to(&question) {
+        Ok(answer) => Ok(parse(&answer)),
+        Err(error) if error.output().contains(NO_BACK_END) => Ok(BTreeSet::new()),
+        Err(error) => Err(Error::new(format_args!(
+            "cannot ask a compiler which processors it knows: {error}\n\
+             hint: `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER names another one"
+        ))),
+    }
+}
+
+/// One on each line behind a tab.
+fn parse(answer: &str) -> BTreeSet<String> {
+    let names = answer.lines().filter_map(|line| line.strip_prefix('\t'));
+    names.map(|name| name.trim().to_owned()).collect()
+}
+
+fn no_clang(module: &Module, problem: &str) -> Error {
+    let name = &module.name;
+    let problem = format!("module `{name}`: no compiler for its targets: {problem}");
+    // No release knows it, so none helps; what may be meant follows.
+    if module.is_doubtful() {
+        return Error::missing(problem);
+    }
+    let install = Need::Clang.install(None);
+    Error::missing(format_args!("{problem}\nhint: {install}, {INSTEAD}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_processors_that_clang_lists() {
+        // clang 22.1, shortened.
+        let answer = "Debian clang version 22.1.8 (1~deb12u1)\nTarget: nvptx64-nvidia-cuda\nThread model: posix\n\
+            InstalledDir: /usr/lib/llvm-22/bin\nAvailable CPUs for this target:\n\n\tsm_80\n\tsm_90a\n\n\
+            Use -mcpu or -mtune to specify the target's processor.\n";
+        assert_eq!(parse(answer), ["sm_80", "sm_90a"].map(str::to_owned).into());
+        let none = "error: unable to create target: 'No available targets are compatible with triple \"amdgcn\"'\n";
+        assert!(parse(none).is_empty());
+    }
+}

@@ -1,0 +1,71 @@
+//! The compiler of a module, found.
+
+use crate::declare::family::Family;
+use crate::declare::module::Module;
+use crate::installed::llvm::Llvm;
+use crate::installed::rocm::RocmTree;
+use crate::process::search::{NotFound, Search};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A compiler with its runtime: objects of one release crash another's.
+#[derive(Debug)]
+pub(crate) struct Compiler {
+    /// What is started for each source.
+    pub(crate) program: PathBuf,
+    pub(crate) family: Family,
+    /// The LLVM whose tools link device code; nvcc has none.
+    pub(crate) llvm: Option<Llvm>,
+    /// Where the other programs are that belong to it.
+    pub(crate) search: Search,
+    /// Programs that `program` runs, and that decide what it makes.
+    pub(crate) behind: Vec<PathBuf>,
+    /// The folder of the host's `libomptarget.so`, for OpenMP. A cross build may go without: where it is missing is
+    /// said then.
+    pub(crate) runtime: Option<Result<PathBuf, NotFound>>,
+    /// The root of the vendor's headers and device libraries, where the sources need them.
+    pub(crate) sdk: Option<PathBuf>,
+    /// Where ROCm's device libraries are, if its tree has them in a place of its own.
+    pub(crate) device_libraries: Option<PathBuf>,
+    /// The root of the host's files, where `flags` say so.
+    pub(crate) sysroot: Option<PathBuf>,
+    /// The line of `--version` that tells its release.
+    pub(crate) version: String,
+}
+
+impl Compiler {
+    /// Where ROCm is, for sources that use it.
+    pub(crate) fn rocm(&self) -> Option<RocmTree<'_>> {
+        self.sdk.as_deref().map(|root| RocmTree {
+            root,
+            device_libraries: self.device_libraries.as_deref(),
+        })
+    }
+
+    /// The libraries that code of `module` for the host's processor may call.
+    pub(crate) fn host_libraries(&self, module: &Module) -> Result<Vec<OsString>, NotFound> {
+        let mut folder = OsString::from("-L");
+        if let Some(runtime) = &self.runtime {
+            folder.push(runtime.as_ref().map_err(NotFound::clone)?);
+        }
+        let cpp = module.may_have_cpp().then(|| "-lstdc++".into());
+        let start = [OsString::from("-Wl,--as-needed"), folder, "-lomp".into()];
+        Ok(start.into_iter().chain(cpp).chain(["-lm".into()]).collect())
+    }
+
+    /// The folders among those of `reads` whose headers change only when the compiler does. In `/usr` there are
+    /// packages, too.
+    pub(crate) fn headers<'r>(&self, mut reads: impl Iterator<Item = &'r PathBuf>) -> Vec<PathBuf> {
+        let own = self.llvm.iter().map(|llvm| llvm.prefix.join("lib"));
+        // Every source is compiled with it; a front for nvcc lies elsewhere.
+        let is_toolkits = |path: &&PathBuf| {
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            path.ends_with("include/cuda_runtime.h") && folder != Path::new("/usr/include")
+        };
+        let toolkit = match self.family {
+            Family::Nvcc => reads.find(is_toolkits).and_then(|path| path.parent()),
+            Family::Clang | Family::Hipcc => None,
+        };
+        own.chain(toolkit.map(Path::to_owned)).collect()
+    }
+}

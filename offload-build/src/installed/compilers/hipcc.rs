@@ -1,0 +1,91 @@
+//! hipcc, and the roots of ROCm trees.
+
+use crate::declare::family::Family;
+use crate::declare::module::Module;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::installed::answers::Answers;
+use crate::installed::compilers::compiler::Compiler;
+use crate::installed::rocm;
+use crate::process::command::Command;
+use crate::process::search::NotFound;
+use crate::process::search::Search;
+use std::path::{Path, PathBuf};
+
+/// A program of a ROCm tree that `module` declares: in `PATH`, else in the trees that are found.
+pub(crate) fn find(
+    module: &Module,
+    declared: &str,
+    environment: &Environment,
+    search: &Search,
+    answers: &Answers,
+) -> Result<PathBuf, Error> {
+    if let Some(path) = search.programs(declared).next() {
+        return Ok(path);
+    }
+    let mut searched = vec!["PATH".to_owned()];
+    if !declared.contains('/') {
+        let in_roots =
+            |roots: &[PathBuf]| roots.iter().find_map(|root| rocm::program(root, declared));
+        let mut roots = rocm::named_roots(environment);
+        if let Some(path) = in_roots(&roots) {
+            return Ok(path);
+        }
+        let asked = rocm::asked_roots(search, answers)?;
+        let usual = rocm::ROCM_FOLDERS.iter().map(PathBuf::from);
+        let others: Vec<PathBuf> = asked.into_iter().chain(usual).collect();
+        if let Some(path) = in_roots(&others) {
+            return Ok(path);
+        }
+        roots.extend(others);
+        searched.extend(roots.iter().map(|root| root.display().to_string()));
+    }
+    let hint = "install ROCm's compilers and set ROCM_PATH to its root, or leave `compiler` out: any clang compiles HIP";
+    let missing = NotFound::new(declared, searched, hint);
+    Err(Error::missing(format_args!(
+        "module `{}`: {missing}",
+        module.name
+    )))
+}
+
+/// hipcc with the clang behind it.
+pub(crate) fn hipcc(
+    module: &Module,
+    program: PathBuf,
+    search: &Search,
+    answers: &Answers,
+) -> Result<Compiler, Error> {
+    // Asked without a processor it looks for a GPU.
+    let question = Command::new(&program).args(["--offload-arch=gfx906", "--version"]);
+    let answer = answers.to(&question).map_err(Error::new)?;
+    let Some(llvm) = rocm::clang_behind(&answer) else {
+        return Err(Error::new(format_args!(
+            "module `{}`: `{question}` names no clang that is there; it said:\n{}\n\
+             hint: HIP_CLANG_PATH is the folder of hipcc's clang, and HIP_PLATFORM, where it is set, `amd`",
+            module.name,
+            answer.trim_end()
+        )));
+    };
+    Ok(Compiler {
+        program,
+        family: Family::Hipcc,
+        search: search.clone(),
+        behind: vec![llvm.clang.clone()],
+        llvm: Some(llvm),
+        runtime: None,
+        // It names them to its clang.
+        sdk: None,
+        device_libraries: None,
+        sysroot: None,
+        version: rocm::version_line(&answer),
+    })
+}
+
+/// Whether `program` is called as ROCm's own clang is.
+pub(crate) fn is_amdclang(program: &str) -> bool {
+    let stem = Path::new(program)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy();
+    stem.starts_with("amdclang") || stem == "amdllvm"
+}

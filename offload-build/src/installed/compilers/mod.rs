@@ -1,0 +1,275 @@
+//! The compiler of a module, and, for OpenMP, the runtime of its release.
+
+mod choice;
+mod compiler;
+mod hipcc;
+mod nvcc;
+
+pub(crate) use crate::installed::compilers::compiler::Compiler;
+
+use crate::declare::family::Family;
+use crate::declare::language::Language;
+use crate::declare::module::Module;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::installed::answers::Answers;
+use crate::installed::compilers::choice::INSTEAD;
+use crate::installed::host::Host;
+use crate::installed::llvm::Llvm;
+use crate::installed::rocm;
+use crate::installed::sdk::{self, Root};
+use crate::process::command::Command;
+use crate::process::install::Need;
+use crate::process::search::NotFound;
+use crate::process::search::Search;
+use offload_formats::container::elf::Machine;
+use std::path::{Path, PathBuf};
+
+/// The machine of programs that run here.
+const HERE: Machine = if cfg!(target_arch = "aarch64") {
+    Machine::AARCH64
+} else {
+    Machine::X86_64
+};
+
+impl Compiler {
+    /// The compiler that `module` declares, else the newest that has what the language needs: OpenMP's runtime of
+    /// its own release; lld.
+    pub(crate) fn find(
+        module: &Module,
+        host: &Host,
+        environment: &Environment,
+        search: &Search,
+        answers: &Answers,
+    ) -> Result<Self, Error> {
+        let declared = module.compiler.as_deref();
+        let in_rocm = |declared| hipcc::find(module, declared, environment, search, answers);
+        let declared = match (module.family(), declared) {
+            (Family::Nvcc, Some(nvcc)) => {
+                return nvcc::find(module, nvcc, environment, search, answers);
+            }
+            (Family::Hipcc, Some(hipcc)) => {
+                return hipcc::hipcc(module, in_rocm(hipcc)?, search, answers);
+            }
+            (_, Some(clang)) if hipcc::is_amdclang(clang) => {
+                Some(vec![rocm::llvm_of(in_rocm(clang)?)])
+            }
+            (_, Some(clang)) => Some(search.programs(clang).map(Llvm::of).collect()),
+            (_, None) => None,
+        };
+        let amdclang = module
+            .compiler
+            .as_deref()
+            .filter(|clang| hipcc::is_amdclang(clang));
+        let tree = declared.iter().flatten().filter(|_| amdclang.is_some());
+        let tree = tree.flat_map(|llvm: &Llvm| llvm.prefix.ancestors().take(3));
+        let sdk = sdk::root(
+            module,
+            environment,
+            search,
+            answers,
+            tree.map(Path::to_owned).collect(),
+        );
+        let is_declared = declared.is_some();
+        let found = declared.unwrap_or_else(|| clangs(module, search, sdk.as_ref().ok()));
+        let refused = |llvm: &Llvm| is_declared.then(|| refuse_others(llvm, answers)).flatten();
+        let no_compiler = || {
+            let refused = found.first().and_then(refused);
+            refused.unwrap_or_else(|| not_found(module, &found))
+        };
+        let sysroot = sysroot(&module.own.flags);
+        let (llvm, runtime) = match module.language {
+            Language::OpenMp => {
+                openmp_host(host)?;
+                let both = with_runtime(&found, host, sysroot.as_deref());
+                let (llvm, runtime) = both.ok_or_else(no_compiler)?;
+                (llvm, Some(runtime))
+            }
+            _ => {
+                let first = found.first().ok_or_else(no_compiler)?;
+                let chosen = match is_declared {
+                    true => first.clone(),
+                    false => choice::choose(module, &found, answers)?,
+                };
+                (chosen, None)
+            }
+        };
+        if let Some(error) = refused(&llvm) {
+            return Err(error);
+        }
+        let sdk = sdk?.map(|root| root.path);
+        // Where the variable says it, clang reads that.
+        let rocm = sdk.as_deref().filter(|_| module.language == Language::Hip);
+        let rocm = rocm.filter(|_| environment.variable("HIP_DEVICE_LIB_PATH").is_none());
+        Ok(Self {
+            version: version(&llvm, answers)?,
+            device_libraries: rocm.and_then(|root| rocm::device_libraries(root, llvm.release())),
+            sdk,
+            program: llvm.clang.clone(),
+            family: Family::Clang,
+            llvm: Some(llvm),
+            search: search.clone(),
+            behind: Vec::new(),
+            runtime,
+            sysroot,
+        })
+    }
+
+    /// What the compiler that `module` declares does not know of its targets, and which other clang does.
+    pub(crate) fn explain(&self, module: &Module, answers: &Answers) -> Option<String> {
+        let llvm = self.llvm.as_ref()?;
+        // The build failed already: a compiler that does not answer explains nothing.
+        let problem = choice::unknown(module, llvm, answers).ok()??;
+        let others = self.search.clangs();
+        Some(match choice::choose(module, &others, answers) {
+            Ok(other) => format!(
+                "{problem}\nhint: `{}` does; without `compiler` it is found",
+                other.clang.display()
+            ),
+            Err(_) => problem,
+        })
+    }
+}
+
+/// Whether OpenMP's offload runtime may be there for a host.
+fn openmp_host(host: &Host) -> Result<(), Error> {
+    host.machine().map(drop).ok_or_else(|| {
+        Error::new(format_args!(
+            "OpenMP is not supported for `{}`: LLVM's offload runtime is one of Linux (x86_64 and aarch64 here)",
+            host.triple
+        ))
+    })
+}
+
+/// The first of `found` that has OpenMP's runtime for the host. In a cross build that of the host may be missing.
+fn with_runtime(
+    found: &[Llvm],
+    host: &Host,
+    sysroot: Option<&Path>,
+) -> Option<(Llvm, Result<PathBuf, NotFound>)> {
+    let runtime = |llvm: &Llvm| host.runtime(llvm, sysroot);
+    let both = |llvm: &Llvm| Some((llvm.clone(), Ok(runtime(llvm).ok()?)));
+    // A release that has its runtime here has the parts of it that are the same everywhere.
+    let has_it_here = |llvm: &&Llvm| llvm.offload_runtime(HERE).is_some();
+    found.iter().find_map(both).or_else(|| {
+        let first = found.iter().find(has_it_here).or(found.first());
+        let llvm = first.filter(|_| host.is_cross)?;
+        Some((llvm.clone(), Err(missing(host, runtime(llvm).err()?))))
+    })
+}
+
+/// The clangs to choose from, when none is declared: that of the ROCm tree which a variable names, for sources that
+/// use the tree, because its headers and device libraries are for its own; then those of `PATH`, the newest first. A
+/// tree that nobody named has what there is when `PATH` has none.
+fn clangs(module: &Module, search: &Search, sdk: Option<&Option<Root>>) -> Vec<Llvm> {
+    let mut found = search.clangs();
+    let root = sdk
+        .and_then(Option::as_ref)
+        .filter(|_| module.language == Language::Hip);
+    let of_tree = root.filter(|root| root.is_named || found.is_empty());
+    if let Some(llvm) = of_tree.and_then(|root| rocm::clang(&root.path)) {
+        found.insert(0, llvm);
+    }
+    found
+}
+
+/// Why none of `found`, which were searched for the compiler of `module`, will do.
+fn not_found(module: &Module, found: &[Llvm]) -> Error {
+    let folder = |llvm: &Llvm| format!("no libomptarget.so in {}/lib", llvm.prefix.display());
+    let (declared, name) = (module.compiler.as_deref(), &module.name);
+    let problem = match (declared, found) {
+        (Some(declared), []) => format!("`compiler`: `{declared}` is not an executable file"),
+        (Some(declared), [first, ..]) => {
+            format!("`compiler`: `{declared}` has {}", folder(first))
+        }
+        (None, _) => {
+            let without = |llvm: &Llvm| format!("{} ({})", llvm.clang.display(), folder(llvm));
+            let saw: Vec<String> = found.iter().map(without).collect();
+            let saw = match saw.as_slice() {
+                [] => "none is in PATH".to_owned(),
+                saw => format!("found {}", saw.join(", ")),
+            };
+            let searched = "searched PATH for clang-24 to clang-16 and clang";
+            let language = module.language.name();
+            format!("module `{name}`: no compiler for `{language}`: {searched}, {saw}")
+        }
+    };
+    let need = match module.language {
+        Language::OpenMp => Need::ClangWithRuntime,
+        _ => Need::Clang,
+    };
+    let install = need.install(None);
+    let vendors = match (declared, module.language) {
+        (None, Language::Hip) => ", say `compiler = \"hipcc\"`",
+        (None, Language::Cuda) => ", say `compiler = \"nvcc\"`",
+        _ => "",
+    };
+    Error::missing(format!("{problem}\nhint: {install}{vendors}, {INSTEAD}"))
+}
+
+/// That a cross build has no runtime to link.
+fn missing(host: &Host, searched: Vec<PathBuf>) -> NotFound {
+    let searched = searched.iter().map(|folder| folder.display().to_string());
+    let hint = format!(
+        "programs for {} need that of their host and of the compiler's release; its folder may be named by \
+         LIBRARY_PATH, by `-L` in Cargo's `rustflags`, or be below `--sysroot=` in `flags`",
+        host.triple
+    );
+    NotFound::new("libomptarget.so", searched.collect(), hint)
+}
+
+/// The last `--sysroot` of `flags`.
+fn sysroot(flags: &[String]) -> Option<PathBuf> {
+    let mut flags = flags.iter();
+    let mut found = None;
+    while let Some(flag) = flags.next() {
+        match flag.strip_prefix("--sysroot") {
+            Some("") => found = flags.next().map(PathBuf::from),
+            Some(rest) => found = rest.strip_prefix('=').map(PathBuf::from).or(found),
+            None => {}
+        }
+    }
+    found
+}
+
+/// The error of a compiler that is neither a clang nor a front for one; nothing where it does not say what it is.
+fn refuse_others(llvm: &Llvm, answers: &Answers) -> Option<Error> {
+    let question = Command::new(&llvm.clang).arg("--version");
+    let answer = answers.to(&question).ok()?;
+    let is_clang = ["clang", "InstalledDir:"]
+        .iter()
+        .any(|mark| answer.contains(mark));
+    let (program, line) = (llvm.clang.display(), answer.lines().next()?);
+    (!is_clang).then(|| {
+        Error::new(format_args!(
+            "`compiler`: `{program}` is not a clang: it says `{line}`\n\
+             hint: without `compiler` a clang is found that compiles for the targets"
+        ))
+    })
+}
+
+/// The first line of the compiler's `--version`.
+fn version(llvm: &Llvm, answers: &Answers) -> Result<String, Error> {
+    let answer = answers.to(&Command::new(&llvm.clang).arg("--version"));
+    let answer = answer.map_err(Error::new)?;
+    Ok(answer.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_root_of_the_hosts_files() {
+        let root = |flags: &[&str]| {
+            let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
+            sysroot(&flags)
+        };
+        assert_eq!(root(&["-O2", "--sysrooted", "--sysroot"]), None);
+        assert_eq!(root(&["--sysroot=/a", "-O2"]), Some("/a".into()));
+        assert_eq!(
+            root(&["--sysroot=/a", "--sysroot", "/b", "-g"]),
+            Some("/b".into())
+        );
+    }
+}

@@ -1,0 +1,193 @@
+//! LLVM installations, known by their clang.
+
+#[cfg(feature = "tools")]
+mod releases;
+
+use crate::files::real_path;
+use crate::process::command::Command;
+use crate::process::install::Need;
+use crate::process::search::{NotFound, Search, program_in};
+use offload_formats::container::elf::Machine;
+use std::env::consts::EXE_SUFFIX;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The newest LLVM release whose versioned program names (`clang-23`) are looked for, and the oldest.
+pub(crate) const RELEASES: std::ops::RangeInclusive<u32> = 16..=24;
+
+/// The processor of this machine, as triples name it.
+const HERE: &str = std::env::consts::ARCH;
+
+/// One LLVM installation, known by its clang.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Llvm {
+    /// The compiler, as found or declared.
+    pub clang: PathBuf,
+    /// The folder that holds `bin` and `lib`, links resolved.
+    pub prefix: PathBuf,
+}
+
+impl Search {
+    /// Every clang found, newest release first: versioned names, then plain `clang`. What stands before one in
+    /// `PATH` under its name may be a link to a compiler cache, which has no LLVM around it.
+    #[must_use]
+    pub fn clangs(&self) -> Vec<Llvm> {
+        let names = RELEASES.rev().map(|release| format!("clang-{release}"));
+        let mut found: Vec<Llvm> = Vec::new();
+        for name in names.chain(["clang".to_owned()]) {
+            for llvm in self.programs(&name).map(Llvm::of) {
+                if found.iter().all(|other| other.prefix != llvm.prefix) {
+                    found.push(llvm);
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Llvm {
+    /// The installation to which `clang` belongs.
+    #[must_use]
+    pub fn of(clang: PathBuf) -> Self {
+        let real = real_path(&clang).unwrap_or_else(|| clang.clone());
+        let prefix = real.ancestors().nth(2).unwrap_or(Path::new("/"));
+        Self {
+            prefix: prefix.to_path_buf(),
+            clang,
+        }
+    }
+
+    /// The release, such as 22: by the name of the program, else by its folder of headers (`lib/clang/22`).
+    /// Nothing when neither tells, or there are several of these folders.
+    #[must_use]
+    pub fn release(&self) -> Option<u32> {
+        let real = real_path(&self.clang);
+        let names = [real.as_deref(), Some(self.clang.as_path())];
+        let named = names.into_iter().flatten().find_map(|path| {
+            let name = path.file_name()?.to_str()?;
+            let name = name.strip_suffix(EXE_SUFFIX)?;
+            name.strip_prefix("clang-")?.parse().ok()
+        });
+        named.or_else(|| {
+            let folders = self.prefix.join("lib/clang").read_dir().ok()?;
+            let release = |folder: std::fs::DirEntry| {
+                let name = folder.file_name().into_string().ok()?;
+                name.split('.').next()?.parse().ok()
+            };
+            // `22` and `22.1.8` are one release.
+            let found: std::collections::BTreeSet<u32> =
+                folders.flatten().filter_map(release).collect();
+            found.first().copied().filter(|_| found.len() == 1)
+        })
+    }
+
+    /// A sibling of clang, such as `llvm-link`.
+    ///
+    /// # Errors
+    ///
+    /// When clang's folder does not have it.
+    pub fn sibling(&self, name: &'static str) -> Result<PathBuf, NotFound> {
+        let bin = self.prefix.join("bin");
+        let path = program_in(&bin, name);
+        if path.is_file() {
+            return Ok(path);
+        }
+        let hint = Need::of_sibling(name).install(self.release());
+        Err(NotFound::new(name, vec![bin.display().to_string()], hint))
+    }
+
+    /// A sibling of clang, or the program of that name that clang says it runs: a script in clang's place may start a
+    /// clang that lies elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// When clang does not know one either.
+    pub fn program(&self, name: &'static str) -> Result<PathBuf, NotFound> {
+        self.sibling(name).or_else(|missing| {
+            let question = Command::new(&self.clang).arg(format!("-print-prog-name={name}"));
+            let answer = question.run().map_err(|_| missing.clone())?;
+            let path = PathBuf::from(answer.stdout.trim());
+            (path.is_absolute() && path.is_file())
+                .then_some(path)
+                .ok_or(missing)
+        })
+    }
+
+    /// The folder with the `libomptarget.so` for that machine, when this release has OpenMP's offload runtime for it
+    /// installed.
+    #[must_use]
+    pub fn offload_runtime(&self, machine: Machine) -> Option<PathBuf> {
+        let arch = match machine {
+            Machine::AARCH64 => "aarch64",
+            _ => "x86_64",
+        };
+        self.libraries(arch)
+            .find(|dir| machine_of(&dir.join("libomptarget.so")) == Some(machine.number))
+    }
+
+    /// OpenMP's device runtime, as bitcode to be linked into every image for `processor`.
+    ///
+    /// LLVM 19 has one file for each processor, later releases one for each vendor.
+    ///
+    /// # Errors
+    ///
+    /// When no library folder of this release has one.
+    pub fn device_runtime(
+        &self,
+        vendor: &'static str,
+        processor: &str,
+    ) -> Result<PathBuf, NotFound> {
+        let prefix = format!("libomptarget-{vendor}");
+        let name = format!("{prefix}-{processor}.bc");
+        let names = [name.clone(), format!("{prefix}.bc")];
+        let found = self
+            .libraries(HERE)
+            .flat_map(|dir| names.clone().map(|name| dir.join(name)))
+            .find(|path| path.is_file());
+        found.ok_or_else(|| {
+            let searched = self.libraries(HERE).map(|dir| dir.display().to_string());
+            let hint = Need::OffloadRuntime.install(self.release());
+            NotFound::new(&name, searched.collect(), hint)
+                .with_supported(self.processors(&format!("{prefix}-")))
+        })
+    }
+
+    /// The processors for which there are device runtimes whose names start so, sorted.
+    fn processors(&self, prefix: &str) -> Vec<String> {
+        let files = self
+            .libraries(HERE)
+            .filter_map(|dir| dir.read_dir().ok())
+            .flatten()
+            .flatten();
+        let processor = |file: std::fs::DirEntry| {
+            let name = file.file_name().into_string().ok()?;
+            Some(name.strip_prefix(prefix)?.strip_suffix(".bc")?.to_owned())
+        };
+        let mut processors: Vec<String> = files.filter_map(processor).collect();
+        processors.sort();
+        processors
+    }
+
+    /// The folders of its libraries for hosts of that processor, as triples name it.
+    pub(crate) fn libraries(&self, arch: &str) -> impl Iterator<Item = PathBuf> {
+        let folders = [
+            "lib".to_owned(),
+            "lib64".to_owned(),
+            format!("lib/{arch}-unknown-linux-gnu"),
+            format!("lib/{arch}-linux-gnu"),
+        ];
+        folders.into_iter().map(|dir| self.prefix.join(dir))
+    }
+}
+
+/// The number of the machine that an ELF file is for; nothing when it is no such file.
+pub(crate) fn machine_of(path: &Path) -> Option<u16> {
+    let mut head = [0; 20];
+    File::open(path).ok()?.read_exact(&mut head).ok()?;
+    match head {
+        [0x7f, b'E', b'L', b'F', _, 1, .., low, high] => Some(u16::from_le_bytes([low, high])),
+        [0x7f, b'E', b'L', b'F', _, 2, .., high, low] => Some(u16::from_be_bytes([high, low])),
+        _ => None,
+    }
+}

@@ -1,0 +1,10 @@
+//! Programs and files that this machine has: compilers, SDKs, runtimes, the host, and GPUs.
+
+pub(crate) mod answers;
+pub(crate) mod compilers;
+pub(crate) mod host;
+pub(crate) mod llvm;
+pub(crate) mod native;
+pub(crate) mod rocm;
+pub(crate) mod runtimes;
+pub(crate) mod sdk;

@@ -1,0 +1,97 @@
+//! The device link of a module for one target, as a task, and what to try when it lacks a function.
+
+use crate::compile::nvcc;
+use crate::declare::family::Family;
+use crate::declare::language::Language;
+use crate::declare::module::{Module, Target};
+use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
+use crate::files;
+use crate::plan::context::Context;
+use crate::process::search::NotFound;
+use crate::steps::task::Task;
+use crate::steps::task::finish::Finish;
+use std::ffi::OsString;
+use std::path::Path;
+
+const CRATES_HINT: &str = "device functions of other crates are found when offload-link is Cargo's linker: \
+    it links the device code of all crates together";
+const GPU_HINT: &str = "images for GPUs have no math library (`sin`) and no C library (`printf`) yet; \
+    device functions of other crates are found when offload-link is Cargo's linker";
+const REGISTER_HINT: &str = "device functions of other crates are found when both say `register = \"deferred\"` \
+    and offload-link is Cargo's linker";
+const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
+    `archives` and `link` name";
+const OWN_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers: \
+    with `rdc = true`, the default, those of the other sources too";
+
+impl Context<'_> {
+    /// Plans the image that `output` will be.
+    pub(crate) fn device_link(
+        &self,
+        module: &Module,
+        target: &Target,
+        inputs: Vec<DeviceInput>,
+        output: &Path,
+    ) -> Result<Task, NotFound> {
+        let files = inputs.iter().map(|input| input.path().to_owned()).collect();
+        let is_object = |input: &DeviceInput| matches!(input, DeviceInput::Object(_));
+        let finish = match target.triple.is_amdgpu() && inputs.iter().any(is_object) {
+            true => Finish::JoinNotes,
+            false => Finish::None,
+        };
+        let job = LinkJob {
+            triple: target.triple.clone(),
+            processor: target.id.to_string(),
+            kinds: vec![module.language.offload_kind(&target.triple)],
+            // The bitcode is not there yet when this is planned.
+            uses_openmp_runtime: module.language == Language::OpenMp,
+            inputs,
+        };
+        let is_cpu = target.triple.is_cpu();
+        let host_libraries = match is_cpu {
+            true => self.compiler.host_libraries(module)?,
+            false => Vec::new(),
+        };
+        let sysroot = self.compiler.sysroot.as_ref().filter(|_| is_cpu);
+        let sysroot = sysroot.map(|root| format!("--sysroot={}", root.display()).into());
+        let sysroot: Vec<OsString> = sysroot.into_iter().collect();
+        let linker_args = match (self.compiler.family, &self.compiler.sdk) {
+            (Family::Nvcc, Some(root)) => nvcc::link_options(root, &target.own.flags),
+            _ => Vec::new(),
+        };
+        let linker = DeviceLinker {
+            llvm: self.compiler.llvm.as_ref(),
+            search: self.search,
+            cc: Path::new("cc"),
+            opt_level: &target.own.opt_level,
+            host_libraries: &host_libraries,
+            compiler_args: &sysroot,
+            linker_args: &linker_args,
+            way: Way::Own,
+            options: LinkOptions {
+                has_device_libraries: module.language != Language::OpenMp,
+                ..LinkOptions::default()
+            },
+        };
+        Ok(Task {
+            title: format!("device link for {}", target.written),
+            commands: match target.is_ptx {
+                true => linker.plan_ptx(&job, &files::part(output))?,
+                false => linker.plan(&job, &files::part(output))?.commands,
+            },
+            launched: None,
+            inputs: files,
+            depfile: None,
+            output: output.to_owned(),
+            finish,
+            environment: self.variables.to_owned(),
+            undefined_hint: match module.language {
+                Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
+                Language::OpenMp => GPU_HINT,
+                Language::Hip if !module.rdc => OWN_HINT,
+                _ if module.has_host_code => REGISTER_HINT,
+                _ => MODULE_HINT,
+            },
+        })
+    }
+}

@@ -1,0 +1,363 @@
+//! A program and its arguments, as a value: the same one is printed, compared and run.
+
+use offload_formats::escape::{self, Colors};
+use std::error::Error as StdError;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+/// Variables with which one compiler driver tells another where to look. Inherited by a device
+/// compiler they make it run the wrong linker, ours among them (`docs/spec/linker-wrapper.md` §8.5).
+const SCRUBBED: [&str; 9] = [
+    "COMPILER_PATH",
+    "LIBRARY_PATH",
+    "GCC_EXEC_PREFIX",
+    "COLLECT_GCC",
+    "COLLECT_GCC_OPTIONS",
+    "COLLECT_AS_OPTIONS",
+    "COLLECT_LTO_WRAPPER",
+    "COLLECT_NAMES",
+    "COLLECT_NO_DEMANGLE",
+];
+
+/// Set for every program that is started: below it a linker wrapper only passes on what it is given.
+pub const GUARD: &str = "OFFLOAD_LINK_ACTIVE";
+
+/// An external program with its arguments.
+///
+/// ```
+/// use offload_build::toolchain::command::Command;
+///
+/// let command = Command::new("clang").arg("-c").arg("dir with space/k.c");
+/// assert_eq!(command.to_string(), "clang -c 'dir with space/k.c'");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    program: PathBuf,
+    args: Vec<OsString>,
+    /// Kept if an option, which is not printed, asks the program for colors. They change no result, so they are no part
+    /// of what keys are made from.
+    colors: Colors,
+}
+
+impl Command {
+    /// A command without arguments.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            colors: Colors::Removed,
+        }
+    }
+
+    /// This command, which is clang's, with colors in its messages or without them.
+    #[must_use]
+    pub fn with_colors(mut self, colors: Colors) -> Self {
+        self.colors = colors;
+        self
+    }
+
+    /// Returns whether its messages have colors.
+    #[must_use]
+    pub fn colors(&self) -> Colors {
+        self.colors
+    }
+
+    /// This command with one more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// This command with more arguments.
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// What is started: a path, or a name that the system looks up in `PATH`.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The arguments, without the program.
+    #[must_use]
+    pub fn arguments(&self) -> &[OsString] {
+        &self.args
+    }
+
+    /// Runs the program to its end, without standard input, its output captured.
+    ///
+    /// # Errors
+    ///
+    /// When the program cannot be started, or ends in any way but success.
+    pub fn run(&self) -> Result<Output, CommandError> {
+        self.run_with(&[])
+    }
+
+    /// The same with other values of some variables.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::run`].
+    pub fn run_with(&self, variables: &[(&str, OsString)]) -> Result<Output, CommandError> {
+        let mut process = self.process();
+        process.envs(variables.iter().map(|(name, value)| (name, value)));
+        let output = process.output().map_err(|source| CommandError {
+            command: self.clone(),
+            cause: Cause::Start(source),
+        })?;
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let stderr = escape::messages(&stderr, self.colors);
+        if output.status.success() {
+            return Ok(Output { stdout, stderr });
+        }
+        Err(CommandError {
+            command: self.clone(),
+            cause: Cause::Failed {
+                status: output.status,
+                output: escape::messages(&stdout, self.colors) + &stderr,
+            },
+        })
+    }
+}
+
+impl Command {
+    /// With the environment that device compilers get.
+    fn process(&self) -> std::process::Command {
+        let mut process = std::process::Command::new(&self.program);
+        process.args(&self.args).stdin(Stdio::null());
+        if self.colors == Colors::Kept {
+            process.arg("-fcolor-diagnostics");
+        }
+        for name in SCRUBBED {
+            process.env_remove(name);
+        }
+        process.env(GUARD, "1");
+        process
+    }
+}
+
+/// The value of `LD_LIBRARY_PATH` without the folders of Rust's sysroots: rustc puts its own there, in which an
+/// LLVM of its own release may be.
+#[must_use]
+pub fn without_rustc(path: &OsStr) -> OsString {
+    let is_sysroot = |folder: &PathBuf| {
+        folder.iter().any(|part| part == "rustlib") || folder.join("rustlib").is_dir()
+    };
+    let rest = std::env::split_paths(path).filter(|folder| !is_sysroot(folder));
+    // A path that was split at colons has none in its parts.
+    std::env::join_paths(rest).unwrap_or_default()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// As a POSIX shell takes it: pasted into one, the line runs the same command.
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Quoted(self.program.as_os_str()))?;
+        self.args
+            .iter()
+            .try_for_each(|arg| write!(f, " {}", Quoted(arg)))
+    }
+}
+
+/// An argument as a POSIX shell reads it back.
+#[derive(Clone, Copy, Debug)]
+pub struct Quoted<'a>(pub &'a OsStr);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.to_string_lossy();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_".contains(c);
+        if !text.is_empty() && text.chars().all(plain) {
+            f.write_str(&text)
+        } else {
+            write!(f, "'{}'", text.replace('\'', r"'\''"))
+        }
+    }
+}
+
+/// What a program that succeeded wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Standard output; bytes that are not UTF-8 replaced.
+    pub stdout: String,
+    /// Standard error, likewise: a compiler's warnings; control characters escaped, but colors that were asked for.
+    pub stderr: String,
+}
+
+/// A command that could not be started or that failed.
+///
+/// Prints the status, the command line ready to paste, and what the program wrote.
+#[derive(Debug)]
+pub struct CommandError {
+    command: Command,
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    Start(io::Error),
+    Failed { status: ExitStatus, output: String },
+}
+
+impl CommandError {
+    /// The command that failed.
+    #[must_use]
+    pub fn command(&self) -> &Command {
+        &self.command
+    }
+
+    /// What the program wrote; nothing when it did not start.
+    #[must_use]
+    pub fn output(&self) -> &str {
+        match &self.cause {
+            Cause::Start(_) => "",
+            Cause::Failed { output, .. } => output,
+        }
+    }
+
+    /// How the program ended; nothing when it did not start.
+    #[must_use]
+    pub fn status(&self) -> Option<ExitStatus> {
+        match &self.cause {
+            Cause::Start(_) => None,
+            Cause::Failed { status, .. } => Some(*status),
+        }
+    }
+}
+
+impl CommandError {
+    /// The program and how it ended, in one line.
+    pub(crate) fn headline(&self) -> String {
+        let program = self.command.program.display();
+        match &self.cause {
+            Cause::Start(source) if source.kind() == io::ErrorKind::NotFound => {
+                format!("cannot start `{program}`: not found")
+            }
+            Cause::Start(source) => format!("cannot start `{program}`: {source}"),
+            Cause::Failed { status, .. } => format!("`{program}` failed ({status})"),
+        }
+    }
+
+    /// Tells whether a signal ended the program: its answer is unknown.
+    #[must_use]
+    pub fn was_killed(&self) -> bool {
+        self.status().is_some_and(|status| status.code().is_none())
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\ncommand: {}", self.headline(), self.command)?;
+        match &self.cause {
+            Cause::Failed { output, .. } if !output.trim_end().is_empty() => {
+                write!(f, "\n{}", output.trim_end())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl StdError for CommandError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.cause {
+            Cause::Start(source) => Some(source),
+            Cause::Failed { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_a_line_that_a_shell_reads_back() {
+        let args = [
+            "plain",
+            "",
+            "two words",
+            "it's",
+            "$HOME",
+            "a\\b",
+            "-DX=\"y\"",
+            "*",
+            "~",
+        ];
+        let command = Command::new("printf").arg("%s\\n").args(args);
+        let shell = std::process::Command::new("sh")
+            .arg("-c")
+            .arg(command.to_string())
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(shell.stdout).unwrap(),
+            args.map(|arg| format!("{arg}\n")).concat()
+        );
+    }
+
+    #[test]
+    fn fails_with_the_status_the_command_and_the_output() {
+        let command = Command::new("sh").args(["-c", "echo out; echo err >&2; exit 3"]);
+        let error = command.run().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`sh` failed (exit status: 3)\n\
+             command: sh -c 'echo out; echo err >&2; exit 3'\n\
+             out\n\
+             err"
+        );
+        assert_eq!(error.status().and_then(|status| status.code()), Some(3));
+    }
+
+    #[test]
+    fn fails_to_start_what_is_not_there() {
+        let error = Command::new("/nonexistent/clang")
+            .arg("-c")
+            .run()
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot start `/nonexistent/clang`: not found\ncommand: /nonexistent/clang -c"
+        );
+    }
+
+    #[test]
+    fn hides_the_variables_that_lead_a_driver_to_our_own_linker() {
+        let process = Command::new("clang").process();
+        let removed: Vec<_> = process
+            .get_envs()
+            .filter(|(_, value)| value.is_none())
+            .collect();
+        assert!(
+            removed.iter().any(|(name, _)| *name == "COMPILER_PATH"),
+            "{removed:?}"
+        );
+        assert_eq!(removed.len(), SCRUBBED.len());
+        let guard = process.get_envs().find(|(name, _)| *name == GUARD);
+        assert_eq!(guard, Some((OsStr::new(GUARD), Some(OsStr::new("1")))));
+    }
+
+    #[test]
+    fn hides_the_libraries_of_rustc() {
+        let sysroot = std::env::temp_dir().join(format!("offload-rustc-{}", std::process::id()));
+        std::fs::create_dir_all(sysroot.join("lib/rustlib")).unwrap();
+        let path = |folders: &[&Path]| std::env::join_paths(folders).unwrap();
+        let lib = sysroot.join("lib");
+        let target = Path::new("/rust/lib/rustlib/x86_64-unknown-linux-gnu/lib");
+        let other = Path::new("/opt/lib");
+        let given = path(&[&lib, other, target]);
+        assert_eq!(without_rustc(&given), other);
+        assert_eq!(without_rustc(&path(&[&lib, target])), "");
+        std::fs::remove_dir_all(&sysroot).unwrap();
+    }
+}

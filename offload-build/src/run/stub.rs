@@ -1,0 +1,219 @@
+//! Builds without device code: what a crate needs to check, link and start all the same.
+//!
+//! The host functions of OpenMP's sources are compiled by the system's compiler, which ignores or runs target regions on
+//! the host. Those of HIP and CUDA need the vendor's headers: in their place there are functions that say so and abort.
+//! Kernel constants come from a scan of the sources.
+
+use crate::declare::language::Language;
+use crate::declare::module::Module;
+use crate::environment::Environment;
+use crate::error;
+use crate::error::Error;
+use crate::files;
+use crate::generate::Described;
+use crate::inputs::source_scan::{self, Scan};
+use crate::installed::host::Host;
+use crate::process::command::{Command, CommandError};
+use crate::steps::archive::write_library;
+use offload_formats::container::kernels::Kernel;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Describes the kernels that the sources of `module` define, as far as a scan finds them.
+pub(crate) fn kernels(module: &Module) -> Result<Vec<Described>, Error> {
+    if !matches!(module.language, Language::Hip | Language::Cuda) {
+        return Ok(Vec::new());
+    }
+    let mut names = BTreeSet::new();
+    for (_, scan) in scans(module)? {
+        names.extend(scan.kernels);
+    }
+    let described = names.into_iter().map(|name| Described {
+        arguments: Vec::new(),
+        images: Vec::<(String, Kernel)>::new(),
+        stub: None,
+        name,
+    });
+    Ok(described.collect())
+}
+
+/// Warns of host code in sources of HIP and CUDA that are compiled for devices alone.
+pub(crate) fn host_code_left_out(module: &Module) -> Result<Vec<String>, Error> {
+    if module.has_host_code {
+        return Ok(Vec::new());
+    }
+    let mut warnings = Vec::new();
+    for (path, scan) in scans(module)? {
+        let launch = scan.launch.iter();
+        let launch = launch.map(|found| (found, "launches a kernel"));
+        let functions = scan.host_functions.iter();
+        let functions = functions.map(|found| (found, "is host code"));
+        if let Some((found, what)) = launch.chain(functions).next() {
+            warnings.push(format!(
+                "{}:{}: `{}` {what}, which this module does not compile\n\
+                 hint: set `host = true` to compile the host code of its sources and to register its kernels",
+                path.display(),
+                found.line,
+                found.function
+            ));
+        }
+    }
+    Ok(warnings)
+}
+
+/// Scans the sources of HIP and CUDA.
+fn scans(module: &Module) -> Result<Vec<(&Path, Scan)>, Error> {
+    if !matches!(module.language, Language::Hip | Language::Cuda) {
+        return Ok(Vec::new());
+    }
+    let scan = |path: &PathBuf| {
+        let source = fs::read(path).map_err(error::io(path))?;
+        Ok(source_scan::scan(&String::from_utf8_lossy(&source)))
+    };
+    let sources = module.sources.iter();
+    sources
+        .map(|path| Ok((path.as_path(), scan(path)?)))
+        .collect()
+}
+
+/// Makes the static library of a module's host functions without device code; tells Cargo to link it.
+///
+/// # Errors
+///
+/// If the system's compiler is missing or fails, or a file cannot be read or written.
+pub(crate) fn host_library(
+    module: &Module,
+    environment: &Environment,
+    host: &Host,
+    unique: &str,
+    out: &Path,
+) -> Result<(), Error> {
+    let folder = out.join("offload").join(&module.name).join("stub");
+    fs::create_dir_all(&folder).map_err(error::io(&folder))?;
+    let cc = Cc {
+        program: environment
+            .variable("CC")
+            .unwrap_or_else(|| "cc".to_owned()),
+        is_windows: host.is_windows(),
+    };
+    let mut objects = Vec::new();
+    let mut uses_openmp = false;
+    if module.language == Language::OpenMp {
+        for (number, source) in module.sources.iter().enumerate() {
+            let text = fs::read(source).map_err(error::io(source))?;
+            // Its header and its functions are the host compiler's own.
+            let has_openmp = String::from_utf8_lossy(&text).contains("omp.h");
+            uses_openmp |= has_openmp;
+            let object = folder.join(format!("{number}.o"));
+            let command = cc.compile(module, source, has_openmp, &object);
+            command.run().map_err(failed)?;
+            objects.push(object);
+        }
+    } else {
+        let mut functions = BTreeSet::new();
+        for (_, scan) in scans(module)? {
+            let names = scan.host_functions.into_iter();
+            functions.extend(names.map(|found| found.function));
+        }
+        let (source, object) = (folder.join("host.c"), folder.join("host.o"));
+        let text = aborting(&module.name, &functions);
+        files::write(&source, text.as_bytes()).map_err(error::io(&source))?;
+        let command = cc.plain(&source, &object);
+        command.run().map_err(failed)?;
+        objects.push(object);
+    }
+    let name = format!("{unique}_offload");
+    archive(&objects, &out.join(host.static_library(&name)))?;
+    environment.tell(
+        "rustc-link-lib",
+        format_args!("static:+whole-archive={name}"),
+    );
+    environment.tell(
+        "rustc-link-search",
+        format_args!("native={}", out.display()),
+    );
+    if uses_openmp {
+        let runtime = if cc.program.contains("clang") {
+            "omp"
+        } else {
+            "gomp"
+        };
+        environment.tell("rustc-link-lib", format_args!("dylib={runtime}"));
+    }
+    if let Some(library) = host.cpp_library() {
+        if module.language == Language::OpenMp && module.has_cpp() {
+            environment.tell("rustc-link-lib", format_args!("dylib={library}"));
+        }
+    }
+    Ok(())
+}
+
+fn failed(error: CommandError) -> Error {
+    Error::new(format_args!(
+        "the host code of a build without device code is compiled by the system's compiler:\n{error}"
+    ))
+}
+
+/// C functions that name themselves and abort. All of them take any arguments.
+fn aborting(module: &str, functions: &BTreeSet<String>) -> String {
+    let mut text = format!(
+        "#include <stdio.h>\n#include <stdlib.h>\nstatic void missing(const char *name) {{\n  \
+         fprintf(stderr, \"`%s` of module `{module}` was not built: this program has no device code\\n\", name);\n  abort();\n}}\n"
+    );
+    for function in functions {
+        // Words of the source, so names in C.
+        text += &format!("void {function}(void) {{ missing(\"{function}\"); }}\n");
+    }
+    text
+}
+
+fn archive(objects: &[PathBuf], library: &Path) -> Result<(), Error> {
+    let mut read = Vec::new();
+    for path in objects {
+        let bytes = fs::read(path).map_err(error::io(path))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        read.push((name.into_owned(), path, bytes));
+    }
+    let members = read.iter();
+    let members =
+        members.map(|(name, path, bytes)| (name.clone(), path.as_path(), bytes.as_slice()));
+    write_library(library, &members.collect::<Vec<_>>())
+}
+
+/// The system's compiler of C.
+struct Cc {
+    program: String,
+    is_windows: bool,
+}
+
+impl Cc {
+    fn plain(&self, source: &Path, object: &Path) -> Command {
+        let mut words = self.program.split_whitespace();
+        let command = Command::new(words.next().unwrap_or("cc")).args(words);
+        let position_independent = (!self.is_windows).then_some("-fPIC");
+        command
+            .args(["-c", "-w"])
+            .args(position_independent)
+            .arg(source)
+            .arg("-o")
+            .arg(object)
+    }
+
+    fn compile(&self, module: &Module, source: &Path, has_openmp: bool, object: &Path) -> Command {
+        let define = module.own.define.iter();
+        let define = define.map(|(name, value)| match value.as_str() {
+            "" => format!("-D{name}"),
+            value => format!("-D{name}={value}"),
+        });
+        let include = module.include.iter();
+        let include = include.flat_map(|folder| ["-I".into(), folder.clone().into_os_string()]);
+        let std = module.std.iter().map(|std| format!("-std={std}"));
+        self.plain(source, object)
+            .arg(format!("-O{}", module.own.opt_level))
+            .args(define)
+            .args(include)
+            .args(std)
+            .args(has_openmp.then_some("-fopenmp"))
+    }
+}

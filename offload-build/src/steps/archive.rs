@@ -1,0 +1,75 @@
+//! The static library of a module with host code.
+
+use crate::error;
+use crate::error::Error;
+use crate::files;
+use crate::steps::host_objects::own::Own;
+use crate::steps::task::Done;
+use offload_formats::container::archive::{self, NewMember};
+use offload_formats::container::definitions;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Puts the objects of a module into its static library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Archive {
+    /// As `-l` wants it.
+    pub(crate) name: String,
+    pub(crate) library: PathBuf,
+    /// The joined one, or what registers the images and then the host objects.
+    pub(crate) objects: Vec<PathBuf>,
+    /// Whether its registration is complete: then nothing else shall find its entries, or mix them with others'.
+    pub(crate) own: Option<Own>,
+}
+
+impl Archive {
+    pub(crate) fn execute(&self) -> Result<Done, Error> {
+        let read = |path: &PathBuf| {
+            let bytes = fs::read(path).map_err(error::io(path))?;
+            Ok((path.clone(), bytes))
+        };
+        let objects: Vec<(PathBuf, Vec<u8>)> = self
+            .objects
+            .iter()
+            .map(read)
+            .collect::<Result<_, Error>>()?;
+        let objects = match &self.own {
+            Some(own) => own.apply(objects)?,
+            None => objects.into_iter().map(|(_, bytes)| bytes).collect(),
+        };
+        let members = self.objects.iter().zip(&objects).enumerate();
+        let members = members.map(|(number, (path, bytes))| {
+            let name = match number {
+                0 => format!("{}.o", self.name),
+                _ => format!("{}.{number}.o", self.name),
+            };
+            (name, path.as_path(), bytes.as_slice())
+        });
+        write_library(&self.library, &members.collect::<Vec<_>>())?;
+        Ok(Done::default())
+    }
+}
+
+/// Writes a static library; a member is its name, the path of the object for messages, and its bytes.
+pub(crate) fn write_library(
+    library: &Path,
+    objects: &[(String, &Path, &[u8])],
+) -> Result<(), Error> {
+    let mut members = Vec::new();
+    for (name, path, bytes) in objects {
+        let symbols = definitions(*bytes, 0..bytes.len() as u64);
+        let symbols = symbols.map_err(|error| Error::because(path.display(), error))?;
+        let symbols = symbols.into_iter().map(std::str::from_utf8);
+        let symbols: Vec<&str> = symbols
+            .collect::<Result<_, _>>()
+            .map_err(|error| Error::because(path.display(), error))?;
+        members.push((name, bytes, symbols));
+    }
+    let members = members.iter().map(|(name, bytes, symbols)| NewMember {
+        name,
+        bytes,
+        symbols,
+    });
+    let members: Vec<NewMember<'_>> = members.collect();
+    files::write(library, &archive::write(&members)).map_err(error::io(library))
+}

@@ -1,0 +1,134 @@
+//! The offload entries of a COFF object. Symbols have no size there, and what clang makes weak is two symbols: an
+//! alias without a place, `.offloading.entry.NAME`, and the one that stands in for it, at the entry.
+
+use crate::steps::host_objects::entries::table::{
+    Entries, Named, Place, is_entry_section, name_of, no_size,
+};
+use offload_formats::container::coff::{CoffError, Object};
+use offload_formats::format::bytes::Cursor;
+use offload_formats::format::offload_entry::{EntryTable, OffloadEntry};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+/// Behind the name of the section: linkers sort by it.
+const GROUP: &str = "$OE";
+
+/// An offload entry, and its symbols.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CoffEntry {
+    /// As clang calls the symbol of the entry.
+    pub(crate) symbol: String,
+    /// The index of the symbol at the entry, and its name.
+    pub(crate) at: usize,
+    seen_as: String,
+    /// That of its alias.
+    pub(crate) alias: Option<usize>,
+    /// The number of its section, and where it is there.
+    section: usize,
+    value: u32,
+}
+
+/// Why offload entries cannot be read.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    Coff(CoffError),
+    Entries(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Coff(error) => error.fmt(f),
+            Self::Entries(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<CoffError> for Problem {
+    fn from(error: CoffError) -> Self {
+        Self::Coff(error)
+    }
+}
+
+/// The offload entries of an object, in the order of its symbols.
+pub(crate) fn entries(object: &Object<'_>) -> Vec<CoffEntry> {
+    let symbols: BTreeMap<usize, _> = object
+        .symbols()
+        .map(|symbol| (symbol.index, symbol))
+        .collect();
+    let mut found = Vec::new();
+    for symbol in symbols.values() {
+        let name = String::from_utf8_lossy(symbol.name);
+        if name_of(&name).is_none() {
+            continue;
+        }
+        let default = symbol.default.and_then(|index| symbols.get(&index));
+        let (at, alias) = match default {
+            Some(default) => (default, Some(symbol.index)),
+            None => (symbol, None),
+        };
+        if let Some(section) = at.section {
+            found.push(CoffEntry {
+                symbol: name.into_owned(),
+                at: at.index,
+                seen_as: String::from_utf8_lossy(at.name).into_owned(),
+                alias,
+                section,
+                value: at.value,
+            });
+        }
+    }
+    found
+}
+
+/// The numbers of the sections of offload entries that are not empty, with their names as on ELF and their contents.
+pub(crate) fn entry_sections<'d>(
+    object: &Object<'d>,
+) -> impl Iterator<Item = (usize, &'d str, Range<u64>)> {
+    let sections: Vec<_> = object.sections().collect();
+    (1..).zip(sections).filter_map(|(number, section)| {
+        let name = std::str::from_utf8(section.name).ok()?;
+        let name = name.strip_suffix(GROUP).unwrap_or(name);
+        let is_wanted = !section.content.is_empty() && is_entry_section(name);
+        is_wanted.then_some((number, name, section.content))
+    })
+}
+
+/// The offload entries of each section that has some.
+pub(crate) fn sections(bytes: &[u8]) -> Result<Vec<Entries>, Problem> {
+    let object = Object::read(bytes, 0..bytes.len() as u64)?;
+    let all = entries(&object);
+    let mut found = Vec::new();
+    for (number, section, content) in entry_sections(&object) {
+        let size = content.end - content.start;
+        let here: Vec<&CoffEntry> = all.iter().filter(|it| it.section == number).collect();
+        // Entries follow each other, and each has a symbol.
+        let stride = size.checked_div(here.len() as u64);
+        let layout = stride.and_then(|stride| EntryTable::find(section, stride));
+        let layout = layout.filter(|layout| layout.stride() * here.len() as u64 == size);
+        let layout = layout.ok_or_else(|| Problem::Entries(no_size(section)))?;
+        let mut named = BTreeMap::new();
+        for entry in here {
+            let start = content.start.saturating_add(entry.value.into());
+            let mut cursor = Cursor::new(bytes, start..content.end);
+            let read = OffloadEntry::read(&mut cursor, layout);
+            let read = read.map_err(|_| Problem::Entries(no_size(section)))?;
+            if let Some(name) = name_of(&entry.symbol).filter(|name| !name.is_empty()) {
+                let entry = Named {
+                    symbol: entry.symbol.clone(),
+                    seen_as: entry.seen_as.clone(),
+                    is_kernel: read.size == 0,
+                };
+                named.insert(name.to_owned(), entry);
+            }
+        }
+        found.push(Entries {
+            section: section.to_owned(),
+            layout,
+            place: Place::Symbols,
+            named,
+        });
+    }
+    Ok(found)
+}

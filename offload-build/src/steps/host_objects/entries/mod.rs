@@ -1,0 +1,54 @@
+//! The offload entries of a module's host objects: what its images must have.
+
+pub(crate) mod coff;
+mod elf;
+mod table;
+
+pub(crate) use crate::steps::host_objects::entries::table::{
+    Entries, Named, Place, is_entry_section, name_of,
+};
+
+use crate::error;
+use crate::error::Error;
+use object::BinaryFormat;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+impl Entries {
+    /// Those of `objects`; nothing when there are none.
+    pub(crate) fn of(objects: &[PathBuf]) -> Result<Option<Self>, Error> {
+        let mut found: Option<Self> = None;
+        for path in objects {
+            let bytes = fs::read(path).map_err(error::io(path))?;
+            for section in sections(path, &bytes)? {
+                match &mut found {
+                    None => found = Some(section),
+                    Some(known) => known.join(section).map_err(|text| wrong(path, &text))?,
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Returns whether a host object has kernels or globals, which a registration must know.
+pub(crate) fn has_entries(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
+    let sections = sections(path, bytes)?;
+    Ok(sections.iter().any(|section| !section.named.is_empty()))
+}
+
+/// Returns the offload entries of each section of a host object.
+fn sections(path: &Path, bytes: &[u8]) -> Result<Vec<Entries>, Error> {
+    let file = object::File::parse(bytes).map_err(|error| wrong(path, &error))?;
+    let sections = match file.format() {
+        BinaryFormat::Elf => elf::sections(&file),
+        BinaryFormat::Coff => coff::sections(bytes).map_err(|error| error.to_string()),
+        _ => Err("is neither an ELF nor a COFF object".to_owned()),
+    };
+    sections.map_err(|problem| wrong(path, &problem))
+}
+
+fn wrong(path: &Path, problem: &dyn fmt::Display) -> Error {
+    Error::new(format_args!("{}: {problem}", path.display()))
+}

@@ -1,0 +1,99 @@
+//! Offload entries of host objects, as read.
+
+use offload_formats::format::offload_entry::EntryTable;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The symbol of an offload entry is one of these and the name of the kernel or global: to LLVM 16, and after.
+const ENTRY_SYMBOLS: [&str; 2] = [".omp_offloading.entry.", ".offloading.entry."];
+
+/// The offload entries of host objects, all in sections of one name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Entries {
+    pub(crate) section: String,
+    /// How they look.
+    pub(crate) layout: EntryTable,
+    pub(crate) place: Place,
+    /// By the names that the runtime knows.
+    pub(crate) named: BTreeMap<String, Named>,
+}
+
+/// Where the registration finds them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In one section of the joined object.
+    Section {
+        /// Bytes, in all objects together.
+        size: u64,
+        flags: u64,
+        alignment: u64,
+    },
+    /// Each by its symbol.
+    Symbols,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// Its own symbol, as clang calls it.
+    pub(crate) symbol: String,
+    /// The symbol by which others find it, while nothing is renamed.
+    pub(crate) seen_as: String,
+    /// A kernel; else a global.
+    pub(crate) is_kernel: bool,
+}
+
+impl Entries {
+    /// Adds those of another object.
+    pub(crate) fn join(&mut self, other: Self) -> Result<(), String> {
+        let fits = match (&mut self.place, &other.place) {
+            (
+                Place::Section {
+                    size, alignment, ..
+                },
+                Place::Section {
+                    size: more,
+                    alignment: same,
+                    ..
+                },
+            ) if alignment == same => {
+                *size += more;
+                true
+            }
+            (Place::Symbols, Place::Symbols) => true,
+            _ => false,
+        };
+        if !fits || self.section != other.section || self.layout != other.layout {
+            return Err(format!(
+                "`{}` is of another language or LLVM release than `{}`",
+                other.section, self.section
+            ));
+        }
+        self.named.extend(other.named);
+        Ok(())
+    }
+
+    /// What the images define.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        self.named.keys().cloned().collect()
+    }
+
+    /// The section they are in, as compilers call it.
+    pub(crate) fn section(&self) -> &str {
+        &self.section
+    }
+}
+
+/// What a symbol is called after that is the one of an offload entry.
+pub(crate) fn name_of(symbol: &str) -> Option<&str> {
+    let mut prefixes = ENTRY_SYMBOLS.iter();
+    prefixes.find_map(|prefix| symbol.strip_prefix(prefix))
+}
+
+pub(crate) fn is_entry_section(name: &str) -> bool {
+    let mut all = EntryTable::ALL.into_iter().flat_map(EntryTable::sections);
+    all.any(|known| known == name)
+}
+
+pub(crate) fn no_size(section: &str) -> String {
+    format!("`{section}` has entries of no known size")
+}

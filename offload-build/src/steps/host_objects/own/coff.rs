@@ -1,0 +1,120 @@
+//! The own names of COFF objects, which nothing joins: what one has under such a name, the others refer to by it.
+//!
+//! Of the symbols of an offload entry, the one at the entry gets the name that is otherwise that of its alias. When
+//! several objects have an entry (of a template's kernel), the first has that name, and is registered. Of a module that
+//! the last link registers only aliases get new names: for `lld-link` two of one name are an error.
+
+use crate::error::Error;
+use crate::steps::host_objects::entries::coff::{entries, entry_sections};
+use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols};
+use offload_formats::container::coff::{CoffError, Object};
+use offload_formats::format::pieces;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// Where entries go, of which nobody wants to know where they begin and end.
+const ENTRIES: &str = ".rdata$offload_entries";
+
+impl Own {
+    pub(crate) fn apply_to_coff(
+        &self,
+        objects: &[(PathBuf, Vec<u8>)],
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let wrong = |path: &PathBuf| {
+            let path = path.display().to_string();
+            move |error: CoffError| Error::because(path, error)
+        };
+        let mut read = Vec::new();
+        for (path, bytes) in objects {
+            let range = 0..bytes.len() as u64;
+            let object = Object::read(bytes.as_slice(), range).map_err(wrong(path))?;
+            read.push((path, bytes, object));
+        }
+        let mut own = BTreeSet::new();
+        let is_own = self.symbols != Symbols::None;
+        let objects = read.iter().filter(|_| is_own);
+        objects.for_each(|(_, _, object)| defined(object, &mut own));
+        let mut seen = BTreeSet::new();
+        let mut all = Vec::new();
+        for (number, (path, bytes, mut object)) in (0..).zip(read) {
+            let names = self.names(number, &object, &own, &mut seen);
+            let sections = self.sections(&object, &own);
+            names
+                .iter()
+                .for_each(|(index, name)| object.rename_symbol(*index, name));
+            sections
+                .iter()
+                .for_each(|(number, name)| object.rename_section(*number, name));
+            let pieces = object.write().map_err(wrong(path))?;
+            let written = pieces::to_bytes(&pieces, &[bytes]);
+            let damaged = || Error::new(format_args!("{}: is cut off", path.display()));
+            all.push(written.ok_or_else(damaged)?);
+        }
+        Ok(all)
+    }
+
+    /// New names of sections, by their numbers.
+    fn sections(&self, object: &Object<'_>, own: &BTreeSet<String>) -> BTreeMap<usize, String> {
+        let mut names = BTreeMap::new();
+        for (number, section) in (1..).zip(object.sections()) {
+            let name = String::from_utf8_lossy(section.name);
+            // MinGW: where several objects may have a function, its sections are called by it, and its linker takes one
+            // of each name.
+            let called = name.split_once('$');
+            if let Some((start, symbol)) = called.filter(|(_, symbol)| own.contains(*symbol)) {
+                names.insert(number, format!("{start}${}", self.name(symbol)));
+            }
+        }
+        let entries = entry_sections(object).filter(|_| self.symbols != Symbols::None);
+        names.extend(entries.map(|(number, ..)| (number, ENTRIES.to_owned())));
+        names
+    }
+
+    /// New names, by the indices of the symbols of the object of that number. `seen` are the entries of those before.
+    fn names(
+        &self,
+        number: usize,
+        object: &Object<'_>,
+        own: &BTreeSet<String>,
+        seen: &mut BTreeSet<String>,
+    ) -> BTreeMap<usize, String> {
+        let mut names = BTreeMap::new();
+        for symbol in object.symbols().filter(|symbol| symbol.is_external) {
+            let name = String::from_utf8_lossy(symbol.name);
+            if own.contains(&*name) {
+                names.insert(symbol.index, self.name(&name));
+            }
+        }
+        for entry in entries(object) {
+            let name = self.name(&entry.symbol);
+            if let Some(alias) = entry.alias {
+                let end = format!("{}.alias{number}", self.suffix);
+                names.insert(alias, format!("{}.{end}", entry.symbol));
+            }
+            if self.symbols == Symbols::None {
+                continue;
+            }
+            let is_first = seen.insert(entry.symbol);
+            let name = match is_first {
+                true => name,
+                false => format!("{name}.{number}"),
+            };
+            names.insert(entry.at, name);
+        }
+        names
+    }
+}
+
+/// Adds what an object defines that is the module's own.
+fn defined(object: &Object<'_>, own: &mut BTreeSet<String>) {
+    let referred: BTreeSet<usize> = entry_sections(object)
+        .flat_map(|(number, ..)| object.referred(number).collect::<Vec<_>>())
+        .collect();
+    for symbol in object.symbols() {
+        let name = String::from_utf8_lossy(symbol.name);
+        let is_own = referred.contains(&symbol.index) || name.contains(DEVICE_STUB);
+        if is_own && symbol.is_external && symbol.section.is_some() {
+            own.insert(name.into_owned());
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The images of a module, together: read, checked against each other, packed in one container.
+
+pub(crate) mod planned;
+
+use crate::declare::language::{Container, Language};
+use crate::declare::module::Module;
+use crate::declare::skipped::Skipped;
+use crate::error::Error;
+use crate::generate;
+use crate::generate::{Described, Place};
+use crate::steps::images::planned::PlannedImage;
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::container::kernels::Argument;
+use offload_formats::format::compressed_bundle::{self, Compression, Method};
+use offload_formats::format::hip_bundle::{self, hip_bundle};
+use offload_formats::names::ImageKind;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// The images of a module, and what becomes of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Images {
+    pub(crate) planned: Vec<PlannedImage>,
+    /// Targets without one.
+    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) container: Container,
+    pub(crate) language: Language,
+    compress: Option<(Method, Option<i32>)>,
+    /// Of the compiler that makes them.
+    version: String,
+}
+
+/// All images in their container.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    pub(crate) bytes: Vec<u8>,
+    /// Where each is in it; nowhere when it is compressed.
+    pub(crate) ranges: Vec<Range<u64>>,
+    /// What a user should know of it.
+    pub(crate) warning: Option<String>,
+}
+
+impl Images {
+    /// Of images that `version` of a compiler makes.
+    pub(crate) fn new(
+        module: &Module,
+        planned: Vec<PlannedImage>,
+        skipped: Vec<Skipped>,
+        version: &str,
+    ) -> Self {
+        Self {
+            planned,
+            skipped,
+            container: module.container,
+            language: module.language,
+            compress: module.compress,
+            version: version.to_owned(),
+        }
+    }
+
+    pub(crate) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.planned.iter().map(|image| image.path().to_owned())
+    }
+
+    /// Their bytes.
+    pub(crate) fn read(&self) -> Result<Vec<Vec<u8>>, Error> {
+        self.planned.iter().map(PlannedImage::read).collect()
+    }
+
+    /// That each is what its target loads and has what `names` lists.
+    pub(crate) fn check(&self, images: &[Vec<u8>], names: &BTreeSet<String>) -> Result<(), Error> {
+        for (image, bytes) in self.planned.iter().zip(images) {
+            image.check(bytes, names)?;
+        }
+        Ok(())
+    }
+
+    /// As the file that Rust includes shows an image that is in that place.
+    pub(crate) fn shown(&self, image: &PlannedImage, place: Place) -> generate::Image {
+        generate::Image {
+            target: image.target.written.clone(),
+            kind: image.kind().name(),
+            compiler: self.version.clone(),
+            place,
+        }
+    }
+
+    /// Those of all images. What one target has, all have, but those that leave sources out; and all take the same
+    /// arguments, because the program fills them in without knowing which image runs.
+    pub(crate) fn kernels(&self, images: &[Vec<u8>]) -> Result<Vec<Described>, Error> {
+        let mut all: BTreeMap<String, Described> = BTreeMap::new();
+        for (image, bytes) in self.planned.iter().zip(images) {
+            let target = &image.target.written;
+            for kernel in image.kernels(bytes)? {
+                let described = all.entry(kernel.name.clone()).or_insert_with(|| Described {
+                    name: kernel.name.clone(),
+                    arguments: kernel.arguments.clone(),
+                    images: Vec::new(),
+                    stub: None,
+                });
+                if let (false, Some((other, _))) = (
+                    are_passed_alike(&described.arguments, &kernel.arguments),
+                    described.images.first(),
+                ) {
+                    let name = &kernel.name;
+                    return Err(Error::new(format_args!(
+                        "{image}: kernel `{name}` takes other arguments than for `{other}`"
+                    )));
+                }
+                // One image may tell what another does not.
+                for (known, argument) in described.arguments.iter_mut().zip(&kernel.arguments) {
+                    known.kind = known.kind.or(argument.kind);
+                }
+                described.images.push((target.clone(), kernel));
+            }
+        }
+        if all.is_empty() {
+            return Err(Error::new(
+                "no kernel in any source\nhint: write a `__global__` function in one of `sources`",
+            ));
+        }
+        for image in self.planned.iter().filter(|image| !image.target.leaves_out) {
+            let target = &image.target.written;
+            let lacks = |kernel: &&Described| kernel.images.iter().all(|(of, _)| of != target);
+            let missing = all.values().filter(lacks);
+            let missing: Vec<&str> = missing.map(|kernel| &*kernel.name).collect();
+            if !missing.is_empty() {
+                let missing = missing.join("`, `");
+                return Err(Error::new(format_args!(
+                    "{image}: no kernel `{missing}`, which other targets have\n\
+                     hint: `exclude` leaves sources out for one target"
+                )));
+            }
+        }
+        Ok(all.into_values().collect())
+    }
+    /// All of them in their container.
+    pub(crate) fn pack(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+        match self.container {
+            Container::Bundle => self.bundle(images),
+            Container::Fatbin => self.fatbin(images),
+            Container::OffloadBinary => self.offload_binaries(images),
+            Container::Raw => Ok(self.raw(images)),
+        }
+    }
+
+    fn bundle(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+        let ids = self.planned.iter().map(|image| {
+            let processor = image.target.id.to_string();
+            hip_bundle::entry_id("hipv4", &processor)
+        });
+        let entries: Vec<(String, &[u8])> = ids.zip(images.iter().map(Vec::as_slice)).collect();
+        let bundle = hip_bundle(hip_bundle::HOST_ID, &entries).map_err(Error::new)?;
+        let warning = bundle.warning();
+        let (bytes, ranges) = match self.compress {
+            None => (bundle.bytes, bundle.images),
+            Some((method, level)) => {
+                let how = Compression {
+                    // Every runtime that reads compressed ones reads this.
+                    version: compressed_bundle::Version::V2,
+                    method,
+                    level,
+                    ..Compression::default()
+                };
+                let bytes = compressed_bundle::compress(&bundle.bytes, how);
+                (bytes.map_err(Error::new)?, Vec::new())
+            }
+        };
+        Ok(Packed {
+            bytes,
+            ranges,
+            warning,
+        })
+    }
+
+    fn fatbin(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+        let images = self.planned.iter().zip(images);
+        let images = images.map(|(planned, image)| FatbinImage {
+            processor: &planned.target.written,
+            image,
+        });
+        let images: Vec<FatbinImage<'_>> = images.collect();
+        let fatbin = cuda_fatbin(&images).map_err(Error::new)?;
+        Ok(Packed {
+            bytes: fatbin.bytes,
+            ranges: fatbin.images,
+            warning: None,
+        })
+    }
+
+    fn offload_binaries(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+        let mut bytes = Vec::new();
+        let mut ranges = Vec::new();
+        for (planned, image) in self.planned.iter().zip(images) {
+            let kind = self.language.offload_kind(&planned.target.triple);
+            let (binary, range) = planned.pack(image, kind)?;
+            // An offload binary's size is a multiple of 8, so the next one follows at once.
+            let start = bytes.len() as u64;
+            ranges.push(start + range.start..start + range.end);
+            bytes.extend(binary);
+        }
+        Ok(Packed {
+            bytes,
+            ranges,
+            warning: None,
+        })
+    }
+
+    /// Each by itself, at the beginning of a page.
+    fn raw(&self, images: &[Vec<u8>]) -> Packed {
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut ranges = Vec::new();
+        for (planned, image) in self.planned.iter().zip(images) {
+            bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+            let start = bytes.len() as u64;
+            bytes.extend_from_slice(image);
+            if planned.kind() == ImageKind::PTX {
+                // How the driver knows its end.
+                bytes.push(0);
+            }
+            ranges.push(start..bytes.len() as u64);
+        }
+        Packed {
+            bytes,
+            ranges,
+            warning: None,
+        }
+    }
+}
+
+/// Tells whether two images take the same argument buffer.
+fn are_passed_alike(one: &[Argument], other: &[Argument]) -> bool {
+    let is_alike = |(one, other): (&Argument, &Argument)| one.is_at_the_place_of(other);
+    one.len() == other.len() && one.iter().zip(other).all(is_alike)
+}
+
+/// Of images that are in no container.
+const ALIGNMENT: usize = 4096;

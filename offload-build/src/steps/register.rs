@@ -1,0 +1,327 @@
+//! The object that registers the images of a module, and the file that Rust includes.
+
+use crate::declare::language::Language;
+use crate::error;
+use crate::error::Error;
+use crate::files;
+use crate::generate::{Content, Described, HostFile, Place, Stub};
+use crate::installed::host::Objects;
+use crate::steps::host_objects::entries::{Entries, Named, Place as EntryPlace};
+use crate::steps::host_objects::own::Own;
+use crate::steps::images::planned::PlannedImage;
+use crate::steps::images::{Images, Packed};
+use crate::steps::task::Done;
+use offload_formats::format::offload_entry::EntryTable as Layout;
+use offload_formats::names::OffloadKind;
+use offload_formats::registration::Global;
+use offload_formats::registration::deferred::Deferred;
+use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
+use offload_formats::registration::hip_symbols::HipSymbols;
+use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Writes the registration object of a module, and the file that Rust includes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Registration {
+    pub(crate) module: String,
+    pub(crate) images: Images,
+    pub(crate) hosts: Vec<PathBuf>,
+    pub(crate) host: Objects,
+    /// Unique in the whole program: prefix of symbols.
+    pub(crate) unique: String,
+    /// What makes its names its own; nothing where the last link registers the images.
+    pub(crate) own: Option<Own>,
+    pub(crate) output: PathBuf,
+    pub(crate) host_file: PathBuf,
+}
+
+/// What is written.
+struct Written {
+    object: Vec<u8>,
+    described: Vec<Described>,
+    content: Content,
+    warning: Option<String>,
+}
+
+impl Registration {
+    pub(crate) fn outputs(&self) -> Vec<PathBuf> {
+        vec![self.output.clone(), self.host_file.clone()]
+    }
+
+    pub(crate) fn inputs(&self) -> Vec<PathBuf> {
+        self.images
+            .paths()
+            .chain(self.hosts.iter().cloned())
+            .collect()
+    }
+
+    pub(crate) fn execute(&self) -> Result<Done, Error> {
+        let entries = Entries::of(&self.hosts)?.ok_or_else(|| {
+            Error::new(match self.images.language {
+                Language::OpenMp => {
+                    "no target region and no `declare target` variable in any source\n\
+                     hint: write `#pragma omp target` in one of `sources`"
+                }
+                _ => "no kernel in any source\nhint: write a `__global__` function in one of `sources`",
+            })
+        })?;
+        let anchor = format!("{}_anchor", self.unique);
+        let written = match (&self.own, self.images.language) {
+            (None, _) => self.deferred(anchor, &entries)?,
+            (Some(_), Language::OpenMp) => self.openmp(anchor, &entries)?,
+            (Some(own), _) => self.fat_binary(anchor, &entries, own)?,
+        };
+        files::write(&self.output, &written.object).map_err(error::io(&self.output))?;
+        let file = HostFile {
+            module: self.module.clone(),
+            kernels: entries.names().into_iter().collect(),
+            described: written.described,
+            skipped: self.images.skipped.clone(),
+            content: written.content,
+        }
+        .to_string();
+        files::write(&self.host_file, file.as_bytes()).map_err(error::io(&self.host_file))?;
+        Ok(Done::with_warning(written.warning))
+    }
+
+    /// Each image in an offload binary of its own, which OpenMP's runtime does not see: it gets the images.
+    fn openmp(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
+        let images = self.images.read()?;
+        self.images.check(&images, &entries.names())?;
+        let mut packed = Vec::new();
+        let mut ranges = Vec::new();
+        let mut size = 0;
+        for (planned, image) in self.images.planned.iter().zip(&images) {
+            let (bytes, image) = planned.pack(image, OffloadKind::OPENMP)?;
+            ranges.push(size + image.start..size + image.end);
+            // An offload binary's size is a multiple of 8, so the next one follows at once.
+            size += bytes.len() as u64;
+            packed.push((bytes, image));
+        }
+        let blobs: Vec<Blob<'_>> = packed
+            .iter()
+            .map(|(bytes, image)| Blob {
+                bytes,
+                image: image.clone(),
+            })
+            .collect();
+        let symbols = Symbols::new(self, &anchor, size, ranges);
+        let registration = OpenMp {
+            images: &blobs,
+            table: entries.table(),
+            section: BlobSection::Finished,
+            globals: &symbols.globals(),
+        };
+        let object = match self.host {
+            Objects::Elf(machine) => registration.to_object(machine),
+            Objects::Coff(abi) => registration.to_coff(abi),
+        };
+        Ok(Written {
+            object: object.map_err(Error::new)?,
+            content: symbols.content(self),
+            described: Vec::new(),
+            warning: None,
+        })
+    }
+
+    /// All images in the one file that HIP's or CUDA's runtime loads.
+    fn fat_binary(&self, anchor: String, entries: &Entries, own: &Own) -> Result<Written, Error> {
+        let images = self.images.read()?;
+        let mut described = self.images.kernels(&images)?;
+        self.images.check(&images, &entries.names())?;
+        let stub = |kernel: &mut Described| {
+            let named = entries.named.get(&kernel.name);
+            kernel.stub = named.map(|named| entries.stub(named, Some(own)));
+        };
+        described.iter_mut().for_each(stub);
+        let Packed {
+            bytes,
+            ranges,
+            warning,
+        } = self.images.pack(&images)?;
+        let symbols = Symbols::new(self, &anchor, bytes.len() as u64, ranges);
+        let entry_symbols = entries.symbols(own);
+        let tables = entries.tables(&entry_symbols);
+        let registration = FatBinary {
+            runtime: match self.images.language {
+                Language::Cuda => Runtime::Cuda,
+                _ => Runtime::Hip,
+            },
+            bytes: &bytes,
+            tables: &tables,
+            symbols: HipSymbols::default(),
+            globals: &symbols.globals(),
+        };
+        let object = match self.host {
+            Objects::Elf(machine) => registration.to_object(machine),
+            Objects::Coff(abi) => registration.to_coff(abi),
+        };
+        Ok(Written {
+            object: object.map_err(Error::new)?,
+            content: symbols.content(self),
+            described,
+            warning,
+        })
+    }
+
+    /// What the last link makes the images from.
+    fn deferred(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
+        let language = self.images.language;
+        let mut binaries = Vec::new();
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let mut shown = Vec::new();
+        for image in &self.images.planned {
+            let kind = language.offload_kind(&image.target.triple);
+            binaries.extend(image.pack(&image.read()?, kind)?.0);
+            if seen.insert(&image.target.written) {
+                shown.push(self.images.shown(image, Place::Nowhere));
+            }
+        }
+        let registration = Deferred {
+            binaries: &binaries,
+            anchor: &anchor,
+        };
+        // What the images say of them, nobody knows yet.
+        let kernels = entries.named.iter().filter(|(_, named)| named.is_kernel);
+        let kernels = kernels.filter(|_| language != Language::OpenMp);
+        let described = kernels.map(|(name, named)| Described {
+            name: name.clone(),
+            arguments: Vec::new(),
+            images: Vec::new(),
+            stub: Some(entries.stub(named, None)),
+        });
+        let object = match self.host {
+            Objects::Elf(machine) => registration.to_object(machine),
+            Objects::Coff(abi) => registration.to_coff(abi),
+        };
+        Ok(Written {
+            object: object.map_err(Error::new)?,
+            described: described.collect(),
+            content: Content::Deferred {
+                anchor,
+                images: shown,
+            },
+            warning: None,
+        })
+    }
+}
+
+impl Entries {
+    /// As the registration finds them, where they are in one section.
+    fn table(&self) -> EntryTable<'_> {
+        let section = self.section();
+        match self.place {
+            EntryPlace::Section {
+                size,
+                flags,
+                alignment,
+            } => EntryTable::SectionRange {
+                section,
+                size,
+                flags,
+                alignment,
+            },
+            EntryPlace::Symbols => EntryTable::StartStop {
+                section,
+                entries: &[],
+            },
+        }
+    }
+
+    /// Where each of them is that has a place of its own.
+    fn symbols(&self, own: &Own) -> Vec<String> {
+        match self.place {
+            EntryPlace::Section { .. } => Vec::new(),
+            EntryPlace::Symbols => {
+                let named = self.named.values();
+                named.map(|named| own.name(&named.symbol)).collect()
+            }
+        }
+    }
+
+    /// As the registration finds them; `symbols` are where they are, unless they are in one section.
+    fn tables<'a>(&'a self, symbols: &'a [String]) -> Vec<HostTable<'a>> {
+        let layout = self.layout;
+        let table = |table| HostTable { layout, table };
+        match self.place {
+            EntryPlace::Section { .. } => vec![table(self.table())],
+            EntryPlace::Symbols => {
+                let size = layout.stride();
+                let at = |symbol: &'a String| table(EntryTable::Symbol { symbol, size });
+                symbols.iter().map(at).collect()
+            }
+        }
+    }
+
+    /// Where the program reads what stands for a kernel on the host.
+    fn stub(&self, named: &Named, own: Option<&Own>) -> Stub {
+        let symbol = own.map(|own| own.name(&named.symbol));
+        Stub::Entry {
+            symbol: symbol.unwrap_or_else(|| named.seen_as.clone()),
+            words: (self.layout.stride() / WORD) as usize,
+            address: match self.layout {
+                Layout::V19 => 0,
+                Layout::V20 | Layout::V21 => 2,
+            },
+        }
+    }
+}
+
+/// Bytes of a pointer on every host that is registered for.
+const WORD: u64 = 8;
+
+/// The symbols by which a program finds its own images.
+struct Symbols {
+    anchor: String,
+    container: String,
+    size: u64,
+    /// Of each image, and where it is in the container.
+    images: Vec<(String, Range<u64>)>,
+}
+
+impl Symbols {
+    fn new(of: &Registration, anchor: &str, size: u64, ranges: Vec<Range<u64>>) -> Self {
+        let symbol = |(index, range)| (format!("{}_image_{index}", of.unique), range);
+        Self {
+            anchor: anchor.to_owned(),
+            container: format!("{}_container", of.unique),
+            size,
+            images: ranges.into_iter().enumerate().map(symbol).collect(),
+        }
+    }
+
+    fn globals(&self) -> Vec<Global<'_>> {
+        let anchor = Global::Anchor { name: &self.anchor };
+        let bytes = |name, range: Range<u64>| Global::Bytes {
+            name,
+            offset: range.start,
+            size: range.end - range.start,
+        };
+        let images = self.images.iter();
+        let images = images.map(|(symbol, range)| bytes(symbol, range.clone()));
+        let container = bytes(&self.container, 0..self.size);
+        [anchor]
+            .into_iter()
+            .chain(images)
+            .chain([container])
+            .collect()
+    }
+
+    fn content(self, of: &Registration) -> Content {
+        let shown = |(index, image): (usize, &PlannedImage)| {
+            let place = self.images.get(index);
+            let place = place.map_or(Place::Nowhere, |(symbol, range)| {
+                Place::Symbol(symbol.clone(), range.end - range.start)
+            });
+            of.images.shown(image, place)
+        };
+        let images = of.images.planned.iter().enumerate();
+        Content::Linked {
+            images: images.map(shown).collect(),
+            anchor: self.anchor,
+            container: (self.container, self.size),
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! A task: the commands that make one file, run only when something they read has changed.
+//!
+//! Beside the output lies `<output>.key`: the digest of how it was made, then a line
+//! `<MD5> <path>` for the output, and one for each file that was read. In `<output>.messages` are warnings, which
+//! Cargo forgets when a build script runs again. The output is made under another name and renamed, the key
+//! is written last and removed first: whatever is interrupted, an output with a key is whole and its own.
+//!
+//! A launcher is not part of how an output is made: with and without one it is the same. What comes back from it is
+//! looked at, and made again without it where it cannot be right.
+
+pub(crate) mod depfile;
+pub(crate) mod file_numbers;
+pub(crate) mod finish;
+mod regions;
+pub(crate) mod returned;
+
+use crate::files;
+use crate::process::command::{Command, CommandError};
+use crate::process::launcher::Launched;
+use crate::steps::task::finish::Finish;
+use md5::{Digest, Md5};
+use offload_formats::escape;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+use std::time::SystemTime;
+
+/// Commands that make the file `output`, the last of them under the name [`part`] gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// For people: `kernels/saxpy.c for gfx90a`.
+    pub title: String,
+    /// Run one after the other.
+    pub commands: Vec<Command>,
+    /// What is run in their place, where there is a launcher.
+    pub launched: Option<Launched>,
+    /// Files that the commands are known to read, besides those that `depfile` names.
+    pub inputs: Vec<PathBuf>,
+    /// What a command writes about the files that it read, as `make` reads it.
+    pub depfile: Option<PathBuf>,
+    /// The file that is made.
+    pub output: PathBuf,
+    /// What this process does to it before it has its name.
+    pub finish: Finish,
+    /// What else decides the content: variables that compilers read.
+    pub environment: String,
+    /// What to try when a command fails over undefined symbols; empty when nobody knows.
+    pub undefined_hint: &'static str,
+}
+
+/// What a task did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Done {
+    /// Nothing was started: the output was up to date.
+    pub fresh: bool,
+    /// What the commands wrote on standard error, now or when the output was made: warnings.
+    pub messages: String,
+    /// Every file that the output depends on.
+    pub reads: Vec<PathBuf>,
+}
+
+impl Done {
+    /// Of what has only this to say.
+    pub(crate) fn with_warning(warning: Option<String>) -> Self {
+        let messages = warning.map(|warning| format!("warning: {warning}\n"));
+        Self {
+            messages: messages.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Why a task failed. Prints what the task was for, then its cause.
+#[derive(Debug)]
+pub(crate) enum TaskError {
+    /// A command failed; a hint, or nothing.
+    Command(Box<CommandError>, &'static str),
+    /// Every command of this task succeeded, and what they made is not whole.
+    Output(Box<Task>, String),
+    /// A file could not be read, written or renamed.
+    File(PathBuf, io::Error),
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(error, "") => error.fmt(f),
+            Self::Command(error, hint) => write!(f, "{error}\nhint: {hint}"),
+            Self::Output(task, problem) => {
+                let output = task.output.display();
+                write!(f, "`{output}`: its compiler succeeded, but {problem}")?;
+                let mut started = task.started().iter();
+                started.try_for_each(|command| write!(f, "\ncommand: {command}"))
+            }
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for TaskError {}
+
+/// Digests of file contents, each file read once in a build.
+#[derive(Debug, Default)]
+pub(crate) struct Digests(Mutex<HashMap<PathBuf, Option<String>>>);
+
+impl Digests {
+    /// The MD5 of a file's content; nothing when it cannot be read.
+    pub(crate) fn of(&self, path: &Path) -> Option<String> {
+        let mut known = self.lock();
+        if let Some(digest) = known.get(path) {
+            return digest.clone();
+        }
+        drop(known);
+        let digest = digest_file(path).ok();
+        known = self.lock();
+        known.insert(path.to_owned(), digest.clone());
+        digest
+    }
+
+    /// Forgets a file that has been written.
+    fn forget(&self, path: &Path) {
+        self.lock().remove(path);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Option<String>>> {
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Task {
+    /// Makes the output unless it is up to date.
+    ///
+    /// # Errors
+    ///
+    /// When a command fails or a file cannot be written; the output and its key are then absent.
+    pub(crate) fn run(&self, digests: &Digests) -> Result<Done, TaskError> {
+        let recipe = self.recipe();
+        if let Some((reads, messages)) = self.fresh(&recipe, digests) {
+            return Ok(Done {
+                fresh: true,
+                reads,
+                messages,
+            });
+        }
+        let key = self.beside(".key");
+        let kept = self.beside(".messages");
+        // A compiler that did not run leaves no dependencies: those of an earlier run are not its own.
+        let stale = [&key, &kept, &self.output].into_iter().chain(&self.depfile);
+        for stale in stale {
+            files::remove(stale).map_err(|error| TaskError::File(stale.clone(), error))?;
+            digests.forget(stale);
+        }
+        let folder = self.output.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(|error| TaskError::File(folder.to_owned(), error))?;
+        let part = files::part(&self.output);
+        let started = SystemTime::now();
+        let messages = match self.launch(&part) {
+            Some(Ok(messages)) => messages,
+            Some(Err(problem)) => problem + &self.run_plainly(&part)?,
+            None => self.run_plainly(&part)?,
+        };
+        let kind = returned::Kind::of(&self.output, self.finish);
+        returned::check_whole(&part, kind).map_err(|problem| {
+            // What could be taken for the output goes.
+            let _ = fs::remove_file(&part);
+            TaskError::Output(Box::new(self.clone()), problem)
+        })?;
+        // While names still hold the numbers of files.
+        let named = match &self.depfile {
+            Some(_) => file_numbers::named_files(&part)
+                .map_err(|error| TaskError::File(part.clone(), error))?,
+            None => BTreeSet::new(),
+        };
+        let finished = self.finish.run(&part);
+        finished.map_err(|error| TaskError::File(part.clone(), error))?;
+        fs::rename(&part, &self.output).map_err(|error| TaskError::File(part, error))?;
+        let reads = self
+            .reads()
+            .map_err(|(path, error)| TaskError::File(path, error))?;
+        // A file that changed while the compiler ran may not be the one that it read: no key, so the
+        // next build runs this again.
+        let settled = |path: &PathBuf| {
+            fs::metadata(path)
+                .and_then(|data| data.modified())
+                .is_ok_and(|time| time < started)
+        };
+        if !messages.is_empty() {
+            files::write(&kept, messages.as_bytes())
+                .map_err(|error| TaskError::File(kept, error))?;
+        }
+        if reads.iter().all(settled) {
+            let paths = std::iter::once(&self.output).chain(&reads);
+            let lines = paths.map(|path| {
+                let digest = digests.of(path)? + &name_in(&named, path);
+                Some(format!("{digest} {}\n", path.display()))
+            });
+            // Without a file that cannot be read there is no key: its changes would not count.
+            if let Some(lines) = lines.collect::<Option<String>>() {
+                let text = format!("{recipe}\n{lines}");
+                files::write(&key, text.as_bytes()).map_err(|error| TaskError::File(key, error))?;
+            }
+        }
+        Ok(Done {
+            fresh: false,
+            messages,
+            reads,
+        })
+    }
+
+    /// The commands that are run, if all goes well.
+    #[must_use]
+    pub(crate) fn started(&self) -> &[Command] {
+        match &self.launched {
+            Some(launched) => &launched.commands,
+            None => &self.commands,
+        }
+    }
+
+    /// The files that the output was made from, and the warnings, when it is still the one that would be made now.
+    fn fresh(&self, recipe: &str, digests: &Digests) -> Option<(Vec<PathBuf>, String)> {
+        let text = fs::read_to_string(self.beside(".key")).ok()?;
+        let mut lines = text.lines();
+        if lines.next() != Some(recipe) {
+            return None;
+        }
+        let mut reads = Vec::new();
+        for line in lines {
+            let (digest, path) = line.split_once(' ')?;
+            let path = PathBuf::from(path);
+            let (digest, number) = digest.split_once('@').unwrap_or((digest, ""));
+            let is_same_file = || file_numbers::number(&path).is_some_and(|found| found == number);
+            if digests.of(&path)? != digest || (!number.is_empty() && !is_same_file()) {
+                return None;
+            }
+            reads.push(path);
+        }
+        // A power cut may leave the output shorter than it was written.
+        let is_whole = !reads.is_empty() && reads.remove(0) == self.output;
+        let messages = match fs::read_to_string(self.beside(".messages")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            kept => kept.ok()?,
+        };
+        // They may have been kept with colors.
+        let colors = self.commands.first().map(Command::colors);
+        let messages = escape::messages(&messages, colors.unwrap_or_default());
+        is_whole.then_some((reads, messages))
+    }
+
+    fn run_plainly(&self, part: &Path) -> Result<String, TaskError> {
+        let variables = temporary(part.parent().unwrap_or(Path::new(".")));
+        run_all(&self.commands, &variables).map_err(|error| {
+            let _ = fs::remove_file(part);
+            let text = error.output();
+            // The second is of ptxas.
+            let undefined = text.contains("undefined") || text.contains("Unresolved extern");
+            let hint = if undefined { self.undefined_hint } else { "" };
+            TaskError::Command(Box::new(error), hint)
+        })
+    }
+
+    /// Runs what stands for the commands where there is a launcher: their messages, or why its result is not taken,
+    /// as a warning.
+    fn launch(&self, part: &Path) -> Option<Result<String, String>> {
+        let launched = self.launched.as_ref()?;
+        let mut variables = launched.variables();
+        variables.extend(temporary(part.parent().unwrap_or(Path::new("."))));
+        let problem = match run_all(&launched.commands, &variables) {
+            Ok(messages) => match self.check_returned(part) {
+                Ok(()) => return Some(Ok(messages)),
+                Err(problem) => format!("{problem}\ncommand: {launched}"),
+            },
+            Err(error) => error.to_string(),
+        };
+        let left = [Some(part), self.depfile.as_deref()];
+        for path in left.into_iter().flatten() {
+            let _ = fs::remove_file(path);
+        }
+        Some(Err(format!(
+            "warning: compiled without the launcher: {}\n",
+            problem.trim_end()
+        )))
+    }
+
+    /// Whether a launcher gave all that the compiler writes, of the files that are here.
+    fn check_returned(&self, part: &Path) -> Result<(), String> {
+        let reads = self
+            .reads()
+            .map_err(|(path, _)| format!("it gave no `{}`", path.display()))?;
+        let kind = returned::Kind::of(&self.output, self.finish);
+        returned::check(part, kind, &reads)
+    }
+
+    fn reads(&self) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
+        let mut reads = self.inputs.clone();
+        if let Some(depfile) = &self.depfile {
+            let text = fs::read_to_string(depfile).map_err(|error| (depfile.clone(), error))?;
+            reads.extend(depfile::parse(&text).into_iter().map(PathBuf::from));
+        }
+        reads.sort();
+        reads.dedup();
+        Ok(reads)
+    }
+
+    /// How the output is made, as a digest: commands, variables, and which compilers they are.
+    fn recipe(&self) -> String {
+        let mut hash = Md5::new();
+        hash.update(concat!(
+            env!("CARGO_PKG_NAME"),
+            " ",
+            env!("CARGO_PKG_VERSION"),
+            "\0"
+        ));
+        hash.update(&self.environment);
+        for command in &self.commands {
+            hash.update(format!(
+                "\0{command}\0{}",
+                files::identity(command.program())
+            ));
+        }
+        hash.update(format!("\0{:?}", self.finish));
+        hex(hash)
+    }
+
+    fn beside(&self, extension: &str) -> PathBuf {
+        let mut name = self.output.as_os_str().to_owned();
+        name.push(extension);
+        name.into()
+    }
+}
+
+/// That compilers write temporary files into `folder`, where they could write none in the usual one.
+fn temporary(folder: &Path) -> Vec<(&'static str, OsString)> {
+    static IS_USABLE: OnceLock<bool> = OnceLock::new();
+    let is_usable = || {
+        let name = format!("offload-build-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let made = fs::File::create_new(&path);
+        made.is_ok() && fs::remove_file(&path).is_ok()
+    };
+    match IS_USABLE.get_or_init(is_usable) {
+        true => Vec::new(),
+        false => vec![("TMPDIR", folder.into())],
+    }
+}
+
+/// Runs commands to the first that fails: what they wrote on standard error.
+fn run_all(commands: &[Command], variables: &[(&str, OsString)]) -> Result<String, CommandError> {
+    let mut messages = String::new();
+    for command in commands {
+        messages += &command.run_with(variables)?.stderr;
+    }
+    Ok(messages)
+}
+
+/// What a key says of a file whose number is in names of the output.
+fn name_in(named: &BTreeSet<String>, path: &Path) -> String {
+    match file_numbers::number(path).filter(|number| named.contains(number)) {
+        Some(number) => format!("@{number}"),
+        None => String::new(),
+    }
+}
+
+fn digest_file(path: &Path) -> io::Result<String> {
+    let mut file = fs::File::open(path)?;
+    let mut hash = Md5::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(hash)),
+            count => hash.update(buffer.get(..count).unwrap_or_default()),
+        }
+    }
+}
+
+fn hex(hash: Md5) -> String {
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

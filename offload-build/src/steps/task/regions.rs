@@ -1,0 +1,88 @@
+//! Names of OpenMP's kernels that only one module has.
+//!
+//! Clang names a kernel `__omp_offloading_<device>_<inode>_<function>_l<line>` (`OpenMPIRBuilder`, LLVM 19 to 22), after
+//! the file that contains it. Two modules with the same source have equal names, and their symbols are weak: the program
+//! would run one module's kernel for both. So the two numbers are replaced by digits that depend on the module, too, in
+//! host objects and in device images, before anything is linked. Names keep their length: in LLVM bitcode the names of
+//! symbols are plain bytes of its string table, and no other place moves.
+
+use crate::steps::task::file_numbers::{KERNEL, number_at};
+use md5::{Digest, Md5};
+
+/// Renames the kernels in an object or in bitcode; `module` is the same for all files of a module.
+pub(crate) fn rename(bytes: &mut [u8], module: u64) {
+    let mut start = 0;
+    while let Some(found) = find(bytes.get(start..).unwrap_or_default()) {
+        start += found + KERNEL.len();
+        let name = bytes.get_mut(start..).unwrap_or_default();
+        if let Some(number) = number_at(name) {
+            let mut digits = digits(module, &number);
+            let places = name.iter_mut().take(number.len());
+            for place in places.filter(|place| **place != b'_') {
+                if let Some(digit) = digits.next() {
+                    *place = digit;
+                }
+            }
+        }
+    }
+}
+
+fn find(bytes: &[u8]) -> Option<usize> {
+    let first = *KERNEL.first()?;
+    let mut start = 0;
+    loop {
+        let rest = bytes.get(start..)?;
+        start += rest.iter().position(|byte| *byte == first)?;
+        if bytes.get(start..)?.starts_with(KERNEL) {
+            return Some(start);
+        }
+        start += 1;
+    }
+}
+
+/// Hexadecimal digits that stand for a file in a module: 32, as many as both numbers have at most.
+fn digits(module: u64, number: &str) -> impl Iterator<Item = u8> + use<> {
+    let mut hash = Md5::new();
+    hash.update(module.to_le_bytes());
+    hash.update(number);
+    hash.finalize().into_iter().flat_map(|byte| {
+        [byte >> 4, byte & 15].map(|digit| match digit {
+            0..=9 => b'0' + digit,
+            _ => b'a' + (digit - 10),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_each_module_names_of_its_own() {
+        // As clang 19 and 22 have them in a host object.
+        let names = "\0.__omp_offloading_fe00_9cb2bc_one_l9.region_id\0.offloading.entry.__omp_offloading_fe00_9cb2bc_one_l9\0\
+            ___omp_offloading_fe00_1_two_l3\0__omp_offloading_entries\0__omp_offloading_fe";
+        let renamed = |module| {
+            let mut bytes = names.as_bytes().to_vec();
+            rename(&mut bytes, module);
+            String::from_utf8(bytes).unwrap()
+        };
+        let (one, other) = (renamed(1), renamed(2));
+        assert_ne!(one, other);
+        assert_eq!(one, renamed(1));
+        for renamed in [&one, &other] {
+            assert_eq!(renamed.len(), names.len());
+            let file: Vec<&str> = renamed
+                .split("__omp_offloading_")
+                .filter_map(|name| name.split_once("_one_l9"))
+                .map(|(number, _)| number)
+                .collect();
+            // One file, one number, of the same form.
+            assert_eq!(file.len(), 2);
+            assert_eq!(file[0], file[1]);
+            assert_eq!(file[0].find('_'), Some(4));
+            assert!(!renamed.contains("fe00_9cb2bc") && !renamed.contains("fe00_1_two"));
+            assert!(renamed.ends_with("\0__omp_offloading_entries\0__omp_offloading_fe"));
+        }
+    }
+}

@@ -1,0 +1,200 @@
+use super::*;
+
+/// A folder of its own for one test, with a compiler that counts how often it is started.
+struct Bench(PathBuf);
+
+impl Bench {
+    fn new(name: &str) -> Self {
+        let folder =
+            std::env::temp_dir().join(format!("offload-task-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let bench = Self(folder);
+        bench.put("k.c", "one");
+        bench.put("k.h", "header");
+        bench
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).unwrap();
+        // Older than any command that a test starts.
+        let hour = std::time::Duration::from_secs(3600);
+        let file = fs::File::options()
+            .append(true)
+            .open(self.0.join(name))
+            .unwrap();
+        file.set_modified(SystemTime::now() - hour).unwrap();
+    }
+
+    fn task(&self, script: &str) -> Task {
+        let at = |name: &str| self.0.join(name);
+        let script = format!("cd '{}'; echo x >> starts; {script}", self.0.display());
+        Task {
+            title: "k.c".into(),
+            commands: vec![Command::new("/bin/sh").args(["-c", &script])],
+            launched: None,
+            inputs: vec![at("k.c")],
+            depfile: Some(at("k.d")),
+            output: at("k.out"),
+            finish: Finish::None,
+            environment: String::new(),
+            undefined_hint: "",
+        }
+    }
+
+    fn good(&self) -> Task {
+        let deps = format!("printf 'out: {0}/k.c {0}/k.h\\n' > k.d", self.0.display());
+        self.task(&format!("cat k.c k.h > k.out.part; {deps}"))
+    }
+
+    /// Runs the task as a new build would, and says how many commands have been started by now.
+    fn starts_after(&self, task: &Task) -> usize {
+        let _ = task.run(&Digests::default());
+        fs::read_to_string(self.0.join("starts"))
+            .unwrap()
+            .lines()
+            .count()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn starts_nothing_when_nothing_changed() {
+    let bench = Bench::new("fresh");
+    assert_eq!(bench.starts_after(&bench.good()), 1);
+    assert_eq!(bench.starts_after(&bench.good()), 1);
+    assert!(bench.good().run(&Digests::default()).unwrap().fresh);
+}
+
+#[test]
+fn runs_again_for_a_changed_header_argument_variable_or_lost_output() {
+    let bench = Bench::new("changed");
+    assert_eq!(bench.starts_after(&bench.good()), 1);
+    bench.put("k.h", "HEADER");
+    assert_eq!(bench.starts_after(&bench.good()), 2);
+    let mut other = bench.good();
+    other.environment = "CPATH=/x".into();
+    assert_eq!(bench.starts_after(&other), 3);
+    other.commands[0] = other.commands[0].clone().arg("-g");
+    assert_eq!(bench.starts_after(&other), 4);
+    fs::remove_file(&other.output).unwrap();
+    assert_eq!(bench.starts_after(&other), 5);
+    assert_eq!(bench.starts_after(&other), 5);
+    fs::write(&other.output, "one").unwrap();
+    assert_eq!(bench.starts_after(&other), 6, "an output cut short");
+    assert_eq!(bench.starts_after(&other), 6);
+}
+
+#[test]
+fn keeps_nothing_of_a_command_that_failed() {
+    let bench = Bench::new("failed");
+    let bad = bench.task("echo half > k.out.part; exit 1");
+    let error = bad.run(&Digests::default()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("`/bin/sh` failed (exit status: 1)"),
+        "{error}"
+    );
+    for name in ["k.out", "k.out.part", "k.out.key"] {
+        assert!(!bench.0.join(name).exists(), "{name} is left");
+    }
+    assert_eq!(
+        bench.starts_after(&bad),
+        2,
+        "a failure is not remembered as a result"
+    );
+}
+
+#[test]
+fn hints_at_undefined_symbols_that_the_program_tells_of() {
+    let bench = Bench::new("undefined");
+    let fails = |script: &str| {
+        let mut task = bench.task(script);
+        task.undefined_hint = "elsewhere";
+        task.run(&Digests::default()).unwrap_err().to_string()
+    };
+    let error = fails("echo 'undefined symbol: f' >&2; exit 1");
+    assert!(
+        error.ends_with("undefined symbol: f\nhint: elsewhere"),
+        "{error}"
+    );
+    // Its command line is not what it tells.
+    let error = fails("exit 1 # --no-undefined");
+    assert!(!error.contains("hint"), "{error}");
+}
+
+#[test]
+fn runs_without_a_launcher_that_leaves_no_dependencies() {
+    let bench = Bench::new("launched");
+    assert_eq!(bench.starts_after(&bench.good()), 1);
+    bench.put("k.c", "two");
+    // As a cache that does not know the file: what an earlier run wrote lies there.
+    let launched = bench.task("cat k.c k.h > k.out.part").commands;
+    let mut task = bench.good();
+    task.launched = Some(Launched { commands: launched });
+    let done = task.run(&Digests::default()).unwrap();
+    let folder = bench.0.display();
+    let problem = format!("compiled without the launcher: it gave no `{folder}/k.d`\n");
+    assert!(done.messages.contains(&problem), "{}", done.messages);
+    assert_eq!(bench.starts_after(&task), 3);
+    // With and without it the output is the same.
+    assert_eq!(bench.starts_after(&bench.good()), 3);
+    task.launched = Some(Launched {
+        commands: bench.good().commands,
+    });
+    bench.put("k.c", "three");
+    assert_eq!(task.run(&Digests::default()).unwrap().messages, "");
+    assert_eq!(bench.starts_after(&task), 4);
+}
+
+#[test]
+fn does_not_trust_an_input_that_changed_meanwhile() {
+    let bench = Bench::new("meanwhile");
+    let deps = format!("printf 'out: {}/k.h\\n' > k.d", bench.0.display());
+    let racing = bench.task(&format!(
+        "cat k.h > k.out.part; sleep 0.05; echo later > k.h; {deps}"
+    ));
+    assert_eq!(bench.starts_after(&racing), 1);
+    assert_eq!(bench.starts_after(&racing), 2);
+}
+
+#[test]
+fn writes_a_file_only_when_it_differs() {
+    let bench = Bench::new("write");
+    let path = bench.0.join("deep/k.rs");
+    files::write(&path, b"one").unwrap();
+    let before = fs::metadata(&path).unwrap().modified().unwrap();
+    files::write(&path, b"one").unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
+    files::write(&path, b"two").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"two");
+    let folder = bench.0.join("deep");
+    assert!(
+        files::write(&folder, b"x").is_err(),
+        "a folder is not replaced"
+    );
+    assert!(!files::part(&folder).exists());
+}
+
+#[test]
+fn keeps_no_key_that_lacks_a_file() {
+    let bench = Bench::new("unreadable");
+    // It is there, and its content cannot be read: as a file without permission is.
+    fs::create_dir(bench.0.join("header")).unwrap();
+    let hour = std::time::Duration::from_secs(3600);
+    let folder = fs::File::open(bench.0.join("header")).unwrap();
+    folder.set_modified(SystemTime::now() - hour).unwrap();
+    let deps = format!(
+        "printf 'out: {0}/k.c {0}/header\\n' > k.d",
+        bench.0.display()
+    );
+    let task = bench.task(&format!("cat k.c > k.out.part; {deps}"));
+    assert_eq!(bench.starts_after(&task), 1);
+    assert_eq!(bench.starts_after(&task), 2);
+}

@@ -1,0 +1,115 @@
+//! The limit on what compressed bundles and compressed offload binaries may become: one setting of every tool and of
+//! build scripts.
+
+use crate::container::find::INFLATE_LIMIT;
+
+/// The option of the tools, without dashes.
+pub const OPTION: &str = "max-decompressed-size";
+
+/// The variable that holds if the option is not given.
+pub const VARIABLE: &str = "OFFLOAD_MAX_DECOMPRESSED_SIZE";
+
+/// Default for what is decompressed to files, in bytes.
+const FILES: u64 = 8 << 30;
+
+/// Largest size of decompressed data, as it is claimed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DecompressionLimit {
+    /// In bytes; nothing stands for the defaults.
+    given: Option<u64>,
+}
+
+impl DecompressionLimit {
+    /// Reads the value of the option or else of the variable; an empty variable counts as not set.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message if the value is not a size.
+    pub fn parse(option: Option<&str>, variable: Option<&str>) -> Result<Self, String> {
+        let variable = variable.filter(|text| !text.is_empty());
+        let (name, text) = match (option, variable) {
+            (Some(text), _) => (format!("--{OPTION}"), text),
+            (None, Some(text)) => (VARIABLE.to_owned(), text),
+            (None, None) => return Ok(Self::default()),
+        };
+        let given = size(text).ok_or_else(|| {
+            format!("{name}: `{text}` is not a size; expected bytes, or a number with K, M, G or T")
+        })?;
+        Ok(Self { given: Some(given) })
+    }
+
+    /// Bytes that one compressed bundle may claim if it is decompressed to files, and that a run may decompress to
+    /// files in all.
+    #[must_use]
+    pub fn files(self) -> u64 {
+        self.given.unwrap_or(FILES)
+    }
+
+    /// Bytes that a run may decompress in memory, in all.
+    #[must_use]
+    pub fn memory(self) -> u64 {
+        self.given.unwrap_or(INFLATE_LIMIT)
+    }
+}
+
+/// Reads a size; the letters are powers of 1024.
+fn size(text: &str) -> Option<u64> {
+    let letters = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+    let last = text.chars().last()?.to_ascii_uppercase();
+    let letter = letters.iter().find(|(letter, _)| *letter == last);
+    let (digits, shift) = match letter {
+        Some((_, shift)) => (text.get(..text.len().checked_sub(1)?)?, *shift),
+        None => (text, 0),
+    };
+    if digits.starts_with('+') {
+        return None;
+    }
+    let number: u64 = digits.parse().ok()?;
+    number.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_sizes() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("4096", Some(4096)),
+            ("3k", Some(3072)),
+            ("8G", Some(8 << 30)),
+            ("16777216T", None),
+            ("1GB", None),
+            ("+1", None),
+            ("-1", None),
+            ("G", None),
+            ("", None),
+            ("1\u{130}", None),
+        ] {
+            assert_eq!(size(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn prefers_the_option() {
+        let parse = DecompressionLimit::parse;
+        let given = |size| Ok(DecompressionLimit { given: Some(size) });
+        assert_eq!(parse(Some("1"), Some("x")), given(1));
+        assert_eq!(parse(None, Some("2M")), given(2 << 20));
+        assert_eq!(parse(None, Some("")), Ok(DecompressionLimit::default()));
+        let expected = "is not a size; expected bytes, or a number with K, M, G or T";
+        let problem = parse(None, Some("x")).unwrap_err();
+        assert_eq!(problem, format!("{VARIABLE}: `x` {expected}"));
+        let problem = parse(Some("y"), None).unwrap_err();
+        assert_eq!(problem, format!("--{OPTION}: `y` {expected}"));
+    }
+
+    #[test]
+    fn allows_less_in_memory_unless_a_size_is_given() {
+        let default = DecompressionLimit::default();
+        assert_eq!((default.files(), default.memory()), (8 << 30, 1 << 30));
+        let given = DecompressionLimit::parse(Some("3G"), None).unwrap();
+        assert_eq!((given.files(), given.memory()), (3 << 30, 3 << 30));
+    }
+}

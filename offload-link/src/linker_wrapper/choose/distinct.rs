@@ -1,0 +1,76 @@
+//! Images that are there once, without having them in memory.
+//!
+//! An archive that is named twice, a header's code in each object: of equal images one is linked. Only images for one
+//! target that are as large as each other, and begin, go on and end alike, are read as a whole for that.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use object::ReadRef;
+
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::inputs::images::Image;
+
+/// The images that were added.
+#[derive(Default)]
+pub(crate) struct Distinct<'a> {
+    alike: HashMap<Key<'a>, Vec<Known<'a>>>,
+}
+
+/// Triple, processor, size, and [`sample`].
+type Key<'a> = (&'a str, &'a str, u64, u64);
+
+struct Known<'a> {
+    image: &'a Image,
+    /// Of most there is one, and nobody asks for it.
+    digest: Option<u64>,
+}
+
+impl<'a> Distinct<'a> {
+    /// Adds an image, unless an equal one is there: which.
+    pub(crate) fn add(&mut self, image: &'a Image) -> Result<Option<&'a Image>, Error> {
+        let sample = sample(image)?;
+        let key = (&*image.triple, &*image.processor, image.size(), sample);
+        let alike = self.alike.entry(key).or_default();
+        let mut same = alike.iter().map(|known| known.image);
+        if let Some(same) = same.find(|known| known.is_same_place(image)) {
+            return Ok(Some(same));
+        }
+        let own = match alike.is_empty() {
+            true => None,
+            false => Some(digest(image)?),
+        };
+        for known in alike.iter_mut() {
+            if known.digest.is_none() {
+                known.digest = Some(digest(known.image)?);
+            }
+            if known.digest == own && known.image.is_same(image)? {
+                return Ok(Some(known.image));
+            }
+        }
+        alike.push(Known { image, digest: own });
+        Ok(None)
+    }
+}
+
+/// A number that equal images share, and others rarely, by little of them.
+fn sample(image: &Image) -> Result<u64, Error> {
+    const PART: u64 = 4 << 10;
+    let size = image.size();
+    let last = size.saturating_sub(PART);
+    image.read(|data| {
+        let mut hasher = DefaultHasher::new();
+        for start in [0, last / 2, last] {
+            let part = data.read_bytes_at(start, size.min(PART));
+            part.unwrap_or_default().hash(&mut hasher);
+        }
+        hasher.finish()
+    })
+}
+
+/// The same by all of it.
+fn digest(image: &Image) -> Result<u64, Error> {
+    let mut hasher = DefaultHasher::new();
+    image.bytes()?.hash(&mut hasher);
+    Ok(hasher.finish())
+}

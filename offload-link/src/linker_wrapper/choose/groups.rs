@@ -1,0 +1,360 @@
+//! Which images are linked together: one device link for each target.
+//!
+//! | rule          | an image of an object joins                      | an image of an archive member joins     |
+//! |---------------|--------------------------------------------------|-----------------------------------------|
+//! | LLVM 19 to 23 | its target's, and those before it that are compatible | those that are compatible, its own |
+//! | main, ours    | its target's                                     | those that it serves                    |
+//!
+//! In the second rule an image without a processor joins every group of its triple, whatever their
+//! order. LLVM's groups depend on it, and images for `gfx90a` come into those for `gfx90a:xnack+`,
+//! where they define everything a second time. Specification: `docs/spec/linker-wrapper.md` §2.2.
+
+use offload_formats::names::{ImageTarget, OffloadKind};
+
+use crate::linker_wrapper::inputs::images::Image;
+use crate::linker_wrapper::report::fates::target;
+
+/// Images that are linked into one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub triple: String,
+    /// As the first image has it.
+    pub processor: String,
+    /// Indices of images, in the order of the link.
+    pub members: Vec<usize>,
+    /// Those of its images, each once, in the order in which LLVM visits kinds.
+    pub kinds: Vec<OffloadKind>,
+}
+
+/// How images find their group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Joining {
+    Until23,
+    Main,
+}
+
+/// The groups of a host link, in the order of first appearance.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    joining: Joining,
+    pub list: Vec<Group>,
+}
+
+impl Group {
+    fn of(image: &Image, index: usize) -> Self {
+        Self {
+            triple: image.triple.clone(),
+            processor: image.processor.clone(),
+            members: vec![index],
+            kinds: Vec::new(),
+        }
+    }
+
+    /// Triple and processor, for messages.
+    pub(crate) fn target(&self) -> String {
+        target(&self.triple, &self.processor)
+    }
+
+    /// The same, to be compared.
+    pub(crate) fn image_target(&self) -> ImageTarget<'_> {
+        ImageTarget {
+            triple: &self.triple,
+            arch: &self.processor,
+        }
+    }
+
+    fn is_for(&self, image: &Image) -> bool {
+        self.triple == image.triple && canonical(&self.processor) == canonical(&image.processor)
+    }
+}
+
+/// LLVM 19 writes nothing where 22 writes `generic`.
+fn canonical(processor: &str) -> &str {
+    match processor {
+        "generic" => "",
+        other => other,
+    }
+}
+
+impl Groups {
+    pub(crate) fn new(joining: Joining) -> Self {
+        Self {
+            joining,
+            list: Vec::new(),
+        }
+    }
+
+    /// Whether an image would be linked into a group.
+    pub(crate) fn takes(&self, group: &Group, image: &Image) -> bool {
+        let (group_target, image_target) = (group.image_target(), image.target());
+        match self.joining {
+            Joining::Until23 => group.is_for(image) || group_target.joins_until_23(&image_target),
+            Joining::Main => {
+                group_target.is_same(&image_target)
+                    || image.in_archive && image_target.serves(&group_target)
+            }
+        }
+    }
+
+    /// Adds an image to the groups that take it. One of its own is made when it has none: always
+    /// for an object's, and when `own` says so.
+    pub(crate) fn add(&mut self, image: &Image, index: usize, own: Own) {
+        let takes: Vec<bool> = self
+            .list
+            .iter()
+            .map(|group| self.takes(group, image))
+            .collect();
+        let mut has_own = false;
+        let mut joined = false;
+        for (group, takes) in self.list.iter_mut().zip(takes) {
+            if takes {
+                group.members.push(index);
+                joined = true;
+                has_own |= group.is_for(image)
+                    || self.joining == Joining::Main
+                        && group.image_target().is_same(&image.target());
+            }
+        }
+        let wanted = match own {
+            Own::Always => !has_own,
+            Own::IfAlone => !joined,
+            Own::Never => false,
+        };
+        if wanted {
+            self.list.push(Group::of(image, index));
+        }
+    }
+
+    /// What can only be said when all images are in: the kinds, and who else takes the images that
+    /// are for any processor.
+    pub(crate) fn finish(mut self, images: &[Image]) -> Vec<Group> {
+        if self.joining == Joining::Main {
+            self.spread_generic(images);
+        }
+        for group in &mut self.list {
+            group.kinds = KINDS
+                .into_iter()
+                .filter(|kind| {
+                    let mut members = group.members.iter().filter_map(|index| images.get(*index));
+                    members.any(|image| image.offload_kind == *kind && !image.library)
+                })
+                .collect();
+        }
+        self.list
+    }
+
+    fn spread_generic(&mut self, images: &[Image]) {
+        let generic = |image: &Image| image.processor == "generic" && !image.in_archive;
+        let mut added = Vec::new();
+        for group in &self.list {
+            let same_triple = |other: &&Group| other.triple == group.triple;
+            let from = self
+                .list
+                .iter()
+                .filter(same_triple)
+                .flat_map(|other| &other.members);
+            let missing = from
+                .copied()
+                .filter(|index| images.get(*index).is_some_and(generic))
+                .filter(|index| !group.members.contains(index));
+            added.push(missing.collect::<Vec<_>>());
+        }
+        for (group, added) in self.list.iter_mut().zip(added) {
+            group.members.extend(added);
+        }
+    }
+}
+
+/// Whether an image gets a group of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// When there is none for its target.
+    Always,
+    /// When no group took it.
+    IfAlone,
+    Never,
+}
+
+/// Kinds that a runtime knows, in the order in which LLVM visits those of a group.
+const KINDS: [OffloadKind; 4] = [
+    OffloadKind::OPENMP,
+    OffloadKind::CUDA,
+    OffloadKind::HIP,
+    OffloadKind::SYCL,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(images: &[(&str, &str, bool)]) -> Vec<(String, Vec<usize>)> {
+        grouped(Joining::Until23, images)
+    }
+
+    fn grouped(joining: Joining, images: &[(&str, &str, bool)]) -> Vec<(String, Vec<usize>)> {
+        let images: Vec<Image> = images
+            .iter()
+            .map(|(triple, processor, object)| Image::for_test(triple, processor, !object))
+            .collect();
+        let mut groups = Groups::new(joining);
+        for in_archive in [false, true] {
+            for (index, image) in images.iter().enumerate() {
+                if image.in_archive == in_archive {
+                    let own = if in_archive {
+                        Own::IfAlone
+                    } else {
+                        Own::Always
+                    };
+                    groups.add(image, index, own);
+                }
+            }
+        }
+        let groups = groups.finish(&images).into_iter();
+        groups
+            .map(|group| (group.processor, group.members))
+            .collect()
+    }
+
+    const AMD: &str = "amdgcn-amd-amdhsa";
+
+    fn group(processor: &str, members: &[usize]) -> (String, Vec<usize>) {
+        (processor.to_owned(), members.to_vec())
+    }
+
+    #[test]
+    fn groups_objects_as_llvm_22_does() {
+        // The table of `docs/spec/offload-binary.md` §4.2, observed with 22.1.8.
+        for (images, expected) in [
+            (
+                [(AMD, "gfx90a"), (AMD, "gfx90a:xnack+")],
+                [group("gfx90a", &[0, 1]), group("gfx90a:xnack+", &[1])],
+            ),
+            (
+                [(AMD, "gfx90a:xnack+"), (AMD, "gfx90a")],
+                [group("gfx90a:xnack+", &[0, 1]), group("gfx90a", &[1])],
+            ),
+            (
+                [(AMD, "gfx90a:xnack+"), (AMD, "gfx90a:xnack-")],
+                [group("gfx90a:xnack+", &[0]), group("gfx90a:xnack-", &[1])],
+            ),
+            (
+                [(AMD, "gfx90a"), (AMD, "generic")],
+                [group("gfx90a", &[0, 1]), group("generic", &[1])],
+            ),
+            (
+                [(AMD, "generic"), (AMD, "gfx90a")],
+                [group("generic", &[0, 1]), group("gfx90a", &[1])],
+            ),
+            (
+                [(AMD, "gfx90a"), (AMD, "gfx906")],
+                [group("gfx90a", &[0]), group("gfx906", &[1])],
+            ),
+            (
+                [
+                    ("nvptx64-nvidia-cuda", "sm_70"),
+                    ("nvptx64-nvidia-cuda", "generic"),
+                ],
+                [group("sm_70", &[0, 1]), group("generic", &[1])],
+            ),
+        ] {
+            let images = images.map(|(triple, processor)| (triple, processor, true));
+            assert_eq!(groups(&images), expected, "{images:?}");
+        }
+    }
+
+    #[test]
+    fn makes_one_image_for_a_cpu_of_objects_of_19_and_of_22() {
+        let cpu = "x86_64-pc-linux-gnu";
+        assert_eq!(
+            groups(&[(cpu, "", true), (cpu, "generic", true)]),
+            [group("", &[0, 1])]
+        );
+    }
+
+    #[test]
+    fn adds_archive_members_to_every_group_that_they_serve() {
+        assert_eq!(
+            groups(&[
+                (AMD, "gfx90a", false),
+                (AMD, "gfx90a:xnack+", true),
+                (AMD, "gfx90a:xnack-", true),
+                (AMD, "gfx1100", false),
+            ]),
+            [
+                group("gfx90a:xnack+", &[1, 0]),
+                group("gfx90a:xnack-", &[2, 0]),
+                group("gfx1100", &[3]),
+            ]
+        );
+    }
+
+    #[test]
+    fn keeps_targets_apart_as_the_main_branch_does() {
+        // `docs/spec/linker-wrapper.md` §10.1 numbers 16 to 18.
+        let objects = [
+            "gfx90a",
+            "gfx90a:xnack+",
+            "gfx90a:xnack-",
+            "gfx90a:sramecc+",
+            "gfx900",
+            "gfx9-generic",
+            "gfx906",
+        ];
+        let images = objects.map(|processor| (AMD, processor, true));
+        let alone: Vec<_> = (0..)
+            .zip(objects)
+            .map(|(at, name)| group(name, &[at]))
+            .collect();
+        assert_eq!(grouped(Joining::Main, &images), alone);
+        // One instruction set in two spellings.
+        assert_eq!(
+            grouped(
+                Joining::Main,
+                &[(AMD, "gfx90a", true), ("amdgpu-amd-amdhsa", "gfx90a", true)]
+            ),
+            [group("gfx90a", &[0, 1])]
+        );
+        // A member joins what it can provide for, and itself once.
+        assert_eq!(
+            grouped(
+                Joining::Main,
+                &[
+                    (AMD, "gfx90a:xnack+", true),
+                    (AMD, "gfx90a:xnack-", true),
+                    (AMD, "gfx90a", false),
+                    (AMD, "gfx9-generic", false),
+                    (AMD, "gfx900", true),
+                    (AMD, "gfx900", false),
+                ]
+            ),
+            [
+                group("gfx90a:xnack+", &[0, 2]),
+                group("gfx90a:xnack-", &[1, 2]),
+                group("gfx900", &[4, 3, 5]),
+            ]
+        );
+    }
+
+    #[test]
+    fn gives_what_is_for_any_processor_to_every_group_whatever_the_order() {
+        for (images, expected) in [
+            (
+                [(AMD, "generic", true), (AMD, "gfx90a", true)],
+                [group("generic", &[0]), group("gfx90a", &[1, 0])],
+            ),
+            (
+                [(AMD, "gfx90a", true), (AMD, "generic", true)],
+                [group("gfx90a", &[0, 1]), group("generic", &[1])],
+            ),
+        ] {
+            assert_eq!(grouped(Joining::Main, &images), expected);
+        }
+        assert_eq!(
+            grouped(
+                Joining::Main,
+                &[(AMD, "gfx90a", true), (AMD, "generic", false)]
+            ),
+            [group("gfx90a", &[0, 1])]
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! The offload entries of the host objects that the link takes.
+
+use std::collections::BTreeMap;
+
+use offload_formats::format::offload_entry;
+use offload_formats::names::{LlvmRelease, OffloadKind};
+
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::inputs::file::Inputs;
+use crate::linker_wrapper::inputs::host_objects::{self, EntrySection, HIP_NAMES, HostSide};
+use crate::linker_wrapper::line::arguments::Arguments;
+
+/// What the host's objects say about the offload entries of the output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostEntries {
+    pub tables: Vec<EntrySection>,
+    /// An object waits for the registration.
+    pub deferred: bool,
+    /// Release of the clang that made the first object that says so.
+    pub clang: Option<u32>,
+    pub hip: HipNames,
+}
+
+/// What objects of clang's older driver, which register themselves, leave undefined: names of HIP's
+/// fat binary, and of the handle for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HipNames {
+    pub fat_binary: Vec<String>,
+    pub handle: Vec<String>,
+    /// There are objects of the newer driver too, for which the fat binary is registered.
+    pub registered: bool,
+}
+
+impl HipNames {
+    /// From the names that objects have, and whether they define them.
+    fn new(names: &BTreeMap<String, bool>) -> Self {
+        let of = |start: &str| {
+            let wanted = names
+                .iter()
+                .filter(|(name, defined)| !**defined && name.starts_with(start));
+            wanted.map(|(name, _)| name.clone()).collect()
+        };
+        let [fat_binary, handle] = HIP_NAMES.map(of);
+        Self {
+            fat_binary,
+            handle,
+            registered: true,
+        }
+    }
+
+    /// Whether nobody asks.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fat_binary.is_empty() && self.handle.is_empty()
+    }
+}
+
+impl HostEntries {
+    /// Reads them from the units that the host link takes.
+    pub(crate) fn read(
+        inputs: &Inputs,
+        linked: &[bool],
+        arguments: &Arguments,
+    ) -> Result<Self, Error> {
+        let mut found = Self::default();
+        let mut first = Vec::new();
+        let mut hip_names = BTreeMap::new();
+        for ((file, unit), linked) in inputs.units().zip(linked) {
+            if !linked {
+                continue;
+            }
+            let blocks = file.blocks(unit);
+            let blocks =
+                blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+            let side = host_objects::host_side(&blocks, unit);
+            let Some(side) = side else {
+                continue;
+            };
+            let HostSide {
+                entries,
+                clang,
+                deferred,
+                hip,
+            } = side;
+            found.deferred |= deferred;
+            for (name, defined) in hip {
+                *hip_names.entry(name).or_default() |= defined;
+            }
+            if unit.has_device_code() {
+                found.clang = found.clang.or(clang);
+            }
+            for section in entries {
+                let known = found
+                    .tables
+                    .iter()
+                    .position(|known| known.name == section.name);
+                let Some(at) = known else {
+                    let name = || file.unit_name(unit);
+                    check_strides(&section, &section, name, name)?;
+                    first.push((file, unit));
+                    found.tables.push(section);
+                    continue;
+                };
+                let known = &mut found.tables[at];
+                let (first_file, first_unit) = first[at];
+                let first_name = || first_file.unit_name(first_unit);
+                check_strides(known, &section, first_name, || file.unit_name(unit))?;
+                let alignment = section.alignment.max(1);
+                let start = known.size.checked_next_multiple_of(alignment);
+                known.size = start.unwrap_or(u64::MAX).saturating_add(section.size);
+                known.alignment = known.alignment.max(alignment);
+                if known.strides.is_empty() {
+                    known.strides = section.strides;
+                }
+                known.kinds.extend(section.kinds);
+                known.symbols.extend(section.symbols);
+            }
+        }
+        if let Some(release) = arguments.options.llvm {
+            let table = offload_entry::EntryTable::of(release);
+            let of_release = |known: &EntrySection| table.sections().any(|name| name == known.name);
+            found.tables.retain(of_release);
+        }
+        found.hip = HipNames::new(&hip_names);
+        Ok(found)
+    }
+
+    /// Adds an empty table for each of `kinds` that has none: no kernel, but perhaps globals with
+    /// constructors.
+    pub(crate) fn complete(&mut self, kinds: &[OffloadKind], arguments: &Arguments) {
+        let release = match (arguments.options.llvm, self.clang) {
+            (Some(release), _) => release,
+            (None, Some(..=20)) => LlvmRelease::V20,
+            (None, _) => LlvmRelease::default(),
+        };
+        for kind in kinds {
+            if self.of(*kind).next().is_none() {
+                let table = offload_entry::EntryTable::of(release);
+                // Kinds that came later have no section of their own.
+                let section = table.section(*kind).unwrap_or(NEW_SECTION);
+                let known = self.tables.iter_mut().find(|known| known.name == section);
+                if let Some(known) = known {
+                    known.kinds.push(*kind);
+                    continue;
+                }
+                self.tables.push(EntrySection {
+                    name: section,
+                    size: 0,
+                    flags: 3, // SHF_WRITE | SHF_ALLOC, as clang has it
+                    alignment: 8,
+                    strides: Vec::new(),
+                    kinds: host_objects::kinds_of(section),
+                    symbols: Vec::new(),
+                });
+            }
+        }
+    }
+
+    /// The tables in which entries of a kind can be.
+    pub(crate) fn of(&self, kind: OffloadKind) -> impl Iterator<Item = &EntrySection> {
+        let tables = self.tables.iter();
+        tables.filter(move |table| table.kinds.contains(&kind))
+    }
+}
+
+/// Where entries of all kinds are since LLVM 21.
+const NEW_SECTION: &str = "llvm_offload_entries";
+
+impl EntrySection {
+    /// How its entries look.
+    pub(crate) fn layout(&self) -> offload_entry::EntryTable {
+        let stride = self.strides.first().copied().unwrap_or_default();
+        let default = match self.name {
+            NEW_SECTION => offload_entry::EntryTable::V21,
+            _ => offload_entry::EntryTable::V19,
+        };
+        offload_entry::EntryTable::find(self.name, stride).unwrap_or(default)
+    }
+}
+
+/// Entries that differ in size cannot be walked in one section.
+fn check_strides(
+    known: &EntrySection,
+    new: &EntrySection,
+    known_from: impl Fn() -> String,
+    new_from: impl Fn() -> String,
+) -> Result<(), Error> {
+    let Some(first) = known.strides.first() else {
+        return Ok(());
+    };
+    match new.strides.iter().find(|size| *size != first) {
+        Some(size) => Err(Error::MixedEntries {
+            section: known.name.to_owned(),
+            first: (known_from(), *first),
+            second: (new_from(), *size),
+        }),
+        None => Ok(()),
+    }
+}

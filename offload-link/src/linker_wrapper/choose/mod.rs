@@ -1,0 +1,8 @@
+//! Which images are linked, and which of them together.
+
+pub(crate) mod bundle_choice;
+pub(crate) mod device_libraries;
+pub(crate) mod distinct;
+pub(crate) mod groups;
+pub(crate) mod host_entries;
+pub(crate) mod select;

@@ -1,0 +1,474 @@
+//! Which images are linked.
+//!
+//! | image in                                         | is linked                                      |
+//! |--------------------------------------------------|------------------------------------------------|
+//! | an object, a raw offload binary, a whole archive | always                                         |
+//! | an archive member, an rlib's too                 | when the host link takes the member            |
+//! | a member that the host link leaves               | when its processor is one of `--should-extract`, or a linked image needs a symbol of it |
+//! | under LLVM's name, from 20: any archive member   | when an object has an image that it is linked with, or by `--should-extract` |
+//! | an archive member that is a bundle                | when a linked image has its target             |
+//! | any, of a target with an image that is LLVM IR or assembly | always: nobody reads what these need  |
+//! | under LLVM's name, to 19: any archive member     | when such an object's image needs a symbol of it, or it defines a visible one |
+//!
+//! Where LLVM would link nothing although the host link takes members with images, the first rules
+//! hold: a program with offload entries and no image crashes. Whatever is not linked is a line of
+//! the report. Specification: `docs/spec/linker-wrapper.md` §2.3, §8.4.
+
+use crate::linker_wrapper::tool::Rules;
+use std::collections::{HashMap, HashSet};
+
+use offload_formats::escape::terminal;
+use offload_formats::format::device_text::DeviceText;
+use offload_formats::names::{LlvmRelease, OffloadKind};
+
+use crate::linker_wrapper::choose::bundle_choice;
+use crate::linker_wrapper::choose::distinct::Distinct;
+use crate::linker_wrapper::choose::groups::{Group, Groups, Joining, Own};
+use crate::linker_wrapper::choose::host_entries::HipNames;
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, UnitKind};
+use crate::linker_wrapper::inputs::host_objects;
+use crate::linker_wrapper::inputs::images::Image;
+use crate::linker_wrapper::inputs::symbols::{Candidate, Names, Symbols, linked};
+use crate::linker_wrapper::line::arguments::{Arguments, Item, Load};
+use crate::linker_wrapper::report::fates::{Fate, NOT_IN_LINK, Report};
+
+/// The images found, and the links to be made of them.
+#[derive(Debug, Default)]
+pub(crate) struct Images {
+    pub images: Vec<Image>,
+    /// In order of first appearance.
+    pub groups: Vec<Group>,
+    /// For each unit of the inputs, whether the host link takes it.
+    pub linked_units: Vec<bool>,
+}
+
+impl Images {
+    /// Reads every image and decides about it; what is decided goes into `report`.
+    pub(crate) fn select(
+        inputs: &Inputs,
+        arguments: &Arguments,
+        rules: Rules,
+        report: &mut Report,
+    ) -> Result<Self, Error> {
+        let limit = arguments.options.max_decompressed_size()?;
+        let mut images = Image::all(inputs, limit, report)?;
+        let linked_units = linked_units(inputs, &images, arguments, report)?;
+        let selection = Selection {
+            images: &images,
+            linked_units: &linked_units,
+            should_extract: &arguments.options.should_extract,
+        };
+        let (mut groups, mut fates) = match rules {
+            Rules::Ours => selection.by_host_link()?,
+            Rules::Llvm(release) => selection.as_llvm(release)?,
+        };
+        bundle_choice::settle(&images, &mut groups, &mut fates)?;
+        for image in &mut images {
+            let taken = linked_units.get(image.unit) == Some(&true);
+            image.library = image.bundled && image.in_archive && !taken;
+        }
+        let groups = groups.finish(&images);
+        for (image, fate) in images.iter().zip(fates) {
+            report.lines.push(image.line(fate));
+        }
+        Ok(Self {
+            images,
+            groups,
+            linked_units,
+        })
+    }
+}
+
+impl Images {
+    /// Decides about HIP objects of clang's older driver, which register themselves: their images
+    /// are linked when nobody has defined the fat binary that they name. Notes whether there are
+    /// other images to register.
+    pub(crate) fn settle_hip(
+        &mut self,
+        inputs: &Inputs,
+        names: &mut HipNames,
+        report: &mut Report,
+    ) {
+        let kinds: Vec<UnitKind> = inputs.units().map(|(_, unit)| unit.kind).collect();
+        let of_object = |image: &Image| {
+            let in_sections = kinds
+                .get(image.unit)
+                .is_some_and(|kind| *kind != UnitKind::Other);
+            image.bundled && (in_sections || image.in_archive)
+        };
+        let is_hip = |image: &Image| image.offload_kind == OffloadKind::HIP && !image.library;
+        let members = self.groups.iter().flat_map(|group| &group.members);
+        let mut linked = members.filter_map(|index| self.images.get(*index));
+        names.registered = linked.any(|image| is_hip(image) && !of_object(image));
+        if names.registered || !names.is_empty() {
+            return;
+        }
+        for group in &mut self.groups {
+            group.members.retain(|index| {
+                let image = self.images.get(*index);
+                let finished = image.is_some_and(|image| is_hip(image) && of_object(image));
+                if let (true, Some(line)) = (finished, report.lines.get_mut(*index)) {
+                    line.fate = Fate::NotLinked { reason: FINISHED };
+                }
+                !finished
+            });
+        }
+        self.groups.retain(|group| !group.members.is_empty());
+    }
+}
+
+/// Of an image whose object has its fat binary from another object.
+const FINISHED: &str = "its object finds a linked fat binary in another object";
+
+struct Selection<'a> {
+    images: &'a [Image],
+    linked_units: &'a [bool],
+    should_extract: &'a [String],
+}
+
+type Selected = Result<(Groups, Vec<Fate>), Error>;
+
+impl Selection<'_> {
+    fn named(&self, image: &Image) -> bool {
+        self.should_extract.contains(&image.processor)
+    }
+
+    fn by_host_link(&self) -> Selected {
+        let taken = |image: &Image| self.linked_units.get(image.unit) == Some(&true);
+        let mut chosen: Vec<bool> = self
+            .images
+            .iter()
+            .map(|image| taken(image) || self.named(image))
+            .collect();
+        self.choose_bundled(&mut chosen);
+        self.choose_needed(&mut chosen)?;
+        let mut fates = Vec::new();
+        let mut seen = Distinct::default();
+        for (image, chosen) in self.images.iter().zip(&mut chosen) {
+            fates.push(if *chosen {
+                match seen.add(image)? {
+                    None => Fate::Linked(Vec::new()),
+                    Some(first) => {
+                        *chosen = false;
+                        Fate::Duplicate {
+                            of: first.from.clone(),
+                        }
+                    }
+                }
+            } else {
+                Fate::NotLinked {
+                    reason: NOT_IN_LINK,
+                }
+            });
+        }
+        let mut groups = Groups::new(Joining::Main);
+        for in_archive in [false, true] {
+            for (index, image) in self.images.iter().enumerate() {
+                if chosen.get(index) == Some(&true) && image.in_archive == in_archive {
+                    let own = if in_archive {
+                        Own::IfAlone
+                    } else {
+                        Own::Always
+                    };
+                    groups.add(image, index, own);
+                }
+            }
+        }
+        Ok((groups, fates))
+    }
+
+    /// Adds the images that define what the chosen ones of their targets leave undefined.
+    fn choose_needed(&self, chosen: &mut [bool]) -> Result<(), Error> {
+        let mut targets = Groups::new(Joining::Main);
+        for (index, image) in self.images.iter().enumerate() {
+            if chosen.get(index) == Some(&true) {
+                targets.add(image, index, Own::Always);
+            }
+        }
+        for target in &targets.list {
+            let takes = |index: &usize| {
+                let image = self.images.get(*index);
+                image.is_some_and(|image| targets.takes(target, image))
+            };
+            let indices: Vec<usize> = (0..self.images.len()).filter(takes).collect();
+            let is_chosen = |index: &usize| chosen.get(*index) == Some(&true);
+            if indices.iter().all(is_chosen) {
+                continue;
+            }
+            let mut unknown = false;
+            for image in indices.iter().filter(|index| is_chosen(index)) {
+                let image = self.images.get(*image);
+                unknown |= image.map_or(Ok(false), has_unknown_symbols)?;
+            }
+            if unknown {
+                for index in &indices {
+                    chosen[*index] = true;
+                }
+                continue;
+            }
+            let mut names = Vec::new();
+            for index in &indices {
+                let image = self.images.get(*index);
+                names.push(image.map_or_else(|| Ok(Names::default()), Image::names)?);
+            }
+            let symbols: Vec<Symbols<'_>> = names.iter().map(Names::symbols).collect();
+            let candidates: Vec<Candidate<'_>> = indices
+                .iter()
+                .zip(&symbols)
+                .map(|(index, symbols)| Candidate {
+                    symbols,
+                    always: is_chosen(index),
+                })
+                .collect();
+            for (index, taken) in indices.iter().zip(linked(&candidates, [])) {
+                if let Some(chosen) = chosen.get_mut(*index) {
+                    *chosen |= taken;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the archive members that are bundles and fit a target of the link: of these archives,
+    /// libraries for devices, all members are linked.
+    fn choose_bundled(&self, chosen: &mut [bool]) {
+        let mut targets = Groups::new(Joining::Main);
+        for (index, image) in self.images.iter().enumerate() {
+            if chosen.get(index) == Some(&true) {
+                targets.add(image, index, Own::Always);
+            }
+        }
+        for (image, chosen) in self.images.iter().zip(chosen) {
+            let fits = || targets.list.iter().any(|group| targets.takes(group, image));
+            *chosen |= image.bundled && image.in_archive && fits();
+        }
+    }
+
+    fn as_llvm(&self, release: LlvmRelease) -> Selected {
+        let mut groups = Groups::new(match release {
+            LlvmRelease::Main => Joining::Main,
+            _ => Joining::Until23,
+        });
+        for (index, image) in self.images.iter().enumerate() {
+            if !image.in_archive {
+                groups.add(image, index, Own::Always);
+            }
+        }
+        let known = |image: &Image| {
+            let mut list = groups.list.iter();
+            list.any(|group| groups.takes(group, image)) || self.named(image)
+        };
+        if !self.images.iter().any(known) {
+            return self.by_host_link();
+        }
+        let (members, mut fates) = self.distinct_members()?;
+        if release == LlvmRelease::V19 {
+            self.wanted_members(members, &mut groups)?;
+        } else {
+            for index in members {
+                let Some(image) = self.images.get(index) else {
+                    continue;
+                };
+                let own = match self.named(image) {
+                    true => Own::Always,
+                    false => Own::Never,
+                };
+                groups.add(image, index, own);
+            }
+        }
+        let linked: HashSet<usize> = groups
+            .list
+            .iter()
+            .flat_map(|group| group.members.iter().copied())
+            .collect();
+        for (index, fate) in fates.iter_mut().enumerate() {
+            if *fate == Fate::Linked(Vec::new()) && !linked.contains(&index) {
+                let reason = match release {
+                    LlvmRelease::V19 => NOT_WANTED,
+                    _ => NO_OBJECT,
+                };
+                *fate = Fate::NotLinked { reason };
+            }
+        }
+        Ok((groups, fates))
+    }
+
+    /// The images of archive members, each once though its archive is named twice.
+    fn distinct_members(&self) -> Result<(Vec<usize>, Vec<Fate>), Error> {
+        // Most are there once, and nobody has to read them for that.
+        let mut seen: HashMap<_, Vec<&Image>> = HashMap::new();
+        let mut members = Vec::new();
+        let mut fates = Vec::new();
+        for (index, image) in self.images.iter().enumerate() {
+            if image.in_archive {
+                let key = (&image.from, &image.triple, &image.processor, image.size());
+                let others = seen.entry(key).or_default();
+                let mut same = None;
+                for other in others.iter() {
+                    if other.is_same(image)? {
+                        same = Some(other.from.clone());
+                    }
+                }
+                if let Some(of) = same {
+                    fates.push(Fate::Duplicate { of });
+                    continue;
+                }
+                others.push(image);
+                members.push(index);
+            }
+            fates.push(Fate::Linked(Vec::new()));
+        }
+        Ok((members, fates))
+    }
+
+    /// LLVM 19's way with archives: again and again, until no member is wanted.
+    fn wanted_members(&self, members: Vec<usize>, groups: &mut Groups) -> Result<(), Error> {
+        let count = groups.list.len();
+        for at in 0..count {
+            let Some(group) = groups.list.get(at) else {
+                continue;
+            };
+            let mut unknown = false;
+            let (mut own, mut others) = (Vec::new(), Vec::new());
+            for index in &group.members {
+                if let Some(image) = self.images.get(*index) {
+                    unknown |= has_unknown_symbols(image)?;
+                    own.push(image.names()?);
+                }
+            }
+            for index in &members {
+                if let Some(image) = self.images.get(*index) {
+                    if groups.takes(group, image) {
+                        others.push((*index, image.offload_kind, image.names()?));
+                    }
+                }
+            }
+            let mut known: HashMap<&[u8], Known> = HashMap::new();
+            for names in &own {
+                note(&mut known, &names.symbols());
+            }
+            let others = others.iter();
+            let mut left: Vec<_> = others
+                .map(|(index, kind, names)| (*index, *kind, names.symbols()))
+                .collect();
+            let mut taken = Vec::new();
+            loop {
+                let before = left.len();
+                left.retain(|(index, kind, symbols)| {
+                    let bundled = self.images.get(*index).is_some_and(|image| image.bundled);
+                    let wanted = unknown || bundled || is_wanted(&known, *kind, symbols);
+                    if wanted {
+                        note(&mut known, symbols);
+                        taken.push(*index);
+                    }
+                    !wanted
+                });
+                if left.len() == before {
+                    break;
+                }
+            }
+            if let Some(group) = groups.list.get_mut(at) {
+                group.members.extend(taken);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is LLVM IR or assembly: only what reads these knows what they need.
+fn has_unknown_symbols(image: &Image) -> Result<bool, Error> {
+    let text = image.text()?;
+    Ok(matches!(text, Some(DeviceText::Ir | DeviceText::Assembly)))
+}
+
+/// Why LLVM leaves a member out that is not in the host link's way.
+const NO_OBJECT: &str = "no object has device code for this target (`--should-extract` \
+                         with its processor links it)";
+const NOT_WANTED: &str = "no object has device code for this target that needs a symbol of \
+                          it, and it defines no visible one";
+
+/// What is known of a name in a device link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Undefined,
+    Defined,
+}
+
+fn note<'d>(known: &mut HashMap<&'d [u8], Known>, symbols: &Symbols<'d>) {
+    for name in &symbols.undefined {
+        known.entry(name).or_insert(Known::Undefined);
+    }
+    for name in &symbols.defined {
+        known.insert(name, Known::Defined);
+    }
+}
+
+/// It defines what is undefined; or, for the host to find, what nobody knows yet.
+fn is_wanted<'d>(
+    known: &HashMap<&'d [u8], Known>,
+    kind: OffloadKind,
+    symbols: &Symbols<'d>,
+) -> bool {
+    let needed = |name: &&[u8]| known.get(name) == Some(&Known::Undefined);
+    let new = |name: &&[u8]| known.get(name) != Some(&Known::Defined);
+    symbols.defined.iter().any(needed)
+        || kind != OffloadKind::NONE && symbols.visible.iter().any(new)
+}
+
+/// Which units the host link takes. Symbols are read only when that is in question.
+fn linked_units(
+    inputs: &Inputs,
+    images: &[Image],
+    arguments: &Arguments,
+    report: &mut Report,
+) -> Result<Vec<bool>, Error> {
+    let always = |file: &InputFile| match file.load {
+        Load::Whole => true,
+        Load::Usual => file.kind != FileKind::Archive,
+        Load::Wanted => false,
+    };
+    let in_question: HashSet<usize> = images.iter().map(|image| image.unit).collect();
+    let open = inputs
+        .units()
+        .enumerate()
+        .any(|(index, (file, _))| !always(file) && in_question.contains(&index));
+    if !open {
+        return Ok(inputs.units().map(|(file, _)| always(file)).collect());
+    }
+    // A source, as a compiler driver takes it: nobody knows yet what its object will need.
+    let source = |file: &&InputFile| {
+        let named = matches!(arguments.items.get(file.item), Some(Item::File { .. }));
+        named && file.kind == FileKind::Other
+    };
+    let source = inputs.files.iter().find(source);
+    let mut unread = source.map(|file| terminal(&*file.path).to_string());
+    let mut names = Vec::new();
+    for (file, unit) in inputs.units() {
+        let blocks = file.blocks(unit);
+        let blocks = blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+        let found = host_objects::symbols(&blocks, unit);
+        if found.is_none() && unit.kind != UnitKind::Other {
+            unread.get_or_insert_with(|| file.unit_name(unit));
+        }
+        names.push(found.unwrap_or_default());
+    }
+    if let Some(name) = unread {
+        report.warnings.push(format!(
+            "the symbols of {name} cannot be read: images of all archive members are linked"
+        ));
+        return Ok(vec![true; names.len()]);
+    }
+    let symbols: Vec<Symbols<'_>> = names.iter().map(Names::symbols).collect();
+    let candidates: Vec<Candidate<'_>> = inputs
+        .units()
+        .zip(&symbols)
+        .map(|((file, _), symbols)| Candidate {
+            symbols,
+            always: always(file),
+        })
+        .collect();
+    let roots = arguments.roots.iter().map(|root| root.as_encoded_bytes());
+    let entry = [&b"main"[..], b"_start"];
+    Ok(linked(&candidates, roots.chain(entry)))
+}

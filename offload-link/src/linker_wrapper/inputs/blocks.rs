@@ -1,0 +1,249 @@
+//! A file of which parts are read: in blocks that stay in memory, so that no phase reads them again.
+//!
+//! Of a large file, such as an archive of gigabytes, no block stays: its members are read apart, and what was read of
+//! one is dropped before the next.
+
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::rc::Rc;
+
+use object::{ReadCache, ReadRef};
+
+use crate::files::{Here, Opened, Reading, Stamp};
+
+/// A file, as far as it was read.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    file: Rc<Reading>,
+    len: u64,
+    /// Those at the multiples of [`BLOCK`], up to [`KEPT`].
+    blocks: Vec<OnceCell<Box<[u8]>>>,
+    /// What is in none of them as a whole.
+    others: ReadCache<Here>,
+}
+
+/// Most objects have their section headers in the last one.
+const BLOCK: usize = 8 << 10;
+
+/// Of larger files no block stays. Libraries of the host are mostly smaller.
+const KEPT: u64 = 16 << 20;
+
+impl Blocks {
+    /// # Errors
+    ///
+    /// When it cannot be opened and read.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Self::of(path, Opened::open(path)?)
+    }
+
+    /// Of a file that is open.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub(crate) fn of(path: &Path, file: File) -> io::Result<Self> {
+        let mut first = vec![0; BLOCK];
+        let count = file.read_at(&mut first, 0)?;
+        first.truncate(count);
+        let (len, stamp) = match count {
+            BLOCK => {
+                let metadata = file.metadata()?;
+                if !metadata.is_file() {
+                    return Err(not_regular());
+                }
+                let len = metadata.len().max(BLOCK as u64);
+                (len, Some(Stamp::of(&metadata)))
+            }
+            _ => (count as u64, None),
+        };
+        let mut blocks = vec![OnceCell::from(first.into_boxed_slice())];
+        if len <= KEPT {
+            let count = len.div_ceil(BLOCK as u64).max(1);
+            blocks.resize_with(usize::try_from(count).unwrap_or(1), OnceCell::new);
+        }
+        let file = Reading::new(Opened::new(path, file, stamp));
+        let others = ReadCache::new(file.part(0..len));
+        Ok(Self {
+            file,
+            len,
+            blocks,
+            others,
+        })
+    }
+
+    /// In bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.len
+    }
+
+    /// Gives the descriptor back; what is read after that opens the file again. A link may have
+    /// more inputs than a process may have files; large ones are few, and read often.
+    pub(crate) fn close(&self) {
+        if self.is_kept() {
+            self.file.file.close();
+        }
+    }
+
+    /// Whether what was read stays in memory: the file is small.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.len <= KEPT
+    }
+
+    /// By which it is known whether the file was changed since; none when all of it is in memory.
+    pub(crate) fn stamp(&self) -> Option<&Stamp> {
+        self.file.file.stamp()
+    }
+
+    /// For reading what is understood at once: of a large file nothing of it stays.
+    pub(crate) fn apart(&self) -> Part<'_> {
+        match self.is_kept() {
+            true => Part::Kept(self),
+            false => Part::Apart(ReadCache::new(self.file.part(0..self.len))),
+        }
+    }
+
+    /// Bytes of the file, when all of them have been read.
+    pub(crate) fn known(&self, range: Range<u64>) -> Option<&[u8]> {
+        let (index, at) = block_of(range.start)?;
+        let size = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+        let block = self.blocks.get(index)?.get()?;
+        block.get(at..at.checked_add(size)?)
+    }
+
+    fn block(&self, index: usize) -> Result<&[u8], ()> {
+        let block = self.blocks.get(index).ok_or(())?;
+        if let Some(known) = block.get() {
+            return Ok(known);
+        }
+        let start = (index as u64).saturating_mul(BLOCK as u64);
+        let rest = self.len.saturating_sub(start).min(BLOCK as u64);
+        let mut bytes = vec![0; usize::try_from(rest).map_err(|_| ())?];
+        let read = |file: &File| file.read_exact_at(&mut bytes, start);
+        let read = self.file.file.with(read);
+        read.map_err(|problem| self.file.file.note(start, &problem))?;
+        Ok(block.get_or_init(|| bytes.into_boxed_slice()))
+    }
+}
+
+/// A device that can be read at any offset, without an end.
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::NotSeekable, "not a regular file")
+}
+
+/// The index of the block that has an offset, and where.
+fn block_of(offset: u64) -> Option<(usize, usize)> {
+    let index = usize::try_from(offset / BLOCK as u64).ok()?;
+    Some((index, usize::try_from(offset % BLOCK as u64).ok()?))
+}
+
+impl<'d> ReadRef<'d> for &'d Blocks {
+    fn len(self) -> Result<u64, ()> {
+        Ok(self.len)
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+        let end = offset.checked_add(size).filter(|end| *end <= self.len);
+        let end = end.ok_or(())?;
+        if size == 0 {
+            return Ok(&[]);
+        }
+        let (index, at) = block_of(offset).ok_or(())?;
+        let in_one = offset / BLOCK as u64 == (end - 1) / BLOCK as u64;
+        if in_one && index < self.blocks.len() {
+            let size = usize::try_from(size).map_err(|_| ())?;
+            return self.block(index)?.get(at..at + size).ok_or(());
+        }
+        self.others.read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
+        self.others.read_bytes_at_until(range, delimiter)
+    }
+}
+
+/// A file for one who reads it once.
+pub(crate) enum Part<'a> {
+    /// What is read stays with the others' blocks.
+    Kept(&'a Blocks),
+    /// What is read is dropped with it.
+    Apart(ReadCache<Here>),
+}
+
+impl<'d> ReadRef<'d> for &'d Part<'_> {
+    fn len(self) -> Result<u64, ()> {
+        match self {
+            Part::Kept(blocks) => blocks.len(),
+            Part::Apart(cache) => cache.len(),
+        }
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+        match self {
+            Part::Kept(blocks) => blocks.read_bytes_at(offset, size),
+            Part::Apart(cache) => cache.read_bytes_at(offset, size),
+        }
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
+        match self {
+            Part::Kept(blocks) => blocks.read_bytes_at_until(range, delimiter),
+            Part::Apart(cache) => cache.read_bytes_at_until(range, delimiter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_any_part_of_a_file_of_any_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for size in [
+            0,
+            1,
+            BLOCK - 1,
+            BLOCK,
+            BLOCK + 1,
+            3 * BLOCK - 1,
+            3 * BLOCK + 5,
+        ] {
+            let bytes: Vec<u8> = (0..size).map(|at| (at * 31 / 7) as u8).collect();
+            std::fs::write(&path, &bytes).unwrap();
+            for open in [true, false] {
+                let blocks = Blocks::open(&path).unwrap();
+                if !open {
+                    blocks.close();
+                }
+                let data = &blocks;
+                assert_eq!(data.len(), Ok(size as u64));
+                for start in [0, 1, BLOCK - 2, BLOCK, 2 * BLOCK - 1, size] {
+                    for count in [0, 1, 2, 100, BLOCK, 2 * BLOCK + 3] {
+                        let expected = bytes.get(start..start + count).ok_or(());
+                        let read = data.read_bytes_at(start as u64, count as u64);
+                        assert_eq!(read, expected, "{start} {count} of {size}");
+                    }
+                }
+                assert_eq!(data.read_bytes_at(u64::MAX, 2), Err(()));
+            }
+        }
+    }
+
+    #[test]
+    fn knows_what_was_read_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, vec![7; 2 * BLOCK]).unwrap();
+        let blocks = Blocks::open(&path).unwrap();
+        let (first, last) = (0..8, BLOCK as u64..BLOCK as u64 + 8);
+        assert_eq!(blocks.known(first), Some(&[7; 8][..]));
+        assert_eq!(blocks.known(last.clone()), None);
+        (&blocks).read_bytes_at(last.start + 100, 1).unwrap();
+        assert_eq!(blocks.known(last), Some(&[7; 8][..]));
+    }
+}

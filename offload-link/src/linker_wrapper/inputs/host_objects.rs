@@ -1,0 +1,324 @@
+//! What is asked of the host's objects beyond the headers of their sections, once there is device code.
+
+use std::ops::Range;
+
+use object::ReadRef;
+use offload_formats::container::elf::{Elf, ElfError, Place, SymbolTable};
+use offload_formats::container::{self, coff};
+use offload_formats::format::bitcode;
+use offload_formats::format::bytes::Cursor;
+use offload_formats::format::offload_entry::{EntryTable, OffloadEntry};
+use offload_formats::names::{LlvmRelease, OffloadKind};
+use offload_formats::registration::NEEDS_OFFLOAD_LINK;
+
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::inputs::blocks::Blocks;
+use crate::linker_wrapper::inputs::file::{Inputs, Unit, UnitKind};
+use crate::linker_wrapper::inputs::symbols::Names;
+
+/// The symbols of a unit that matter to others; nothing when they cannot be read.
+pub(crate) fn symbols(blocks: &Blocks, unit: &Unit) -> Option<Names> {
+    if unit.kind == UnitKind::Other {
+        return None;
+    }
+    let data = blocks.apart();
+    let symbols = container::symbols(&data, unit.data.clone()).ok()?;
+    Some(Names::of(&symbols))
+}
+
+/// Whether a unit calls a runtime's registration: its images are linked already.
+pub(crate) fn registers(blocks: &Blocks, unit: &Unit) -> bool {
+    let symbols = symbols(blocks, unit).unwrap_or_default();
+    let symbols = symbols.symbols();
+    let mut names = symbols.undefined.iter().chain(&symbols.defined);
+    names.any(|name| is_registration(name))
+}
+
+/// Whether a symbol is a runtime's registration.
+pub(crate) fn is_registration(name: &[u8]) -> bool {
+    const CALLS: [&str; 4] = [
+        "__tgt_register_lib",
+        "__cudaRegisterFatBinary",
+        "__hipRegisterFatBinary",
+        "__sycl_register_lib",
+    ];
+    CALLS.iter().any(|call| name == call.as_bytes())
+}
+
+/// A section of offload entries in a host object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EntrySection {
+    pub name: &'static str,
+    /// In bytes; 0 where the object is still to be made.
+    pub size: u64,
+    pub flags: u64,
+    pub alignment: u64,
+    /// The different sizes of its entries.
+    pub strides: Vec<u64>,
+    /// Whose entries can be in it.
+    pub kinds: Vec<OffloadKind>,
+    /// COFF: symbols at its entries.
+    pub symbols: Vec<String>,
+}
+
+/// What the compiler left in a host object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostSide {
+    pub entries: Vec<EntrySection>,
+    /// Release of the clang that made it, by `.comment`.
+    pub clang: Option<u32>,
+    /// It asks for our registration.
+    pub deferred: bool,
+    /// Names of HIP's fat binary and its handle, and whether it defines them.
+    pub hip: Vec<(String, bool)>,
+}
+
+/// What the symbols begin with by which objects of clang's older driver know HIP's fat binary, and the
+/// runtime's handle for it.
+pub(crate) const HIP_NAMES: [&str; 2] = ["__hip_fatbin", "__hip_gpubin_handle"];
+
+/// What a compiler says with entries that have the form since LLVM 20: their names have a section.
+const NAMES_SINCE_20: &str = ".llvm.rodata.offloading";
+
+/// Reads the host's side of a unit; nothing when it cannot be read.
+pub(crate) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
+    let range = unit.data.clone();
+    let data = blocks.apart();
+    let blocks = &data;
+    match unit.kind {
+        UnitKind::Elf => of_elf(blocks, range).ok(),
+        UnitKind::Coff => {
+            let object = coff::Object::read(blocks, range).ok()?;
+            Some(of_coff(&object))
+        }
+        UnitKind::Bitcode => {
+            let names = bitcode::section_names(blocks, range.clone()).ok()?;
+            Some(HostSide {
+                deferred: demands(blocks, range),
+                ..of_names(names.iter().map(Vec::as_slice).collect())
+            })
+        }
+        UnitKind::Other => None,
+    }
+}
+
+/// The release of the clang that made the first host object with device code: by what it says of itself, else by
+/// the layout of its offload entries.
+pub(crate) fn release(inputs: &Inputs) -> Result<Option<LlvmRelease>, Error> {
+    for (file, unit) in inputs.units().filter(|(_, unit)| unit.has_device_code()) {
+        let blocks = file.blocks(unit);
+        let blocks = blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+        let release = host_side(&blocks, unit).and_then(|side| side.release());
+        if release.is_some() {
+            return Ok(release);
+        }
+    }
+    Ok(None)
+}
+
+impl HostSide {
+    fn release(&self) -> Option<LlvmRelease> {
+        match self.clang {
+            Some(..=19) => return Some(LlvmRelease::V19),
+            Some(release) => return Some(release.to_string().parse().unwrap_or(LlvmRelease::Main)),
+            None => {}
+        }
+        let tables = self.entries.iter().filter_map(|section| {
+            let stride = section.strides.first()?;
+            EntryTable::find(section.name, *stride)
+        });
+        // That of LLVM 21 has not changed since.
+        let old = [LlvmRelease::V19, LlvmRelease::V20].into_iter();
+        let mut old = old.map(|release| (EntryTable::of(release), release));
+        let table = tables.into_iter().next()?;
+        old.find_map(|(of, release)| (of == table).then_some(release))
+    }
+}
+
+/// Whether a unit wants a linker that registers its images.
+fn demands<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
+    let symbols = container::symbols(data, range).unwrap_or_default();
+    let demand = |name: &[u8]| name == NEEDS_OFFLOAD_LINK.as_bytes();
+    symbols.iter().any(|symbol| demand(symbol.name))
+}
+
+/// The name of the section, when offload entries are in it.
+fn entry_section(name: &[u8]) -> Option<&'static str> {
+    // COFF's linkers sort by what follows the dollar.
+    let name = name.strip_suffix(b"$OE").unwrap_or(name);
+    let mut known = EntryTable::ALL.into_iter().flat_map(EntryTable::sections);
+    known.find(|known| known.as_bytes() == name)
+}
+
+/// Whose entries a section of this name has.
+pub(crate) fn kinds_of(section: &str) -> Vec<OffloadKind> {
+    let here = |kind: &OffloadKind| {
+        let mut layouts = EntryTable::ALL.into_iter();
+        layouts.any(|layout| layout.section(*kind) == Some(section))
+    };
+    KINDS.into_iter().filter(here).collect()
+}
+
+const KINDS: [OffloadKind; 4] = [
+    OffloadKind::OPENMP,
+    OffloadKind::CUDA,
+    OffloadKind::HIP,
+    OffloadKind::SYCL,
+];
+
+/// Whose entries a section really has, where they say so: runtimes that are older than these entries
+/// must not be given a table that has none for them.
+fn kinds_in(content: &[u8], section: &str) -> Option<Vec<OffloadKind>> {
+    let table = EntryTable::V21;
+    if table.sections().all(|new| new != section) {
+        return None;
+    }
+    let mut cursor = Cursor::new(content, 0..u64::MAX);
+    let mut kinds = Vec::new();
+    while let Ok(entry) = OffloadEntry::read(&mut cursor, table) {
+        let kind = entry.kind.filter(|kind| KINDS.contains(kind))?;
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    Some(kinds)
+}
+
+/// By the names of the sections alone.
+fn of_names(names: Vec<&[u8]>) -> HostSide {
+    let since_20 = names.iter().any(|name| *name == NAMES_SINCE_20.as_bytes());
+    let table = if since_20 {
+        EntryTable::V20
+    } else {
+        EntryTable::V19
+    };
+    let sections = names.iter().filter_map(|name| entry_section(name));
+    let entries = sections.map(|name| EntrySection {
+        name,
+        size: 0,
+        flags: 3, // SHF_WRITE | SHF_ALLOC, as clang has it
+        alignment: 8,
+        strides: match EntryTable::V21.sections().any(|new| new == name) {
+            true => vec![EntryTable::V21.stride()],
+            false => vec![table.stride()],
+        },
+        kinds: kinds_of(name),
+        symbols: Vec::new(),
+    });
+    HostSide {
+        entries: entries.collect(),
+        ..HostSide::default()
+    }
+}
+
+fn of_coff(object: &coff::Object<'_>) -> HostSide {
+    let sections: Vec<&[u8]> = object.sections().map(|section| section.name).collect();
+    let mut found = of_names(sections.clone());
+    for symbol in object.symbols().filter(|symbol| symbol.is_external) {
+        found.deferred |= symbol.name == NEEDS_OFFLOAD_LINK.as_bytes();
+        let number = symbol.section.and_then(|number| number.checked_sub(1));
+        let name = number.and_then(|index| sections.get(index));
+        let Some(name) = name.and_then(|name| entry_section(name)) else {
+            continue;
+        };
+        let section = found.entries.iter_mut().find(|known| known.name == name);
+        if let (Some(section), Ok(symbol)) = (section, std::str::from_utf8(symbol.name)) {
+            section.symbols.push(symbol.to_owned());
+        }
+    }
+    found
+}
+
+fn of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<HostSide, ElfError> {
+    let elf = Elf::parse(data, range)?;
+    let names = elf.names()?;
+    let mut found = HostSide::default();
+    let mut indices = Vec::new();
+    for section in elf.sections().skip(1) {
+        let name = names.of(&section)?;
+        if name == b".comment" {
+            found.clang = clang_release(elf.content(&section)?);
+        }
+        let Some(name) = entry_section(name).filter(|_| section.size > 0) else {
+            continue;
+        };
+        indices.push(section.index);
+        let kinds = kinds_in(elf.content(&section)?, name).unwrap_or_else(|| kinds_of(name));
+        found.entries.push(EntrySection {
+            name,
+            size: section.size,
+            flags: section.flags,
+            alignment: section.alignment,
+            strides: Vec::new(),
+            kinds,
+            symbols: Vec::new(),
+        });
+    }
+    for symbol in elf.symbols(SymbolTable::All)? {
+        found.deferred |= symbol.name == NEEDS_OFFLOAD_LINK.as_bytes();
+        if HIP_NAMES
+            .iter()
+            .any(|start| symbol.name.starts_with(start.as_bytes()))
+        {
+            let name = String::from_utf8_lossy(symbol.name).into_owned();
+            found.hip.push((name, symbol.place != Place::Undefined));
+        }
+        let Place::Section(index) = symbol.place else {
+            continue;
+        };
+        let entries = indices.iter().zip(&mut found.entries);
+        let section = entries.into_iter().find(|(known, _)| **known == index);
+        if let Some((_, section)) = section {
+            let is_entry = symbol.name.starts_with(b".offloading.entry.");
+            if is_entry && !section.strides.contains(&symbol.size) {
+                section.strides.push(symbol.size);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// `clang version 19.1.7` in the strings of `.comment`.
+fn clang_release(comment: &[u8]) -> Option<u32> {
+    let text = String::from_utf8_lossy(comment);
+    let (_, rest) = text.split_once("clang version ")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit())?;
+    rest.get(..end)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_whose_entries_are_in_a_section() {
+        let mut entries = [0; 112];
+        (entries[8], entries[10]) = (1, 4);
+        (entries[64], entries[66]) = (1, 1);
+        let (new, old) = ("llvm_offload_entries", "omp_offloading_entries");
+        let both = vec![OffloadKind::HIP, OffloadKind::OPENMP];
+        assert_eq!(kinds_in(&entries, new), Some(both));
+        assert_eq!(kinds_in(&entries[..60], new), Some(vec![OffloadKind::HIP]));
+        assert_eq!(kinds_in(&entries, old), None);
+        // Of no kind that is known, as from a big-endian host.
+        entries[10..12].copy_from_slice(&[0, 4]);
+        assert_eq!(kinds_in(&entries, new), None);
+        assert_eq!(kinds_of(new), KINDS);
+        assert_eq!(kinds_of(old), [OffloadKind::OPENMP]);
+    }
+
+    #[test]
+    fn finds_the_release_of_clang() {
+        for (comment, expected) in [
+            (&b"\0Debian clang version 19.1.7 (3)\0"[..], Some(19)),
+            (
+                b"GCC: (Debian 12) 12.2.0\0clang version 22.1.8\0rustc version 1.95.0",
+                Some(22),
+            ),
+            (b"rustc version 1.95.0 (59807616e 2026-04-14)\0", None),
+            (b"clang version ", None),
+        ] {
+            assert_eq!(clang_release(comment), expected);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The host's part of bundles that are files or members of archives: what the host's linker reads in their place.
+//!
+//! | the host's entry            | becomes                                     |
+//! |-----------------------------|---------------------------------------------|
+//! | an object                   | a file                                      |
+//! | bitcode, LLVM IR as text    | an object, by clang                         |
+//! | assembly, of a text bundle  | an object, by clang                         |
+//! | source, of a text bundle    | an error: no linker compiles                |
+//! | empty, or none              | nothing: the bundle is for devices only     |
+//! | anything else               | an error                                    |
+//!
+//! clang's older driver does so with files (19: `clang-offload-bundler -unbundle`, then `-cc1` or `-cc1as`), and gives
+//! archives with such members to the host's linker, which reads none of them. Here the object is the host's side of
+//! its member: `host_archive.rs`.
+//!
+//! What registers HIP's older objects is found in these objects, so they are made before anything is decided.
+
+use crate::linker_wrapper::inputs::host_archive::Maker;
+use std::path::{Path, PathBuf};
+
+use offload_build::toolchain::{Command, Search};
+use offload_formats::container::bundled::{self, Unpacking};
+use offload_formats::escape::terminal;
+use offload_formats::format::bitcode;
+use offload_formats::format::bundle_text::Comment;
+use offload_formats::format::device_text::DeviceText;
+use offload_formats::format::magic::Magic;
+
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::inputs::blocks::Blocks;
+use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, Problem, Unit};
+use crate::linker_wrapper::inputs::host_archive;
+use crate::linker_wrapper::inputs::images::with_hint;
+use crate::linker_wrapper::line::arguments::Position;
+use crate::linker_wrapper::line::host;
+use crate::linker_wrapper::line::programs;
+use crate::linker_wrapper::report::fates::Report;
+
+/// What a bundle has for the host.
+struct Part {
+    bytes: Vec<u8>,
+    form: Form,
+}
+
+enum Form {
+    Object,
+    /// With the release that wrote it, where that is known.
+    Ir(Option<u32>),
+    Assembly,
+}
+
+impl Inputs {
+    /// Makes an object of the host's part of each bundle, which from then on is its unit, and what
+    /// the host's linker reads in the place of each file that has such a bundle.
+    pub(crate) fn make_host_parts(
+        &mut self,
+        maker: &Maker<'_>,
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        let mut files = std::mem::take(&mut self.files);
+        let mut count = 0;
+        let limit = maker.arguments.options.max_decompressed_size()?.files();
+        for file in &mut files {
+            let mut made = Vec::new();
+            for (index, unit) in file.units.iter().enumerate() {
+                if !unit.is_bundle_file() {
+                    continue;
+                }
+                let from = file.unit_name(unit);
+                let wrong = |source| Error::Input {
+                    from: from.clone(),
+                    source,
+                };
+                let Some(part) = read(file, unit, limit).map_err(wrong)? else {
+                    continue;
+                };
+                made.push((index, maker.object(&part, &from, count, self)?));
+                count += 1;
+            }
+            if made.is_empty() {
+                continue;
+            }
+            if maker.actions.are_dry() {
+                report.warnings.push(format!(
+                    "{}: what its host's part needs is not known before that is linked",
+                    terminal(&*file.path)
+                ));
+            } else {
+                for (index, path) in &made {
+                    self.adopt(file, *index, path)?;
+                }
+            }
+            file.in_place = Some(match file.kind {
+                FileKind::Archive => host_archive::write(file, maker)?,
+                _ => made.remove(0).1,
+            });
+        }
+        self.files = files;
+        Ok(())
+    }
+
+    /// Takes an object for what the host link sees of a unit.
+    fn adopt(&mut self, file: &mut InputFile, index: usize, path: &Path) -> Result<(), Error> {
+        let from = file.units.get(index).map(|unit| file.unit_name(unit));
+        let from = from.unwrap_or_default();
+        let wrong = |source: Problem| Error::Input {
+            from: from.clone(),
+            source,
+        };
+        let unreadable = self.unreadable.len();
+        let blocks = Blocks::open(path).map_err(|problem| wrong(problem.into()))?;
+        let seen = self.look(path, &blocks)?;
+        if let Some(unreadable) = self.unreadable.drain(unreadable..).next() {
+            let problem = format!("its host's part: {}", unreadable.problem);
+            return Err(wrong(problem.into()));
+        }
+        let object = match seen {
+            Some((FileKind::Object, units)) => units.into_iter().next(),
+            _ => None,
+        };
+        match (object, file.units.get_mut(index)) {
+            (Some(object), Some(unit)) if object.bundle.is_none() => {
+                unit.outside = Some(path.to_owned());
+                unit.data = object.data;
+                unit.kind = object.kind;
+                unit.device_code = object.device_code;
+                Ok(())
+            }
+            (Some(_), _) => Err(wrong("its host's part is a bundle, too".into())),
+            (None, _) => Err(wrong("its host's part is no object".into())),
+        }
+    }
+}
+
+/// Bytes of entry IDs, and of compressed bundles that stay in memory while one is read.
+const MAX_IDS: u64 = 16 << 20;
+
+/// Largest part for the host, in bytes: it is in memory.
+const MAX_PART: u64 = 1 << 30;
+
+/// The host's part of a bundle, unless it is empty.
+fn read(file: &InputFile, unit: &Unit, limit: u64) -> Result<Option<Part>, Problem> {
+    let blocks = file.blocks(unit)?;
+    let data = blocks.apart();
+    let mut found = None;
+    // Only the host's part is unpacked.
+    let mut unpacking = Unpacking {
+        limit,
+        memory: MAX_IDS,
+    };
+    let entries = bundled::entries(&data, unit.data.clone(), &mut unpacking);
+    for entry in entries.map_err(with_hint)? {
+        // What is no entry ID is told with the images.
+        if !matches!(entry.target(), Ok(None)) || entry.range.is_empty() {
+            continue;
+        }
+        let id = terminal(&entry.id);
+        let said = |problem: &str| format!("entry `{id}`: {problem}");
+        let size = entry.range.end.saturating_sub(entry.range.start);
+        if size > MAX_PART {
+            let problem = format!(
+                "{size} bytes are more than the {MAX_PART} that a part for the host may have"
+            );
+            return Err(said(&problem).into());
+        }
+        let bytes = entry.content(&data).map_err(|problem| match problem {
+            Some(problem) => said(&problem.to_string()),
+            None => said("it cannot be read"),
+        })?;
+        let form = form(&bytes, entry.comment).map_err(|problem| said(&problem))?;
+        if found.is_some() {
+            return Err(
+                said("a second part for the host, and one file takes the place of one").into(),
+            );
+        }
+        found = Some(Part {
+            bytes: bytes.into_owned(),
+            form,
+        });
+    }
+    Ok(found)
+}
+
+fn form(bytes: &[u8], comment: Option<Comment>) -> Result<Form, String> {
+    let is_text = comment.is_some();
+    match (Magic::of(bytes), DeviceText::of(bytes)) {
+        _ if comment == Some(Comment::Slashes) => Err(
+            "the part for the host is source, which no linker compiles\nhint: compile the file with -c"
+                .to_owned(),
+        ),
+        (Magic::Elf | Magic::Coff, _) => Ok(Form::Object),
+        (Magic::Bitcode, _) => {
+            let release = bitcode::release(bytes, 0..bytes.len() as u64);
+            Ok(Form::Ir(release.ok().flatten()))
+        }
+        (Magic::Unknown, Some(DeviceText::Ir)) => Ok(Form::Ir(None)),
+        (Magic::Unknown, Some(DeviceText::Assembly)) if is_text => Ok(Form::Assembly),
+        _ => Err(
+            "the part for the host is neither an object nor bitcode nor assembly".to_owned(),
+        ),
+    }
+}
+
+impl Maker<'_> {
+    /// Writes or compiles the object of a part; its file.
+    fn object(
+        &self,
+        part: &Part,
+        from: &str,
+        count: usize,
+        inputs: &Inputs,
+    ) -> Result<PathBuf, Error> {
+        let name = from.trim_end_matches(')');
+        let name = name.rsplit(['/', '(']).next().unwrap_or(name);
+        let stem = Path::new(name).file_stem().unwrap_or_default();
+        let base = format!("{}-{count}.host", stem.to_string_lossy());
+        let object = self.workplace.file(&format!("{base}.o"));
+        let (actions, shown) = (self.actions, object.display());
+        actions.note(format_args!("what {from} has for the host: {shown}"));
+        let extension = match part.form {
+            Form::Object => return actions.write(&object, &part.bytes).map(|()| object),
+            Form::Ir(_) => "bc",
+            Form::Assembly => "s",
+        };
+        let source = self.workplace.file(&format!("{base}.{extension}"));
+        let command = self.compile(&part.form, &source, &object, inputs, from)?;
+        actions.write(&source, &part.bytes)?;
+        let compiled = actions.run(&command, self.workplace);
+        compiled.map_err(|source| Error::HostPart {
+            from: from.to_owned(),
+            source,
+        })?;
+        Ok(object)
+    }
+
+    /// By clang, whose assembly has directives that GNU's assembler does not know.
+    fn compile(
+        &self,
+        form: &Form,
+        source: &Path,
+        object: &Path,
+        inputs: &Inputs,
+        from: &str,
+    ) -> Result<Command, Error> {
+        let arguments = self.arguments;
+        let release = match form {
+            Form::Ir(release) => *release,
+            _ => None,
+        };
+        let search: Search = programs::search(arguments);
+        let same = release.and_then(|release| search.clang_of(release));
+        let clang = same.or_else(|| search.clang_from(release.unwrap_or_default()).ok());
+        let clang = clang.ok_or_else(|| {
+            let release = release.map_or(String::new(), |release| format!(" {release}"));
+            Error::Option(format!(
+                "{from}: there is no clang{release} to make an object of its part for the host\n\
+                 hint: install clang, of the release that made the bundle or newer"
+            ))
+        })?;
+        let mut command = Command::new(clang.clang).arg("--no-default-config");
+        let host = host::machine(arguments, inputs.host);
+        if let Some(triple) = host::target(arguments, Some(host)) {
+            let triple = triple.replace("riscv64gc", "riscv64");
+            command = command.arg(format!("--target={triple}"));
+        }
+        if arguments.position == Position::Driver {
+            command = command.args(arguments.machine_flags());
+        }
+        let language: &[&str] = match form {
+            Form::Assembly => &["-x", "assembler"],
+            _ => &["-O2", "-Wno-override-module", "-x", "ir"],
+        };
+        if arguments.family.is_elf() {
+            command = command.arg("-fPIC");
+        }
+        Ok(command
+            .args(["-c", "-Wno-unused-command-line-argument"])
+            .args(language)
+            .arg(source)
+            .arg("-o")
+            .arg(object))
+    }
+}

@@ -1,0 +1,336 @@
+//! The bytes of an image, where they are: an image that is not linked is never read.
+//!
+//! | bytes                                       | are read                                            |
+//! |---------------------------------------------|-----------------------------------------------------|
+//! | of a small file                             | once, and stay in memory                            |
+//! | of a large one                              | as far as they are asked for, and copied by the system |
+//! | of a small compressed bundle                | once, and stay in memory                            |
+//! | of others                                   | when they are asked for; large images stay in a temporary file |
+//! | of anything else that had to be unpacked    | they are in memory                                  |
+//!
+//! So the memory of a link does not grow with its archives. Whatever is read again must be of the file that was
+//! looked at.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use object::{ReadCache, ReadRef};
+use offload_formats::format::compressed_bundle::{self, CompressedBundle};
+
+use crate::decompressed;
+use crate::files::{Here, Opened, Reading, Stamp, copy_range};
+use crate::linker_wrapper::inputs::blocks::Blocks;
+
+/// Largest image of a compressed bundle that is unpacked to memory, in bytes.
+const MAX_IN_MEMORY: u64 = 16 << 20;
+
+/// The bytes of an image.
+#[derive(Debug)]
+pub(crate) struct ImageBytes {
+    /// The file that holds it.
+    path: PathBuf,
+    /// Of the file when it was looked at.
+    stamp: Option<Stamp>,
+    place: Place,
+    /// In bytes.
+    size: u64,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Place {
+    /// In a small file, or read from it.
+    Small(Range<u64>, OnceLock<Vec<u8>>),
+    /// In a large file.
+    Large(Range<u64>),
+    /// In a compressed bundle of the file, as a range of what that contains; with the file that a large one is unpacked to.
+    Packed(Arc<CompressedBundle>, Range<u64>, OnceLock<File>, Arc<Disk>),
+    /// In what had to be unpacked.
+    Unpacked(Arc<[u8]>, Range<u64>),
+}
+
+/// The bytes that a link may still decompress to files.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    limit: u64,
+    left: AtomicU64,
+}
+
+impl Disk {
+    /// Allows `limit` bytes.
+    pub(crate) fn new(limit: u64) -> Arc<Self> {
+        let left = AtomicU64::new(limit);
+        Arc::new(Self { limit, left })
+    }
+
+    /// Takes `size` bytes, if as many are left.
+    fn take(&self, size: u64) -> io::Result<()> {
+        let order = Ordering::Relaxed;
+        let taken = self
+            .left
+            .fetch_update(order, order, |left| left.checked_sub(size));
+        let limit = self.limit;
+        taken.map(drop).map_err(|_| {
+            io::Error::other(format!(
+                "the compressed images of this link are larger than the allowed {limit:#x}\nhint: {}",
+                decompressed::hint()
+            ))
+        })
+    }
+}
+
+impl ImageBytes {
+    /// In a range of a file.
+    pub(crate) fn in_file(path: &Path, blocks: &Blocks, range: Range<u64>) -> Self {
+        let size = range.end.saturating_sub(range.start);
+        let place = match blocks.is_kept() {
+            true => {
+                let known = blocks.known(range.clone()).map(<[u8]>::to_vec);
+                Place::Small(range, known.map_or_else(OnceLock::new, OnceLock::from))
+            }
+            false => Place::Large(range),
+        };
+        Self::new(path, blocks, place, size)
+    }
+
+    /// In what was unpacked of a file.
+    pub(crate) fn unpacked(
+        path: &Path,
+        blocks: &Blocks,
+        bytes: Arc<[u8]>,
+        range: Range<u64>,
+    ) -> Self {
+        let size = range.end.saturating_sub(range.start);
+        Self::new(path, blocks, Place::Unpacked(bytes, range), size)
+    }
+
+    /// In a compressed bundle that was not unpacked.
+    pub(crate) fn packed(
+        path: &Path,
+        blocks: &Blocks,
+        bundle: Arc<CompressedBundle>,
+        range: Range<u64>,
+        disk: &Arc<Disk>,
+    ) -> Self {
+        let size = range.end.saturating_sub(range.start);
+        let place = Place::Packed(bundle, range, OnceLock::new(), Arc::clone(disk));
+        Self::new(path, blocks, place, size)
+    }
+
+    fn new(path: &Path, blocks: &Blocks, place: Place, size: u64) -> Self {
+        Self {
+            path: path.to_owned(),
+            stamp: blocks.stamp().cloned(),
+            place,
+            size,
+        }
+    }
+
+    /// The file that holds it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// In bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether they are the same bytes of the same file.
+    pub(crate) fn is_same_place(&self, other: &Self) -> bool {
+        let same = match (&self.place, &other.place) {
+            (Place::Small(one, _), Place::Small(two, _)) => one == two,
+            (Place::Large(one), Place::Large(two)) => one == two,
+            (Place::Packed(one, range, ..), Place::Packed(two, other, ..)) => {
+                (one, range) == (two, other)
+            }
+            _ => false,
+        };
+        same && self.stamp == other.stamp && self.path == other.path
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is not the one that was looked at.
+    pub(crate) fn all(&self) -> io::Result<Cow<'_, [u8]>> {
+        Ok(match &self.place {
+            Place::Small(range, known) => Cow::Borrowed(match known.get() {
+                Some(known) => known,
+                None => {
+                    let read =
+                        self.with_file(|file| file.file.with(|file| range_of(file, range)))?;
+                    known.get_or_init(|| read)
+                }
+            }),
+            Place::Large(range) => {
+                Cow::Owned(self.with_file(|file| file.file.with(|file| range_of(file, range)))?)
+            }
+            Place::Packed(..) if self.is_spooled() => {
+                Cow::Owned(range_of(self.spooled()?, &(0..self.size))?)
+            }
+            Place::Packed(..) => {
+                let mut bytes = Vec::new();
+                self.unpack(&mut bytes)?;
+                Cow::Owned(bytes)
+            }
+            Place::Unpacked(bytes, range) => {
+                let part = (&**bytes).read_bytes_at(range.start, self.size);
+                Cow::Borrowed(part.unwrap_or_default())
+            }
+        })
+    }
+
+    /// Reads of them what `read` asks for; they start at 0.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::all`].
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Data<'_>) -> T) -> io::Result<T> {
+        match &self.place {
+            Place::Large(range) => self.with_file(|file| {
+                let data = Data::File(ReadCache::new(file.part(range.clone())));
+                Ok(read(&data))
+            }),
+            Place::Packed(..) if self.is_spooled() => {
+                let spooled = self.spooled()?.try_clone()?;
+                let file = Reading::new(Opened::new(&self.path, spooled, None));
+                let data = Data::File(ReadCache::new(file.part(0..self.size)));
+                Ok(read(&data))
+            }
+            _ => Ok(read(&Data::Known(self.all()?))),
+        }
+    }
+
+    /// Writes them to a new file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::all`], and when the file cannot be written.
+    pub(crate) fn copy_to(&self, path: &Path) -> io::Result<()> {
+        match &self.place {
+            Place::Large(range) => {
+                let out = File::create(path)?;
+                self.with_file(|file| {
+                    file.file
+                        .with(|file| Ok(copy_range(file, range.clone(), &out, 0)?))
+                })
+            }
+            Place::Packed(_, _, spooled, disk) => {
+                let mut out = File::create(path)?;
+                match spooled.get() {
+                    Some(file) => Ok(copy_range(file, 0..self.size, &out, 0)?),
+                    None => {
+                        disk.take(self.size)?;
+                        self.unpack(&mut out)
+                    }
+                }
+            }
+            _ => fs::write(path, self.all()?),
+        }
+    }
+
+    /// Tells whether it is unpacked to a file because it is too large for memory.
+    fn is_spooled(&self) -> bool {
+        self.size > MAX_IN_MEMORY
+    }
+
+    /// The file without a name that it is unpacked to, once.
+    fn spooled(&self) -> io::Result<&File> {
+        let Place::Packed(_, _, spooled, disk) = &self.place else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        if let Some(file) = spooled.get() {
+            return Ok(file);
+        }
+        disk.take(self.size)?;
+        let mut file = tempfile::tempfile()?;
+        self.unpack(&mut file)?;
+        Ok(spooled.get_or_init(|| file))
+    }
+
+    /// Unpacks it out of its compressed bundle.
+    fn unpack(&self, out: &mut impl Write) -> io::Result<()> {
+        let Place::Packed(bundle, range, ..) = &self.place else {
+            return Ok(());
+        };
+        self.with_file(|file| {
+            file.file.with(|mut source| {
+                source.seek(SeekFrom::Start(bundle.data.start))?;
+                let size = bundle.data.end.saturating_sub(bundle.data.start);
+                let source = BufReader::with_capacity(1 << 17, source.take(size));
+                let done = bundle.extract_from(source, range.clone(), out);
+                done.map_err(|problem| match problem {
+                    compressed_bundle::Error::Output { .. } => {
+                        io::Error::other(format!("{problem}\nhint: {}", decompressed::FULL))
+                    }
+                    problem => io::Error::other(problem),
+                })
+            })
+        })
+    }
+
+    /// Opens the file for `read`. What that found counts when the file did not change meanwhile.
+    fn with_file<T>(&self, read: impl FnOnce(&Rc<Reading>) -> io::Result<T>) -> io::Result<T> {
+        let file = Opened::open(&self.path)?;
+        let file = Reading::new(Opened::new(&self.path, file, None));
+        let found = read(&file);
+        let now = Stamp::of(&file.file.with(File::metadata)?);
+        match &self.stamp {
+            Some(stamp) if *stamp != now => {
+                Err(io::Error::other("the file changed while it was linked"))
+            }
+            _ => found,
+        }
+    }
+}
+
+/// The bytes of an image, as far as they are asked for.
+pub(crate) enum Data<'a> {
+    /// All of them.
+    Known(Cow<'a, [u8]>),
+    /// Those that were read.
+    File(ReadCache<Here>),
+}
+
+impl<'d> ReadRef<'d> for &'d Data<'_> {
+    fn len(self) -> Result<u64, ()> {
+        match self {
+            Data::Known(bytes) => Ok(bytes.len() as u64),
+            Data::File(cache) => cache.len(),
+        }
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+        match self {
+            Data::Known(bytes) => (&**bytes).read_bytes_at(offset, size),
+            Data::File(cache) => cache.read_bytes_at(offset, size),
+        }
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
+        match self {
+            Data::Known(bytes) => (&**bytes).read_bytes_at_until(range, delimiter),
+            Data::File(cache) => cache.read_bytes_at_until(range, delimiter),
+        }
+    }
+}
+
+/// The bytes of a range of a file. Nothing is allocated before it is known that the file is that long.
+fn range_of(file: &File, range: &Range<u64>) -> io::Result<Vec<u8>> {
+    let end = file.metadata()?.len();
+    let size = range.end.checked_sub(range.start);
+    let size = size.filter(|_| range.end <= end);
+    let size = size.and_then(|size| usize::try_from(size).ok());
+    let mut bytes = vec![0; size.ok_or(io::ErrorKind::UnexpectedEof)?];
+    file.read_exact_at(&mut bytes, range.start)?;
+    Ok(bytes)
+}

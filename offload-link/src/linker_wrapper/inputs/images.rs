@@ -1,0 +1,441 @@
+//! The images of the inputs.
+
+use std::borrow::Cow;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use object::ReadRef;
+use offload_build::toolchain::Command;
+use offload_formats::container::archive::Archive;
+use offload_formats::container::bundled::{self, Unpacking};
+use offload_formats::container::elf::OFFLOADING_SECTION;
+use offload_formats::container::{self, Standing};
+use offload_formats::escape::terminal;
+use offload_formats::format::bitcode;
+use offload_formats::format::bundle_text::Comment;
+use offload_formats::format::bytes::Window;
+use offload_formats::format::device_text::DeviceText;
+use offload_formats::format::magic::Magic;
+use offload_formats::names::{ImageTarget, OffloadKind};
+
+use crate::decompressed::{self, DecompressionLimit};
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::inputs::blocks::Blocks;
+use crate::linker_wrapper::inputs::file::{
+    DeviceCode, FileKind, InputFile, Inputs, Place, Problem, Unit, UnitKind,
+};
+use crate::linker_wrapper::inputs::host_objects;
+use crate::linker_wrapper::inputs::image_bytes::{Data, Disk, ImageBytes};
+use crate::linker_wrapper::inputs::symbols::Names;
+use crate::linker_wrapper::line::arguments::Load;
+use crate::linker_wrapper::report::fates::{Fate, Line, Report, target};
+
+/// One image, as a compiler left it in a host object.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// `libk.a(k.o)`, for messages.
+    pub from: String,
+    /// Index among the units of the inputs.
+    pub unit: usize,
+    /// In what the host link takes when it is wanted: a member of an archive, as a rule.
+    pub in_archive: bool,
+    /// An entry of a bundle.
+    pub bundled: bool,
+    /// Of such an entry: where the bundle starts, which tells bundles of a unit apart.
+    pub bundle: u64,
+    /// Others use it, and no runtime is told of it.
+    pub library: bool,
+    pub offload_kind: OffloadKind,
+    pub triple: String,
+    pub processor: String,
+    bytes: ImageBytes,
+}
+
+/// Bytes of compressed bundles that stay in memory, all together.
+const MAX_UNPACKED: u64 = 64 << 20;
+
+/// The problem with a bundle, and what to do about it.
+pub(crate) fn with_hint(problem: bundled::Problem) -> Problem {
+    match problem.is_limit() {
+        true => format!("{problem}\nhint: {}", decompressed::hint()).into(),
+        false => problem.into(),
+    }
+}
+
+impl Image {
+    /// Every image of the inputs that waits to be linked, in their order. Compressed ones may claim as much as `limit` allows.
+    pub(crate) fn all(
+        inputs: &Inputs,
+        limit: DecompressionLimit,
+        report: &mut Report,
+    ) -> Result<Vec<Self>, Error> {
+        let mut images = Vec::new();
+        let mut unpacking = Unpacking {
+            limit: limit.files(),
+            memory: MAX_UNPACKED,
+        };
+        let mut memory = limit.memory();
+        let disk = Disk::new(limit.files());
+        for (index, (file, unit)) in inputs.units().enumerate() {
+            if unit.device_code != DeviceCode::None {
+                Self::of_unit(file, (unit, index), &mut memory, &mut images, report)?;
+            }
+            if let Some(place) = &unit.bundle {
+                let place = (place, &mut unpacking, &disk);
+                Self::of_bundle(file, (unit, index), place, &mut images, report)?;
+            }
+        }
+        Ok(images)
+    }
+
+    fn of_unit(
+        file: &InputFile,
+        (unit, index): (&Unit, usize),
+        memory: &mut u64,
+        images: &mut Vec<Self>,
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        let from = file.unit_name(unit);
+        let path = unit.path(&file.path);
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+            from: from.clone(),
+            source,
+        };
+        let blocks = file.blocks(unit).map_err(|source| invalid(source.into()))?;
+        let data = blocks.apart();
+        let found = container::link_inputs(Window::new(&data, unit.data.clone()), memory);
+        let found = found.map_err(|problem| match decompressed::hint_for(&problem) {
+            Some(hint) => invalid(format!("{problem}\nhint: {hint}").into()),
+            None => invalid(problem.into()),
+        })?;
+        if found.is_empty() && unit.kind == UnitKind::Bitcode {
+            let names = bitcode::section_names(&data, unit.data.clone());
+            let is_lost = |name: &Vec<u8>| name == OFFLOADING_SECTION.as_bytes();
+            if names.is_ok_and(|names| names.iter().any(is_lost)) {
+                let problem =
+                    "it has a section `.llvm.offloading`, and no metadata that names what is in it";
+                return Err(invalid(problem.into()));
+            }
+        }
+        // Linked and registered by whoever made the object; only Rust's statics are not.
+        let allocated = |standing| standing == Standing::Allocated;
+        let any_allocated = found.iter().any(|found| allocated(found.standing));
+        let finished = any_allocated && host_objects::registers(&blocks, unit);
+        if any_allocated && !finished {
+            report.warnings.push(format!(
+                "{from}: its images are in a section that programs have in memory, and stay in the output as well"
+            ));
+        }
+        let start = unit.data.start;
+        let in_archive = is_in_archive(file);
+        for found in found {
+            if finished && allocated(found.standing) {
+                continue;
+            }
+            let range = found.entry.image.clone();
+            images.push(Self {
+                from: from.clone(),
+                unit: index,
+                in_archive,
+                bundled: false,
+                bundle: 0,
+                library: false,
+                offload_kind: found.entry.offload_kind,
+                triple: found.entry.triple().to_owned(),
+                processor: found.entry.arch().to_owned(),
+                bytes: match found.bytes {
+                    Some(bytes) => ImageBytes::unpacked(path, &blocks, bytes, range),
+                    None => {
+                        let range = start + range.start..start + range.end;
+                        ImageBytes::in_file(path, &blocks, range)
+                    }
+                },
+            });
+        }
+        Ok(())
+    }
+
+    fn of_bundle(
+        file: &InputFile,
+        (unit, index): (&Unit, usize),
+        (bundle, unpacking, disk): (&Place, &mut Unpacking, &Arc<Disk>),
+        images: &mut Vec<Self>,
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        let from = file.unit_name(unit);
+        let outside = bundle.outside.as_deref();
+        let path = outside.unwrap_or(&file.path);
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+            from: from.clone(),
+            source,
+        };
+        let blocks = file.blocks_of(outside);
+        let blocks = blocks.map_err(|source| invalid(source.into()))?;
+        let data = blocks.apart();
+        let entries = bundled::entries(&data, bundle.range.clone(), unpacking);
+        let entries = entries.map_err(|problem| invalid(with_hint(problem)))?;
+        for entry in entries {
+            if entry.range.is_empty() {
+                continue;
+            }
+            let target = match entry.target() {
+                Ok(Some(target)) if entry.comment == Some(Comment::Slashes) => {
+                    let id = terminal(&entry.id);
+                    let problem = format!(
+                        "entry `{id}`: the code for {target} is source, which no linker compiles\n\
+                         hint: compile the file with -c"
+                    );
+                    return Err(invalid(problem.into()));
+                }
+                Ok(Some(target)) => target,
+                Ok(None) => continue,
+                Err(problem) => {
+                    let id = terminal(&entry.id);
+                    report
+                        .warnings
+                        .push(format!("{from}: the entry `{id}` is not linked: {problem}"));
+                    continue;
+                }
+            };
+            images.push(Self {
+                from: from.clone(),
+                unit: index,
+                in_archive: is_in_archive(file),
+                bundled: true,
+                bundle: entry.bundle,
+                library: false,
+                offload_kind: target.kind,
+                triple: target.triple,
+                processor: target.processor,
+                bytes: match (entry.unpacked, entry.packed) {
+                    (Some(bytes), _) => ImageBytes::unpacked(path, &blocks, bytes, entry.range),
+                    (_, Some(bundle)) => {
+                        ImageBytes::packed(path, &blocks, bundle, entry.range, disk)
+                    }
+                    _ => ImageBytes::in_file(path, &blocks, entry.range),
+                },
+            });
+        }
+        Ok(())
+    }
+
+    /// The members of a library for one target, or the library itself when it is bitcode.
+    pub(crate) fn of_library(
+        path: &Path,
+        triple: &str,
+        processor: &str,
+    ) -> Result<Vec<Self>, Error> {
+        let from = terminal(path).to_string();
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+            from: from.clone(),
+            source,
+        };
+        let blocks = Blocks::open(path).map_err(|source| invalid(source.into()))?;
+        let data = &blocks.apart();
+        let size = data
+            .len()
+            .map_err(|()| invalid("its size cannot be read".into()))?;
+        let image = |from: String, range: Range<u64>| Self {
+            from,
+            unit: usize::MAX, // in no input
+            in_archive: true,
+            bundled: false,
+            bundle: 0,
+            library: true,
+            offload_kind: OffloadKind::NONE,
+            triple: triple.to_owned(),
+            processor: processor.to_owned(),
+            bytes: ImageBytes::in_file(path, &blocks, range),
+        };
+        if Magic::at(data, 0..size) == Magic::Bitcode {
+            return Ok(vec![image(from.clone(), 0..size)]);
+        }
+        let archive = Archive::parse(data, 0..size).map_err(|source| invalid(source.into()))?;
+        let members = archive.members.into_iter().filter_map(|member| {
+            let content = member.content?;
+            let code = [Magic::Elf, Magic::Bitcode].contains(&Magic::at(data, content.clone()));
+            let name = terminal(member.name);
+            code.then(|| image(format!("{from}({name})"), content))
+        });
+        Ok(members.collect())
+    }
+
+    /// Who it is for.
+    #[must_use]
+    pub(crate) fn target(&self) -> ImageTarget<'_> {
+        ImageTarget {
+            triple: &self.triple,
+            arch: &self.processor,
+        }
+    }
+
+    /// In bytes.
+    #[must_use]
+    pub(crate) fn size(&self) -> u64 {
+        self.bytes.size()
+    }
+
+    /// Its line of the report.
+    pub(crate) fn line(&self, fate: Fate) -> Line {
+        Line {
+            from: self.from.clone(),
+            kind: self.offload_kind.name().to_owned(),
+            triple: self.triple.clone(),
+            processor: self.processor.clone(),
+            size: self.size(),
+            fate,
+        }
+    }
+
+    /// The command that does what we do without one: writes the image to a file.
+    pub(crate) fn extraction(&self, path: &Path) -> Command {
+        let mut image = format!("--image=file={},triple={}", path.display(), self.triple);
+        if !self.processor.is_empty() {
+            image += &format!(",arch={}", self.processor);
+        }
+        image += &format!(",kind={}", self.offload_kind);
+        Command::new("offload-packager")
+            .arg(self.bytes.path())
+            .arg(image)
+    }
+
+    /// The image itself.
+    pub(crate) fn bytes(&self) -> Result<Cow<'_, [u8]>, Error> {
+        let all = self.bytes.all();
+        all.map_err(|problem| self.lost("read", &problem))
+    }
+
+    /// Reads of it what `read` asks for; it starts at 0.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Data<'_>) -> T) -> Result<T, Error> {
+        let read = self.bytes.read(read);
+        read.map_err(|problem| self.lost("read", &problem))
+    }
+
+    /// Writes it to a new file.
+    pub(crate) fn copy_to(&self, path: &Path) -> Result<(), Error> {
+        let to = format!("copied to `{}`", path.display());
+        let copied = self.bytes.copy_to(path);
+        copied.map_err(|problem| self.lost(&to, &problem))
+    }
+
+    /// For what cannot be done with it.
+    fn lost(&self, done: &str, problem: &io::Error) -> Error {
+        let (kind, target) = (self.offload_kind, target(&self.triple, &self.processor));
+        Error::Input {
+            from: self.from.clone(),
+            source: format!("the {kind} image for {target} cannot be {done}: {problem}").into(),
+        }
+    }
+
+    /// Its symbols; PTX and the like have none.
+    pub(crate) fn names(&self) -> Result<Names, Error> {
+        self.read(|data| {
+            let symbols = container::symbols(data, 0..self.size()).unwrap_or_default();
+            Names::of(&symbols)
+        })
+    }
+
+    /// The language that it is written in, when it is text.
+    pub(crate) fn text(&self) -> Result<Option<DeviceText>, Error> {
+        match self.read(|data| Magic::at(data, 0..self.size()))? {
+            Magic::Elf | Magic::Bitcode => Ok(None),
+            _ => Ok(DeviceText::of(&self.bytes()?)),
+        }
+    }
+
+    /// Whether they are equal, which need not be read where they are one.
+    pub(crate) fn is_same(&self, other: &Self) -> Result<bool, Error> {
+        Ok(self.is_same_place(other) || self.bytes()? == other.bytes()?)
+    }
+
+    /// Whether they are the same bytes of the same file.
+    pub(crate) fn is_same_place(&self, other: &Self) -> bool {
+        self.bytes.is_same_place(&other.bytes)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_test(triple: &str, processor: &str, in_archive: bool) -> Self {
+        let bytes = tempfile::NamedTempFile::new().unwrap();
+        let blocks = Blocks::open(bytes.path()).unwrap();
+        Self {
+            from: String::new(),
+            unit: 0,
+            in_archive,
+            bundled: false,
+            bundle: 0,
+            library: false,
+            offload_kind: OffloadKind::OPENMP,
+            triple: triple.to_owned(),
+            processor: processor.to_owned(),
+            bytes: ImageBytes::in_file(bytes.path(), &blocks, 0..0),
+        }
+    }
+}
+
+/// Whether the host link takes parts of a file only when it wants them.
+fn is_in_archive(file: &InputFile) -> bool {
+    match file.load {
+        Load::Whole => false,
+        Load::Usual => file.kind == FileKind::Archive,
+        Load::Wanted => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linker_wrapper::line::arguments::Arguments;
+
+    macro_rules! golden {
+        ($name:literal) => {
+            include_bytes!(concat!("../../../../tests/golden/22.1.8/", $name))
+        };
+    }
+
+    #[test]
+    fn survives_a_file_that_changes_after_it_was_looked_at() {
+        let goldens: [(&[u8], usize); 6] = [
+            (golden!("elf64le.o"), 2),
+            (golden!("gnu.a"), 2),
+            (golden!("bundle-in-object.o"), 1),
+            (golden!("two-images.offload-binary"), 2),
+            (golden!("three-images.bundle"), 2),
+            (golden!("embedded.bc"), 4),
+        ];
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("input");
+        for (whole, count) in goldens {
+            std::fs::write(&path, whole).unwrap();
+            let argv = vec!["--whole-archive".into(), path.clone().into_os_string()];
+            let arguments = Arguments::parse(argv, "offload-ld").unwrap();
+            let inputs = Inputs::scan(&arguments).unwrap();
+            let images = Image::all(
+                &inputs,
+                DecompressionLimit::default(),
+                &mut Report::default(),
+            )
+            .unwrap();
+            assert_eq!(images.len(), count);
+            for size in (0..whole.len()).step_by(13) {
+                std::fs::write(&path, &whole[..size]).unwrap();
+                let cut = Image::all(
+                    &inputs,
+                    DecompressionLimit::default(),
+                    &mut Report::default(),
+                );
+                cut.unwrap_or_default().iter().for_each(|image| {
+                    let _ = image.bytes();
+                });
+            }
+            std::fs::write(&path, []).unwrap();
+            for image in &images {
+                // Whole, if it was read before, or an error.
+                if let Ok(read) = image.bytes() {
+                    assert_eq!(read.len() as u64, image.size());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Where the host link finds what `-l` names.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::files::{Opened, is_absent};
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::line::arguments::{Arguments, Position};
+use crate::linker_wrapper::line::family::Family;
+use crate::linker_wrapper::line::host;
+
+/// Folders searched without being named, by the linker that a driver runs.
+const DEFAULT_DIRS: &[&str] = &["/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
+
+/// The folders of the command line, then those that a driver adds.
+pub(crate) struct Search {
+    dirs: Vec<PathBuf>,
+    family: Family,
+}
+
+/// The folders of the command line.
+fn named_dirs(arguments: &Arguments) -> Vec<PathBuf> {
+    let root = arguments.sysroot.as_deref().unwrap_or(OsStr::new(""));
+    let dirs = arguments.library_dirs.iter();
+    dirs.map(|dir| match dir.as_bytes().strip_prefix(b"=") {
+        Some(rest) => {
+            let mut path = root.to_owned();
+            path.push(OsStr::from_bytes(rest));
+            path.into()
+        }
+        None => dir.into(),
+    })
+    .collect()
+}
+
+/// Where libraries for devices are looked for: `LIBRARY_PATH`, then the folders of the command line.
+pub(crate) fn device_dirs(arguments: &Arguments) -> Vec<PathBuf> {
+    let list = std::env::var_os("LIBRARY_PATH").unwrap_or_default();
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&list).collect();
+    dirs.retain(|dir| !dir.as_os_str().is_empty());
+    dirs.extend(named_dirs(arguments));
+    dirs
+}
+
+impl Search {
+    pub(crate) fn new(arguments: &Arguments) -> Self {
+        let root = arguments.sysroot.as_deref().unwrap_or(OsStr::new(""));
+        let mut dirs = named_dirs(arguments);
+        if arguments.position == Position::Driver {
+            if let Some(list) = std::env::var_os("LIBRARY_PATH") {
+                dirs.extend(std::env::split_paths(&list));
+            }
+            let below_root = |dir: &str| {
+                let mut path = root.to_owned();
+                path.push(dir);
+                PathBuf::from(path)
+            };
+            // Debian has each machine's libraries in a folder of their own, before the others.
+            if let Some(machine) = host::multiarch(arguments) {
+                let folders = ["/usr/local/lib", "/lib", "/usr/lib"];
+                dirs.extend(folders.map(|folder| below_root(&format!("{folder}/{machine}"))));
+            }
+            dirs.extend(DEFAULT_DIRS.iter().map(|dir| below_root(dir)));
+        }
+        if arguments.family == Family::Coff {
+            // As Microsoft's linkers read it, after the folders of the command line.
+            let list = std::env::var_os("LIB").unwrap_or_default();
+            let folders = list.as_bytes().split(|byte| *byte == b';');
+            let folders = folders.filter(|folder| !folder.is_empty());
+            dirs.extend(folders.map(|folder| PathBuf::from(OsStr::from_bytes(folder))));
+        }
+        Self {
+            dirs,
+            family: arguments.family,
+        }
+    }
+
+    /// Finds and opens the file that `-l<name>` stands for; on COFF hosts also an input without a folder. The host
+    /// linker reports a missing file.
+    ///
+    /// # Errors
+    ///
+    /// If there is a file that cannot be opened: the host linker may open it a moment later.
+    pub(crate) fn find(
+        &self,
+        name: &OsStr,
+        only_static: bool,
+    ) -> Result<Option<(PathBuf, File)>, Error> {
+        let here = PathBuf::new();
+        let mut dirs: Vec<&PathBuf> = self.dirs.iter().collect();
+        let has_extension = name
+            .to_string_lossy()
+            .to_ascii_lowercase()
+            .ends_with(".lib");
+        let names: Vec<OsString> = match name.as_bytes().strip_prefix(b":") {
+            Some(exact) => vec![OsStr::from_bytes(exact).to_owned()],
+            None if self.family == Family::Coff && has_extension => {
+                dirs.insert(0, &here);
+                vec![name.to_owned()]
+            }
+            None => self
+                .family
+                .library_names(only_static)
+                .iter()
+                .map(|(before, after)| {
+                    let mut file = OsString::from(before);
+                    file.push(name);
+                    file.push(after);
+                    file
+                })
+                .collect(),
+        };
+        for dir in dirs {
+            for name in &names {
+                let path = dir.join(Path::new(name));
+                match Opened::open(&path) {
+                    Ok(file) => return Ok(Some((path, file))),
+                    Err(problem) if is_absent(&problem) || is_closed(dir, &problem) => {}
+                    Err(problem) => return Err(Error::unopened(&path, &problem)),
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Tells whether nobody may look into the folder, so that the host linker finds nothing there, either.
+fn is_closed(dir: &Path, problem: &io::Error) -> bool {
+    let denied = |problem: &io::Error| problem.kind() == io::ErrorKind::PermissionDenied;
+    let inside = fs::symlink_metadata(dir.join("."));
+    denied(problem) && inside.is_err_and(|problem| denied(&problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `name` is found as, among files that all exist in `d`.
+    fn found(triple: &str, files: &[&str], name: &str, only_static: bool) -> Option<String> {
+        let dir = tempfile::tempdir().unwrap();
+        for file in files {
+            std::fs::write(dir.path().join(file), "").unwrap();
+        }
+        let folder = match triple.ends_with("msvc") {
+            true => format!("-libpath:{}", dir.path().display()),
+            false => format!("-L{}", dir.path().display()),
+        };
+        let args = [format!("--host-triple={triple}"), folder].map(OsString::from);
+        let arguments = Arguments::parse(args.to_vec(), "offload-ld").unwrap();
+        let found = Search::new(&arguments).find(name.as_ref(), only_static);
+        let (path, _) = found.unwrap()?;
+        Some(path.file_name()?.to_str()?.to_owned())
+    }
+
+    #[test]
+    fn finds_what_the_linker_of_that_host_would() {
+        let all = [
+            "libx.so",
+            "libx.a",
+            "libx.dll.a",
+            "x.lib",
+            "libx.dylib",
+            "exact",
+        ];
+        for (triple, name, only_static, expected) in [
+            ("x86_64-pc-linux-gnu", "x", false, Some("libx.so")),
+            ("x86_64-pc-linux-gnu", "x", true, Some("libx.a")),
+            ("x86_64-pc-linux-gnu", ":exact", false, Some("exact")),
+            ("x86_64-pc-linux-gnu", "y", false, None),
+            ("x86_64-pc-windows-gnu", "x", false, Some("libx.dll.a")),
+            ("x86_64-pc-windows-gnu", "x", true, Some("libx.a")),
+            // LLVM's main branch (PR 216239).
+            ("x86_64-pc-windows-msvc", "x.lib", false, Some("x.lib")),
+            ("x86_64-pc-windows-msvc", "x", false, Some("x.lib")),
+            ("arm64-apple-macosx", "x", false, Some("libx.dylib")),
+        ] {
+            let found = found(triple, &all, name, only_static);
+            assert_eq!(found.as_deref(), expected, "{triple} {name} {only_static}");
+        }
+        let found = found("x86_64-pc-windows-msvc", &["libx.dll.a"], "x", false);
+        assert_eq!(found.as_deref(), Some("libx.dll.a"));
+    }
+}

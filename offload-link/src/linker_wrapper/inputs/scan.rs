@@ -1,0 +1,235 @@
+//! The inputs of the host link: which of them hold device code.
+//!
+//! Every build script is linked through here, so for an input without device code only the ELF
+//! header and the section headers are read, and of an archive the headers of its members: no
+//! names, no symbols. (COFF marks nothing but by names.) What cannot be read is left to the host linker, which will
+//! say so, with a warning, as some linkers do not; where other inputs have device code it is an error. An input that
+//! the system does not let us read is always an error: the host linker may read it a moment later.
+
+use crate::linker_wrapper::inputs::file::{
+    DeviceCode, FileKind, InputFile, Inputs, Place, Problem, Unit, UnitKind, Unreadable,
+};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use object::ReadRef;
+use offload_formats::container::archive::Archive;
+use offload_formats::container::elf::{Elf, Machine};
+use offload_formats::escape::terminal;
+
+use crate::files::{self, Opened, is_absent, open_member};
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::inputs::blocks::Blocks;
+use crate::linker_wrapper::inputs::seen::Seen;
+use crate::linker_wrapper::line::arguments::{Arguments, Item};
+
+impl Inputs {
+    /// Looks at every input of the command line.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not let us read an input that the host linker may read.
+    pub(crate) fn scan(arguments: &Arguments) -> Result<Self, Error> {
+        let mut inputs = Self::default();
+        let mut search = None;
+        for (index, item) in arguments.items.iter().enumerate() {
+            let (path, file, load) = match item {
+                Item::File { path, load, .. } => match Opened::open(path) {
+                    Ok(file) => (path.clone(), file, *load),
+                    // The host linker finds no such file, either.
+                    Err(problem) if is_absent(&problem) => continue,
+                    Err(problem) => return Err(Error::unopened(path, &problem)),
+                },
+                Item::Library {
+                    name,
+                    load,
+                    only_static,
+                    by_letter,
+                    ..
+                } => {
+                    let search = search.get_or_insert_with(|| {
+                        crate::linker_wrapper::inputs::libraries::Search::new(arguments)
+                    });
+                    match search.find(name, *only_static)? {
+                        Some((path, file)) => (path, file, *load),
+                        None => {
+                            if *by_letter {
+                                inputs.missing_library.get_or_insert_with(|| name.clone());
+                            }
+                            continue;
+                        }
+                    }
+                }
+                _ => continue,
+            };
+            let blocks = match Blocks::of(&path, file) {
+                Ok(blocks) => blocks,
+                Err(problem) if problem.kind() == io::ErrorKind::IsADirectory => continue,
+                Err(problem) if is_stream(&problem) => {
+                    if !arguments.compiles {
+                        inputs.note_unreadable(terminal(&*path).to_string(), problem.into());
+                    }
+                    continue;
+                }
+                Err(problem) => return Err(Error::unopened(&path, &problem)),
+            };
+            let Some((kind, units)) = inputs.look(&path, &blocks)? else {
+                continue;
+            };
+            let file = InputFile::new(path, (index, load), (kind, units), blocks);
+            inputs.files.push(file);
+        }
+        files::check()?;
+        Ok(inputs)
+    }
+
+    /// What a file is, and its units; nothing when it cannot be read, which is noted.
+    pub(crate) fn look(
+        &mut self,
+        path: &Path,
+        data: &Blocks,
+    ) -> Result<Option<(FileKind, Vec<Unit>)>, Error> {
+        let size = data.size();
+        let seen = match Seen::of(data, 0..size) {
+            Ok(seen) => seen,
+            Err(problem) => {
+                self.note_unreadable(terminal(path).to_string(), problem);
+                return Ok(None);
+            }
+        };
+        let unit = |kind, device_code, bundle: bool| Unit {
+            member: None,
+            outside: None,
+            data: 0..size,
+            kind,
+            device_code,
+            bundle: bundle.then_some(Place {
+                outside: None,
+                range: 0..size,
+            }),
+        };
+        Ok(Some(match seen {
+            Seen::Archive => (FileKind::Archive, self.members(path, data)?),
+            Seen::OffloadBinary => {
+                let units = vec![unit(UnitKind::Other, DeviceCode::Waiting, false)];
+                (FileKind::OffloadBinary, units)
+            }
+            Seen::Bundle => {
+                let units = vec![unit(UnitKind::Other, DeviceCode::None, true)];
+                (FileKind::Bundle, units)
+            }
+            Seen::Object {
+                kind,
+                device_code,
+                bundle,
+            } => {
+                self.note_host(kind, data, 0..size);
+                (FileKind::Object, vec![unit(kind, device_code, bundle)])
+            }
+            Seen::SharedObject => (FileKind::SharedObject, Vec::new()),
+            Seen::Other => (FileKind::Other, Vec::new()),
+        }))
+    }
+
+    /// Remembers the machine of the first object.
+    fn note_host<'d, R: ReadRef<'d>>(&mut self, kind: UnitKind, data: R, range: Range<u64>) {
+        if self.host.is_none() && kind == UnitKind::Elf {
+            self.host = Elf::parse(data, range).ok().map(|elf| Machine {
+                number: elf.machine,
+                flags: elf.flags,
+            });
+        }
+    }
+
+    fn note_unreadable(&mut self, from: String, problem: Problem) {
+        self.unreadable.push(Unreadable { from, problem });
+    }
+
+    fn members(&mut self, path: &Path, data: &Blocks) -> Result<Vec<Unit>, Error> {
+        let mut units = Vec::new();
+        let archive = match Archive::parse(data, 0..data.size()) {
+            Ok(archive) => archive,
+            Err(problem) => {
+                self.note_unreadable(terminal(path).to_string(), problem.into());
+                return Ok(units);
+            }
+        };
+        for member in archive.members {
+            let header = Some(member.header_offset);
+            let name = member_name(path, member.name);
+            let Some(range) = member.content else {
+                let outside = match open_member(path, member.name, member.size) {
+                    Ok(outside) => outside,
+                    Err(problem) if problem.is_of_archive() => {
+                        // GNU's linker says nothing about that.
+                        self.note_unreadable(name, problem.into());
+                        continue;
+                    }
+                    Err(problem) => {
+                        return Err(Error::Input {
+                            from: name,
+                            source: problem.into(),
+                        });
+                    }
+                };
+                let blocks = Blocks::of(&outside.path, outside.file);
+                let blocks = blocks.map_err(|problem| Error::unopened(&outside.path, &problem))?;
+                let range = 0..blocks.size();
+                units.extend(self.unit(name, header, Some(outside.path), &blocks, range));
+                continue;
+            };
+            units.extend(self.unit(name, header, None, &data.apart(), range));
+        }
+        Ok(units)
+    }
+
+    /// A member of an archive: in the archive, or a file outside of it. Archives in archives are nothing to linkers.
+    fn unit<'d, R: ReadRef<'d>>(
+        &mut self,
+        name: String,
+        member: Option<u64>,
+        outside: Option<PathBuf>,
+        data: R,
+        range: Range<u64>,
+    ) -> Option<Unit> {
+        let seen = Seen::of(data, range.clone()).unwrap_or_else(|problem| {
+            self.note_unreadable(name, problem);
+            Seen::Other
+        });
+        let (kind, device_code, bundle) = match seen {
+            Seen::Object {
+                kind,
+                device_code,
+                bundle,
+            } => {
+                self.note_host(kind, data, range.clone());
+                (kind, device_code, bundle)
+            }
+            Seen::OffloadBinary => (UnitKind::Other, DeviceCode::Waiting, false),
+            Seen::Bundle => (UnitKind::Other, DeviceCode::None, true),
+            _ if outside.is_some() => return None,
+            _ => (UnitKind::Other, DeviceCode::None, false),
+        };
+        Some(Unit {
+            member,
+            kind,
+            device_code,
+            bundle: bundle.then(|| Place {
+                outside: outside.clone(),
+                range: range.clone(),
+            }),
+            outside,
+            data: range,
+        })
+    }
+}
+
+/// Tells whether the error is of a pipe, a socket or a device, of which no part can be read again.
+fn is_stream(problem: &io::Error) -> bool {
+    problem.kind() == io::ErrorKind::NotSeekable
+}
+
+fn member_name(archive: &Path, name: &[u8]) -> String {
+    format!("{}({})", terminal(archive), terminal(name))
+}

@@ -1,0 +1,136 @@
+//! What an input or an archive member is, by its first bytes and the headers of its sections.
+
+use std::ops::Range;
+
+use object::{ReadRef, elf};
+use offload_formats::container::coff;
+use offload_formats::container::elf::{
+    Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, Section, SymbolTable,
+};
+use offload_formats::container::object_bundle::BUNDLE_SECTION;
+use offload_formats::format::magic::Magic;
+
+use crate::linker_wrapper::inputs::file::{DeviceCode, Problem, UnitKind};
+use crate::linker_wrapper::inputs::host_objects::is_registration;
+
+/// What the first bytes and the section headers say.
+pub(crate) enum Seen {
+    Object {
+        kind: UnitKind,
+        device_code: DeviceCode,
+        bundle: bool,
+    },
+    SharedObject,
+    Archive,
+    OffloadBinary,
+    Bundle,
+    Other,
+}
+
+impl Seen {
+    pub(crate) fn of<'data, R: ReadRef<'data>>(
+        data: R,
+        range: Range<u64>,
+    ) -> Result<Self, Problem> {
+        let (kind, device_code, bundle) = match Magic::at(data, range.clone()) {
+            Magic::Elf => {
+                let elf = Elf::parse(data, range)?;
+                match elf::FileType(elf.file_type) {
+                    elf::ET_DYN => return Ok(Self::SharedObject),
+                    elf::ET_EXEC | elf::ET_CORE => return Ok(Self::Other),
+                    // GNU's linker takes whatever is none of these for an object.
+                    _ => {}
+                }
+                (UnitKind::Elf, DeviceCode::of_elf(&elf), has_bundle(&elf)?)
+            }
+            Magic::Archive | Magic::ThinArchive => return Ok(Self::Archive),
+            Magic::OffloadBinary => return Ok(Self::OffloadBinary),
+            Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle => {
+                return Ok(Self::Bundle);
+            }
+            Magic::Bitcode => {
+                let bytes = data.read_bytes_at(range.start, range.end - range.start);
+                let bytes = bytes.map_err(|()| "it cannot be read")?;
+                let has_images = bytes.windows(METADATA.len()).any(|at| at == METADATA);
+                let device_code = match has_images {
+                    true => DeviceCode::Waiting,
+                    false => DeviceCode::None,
+                };
+                (UnitKind::Bitcode, device_code, false)
+            }
+            Magic::Coff => {
+                // Two bytes are a guess: who has another file does not want to hear of COFF.
+                let Ok(sections) = coff::sections(data, range) else {
+                    return Ok(Self::Other);
+                };
+                let offloading = |section: &coff::Section<'_>| {
+                    section.name.starts_with(OFFLOADING_SECTION.as_bytes())
+                };
+                let device_code = match sections.iter().any(offloading) {
+                    true => DeviceCode::Waiting,
+                    false => DeviceCode::None,
+                };
+                let bundle = |section: &coff::Section<'_>| {
+                    section.name.starts_with(BUNDLE_SECTION.as_bytes())
+                };
+                (UnitKind::Coff, device_code, sections.iter().any(bundle))
+            }
+            _ => return Ok(Self::Other),
+        };
+        Ok(Self::Object {
+            kind,
+            device_code,
+            bundle,
+        })
+    }
+}
+
+/// Whether an object has sections of a bundle. Linkers leave them out, so the names are read only
+/// when there are sections that are left out.
+///
+/// Of images the type is what counts. A section of their name and another type is from an assembler that was not told
+/// it; or GNU's linker made the object, of others whose images were linked and registered then.
+fn has_bundle<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
+    let left_out =
+        |section: &Section| section.excluded() && section.section_type != SHT_LLVM_OFFLOADING;
+    if !elf.sections().any(|section| left_out(&section)) {
+        return Ok(false);
+    }
+    let names = elf.names()?;
+    let mut found = false;
+    for section in elf.sections().filter(left_out) {
+        let name = names.of(&section)?;
+        if name == OFFLOADING_SECTION.as_bytes() && !registers(elf)? {
+            let (index, given) = (section.index, section.section_type);
+            let expected = SHT_LLVM_OFFLOADING;
+            return Err(format!(
+                "section {index} is `{OFFLOADING_SECTION}` and has type {given:#x}, not {expected:#x}"
+            )
+            .into());
+        }
+        found |= name.starts_with(BUNDLE_SECTION.as_bytes());
+    }
+    Ok(found)
+}
+
+fn registers<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
+    let symbols = elf.symbols(SymbolTable::All)?;
+    Ok(symbols.iter().any(|symbol| is_registration(symbol.name)))
+}
+
+impl DeviceCode {
+    /// By the types of the sections; their names cost another read.
+    fn of_elf<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Self {
+        let offloading = |section: &Section| section.section_type == SHT_LLVM_OFFLOADING;
+        let codes = elf.sections().filter(offloading).map(|section| {
+            match section.allocated() && !section.excluded() {
+                true => Self::Allocated,
+                false => Self::Waiting,
+            }
+        });
+        codes.max().unwrap_or_default()
+    }
+}
+
+/// What host bitcode says of the global that holds its offload binaries.
+const METADATA: &[u8] = b".llvm.offloading";

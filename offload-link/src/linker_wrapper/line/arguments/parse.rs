@@ -1,0 +1,164 @@
+//! The command line, from its words to [`Arguments`].
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use super::{Arguments, Edit, Item, Position, Token, is_driver, walk};
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::line::family::Family;
+use crate::linker_wrapper::line::options::{CC, Host, OWN, Options, Own};
+use crate::linker_wrapper::tool::LLVM_NAME;
+use crate::options::linker::{Dashes, Found, find};
+use crate::options::response_file::{self, Quoting};
+
+/// What must be known before the first argument is understood.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    linker: Option<OsString>,
+    /// The host's.
+    triple: Option<OsString>,
+}
+
+impl Told {
+    fn by(tokens: &[Token], dashes: Dashes) -> Self {
+        let mut told = Self::default();
+        let all = tokens;
+        let mut tokens = tokens.iter();
+        while let Some(token) = tokens.next() {
+            let mut value = || tokens.next().map(|token| token.text.clone());
+            match find(OWN, &token.text, dashes) {
+                Some(Found::Value(Own::LinkerPath, value)) => told.linker = Some(value),
+                Some(Found::Next(Own::LinkerPath)) => told.linker = value(),
+                Some(Found::Value(Own::HostTriple, value)) => told.triple = Some(value),
+                Some(Found::Next(Own::HostTriple)) => told.triple = value(),
+                _ => {}
+            }
+            if dashes == Dashes::Two && told.triple.is_none() {
+                told.triple = behind_a_driver(&token.text);
+                match find(CC, &token.text, Dashes::One) {
+                    Some(Found::Value(Host::Target, value)) => told.triple = Some(value),
+                    Some(Found::Next(Host::Target)) => told.triple = value(),
+                    _ => {}
+                }
+            }
+        }
+        if dashes == Dashes::Two && told.triple.is_none() {
+            told.triple = all.iter().find_map(|token| rustc_target(&token.text));
+        }
+        told
+    }
+}
+
+/// `<triple>` of `-Wl,--host-triple=<triple>`.
+fn behind_a_driver(text: &OsStr) -> Option<OsString> {
+    let mut parts = text.to_str()?.strip_prefix("-Wl,")?.split(',');
+    let triple = parts.find_map(|part| part.strip_prefix("--host-triple="));
+    triple.map(OsString::from)
+}
+
+/// The target whose libraries rustc names: `…/lib/rustlib/<target>/lib`.
+fn rustc_target(text: &OsStr) -> Option<OsString> {
+    let mut parts = Path::new(text).iter();
+    parts.find(|part| *part == "rustlib")?;
+    parts.next().map(OsStr::to_owned)
+}
+
+/// Whether `tool` takes the arguments of a linker, whatever they are.
+fn is_linker(tool: &str) -> bool {
+    [LLVM_NAME, "offload-ld", "ld.offload"].contains(&tool)
+}
+
+impl Position {
+    fn of(tool: &str, told: &Told) -> Self {
+        match (tool, &told.linker) {
+            (LLVM_NAME, linker) => Self::Linker {
+                answers: linker.is_none(),
+            },
+            (tool, _) if is_linker(tool) => Self::Linker { answers: false },
+            (_, Some(path)) if !is_driver(path) => Self::Linker { answers: false },
+            _ => Self::Driver,
+        }
+    }
+}
+
+impl Arguments {
+    /// Understands `argv`, which is without the program's name; `tool` is that.
+    pub(crate) fn parse(argv: Vec<OsString>, tool: &str) -> Result<Self, Error> {
+        let mut tokens = tokens(&argv, Quoting::Gnu)?;
+        let dashes = match is_linker(tool) {
+            true => Dashes::Either,
+            false => Dashes::Two,
+        };
+        let told = Told::by(&tokens, dashes);
+        let position = Position::of(tool, &told);
+        let family = Family::of(told.triple.as_deref(), told.linker.as_deref());
+        if family == Family::Coff {
+            tokens = self::tokens(&argv, Quoting::Windows)?;
+        }
+        let arguments = Self {
+            position,
+            family,
+            options: Options::default(),
+            items: Vec::new(),
+            output: None,
+            library_dirs: Vec::new(),
+            sysroot: None,
+            roots: Vec::new(),
+            relocatable: false,
+            chosen_linker: None,
+            target: None,
+            no_link: false,
+            compiles: false,
+            all_static: false,
+            no_libraries: false,
+            tokens: Vec::new(),
+            argv,
+            insertion: None,
+        };
+        let (mut arguments, output) = walk::walk(arguments, &mut tokens)?;
+        arguments.insertion = arguments.insertion_point(output, tokens.len());
+        arguments.tokens = tokens;
+        Ok(arguments)
+    }
+
+    /// Before the first input after `-o`, or the first of all; never behind the libraries, before what ends a program.
+    /// Linkers for Windows take archives' members whatever the order: there after the output, as LLVM.
+    fn insertion_point(&self, output: Option<usize>, end: usize) -> Option<usize> {
+        let inputs = || {
+            self.items.iter().filter_map(|item| match item {
+                Item::File { token, path, .. } if !is_frame(path) => Some(*token),
+                _ => None,
+            })
+        };
+        if let (Family::Coff, Some(output)) = (self.family, output) {
+            return Some(output + 1);
+        }
+        let after = output.filter(|_| !self.relocatable).unwrap_or(0);
+        inputs()
+            .find(|token| *token > after)
+            .or_else(|| inputs().next())
+            .or(Some(end))
+    }
+}
+
+/// Whether an object is one of those that the C runtime has behind all others, or Rust's for MinGW around them.
+fn is_frame(path: &Path) -> bool {
+    let frame = ["crtend.o", "crtendS.o", "crtn.o", "rsbegin.o", "rsend.o"];
+    let name = path.file_name().unwrap_or_default();
+    frame.iter().any(|frame| name == *frame)
+}
+
+/// The arguments, with what response files stand for.
+fn tokens(argv: &[OsString], quoting: Quoting) -> Result<Vec<Token>, Error> {
+    let mut tokens = Vec::with_capacity(argv.len());
+    for (origin, text) in argv.iter().enumerate() {
+        let expanded = response_file::expand(text, quoting)
+            .map_err(|error| Error::Option(error.to_string()))?;
+        tokens.extend(expanded.into_iter().map(|text| Token {
+            text,
+            origin,
+            edit: Edit::Keep,
+        }));
+    }
+    Ok(tokens)
+}

@@ -1,0 +1,439 @@
+//! The walk over the command line: each argument is ours, an input, a value, or the host's affair.
+
+use crate::options::near::distance;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use super::{Arguments, Edit, Item, Load, Position, Token};
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::line::family::Family;
+use crate::linker_wrapper::line::options::{
+    ANSWERED, Answer, CC, COFF, DARWIN, Host, LD, OWN, Own, PREFIXES,
+};
+use crate::options::linker::{Dashes, Found, find};
+
+/// Understands `tokens`, marks what is ours, and says which token names the output.
+pub(crate) fn walk(
+    arguments: Arguments,
+    tokens: &mut [Token],
+) -> Result<(Arguments, Option<usize>), Error> {
+    let mut walk = Walk {
+        arguments,
+        state: State::default(),
+        saved: Vec::new(),
+        output_token: None,
+        pending: [None, None],
+        xlinker: None,
+        only_ours: true,
+        compress: false,
+    };
+    walk.all(tokens)?;
+    Ok((walk.arguments, walk.output_token))
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    whole: bool,
+    only_static: bool,
+    all_static: bool,
+    lazy: bool,
+}
+
+/// Which of the two streams of arguments: a driver's, and the linker's inside it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Linker = 0,
+    Driver = 1,
+}
+
+#[derive(Clone, Copy)]
+enum Pending {
+    Own(Own),
+    Host(Host),
+}
+
+struct Walk {
+    arguments: Arguments,
+    state: State,
+    saved: Vec<State>,
+    output_token: Option<usize>,
+    /// In each stream, the option whose value comes next, and the argument it is in.
+    pending: [Option<(Pending, usize)>; 2],
+    /// The `-Xlinker` that the present argument is for.
+    xlinker: Option<usize>,
+    /// So far every argument was ours.
+    only_ours: bool,
+    /// The option before was `-compress`: LLVM 19's driver adds `-verbose` to it by mistake.
+    compress: bool,
+}
+
+impl Walk {
+    fn all(&mut self, tokens: &mut [Token]) -> Result<(), Error> {
+        for index in 0..tokens.len() {
+            let text = tokens[index].text.clone();
+            tokens[index].edit = match self.arguments.position {
+                // LLVM 16 ends the wrapper's own options with it, and so may a user.
+                Position::Linker { .. } if self.only_ours && text == "--" => {
+                    self.only_ours = false;
+                    Edit::Drop
+                }
+                Position::Linker { .. } => match self.one(Stream::Linker, &text, index)? {
+                    true => {
+                        self.only_ours = false;
+                        Edit::Keep
+                    }
+                    false => Edit::Drop,
+                },
+                Position::Driver => self.driver(tokens, &text, index)?,
+            };
+        }
+        self.arguments.options.ask();
+        let alone = matches!(&*tokens, [token] if token.text == "--help");
+        if alone && self.arguments.position == Position::Driver {
+            self.arguments.options.answer = Some(Answer::Help);
+        }
+        if self.arguments.family == Family::Coff && self.state.whole {
+            // `/wholearchive` is for the whole line, wherever it stands.
+            for item in &mut self.arguments.items {
+                if let Item::File { load, .. } | Item::Library { load, .. } = item {
+                    *load = Load::Whole;
+                }
+            }
+        }
+        let linker = matches!(self.arguments.position, Position::Linker { .. });
+        let incomplete = self
+            .pending
+            .iter()
+            .flatten()
+            .find(|(pending, _)| match pending {
+                Pending::Own(_) => true,
+                // As LLVM's tool does; a driver explains it better.
+                Pending::Host(
+                    Host::Output
+                    | Host::Library
+                    | Host::NamedLibrary
+                    | Host::LibraryDir
+                    | Host::Rpath,
+                ) => linker,
+                Pending::Host(_) => false,
+            });
+        match incomplete.and_then(|(_, at)| tokens.get(*at)) {
+            Some(token) => Err(Error::Option(format!(
+                "{}: missing argument",
+                token.text.to_string_lossy()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn driver(&mut self, tokens: &mut [Token], text: &OsStr, at: usize) -> Result<Edit, Error> {
+        let edit = |keep| if keep { Edit::Keep } else { Edit::Drop };
+        if let Some(xlinker) = self.xlinker.take() {
+            let keep = self.one(Stream::Linker, text, at)?;
+            if !keep {
+                tokens[xlinker].edit = Edit::Drop;
+            }
+            return Ok(edit(keep));
+        }
+        if self.pending[Stream::Driver as usize].is_none() {
+            if let Some(list) = text.as_bytes().strip_prefix(b"-Wl,") {
+                let mut kept = Vec::new();
+                let mut all = true;
+                for piece in list.split(|byte| *byte == b',') {
+                    if self.one(Stream::Linker, OsStr::from_bytes(piece), at)? {
+                        kept.push(piece);
+                    } else {
+                        all = false;
+                    }
+                }
+                return Ok(match (all, kept.is_empty()) {
+                    (true, _) => Edit::Keep,
+                    (false, true) => Edit::Drop,
+                    (false, false) => {
+                        let mut joined = b"-Wl,".to_vec();
+                        joined.extend(kept.join(&b','));
+                        Edit::Replace(OsString::from_vec(joined))
+                    }
+                });
+            }
+        }
+        self.one(Stream::Driver, text, at).map(edit)
+    }
+
+    /// Takes in one argument; says whether it stays on the host's command line.
+    fn one(&mut self, stream: Stream, text: &OsStr, at: usize) -> Result<bool, Error> {
+        if !matches!(self.pending[stream as usize], Some((Pending::Host(_), _))) {
+            return self.next(stream, text, at);
+        }
+        // No option of the linker has one of ours as its value; LLVM's tool sees it there too.
+        let ours = self.arguments.position != Position::Driver
+            && (text.as_bytes().starts_with(b"--") || text == "-mllvm")
+            && self.own(stream, text).is_some();
+        if !ours {
+            return self.next(stream, text, at);
+        }
+        let pending = self.pending[stream as usize].take();
+        let kept = self.next(stream, text, at);
+        if self.pending[stream as usize].is_none() {
+            self.pending[stream as usize] = pending;
+        }
+        kept
+    }
+
+    fn next(&mut self, stream: Stream, text: &OsStr, at: usize) -> Result<bool, Error> {
+        if let Some((pending, _)) = self.pending[stream as usize].take() {
+            return match pending {
+                Pending::Own(id) => {
+                    self.apply(stream, id, text.to_owned())?;
+                    Ok(false)
+                }
+                Pending::Host(id) => {
+                    self.value(id, text.to_owned(), at);
+                    Ok(true)
+                }
+            };
+        }
+        if let Some(found) = self.coff(stream, text) {
+            self.found(stream, Some(found), at);
+            return Ok(true);
+        }
+        if text.as_bytes().first() != Some(&b'-') || text.len() == 1 {
+            self.input(text, at);
+            return Ok(true);
+        }
+        if let Some(found) = self.own(stream, text) {
+            let (id, value) = match found {
+                Found::Flag(id) => (id, OsString::new()),
+                Found::Value(id, value) => (id, value),
+                Found::Next(id) => {
+                    self.pending[stream as usize] = Some((Pending::Own(id), at));
+                    return Ok(false);
+                }
+            };
+            self.apply(stream, id, value)?;
+            self.compress = text == "-compress";
+            return Ok(false);
+        }
+        refuse_mistaken(text)?;
+        if std::mem::take(&mut self.compress) && text == "-verbose" {
+            return Ok(false);
+        }
+        let found = match (stream, self.arguments.family) {
+            (Stream::Driver, _) => find(CC, text, Dashes::One),
+            (Stream::Linker, Family::Coff) => separate(find(LD, text, Dashes::Either)),
+            (Stream::Linker, Family::Darwin) => {
+                find(DARWIN, text, Dashes::One).or_else(|| find_ld(text))
+            }
+            (Stream::Linker, _) => find_ld(text),
+        };
+        self.found(stream, found, at);
+        Ok(true)
+    }
+
+    fn found(&mut self, stream: Stream, found: Option<Found<Host>>, at: usize) {
+        match found {
+            Some(Found::Flag(Host::NoLink) | Found::Value(Host::NoLink, _)) => {
+                self.arguments.no_link = true;
+                self.arguments.compiles |= stream == Stream::Driver;
+            }
+            Some(Found::Flag(id)) => self.flag(id),
+            Some(Found::Value(id, value)) => self.value(id, value, at),
+            Some(Found::Next(Host::Xlinker)) => self.xlinker = Some(at),
+            Some(Found::Next(id)) => {
+                self.pending[stream as usize] = Some((Pending::Host(id), at));
+            }
+            None => {}
+        }
+    }
+
+    /// An option of Microsoft's linkers: after a slash or a dash, its value after a colon.
+    fn coff(&self, stream: Stream, text: &OsStr) -> Option<Found<Host>> {
+        if self.arguments.family != Family::Coff || stream != Stream::Linker {
+            return None;
+        }
+        let (b'/' | b'-', bytes) = text.as_bytes().split_first()? else {
+            return None;
+        };
+        let mut words = bytes.splitn(2, |byte| *byte == b':');
+        let mut option = b"-".to_vec();
+        option.extend(words.next()?.to_ascii_lowercase());
+        if let Some(value) = words.next() {
+            option.push(b'=');
+            option.extend(value);
+        }
+        find(COFF, &OsString::from_vec(option), Dashes::One)
+    }
+
+    fn apply(&mut self, stream: Stream, id: Own, value: OsString) -> Result<(), Error> {
+        let inside = self.arguments.position == Position::Driver && stream == Stream::Linker;
+        if inside && id == Own::LinkerPath && !super::is_driver(&value) {
+            return Err(Error::Option(format!(
+                "--linker-path={}: among arguments of a compiler driver\n\
+                 hint: for a linker's own arguments, give it to this tool itself, not through the driver",
+                value.to_string_lossy()
+            )));
+        }
+        self.arguments.options.apply(id, value)
+    }
+
+    fn own(&self, stream: Stream, text: &OsStr) -> Option<Found<Own>> {
+        let position = self.arguments.position;
+        let dashes = match (position, stream) {
+            (Position::Driver, Stream::Driver) => Dashes::Two,
+            _ => Dashes::Either,
+        };
+        // Written as the option of compilers that it looks like.
+        let dashes = match text == "-Werror=dropped-image" {
+            true => Dashes::Either,
+            false => dashes,
+        };
+        let found = find(OWN, text, dashes);
+        if position == Position::Driver && found == Some(Found::Next(Own::Mllvm)) {
+            return None; // for the host's LTO
+        }
+        if found.is_none() && position == (Position::Linker { answers: true }) {
+            return find(ANSWERED, text, dashes);
+        }
+        found
+    }
+
+    fn input(&mut self, text: &OsStr, token: usize) {
+        let load = self.load();
+        self.input_as(text, load, token);
+    }
+
+    fn input_as(&mut self, text: &OsStr, load: Load, token: usize) {
+        let item = match self.arguments.family == Family::Coff && is_library(text) {
+            true => Item::Library {
+                name: text.to_owned(),
+                load,
+                by_letter: false,
+                token,
+                only_static: false,
+            },
+            false => Item::File {
+                path: PathBuf::from(text),
+                load,
+                token,
+            },
+        };
+        self.arguments.items.push(item);
+    }
+
+    fn load(&self) -> Load {
+        match self.state {
+            State { whole: true, .. } => Load::Whole,
+            State { lazy: true, .. } => Load::Wanted,
+            _ => Load::Usual,
+        }
+    }
+
+    fn flag(&mut self, id: Host) {
+        match id {
+            Host::WholeArchive => self.whole(true),
+            Host::NoWholeArchive => self.whole(false),
+            Host::Static => self.state.only_static = true,
+            Host::Dynamic => self.state.only_static = false,
+            Host::AllStatic => {
+                self.state.all_static = true;
+                self.arguments.all_static = true;
+            }
+            Host::StartLib => self.state.lazy = true,
+            Host::EndLib => self.state.lazy = false,
+            Host::PushState => self.saved.push(self.state),
+            Host::PopState => {
+                let whole = self.state.whole;
+                self.state = self.saved.pop().unwrap_or_default();
+                if self.state.whole != whole {
+                    self.whole(self.state.whole);
+                }
+            }
+            Host::Relocatable => self.arguments.relocatable = true,
+            Host::NoLibraries => self.arguments.no_libraries = true,
+            _ => {}
+        }
+    }
+
+    fn whole(&mut self, on: bool) {
+        self.state.whole = on;
+        self.arguments.items.push(Item::WholeArchive(on));
+    }
+
+    fn value(&mut self, id: Host, value: OsString, at: usize) {
+        let arguments = &mut self.arguments;
+        match id {
+            Host::Output => {
+                arguments.output = Some(value);
+                self.output_token = Some(at);
+            }
+            Host::Library | Host::NamedLibrary => {
+                let only_static = self.state.only_static || self.state.all_static;
+                let load = self.load();
+                self.arguments.items.push(Item::Library {
+                    name: value,
+                    load,
+                    only_static,
+                    by_letter: id == Host::Library,
+                    token: at,
+                });
+            }
+            Host::WholeLibrary => self.input_as(&value, Load::Whole, at),
+            Host::LibraryDir => {
+                arguments.library_dirs.push(value.clone());
+                arguments.items.push(Item::LibraryDir(value));
+            }
+            Host::Sysroot => arguments.sysroot = Some(value),
+            Host::Rpath => arguments.items.push(Item::Rpath(value)),
+            Host::Root => arguments.roots.push(value),
+            Host::FuseLd | Host::LdPath => arguments.chosen_linker = Some(value),
+            Host::Target => arguments.target = Some(value),
+            _ => {}
+        }
+    }
+}
+
+/// The linker's options that begin with `o` have two dashes: `-omagic` names the output `magic`
+/// (GNU ld, gold and lld alike).
+fn find_ld(text: &OsStr) -> Option<Found<Host>> {
+    let dashes = match text.as_bytes().starts_with(b"-o") {
+        true => Dashes::Two,
+        false => Dashes::Either,
+    };
+    find(LD, text, dashes)
+}
+
+/// Beside the options of Microsoft's linkers, `-opt:ref` is no `-o`.
+fn separate(found: Option<Found<Host>>) -> Option<Found<Host>> {
+    found.filter(|found| {
+        matches!(
+            found,
+            Found::Next(_) | Found::Flag(Host::WholeArchive | Host::NoWholeArchive)
+        )
+    })
+}
+
+/// A name that Microsoft's linkers look for in their folders.
+fn is_library(text: &OsStr) -> bool {
+    let text = text.to_string_lossy();
+    text.to_ascii_lowercase().ends_with(".lib") && !text.contains(['/', '\\'])
+}
+
+/// An option that only this tool can mean, and that it does not have.
+fn refuse_mistaken(text: &OsStr) -> Result<(), Error> {
+    let text = text.to_string_lossy();
+    let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'));
+    let name = name.unwrap_or_default();
+    let name = name.split('=').next().unwrap_or_default();
+    if !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+        return Ok(());
+    }
+    let names = OWN.iter().flat_map(|row| row.names);
+    let nearest = names.min_by_key(|known| distance(known.as_bytes(), name.as_bytes()));
+    let nearest =
+        nearest.filter(|known| distance(known.as_bytes(), name.as_bytes()) <= name.len() / 2);
+    let hint = nearest.map_or(String::new(), |known| {
+        format!("\nhint: did you mean `--{known}`?")
+    });
+    Err(Error::Option(format!("unknown option `{text}`{hint}")))
+}

@@ -1,0 +1,541 @@
+//! The wrapper's options, and those of linkers and compiler drivers that it must understand.
+//!
+//! Three tables of rows. [`OWN`] is consumed, wherever it stands. [`LD`] and [`CC`] are forwarded
+//! as spelled; their rows are there because they name inputs, say how these are linked, or are
+//! followed by a value that is no input.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use offload_formats::names::LlvmRelease;
+
+use crate::decompressed::{self, DecompressionLimit};
+use crate::linker_wrapper::error::Error;
+use crate::llvm_tool::installation;
+use crate::options::linker::{Form, Opt};
+
+/// What an option of ours means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    LinkerPath,
+    HostTriple,
+    CudaPath,
+    DeviceLinker,
+    DeviceCompiler,
+    ShouldExtract,
+    EmitFatbinOnly,
+    OverrideImage,
+    DryRun,
+    Verbose,
+    SaveTemps,
+    Jobs,
+    Mllvm,
+    OffloadOpt,
+    OptLevel,
+    DeviceDebug,
+    PtxasArg,
+    Llvm,
+    ClangBackend,
+    BuiltinBitcode,
+    BitcodeLibrary,
+    EmbedBitcode,
+    NoLto,
+    NoCanonicalPrefixes,
+    Compress,
+    CompressionLevel,
+    TimeTrace,
+    TimeTraceGranularity,
+    PrintRegistration,
+    EmitWrapper,
+    /// LLVM's option of the same name, for the device link.
+    PassRemarks(&'static str),
+    Report,
+    MaxDecompressedSize,
+    DroppedImage,
+    PrintAbi,
+    Version,
+    Help,
+    HelpHidden,
+}
+
+const fn own(id: Own, names: &'static [&'static str], form: Form, help: &'static str) -> Opt<Own> {
+    Opt {
+        id,
+        names,
+        form,
+        help,
+    }
+}
+
+/// Consumed, never forwarded: every option that `clang-linker-wrapper` of 16 to the main branch has,
+/// and ours (`docs/spec/linker-wrapper.md` §1.2; `LinkerWrapperOpts.td` of LLVM 16, 19 and 22).
+#[rustfmt::skip]
+pub(crate) const OWN: &[Opt<Own>] = &[
+    own(Own::LinkerPath, &["linker-path"], Form::Value, "Host linker (or compiler driver) to run"),
+    own(Own::HostTriple, &["host-triple"], Form::Value, "Triple of the host"),
+    own(Own::CudaPath, &["cuda-path"], Form::Value, "Root of the CUDA toolkit"),
+    own(Own::DeviceLinker, &["device-linker"], Form::Value, "[<triple>=]<arg>: argument of the device linker"),
+    own(Own::DeviceCompiler, &["device-compiler"], Form::Value, "[<triple>=]<arg>: argument of the compiler that runs it"),
+    own(Own::ShouldExtract, &["should-extract"], Form::Value, "Link archive members for these processors even if the host link leaves them out"),
+    own(Own::EmitFatbinOnly, &["emit-fatbin-only"], Form::Flag, "Write the linked image to the output; no registration, no host link"),
+    own(Own::EmbedBitcode, &["embed-bitcode"], Form::Flag, "Keep linked bitcode as the image, for runtimes that compile it"),
+    own(Own::OverrideImage, &["override-image"], Form::Value, "<kind>=<file>: use this linked image instead of linking any"),
+    own(Own::Compress, &["compress"], Form::Flag, "Compress the bundles of images (HIP)"),
+    own(Own::CompressionLevel, &["compression-level"], Form::Value, "Level of that compression"),
+    own(Own::DryRun, &["dry-run"], Form::Flag, "Print the commands and run none"),
+    own(Own::Verbose, &["wrapper-verbose"], Form::Flag, "Print each command as it is run"),
+    own(Own::PrintRegistration, &["print-wrapped-module"], Form::Flag, "Print the source of what registers the images"),
+    own(Own::EmitWrapper, &["emit-wrapper"], Form::Equal, "c: make what registers the images from source, with the host's compiler"),
+    own(Own::SaveTemps, &["save-temps"], Form::Flag, "Keep intermediate files beside the output"),
+    own(Own::Jobs, &["wrapper-jobs"], Form::Value, "Device links at a time: a number, or `jobserver`"),
+    own(Own::TimeTrace, &["wrapper-time-trace"], Form::Value, "Write what took how long to this file, as JSON for trace viewers"),
+    own(Own::TimeTraceGranularity, &["wrapper-time-trace-granularity"], Form::Value, "Microseconds below which nothing is written there; default 500"),
+    own(Own::Mllvm, &["mllvm"], Form::Separate, "Option for LLVM in device links; `-mllvm --help` lists them"),
+    own(Own::OffloadOpt, &["offload-opt"], Form::Value, "Option for LLVM in device links, not in the compiler that runs them"),
+    own(Own::NoCanonicalPrefixes, &["no-canonical-prefixes"], Form::Flag, "Look for programs beside the name that this tool was started by, not beside its file"),
+    own(Own::NoLto, &["no-lto"], Form::Flag, "Link bitcode for devices without LTO"),
+    own(Own::OptLevel, &["opt-level"], Form::Value, "O<n>: optimization of device links"),
+    own(Own::DeviceDebug, &["device-debug"], Form::Flag, "Debug information in device links"),
+    own(Own::PtxasArg, &["ptxas-arg"], Form::Value, "Argument of ptxas"),
+    own(Own::ClangBackend, &["clang-backend"], Form::Flag, "Let clang generate device code, as is always done here"),
+    own(Own::BuiltinBitcode, &["builtin-bitcode"], Form::Value, "<triple>=<file>: bitcode of which a device link takes what it uses"),
+    own(Own::BitcodeLibrary, &["bitcode-library"], Form::Value, "<kind>-<triple>-<processor>=<file>: one more input of a device link"),
+    own(Own::PassRemarks("pass-remarks"), &["pass-remarks"], Form::Equal, "Remarks of the optimizer in device links"),
+    own(Own::PassRemarks("pass-remarks-missed"), &["pass-remarks-missed"], Form::Equal, "Its missed optimizations"),
+    own(Own::PassRemarks("pass-remarks-analysis"), &["pass-remarks-analysis"], Form::Equal, "Its analyses"),
+    own(Own::Llvm, &["llvm"], Form::Equal, "Release whose entry table the host objects use (19 to 23, main); default: found out"),
+    own(Own::Report, &["report"], Form::Equal, "text|json[:<file>]: what was found, linked and left out"),
+    own(Own::MaxDecompressedSize, &[decompressed::OPTION], Form::Equal, decompressed::HELP),
+    own(Own::DroppedImage, &["Werror=dropped-image"], Form::Flag, "Fail when an image was found and not linked"),
+    own(Own::PrintAbi, &["print-offload-abi"], Form::Flag, "Print this tool's name and version"),
+];
+
+/// Answered when the tool was started under LLVM's name, without a linker to forward them to.
+#[rustfmt::skip]
+pub(crate) const ANSWERED: &[Opt<Own>] = &[
+    own(Own::Version, &["version", "v"], Form::Flag, "Print the version"),
+    own(Own::Help, &["help"], Form::Flag, "Print this"),
+    own(Own::HelpHidden, &["help-hidden"], Form::Flag, "Print this, and the options that are not for users"),
+];
+
+/// What LLVM's tool adds to its own copy of the arguments. On a command line they are for the
+/// host linker, like anything unknown; listed for `--help-hidden` (`docs/spec/linker-wrapper.md` §1.2).
+#[rustfmt::skip]
+pub(crate) const INTERNAL: &[Opt<()>] = &[
+    Opt { id: (), names: &["arch", "triple", "linker-arg", "compiler-arg"], form: Form::Equal, help: "Inside of LLVM's tool only; forwarded" },
+    Opt { id: (), names: &["whole-program"], form: Form::Flag, help: "Inside of LLVM's tool only; forwarded" },
+];
+
+/// What begins like this is no option of any host linker or compiler driver: an unknown one is a
+/// mistake, and must not be lost on the way.
+pub(crate) const PREFIXES: [&str; 2] = ["device-", "wrapper-"];
+
+/// What an option of the host's tools means to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Host {
+    Output,
+    Library,
+    /// The same by a long name, which LLVM's tool does not look for.
+    NamedLibrary,
+    LibraryDir,
+    Sysroot,
+    Rpath,
+    WholeArchive,
+    NoWholeArchive,
+    /// One library, of which every member is linked.
+    WholeLibrary,
+    Static,
+    Dynamic,
+    /// All libraries static, for the whole line.
+    AllStatic,
+    StartLib,
+    EndLib,
+    PushState,
+    PopState,
+    Relocatable,
+    /// A name that must be defined: pulls in archive members.
+    Root,
+    /// No library but those on the line.
+    NoLibraries,
+    FuseLd,
+    LdPath,
+    Target,
+    /// The value is for the linker, one argument of it.
+    Xlinker,
+    /// Nothing is linked: `-c`, `-E`, `-S`, `-###`, and questions such as `--version`.
+    NoLink,
+    /// The value that follows is no input.
+    Value,
+}
+
+const fn host(id: Host, names: &'static [&'static str], form: Form) -> Opt<Host> {
+    Opt {
+        id,
+        names,
+        form,
+        help: "",
+    }
+}
+
+/// Of GNU ld, gold, lld and mold.
+#[rustfmt::skip]
+pub(crate) const LD: &[Opt<Host>] = &[
+    host(Host::Output, &["o"], Form::Letter),
+    host(Host::Output, &["output"], Form::Value),
+    host(Host::Library, &["l"], Form::Letter),
+    host(Host::NamedLibrary, &["library"], Form::Value),
+    host(Host::LibraryDir, &["L"], Form::Letter),
+    host(Host::LibraryDir, &["library-path"], Form::Value),
+    host(Host::Sysroot, &["sysroot"], Form::Equal),
+    host(Host::Rpath, &["rpath"], Form::Value),
+    host(Host::WholeArchive, &["whole-archive"], Form::Flag),
+    host(Host::NoWholeArchive, &["no-whole-archive"], Form::Flag),
+    host(Host::Static, &["Bstatic", "dn", "non_shared", "static"], Form::Flag),
+    host(Host::Dynamic, &["Bdynamic", "dy", "call_shared"], Form::Flag),
+    host(Host::StartLib, &["start-lib"], Form::Flag),
+    host(Host::EndLib, &["end-lib"], Form::Flag),
+    host(Host::PushState, &["push-state"], Form::Flag),
+    host(Host::PopState, &["pop-state"], Form::Flag),
+    host(Host::Relocatable, &["r", "relocatable", "i"], Form::Flag),
+    host(Host::Root, &["u", "e"], Form::Letter),
+    host(Host::Root, &["undefined", "require-defined", "entry", "init", "fini"], Form::Value),
+    host(Host::NoLink, &["version", "help"], Form::Flag),
+    host(Host::Value, &["T", "m", "z", "h", "y", "A", "b", "c", "F", "f", "G", "I", "P", "R", "Y", "a"], Form::Letter),
+    host(Host::Value, &[
+        "soname", "dynamic-linker", "plugin", "plugin-opt", "rpath-link", "Map", "defsym", "wrap", "version-script",
+        "dynamic-list", "script", "default-script", "dT", "format", "oformat", "just-symbols", "auxiliary", "filter",
+        "assert", "trace-symbol", "retain-symbols-file", "section-start", "Tbss", "Tdata", "Ttext", "Ttext-segment",
+        "Trodata-segment", "Tldata-segment", "hash-style", "hash-size", "dependency-file", "image-base", "sort-section",
+        "exclude-libs", "export-dynamic-symbol", "export-dynamic-symbol-list", "audit", "depaudit", "architecture",
+        "mri-script", "print-map-file", "spare-dynamic-tags", "task-link", "undefined-glob", "symbol-ordering-file",
+        "call-graph-ordering-file", "thread-count", "mllvm", "flavor", "out-implib",
+    ], Form::Value),
+    // Long names that begin like a letter option, and are no such thing.
+    host(Host::Value, &["omagic"], Form::Flag),
+];
+
+/// Of `lld-link` and `link.exe`: after a slash or a dash, in any case, the value after a colon.
+#[rustfmt::skip]
+pub(crate) const COFF: &[Opt<Host>] = &[
+    host(Host::Output, &["out"], Form::Equal),
+    host(Host::LibraryDir, &["libpath"], Form::Equal),
+    host(Host::NamedLibrary, &["defaultlib"], Form::Equal),
+    host(Host::WholeArchive, &["wholearchive"], Form::Flag),
+    host(Host::WholeLibrary, &["wholearchive"], Form::Equal),
+    host(Host::Root, &["include", "entry"], Form::Equal),
+    host(Host::NoLink, &["?", "help"], Form::Flag),
+];
+
+/// Of Apple's linkers, before those of [`LD`]: some would be read as `-o` or `-l` there.
+#[rustfmt::skip]
+pub(crate) const DARWIN: &[Opt<Host>] = &[
+    host(Host::Value, &["object_path_lto", "lto_library", "order_file", "syslibroot", "install_name", "framework"], Form::Separate),
+    host(Host::WholeArchive, &["all_load"], Form::Flag),
+];
+
+/// Of gcc and clang, where they link. What is not listed is joined or has no value.
+#[rustfmt::skip]
+pub(crate) const CC: &[Opt<Host>] = &[
+    host(Host::Output, &["o"], Form::Letter),
+    host(Host::Library, &["l"], Form::Letter),
+    host(Host::LibraryDir, &["L"], Form::Letter),
+    host(Host::Sysroot, &["-sysroot"], Form::Value),
+    host(Host::AllStatic, &["static", "static-pie"], Form::Flag),
+    host(Host::Relocatable, &["r"], Form::Flag),
+    host(Host::Root, &["u", "e"], Form::Letter),
+    host(Host::FuseLd, &["fuse-ld"], Form::Equal),
+    host(Host::LdPath, &["-ld-path"], Form::Equal),
+    host(Host::Target, &["target"], Form::Separate),
+    host(Host::Target, &["-target"], Form::Equal),
+    host(Host::NoLibraries, &["nostdlib"], Form::Flag),
+    host(Host::Xlinker, &["Xlinker", "-for-linker"], Form::Separate),
+    host(Host::NoLink, &["c", "S", "E", "M", "MM", "fsyntax-only", "###", "-version", "-help", "dumpversion", "dumpmachine", "dumpfullversion", "print-search-dirs", "print-multi-os-directory", "print-sysroot", "print-libgcc-file-name"], Form::Flag),
+    host(Host::NoLink, &["print-prog-name", "print-file-name"], Form::Equal),
+    host(Host::Value, &["T", "z", "x", "I", "D", "U", "B", "MF", "MT", "MQ", "G"], Form::Letter),
+    host(Host::Value, &[
+        "Xclang", "Xpreprocessor", "Xassembler", "Xarch_host", "Xarch_device", "Xcuda-ptxas", "Xoffload-linker", "mllvm",
+        "include", "imacros", "isystem", "idirafter", "iquote", "iprefix", "iwithprefix", "isysroot", "-param", "aux-info",
+        "dumpbase", "dumpdir", "arch", "framework", "rpath", "install_name", "bundle_loader", "wrapper", "gcc-toolchain",
+    ], Form::Separate),
+    // Begin like a letter option, and are no such thing.
+    host(Host::Value, &["export-dynamic", "emit-llvm", "undef"], Form::Flag),
+];
+
+/// What the wrapper was asked to do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub linker: Option<PathBuf>,
+    pub host_triple: Option<OsString>,
+    pub cuda: Option<PathBuf>,
+    /// As given: `[<triple>=]<arg>`.
+    pub device_linker: Vec<OsString>,
+    pub device_compiler: Vec<OsString>,
+    /// Processors whose archive members are linked in any case.
+    pub should_extract: Vec<String>,
+    pub emit_fatbin_only: bool,
+    pub override_images: Vec<OsString>,
+    pub dry_run: bool,
+    pub verbose: bool,
+    pub save_temps: bool,
+    /// Default: one under LLVM's name, else what make or cargo allow.
+    pub jobs: Option<Jobs>,
+    /// `-mllvm`: for LLVM in device links, and for the compiler that runs them.
+    pub mllvm: Vec<OsString>,
+    /// `--offload-opt`: for LLVM in device links only. Each begins with a dash.
+    pub offload_opt: Vec<OsString>,
+    /// `<triple>=<file>`, as given.
+    pub builtin_bitcode: Vec<OsString>,
+    /// `<kind>-<triple>-<processor>=<file>`, as given.
+    pub bitcode_libraries: Vec<OsString>,
+    /// The image is bitcode.
+    pub embed_bitcode: bool,
+    pub no_lto: bool,
+    /// Links are not followed where programs are looked for beside this one.
+    pub no_canonical_prefixes: bool,
+    /// Of HIP bundles.
+    pub compress: bool,
+    pub compression_level: Option<i32>,
+    pub time_trace: Option<PathBuf>,
+    /// Microseconds; default 500.
+    pub time_trace_granularity: Option<u64>,
+    /// Print the source of what registers the images.
+    pub print_registration: bool,
+    /// What registers the images is made from C, by the host's compiler.
+    pub wrapper_from_c: bool,
+    /// `--llvm`: the one release whose entry tables are registered.
+    pub llvm: Option<LlvmRelease>,
+    pub report: Option<OsString>,
+    /// As given.
+    pub max_decompressed_size: Option<String>,
+    pub dropped_image_is_error: bool,
+    pub answer: Option<Answer>,
+    /// The clang that wrote the command line, if an option tells.
+    pub driver: Option<Driver>,
+}
+
+/// Drivers by the options that they pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// `--opt-level` and the like, which LLVM 20 replaced.
+    Until19,
+    /// `--device-compiler` or `--should-extract`.
+    Since20,
+}
+
+/// How many device links run at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Jobs {
+    Count(usize),
+    /// As many as make or cargo give tokens for.
+    Jobserver,
+}
+
+/// What is answered instead of linking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Abi,
+    Version,
+    Help,
+    HelpHidden,
+    /// What `-mllvm` asks LLVM to print.
+    Llvm,
+}
+
+impl Options {
+    /// Takes in one option; `value` is empty for flags.
+    pub(crate) fn apply(&mut self, id: Own, value: OsString) -> Result<(), Error> {
+        match id {
+            Own::OptLevel | Own::DeviceDebug | Own::PtxasArg | Own::ClangBackend => {
+                self.driver = Some(Driver::Until19);
+            }
+            Own::DeviceCompiler | Own::ShouldExtract => {
+                self.driver.get_or_insert(Driver::Since20);
+            }
+            _ => {}
+        }
+        match id {
+            Own::LinkerPath => self.linker = Some(value.into()),
+            Own::HostTriple => self.host_triple = Some(value),
+            Own::CudaPath => self.cuda = Some(value.into()),
+            Own::DeviceLinker => self.device_linker.push(value),
+            Own::DeviceCompiler => self.device_compiler.push(value),
+            Own::ShouldExtract => {
+                let list = value.to_string_lossy();
+                self.should_extract
+                    .extend(list.split(',').map(str::to_owned));
+            }
+            Own::EmitFatbinOnly => self.emit_fatbin_only = true,
+            Own::OverrideImage => self.override_images.push(value),
+            Own::DryRun => self.dry_run = true,
+            Own::Verbose => self.verbose = true,
+            Own::SaveTemps => self.save_temps = true,
+            Own::Jobs => self.jobs = Some(parse_jobs(&value)?),
+            Own::Mllvm => self.mllvm.push(value),
+            Own::OffloadOpt => {
+                let dash = if value.as_encoded_bytes().starts_with(b"-") {
+                    ""
+                } else {
+                    "-"
+                };
+                let mut option = OsString::from(dash);
+                option.push(value);
+                self.offload_opt.push(option);
+            }
+            Own::OptLevel => {
+                let level = value.to_string_lossy().into_owned();
+                if !matches!(level.as_bytes(), [b'O', b'0'..=b'9']) {
+                    return Err(Error::Option(format!(
+                        "--opt-level: `{level}` is not a level; expected `O0` to `O3`"
+                    )));
+                }
+                self.device_compiler.push(format!("-{level}").into());
+            }
+            Own::DeviceDebug => self.device_compiler.push("-g".into()),
+            Own::PtxasArg => {
+                self.device_compiler.push("-Xcuda-ptxas".into());
+                self.device_compiler.push(value);
+            }
+            // Device links run clang, which generates code: nothing to change.
+            Own::ClangBackend => {}
+            Own::BuiltinBitcode => self.builtin_bitcode.push(value),
+            Own::BitcodeLibrary => self.bitcode_libraries.push(value),
+            Own::EmbedBitcode => self.embed_bitcode = true,
+            Own::NoLto => self.no_lto = true,
+            Own::NoCanonicalPrefixes => self.no_canonical_prefixes = true,
+            Own::Compress => self.compress = true,
+            Own::CompressionLevel => {
+                self.compression_level = Some(number("compression-level", "an integer", &value)?);
+            }
+            Own::TimeTrace => self.time_trace = Some(value.into()),
+            Own::TimeTraceGranularity => {
+                let name = "wrapper-time-trace-granularity";
+                self.time_trace_granularity = Some(number(name, "microseconds", &value)?);
+            }
+            Own::PrintRegistration => self.print_registration = true,
+            Own::EmitWrapper if value == "c" => self.wrapper_from_c = true,
+            Own::EmitWrapper => {
+                let form = value.to_string_lossy();
+                return Err(Error::Option(format!(
+                    "--emit-wrapper={form}: expected `c`"
+                )));
+            }
+            Own::PassRemarks(name) => {
+                let mut option = OsString::from(format!("-{name}="));
+                option.push(value);
+                self.offload_opt.push(option);
+            }
+            Own::Llvm => {
+                let release = value.to_string_lossy().parse();
+                let release = release.map_err(|error| Error::Option(format!("--llvm: {error}")));
+                self.llvm = Some(release?);
+            }
+            Own::Report => self.report = Some(value),
+            Own::MaxDecompressedSize => {
+                self.max_decompressed_size = Some(value.to_string_lossy().into_owned());
+            }
+            Own::DroppedImage => self.dropped_image_is_error = true,
+            Own::PrintAbi => self.answer = Some(Answer::Abi),
+            Own::Version => self.answer = Some(Answer::Version),
+            Own::Help => self.answer = Some(Answer::Help),
+            Own::HelpHidden => self.answer = Some(Answer::HelpHidden),
+        }
+        Ok(())
+    }
+}
+
+impl Options {
+    /// Answers for LLVM, once every option is known.
+    pub(crate) fn ask(&mut self) {
+        if self.answer.is_none() && self.llvm_questions().next().is_some() {
+            self.answer = Some(Answer::Llvm);
+        }
+    }
+
+    /// The options for LLVM that print something instead of linking: `--help`, `--version` and
+    /// their kin, as `-mllvm` or `--offload-opt` (`docs/spec/linker-wrapper.md` §10.1 number 26).
+    pub(crate) fn llvm_questions(&self) -> impl Iterator<Item = &OsString> {
+        const QUESTIONS: [&str; 5] = [
+            "help",
+            "help-hidden",
+            "help-list",
+            "help-list-hidden",
+            "version",
+        ];
+        self.mllvm.iter().chain(&self.offload_opt).filter(|option| {
+            let option = option.to_str().unwrap_or_default();
+            let name = option
+                .strip_prefix("--")
+                .or_else(|| option.strip_prefix('-'));
+            name.is_some_and(|name| QUESTIONS.contains(&name))
+        })
+    }
+
+    /// The limit on what compressed inputs may become.
+    ///
+    /// # Errors
+    ///
+    /// When the option or its variable is not a size.
+    pub(crate) fn max_decompressed_size(&self) -> Result<DecompressionLimit, Error> {
+        let option = self.max_decompressed_size.as_deref();
+        decompressed::limit(option).map_err(Error::Option)
+    }
+
+    /// The release whose rules hold where the inputs do not say one: `--llvm`, `OFFLOAD_LLVM`,
+    /// that of the name or place of `tool`, 22.
+    ///
+    /// # Errors
+    ///
+    /// When the variable holds no release.
+    pub(crate) fn release(
+        &self,
+        tool: &OsStr,
+        of_inputs: impl FnOnce() -> Result<Option<LlvmRelease>, Error>,
+    ) -> Result<LlvmRelease, Error> {
+        if let Some(release) = self.llvm {
+            return Ok(release);
+        }
+        if let Some(text) = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty()) {
+            let release = text.parse();
+            return release.map_err(|error| Error::Option(format!("{VARIABLE}: {error}")));
+        }
+        if let Some(release) = installation::known(tool) {
+            return Ok(release);
+        }
+        match self.driver {
+            Some(Driver::Until19) => Ok(LlvmRelease::V19),
+            Some(Driver::Since20) => {
+                let newer = of_inputs()?.filter(|release| *release > LlvmRelease::V19);
+                Ok(newer.unwrap_or_default())
+            }
+            None => Ok(of_inputs()?.unwrap_or_default()),
+        }
+    }
+}
+
+/// The release where no option gives one.
+const VARIABLE: &str = "OFFLOAD_LLVM";
+
+fn number<N: std::str::FromStr>(name: &str, expected: &str, value: &OsStr) -> Result<N, Error> {
+    let text = value.to_string_lossy();
+    text.parse().map_err(|_| {
+        Error::Option(format!(
+            "--{name}={text}: expected {expected}, got '{text}'"
+        ))
+    })
+}
+
+fn parse_jobs(value: &OsString) -> Result<Jobs, Error> {
+    let text = value.to_string_lossy();
+    if text.eq_ignore_ascii_case("jobserver") {
+        return Ok(Jobs::Jobserver);
+    }
+    match text.parse() {
+        Ok(count) if count > 0 => Ok(Jobs::Count(count)),
+        _ => Err(Error::Option(format!(
+            "--wrapper-jobs={text}: expected a positive integer or 'jobserver', got '{text}'"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! Where the programs of a device link are looked for.
+
+use std::env;
+use std::path::PathBuf;
+
+use offload_build::toolchain::Search;
+
+use crate::linker_wrapper::line::arguments::Arguments;
+
+/// Where programs for devices are looked for.
+pub(crate) fn search(arguments: &Arguments) -> Search {
+    let options = &arguments.options;
+    // clang's driver tells the compiler alone where CUDA is.
+    let compilers = options.device_compiler.iter().filter_map(|value| {
+        let (_, root) = value.to_str()?.split_once("--cuda-path=")?;
+        Some(PathBuf::from(root))
+    });
+    let roots = options.cuda.clone().into_iter().chain(compilers);
+    Search {
+        path: env::var_os("PATH").unwrap_or_default(),
+        cuda: roots
+            .chain(env::var_os("CUDA_PATH").map(PathBuf::from))
+            .collect(),
+    }
+}

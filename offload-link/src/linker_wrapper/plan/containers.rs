@@ -1,0 +1,313 @@
+//! The linked images of each kind, packed as the runtime of that kind loads them.
+//!
+//! | kind   | container                                                              |
+//! |--------|------------------------------------------------------------------------|
+//! | OpenMP | an offload binary for each image                                       |
+//! | CUDA   | one fatbin, with the bytes of NVIDIA's `fatbinary`                     |
+//! | HIP    | one bundle, images at multiples of 4096, compressed when asked         |
+//! | SYCL   | the offload binaries that the device link made                         |
+//!
+//! Specification: `docs/spec/linker-wrapper.md` §4; `docs/spec/hip-runtime.md` for what HIP's runtime wants.
+
+use std::num::NonZeroU32;
+use std::ops::Range;
+use std::path::Path;
+
+use offload_build::link::fatbinary::cuda_fatbinary;
+use offload_build::toolchain::{Command, Search};
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::format::compressed_bundle::{self, Compression};
+use offload_formats::format::hip_bundle::{self, ALIGNMENT, hip_bundle};
+use offload_formats::format::magic::Magic;
+use offload_formats::format::offload_binary::BinaryImage;
+use offload_formats::names::{EntryId, ImageKind, LlvmRelease, OffloadKind};
+use offload_formats::registration::fat_binary::Runtime;
+
+use crate::linker_wrapper::actions::Actions;
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::report::fates::{Report, target};
+use crate::linker_wrapper::tool::Rules;
+use crate::linker_wrapper::workplace::Workplace;
+
+/// A linked image.
+#[derive(Clone, Debug)]
+pub(crate) struct Product {
+    pub triple: String,
+    /// As the device linker was told; may be empty.
+    pub processor: String,
+    pub kinds: Vec<OffloadKind>,
+    pub image_kind: ImageKind,
+    pub bytes: Vec<u8>,
+    /// The file that it was read from.
+    pub file: std::path::PathBuf,
+}
+
+/// What is registered with one runtime.
+#[derive(Clone, Debug)]
+pub(crate) struct Container {
+    pub kind: OffloadKind,
+    pub content: Content,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    OpenMp(Vec<Packed>),
+    FatBinary(Runtime, Vec<u8>),
+    Sycl(Vec<u8>),
+}
+
+/// An image in its offload binary.
+#[derive(Clone, Debug)]
+pub(crate) struct Packed {
+    pub binary: Vec<u8>,
+    pub image: Range<u64>,
+}
+
+/// How containers are made.
+pub(crate) struct Packing<'a> {
+    pub rules: Rules,
+    pub search: &'a Search,
+    pub workplace: &'a Workplace,
+    /// `--compress`, for HIP's bundles, with the level.
+    pub compress: Option<Option<i32>>,
+    pub actions: Actions,
+    /// `--save-temps`: a fat binary is a file too.
+    pub keep: bool,
+}
+
+impl Packing<'_> {
+    /// One container for each kind, in the order in which the kinds come up.
+    pub(crate) fn pack(
+        &self,
+        products: &[Product],
+        report: &mut Report,
+    ) -> Result<Vec<Container>, Error> {
+        let mut kinds: Vec<OffloadKind> = Vec::new();
+        for kind in products.iter().flat_map(|product| &product.kinds) {
+            if !kinds.contains(kind) {
+                kinds.push(*kind);
+            }
+        }
+        let mut containers = Vec::new();
+        for kind in kinds {
+            let of_kind = |product: &&Product| product.kinds.contains(&kind);
+            let mut images: Vec<&Product> = products.iter().filter(of_kind).collect();
+            // The runtime takes the first image that fits, so the order is part of the output.
+            images.sort_by(|a, b| {
+                let key = |image: &Product| (image.triple.clone(), image.processor.clone());
+                key(b).cmp(&key(a))
+            });
+            let content = match kind {
+                OffloadKind::CUDA => Content::FatBinary(Runtime::Cuda, self.fatbin(&images)?),
+                OffloadKind::HIP => Content::FatBinary(Runtime::Hip, self.bundle(&images, report)?),
+                OffloadKind::SYCL => Content::Sycl(self.sycl(&images, products)?),
+                _ => {
+                    let packed = images.iter().map(|image| Packed::new(image));
+                    Content::OpenMp(packed.collect::<Result<_, _>>()?)
+                }
+            };
+            if let (true, Content::FatBinary(runtime, bytes)) = (self.keep, &content) {
+                let file = self.workplace.file(match runtime {
+                    Runtime::Cuda => "fatbin",
+                    Runtime::Hip => "hipfb",
+                });
+                self.actions.write(&file, bytes)?;
+            }
+            containers.push(Container { kind, content });
+        }
+        Ok(containers)
+    }
+
+    /// Writes the fatbin, with the bytes that NVIDIA's tool writes. Under LLVM's name, and for images that are not cubins,
+    /// that tool writes it if it is found. If it fails, as CUDA 13's does with the options that LLVM 19 passes, cubins are
+    /// packed here.
+    fn fatbin(&self, images: &[&Product]) -> Result<Vec<u8>, Error> {
+        let failed = |problem: String| Error::Container {
+            kind: OffloadKind::CUDA,
+            problem,
+        };
+        let tool = self.search.cuda_program("fatbinary");
+        let own = || {
+            let cubins = images.iter().map(|image| FatbinImage {
+                processor: &image.processor,
+                image: &image.bytes,
+            });
+            cuda_fatbin(&cubins.collect::<Vec<_>>())
+        };
+        let dry = self.actions.are_dry();
+        if !dry && (self.rules == Rules::Ours || tool.is_err()) {
+            match (own(), &tool) {
+                (Ok(fatbin), _) => return Ok(fatbin.bytes),
+                (Err(_), Ok(_)) => {}
+                (Err(problem), Err(missing)) => {
+                    return Err(failed(format!("{problem}\n{missing}")));
+                }
+            }
+        }
+        let output = self.workplace.file("fatbin");
+        let files: Vec<(&str, &Path)> = images
+            .iter()
+            .map(|image| (image.processor.as_str(), image.file.as_path()))
+            .collect();
+        let release = match self.rules {
+            Rules::Ours => LlvmRelease::default(),
+            Rules::Llvm(release) => release,
+        };
+        let program = tool.unwrap_or_else(|_| "fatbinary".into());
+        let command = cuda_fatbinary(&program, &files, &output, release, 64);
+        if let Err(problem) = self.actions.run(&command, self.workplace) {
+            return own()
+                .map(|fatbin| fatbin.bytes)
+                .map_err(|_| failed(problem.to_string()));
+        }
+        if dry {
+            return Ok(Vec::new());
+        }
+        std::fs::read(&output)
+            .map_err(|source| Error::io(format!("cannot read `{}`", output.display()), source))
+    }
+
+    fn bundle(&self, images: &[&Product], report: &mut Report) -> Result<Vec<u8>, Error> {
+        let failed = |problem: String| Error::Container {
+            kind: OffloadKind::HIP,
+            problem,
+        };
+        let mut ids = Vec::new();
+        for image in images {
+            let id = EntryId::parse_target(&self.device_id(image));
+            ids.push(
+                id.map_err(|problem| failed(problem.to_string()))?
+                    .to_string(),
+            );
+        }
+        self.actions.show(&self.bundler(images));
+        let images: Vec<(String, &[u8])> = ids
+            .into_iter()
+            .zip(images)
+            .map(|(id, image)| (id, &*image.bytes))
+            .collect();
+        let bundle = hip_bundle(self.host_id(), &images);
+        let bundle = bundle.map_err(|problem| failed(problem.to_string()))?;
+        report.warnings.extend(bundle.warning());
+        let bytes = bundle.bytes;
+        let Some(level) = self.compress else {
+            return Ok(bytes);
+        };
+        let how = Compression {
+            level,
+            version: match self.rules {
+                Rules::Llvm(release) if release <= LlvmRelease::V21 => {
+                    compressed_bundle::Version::V2
+                }
+                _ => compressed_bundle::Version::default(),
+            },
+            threads: std::thread::available_parallelism()
+                .ok()
+                .and_then(|count| NonZeroU32::try_from(count).ok())
+                .unwrap_or(NonZeroU32::MIN),
+            ..Compression::default()
+        };
+        compressed_bundle::compress(&bytes, how).map_err(|problem| failed(problem.to_string()))
+    }
+
+    /// LLVM's tool, or ours, with what it would have to do: for those who read or paste it.
+    fn bundler(&self, images: &[&Product]) -> Command {
+        let name = match self.rules {
+            Rules::Ours => "offload-bundler",
+            Rules::Llvm(_) => "clang-offload-bundler",
+        };
+        let mut targets = format!("-targets={}", self.host_id().trim_end_matches('-'));
+        for image in images {
+            targets += ",";
+            targets += &self.device_id(image);
+        }
+        let mut command = Command::new(name).arg("-type=o");
+        command = command.arg(format!("-bundle-align={ALIGNMENT}"));
+        if let Some(level) = self.compress {
+            command = command.arg("-compress");
+            if let Some(level) = level {
+                command = command.arg(format!("-compression-level={level}"));
+            }
+        }
+        command = command.arg(targets).arg("-input=/dev/null");
+        for image in images {
+            command = command.arg(format!("-input={}", image.file.display()));
+        }
+        command.arg(format!(
+            "-output={}",
+            self.workplace.file("hipfb").display()
+        ))
+    }
+
+    fn host_id(&self) -> &'static str {
+        match self.rules {
+            Rules::Llvm(LlvmRelease::V19) => "host-x86_64-unknown-linux--",
+            _ => hip_bundle::HOST_ID,
+        }
+    }
+
+    /// LLVM's runtime-independent kind, or the one that HIP's runtime believes without looking into
+    /// the image. Five fields, as it finds no others.
+    fn device_id(&self, image: &Product) -> String {
+        let kind = match self.rules {
+            Rules::Ours => "hipv4",
+            Rules::Llvm(_) => "hip",
+        };
+        hip_bundle::entry_id(kind, &image.processor)
+    }
+
+    fn sycl(&self, images: &[&Product], products: &[Product]) -> Result<Vec<u8>, Error> {
+        let failed = |problem: String| Error::Container {
+            kind: OffloadKind::SYCL,
+            problem,
+        };
+        if products.len() != images.len() || images.iter().any(|image| image.kinds.len() > 1) {
+            return Err(failed(
+                "Linking images of SYCL offload kind with images of any other kind is not supported"
+                    .to_owned(),
+            ));
+        }
+        let mut bytes = Vec::new();
+        for image in images {
+            if !self.actions.are_dry() && Magic::of(&image.bytes) != Magic::OffloadBinary {
+                return Err(failed(format!(
+                    "the device link for {} made no offload binary",
+                    target(&image.triple, &image.processor)
+                )));
+            }
+            bytes.extend_from_slice(&image.bytes);
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+        }
+        Ok(bytes)
+    }
+}
+
+impl Packed {
+    /// Puts an image into an offload binary as LLVM 22 does.
+    pub(crate) fn new(product: &Product) -> Result<Self, Error> {
+        let Product {
+            triple,
+            processor,
+            bytes,
+            ..
+        } = product;
+        let strings = [("triple", triple.as_str()), ("arch", processor.as_str())];
+        let packed = BinaryImage {
+            image_kind: product.image_kind,
+            offload_kind: OffloadKind::OPENMP,
+            flags: 0,
+            strings: &strings,
+            image: bytes,
+        };
+        let release = LlvmRelease::default();
+        let written = packed
+            .head(bytes.len() as u64, release)
+            .and_then(|(head, _)| Ok((head.len() as u64, packed.to_bytes(release)?)));
+        let (start, binary) = written.map_err(|source| Error::Input {
+            from: triple.to_owned(),
+            source: source.into(),
+        })?;
+        let image = start..start + bytes.len() as u64;
+        Ok(Self { binary, image })
+    }
+}

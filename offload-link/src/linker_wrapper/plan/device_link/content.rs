@@ -1,0 +1,135 @@
+//! What the images of a device link are, by their bytes.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use object::{ReadRef, elf};
+use offload_build::link::{DeviceInput, SourceText, Way};
+use offload_formats::container::elf::Elf;
+use offload_formats::format::bitcode;
+use offload_formats::format::device_text::DeviceText;
+use offload_formats::format::magic::Magic;
+
+/// What the bytes of an image are: what a file says about that is advisory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Bitcode,
+    Ptx,
+    /// A cubin for NVIDIA's linker, which goes by the extension.
+    Cubin,
+    /// A cubin that leaves nothing to link.
+    Complete,
+    /// LLVM IR or assembly, which no device linker reads.
+    Source(SourceText),
+    Other,
+}
+
+impl Content {
+    /// Of text all is read, of anything else the headers.
+    pub(crate) fn of<'d, R: ReadRef<'d>>(data: R, way: Way) -> Self {
+        let size = data.len().unwrap_or_default();
+        match Magic::at(data, 0..size) {
+            Magic::Bitcode => Self::Bitcode,
+            Magic::Elf => match Elf::parse(data, 0..size) {
+                Ok(file) if file.machine == elf::EM_CUDA.0 && way == Way::Own => {
+                    match elf::FileType(file.file_type) == elf::ET_EXEC {
+                        true => Self::Complete,
+                        false => Self::Cubin,
+                    }
+                }
+                _ => Self::Other,
+            },
+            _ => match DeviceText::of(data.read_bytes_at(0, size).unwrap_or_default()) {
+                Some(DeviceText::Ptx) => Self::Ptx,
+                Some(DeviceText::Ir) => Self::Source(SourceText::Ir),
+                Some(DeviceText::Assembly) => Self::Source(SourceText::Assembly),
+                None => Self::Other,
+            },
+        }
+    }
+
+    /// One by which clang gives the file to the linker, and does not compile it.
+    pub(crate) fn extension(self) -> &'static str {
+        match self {
+            Self::Ptx | Self::Source(SourceText::Assembly) => "s",
+            Self::Source(SourceText::Ir) => "ll",
+            Self::Cubin | Self::Complete => "cubin",
+            Self::Bitcode | Self::Other => "o",
+        }
+    }
+
+    /// What the device link reads; of a text what is made from it.
+    pub(crate) fn input(self, path: PathBuf) -> DeviceInput {
+        match self {
+            Self::Bitcode => DeviceInput::Bitcode(path),
+            Self::Source(SourceText::Ir) => DeviceInput::Bitcode(SourceText::made_from(&path)),
+            Self::Source(SourceText::Assembly) => DeviceInput::Object(SourceText::made_from(&path)),
+            Self::Ptx => DeviceInput::Ptx(path),
+            Self::Complete => DeviceInput::Linked(path),
+            Self::Cubin | Self::Other => DeviceInput::Object(path),
+        }
+    }
+}
+
+/// Functions of OpenMP's device runtime in the bitcode of one link.
+#[derive(Debug, Default)]
+pub(crate) struct RuntimeUse {
+    called: BTreeSet<Vec<u8>>,
+    /// By those that have the runtime in them already, or are the runtime.
+    defined: BTreeSet<Vec<u8>>,
+    unreadable: bool,
+}
+
+/// What the names of these functions start with.
+const BEGINNINGS: [&[u8]; 4] = [b"__kmpc_", b"omp_", b"__omp_", b"ompx_"];
+
+impl RuntimeUse {
+    /// Of LLVM IR as text: whether one is named is all that is looked for.
+    pub(crate) fn add_text(&mut self, text: &[u8]) {
+        let mut names = text.split(|byte| *byte == b'@');
+        self.unreadable |= names.any(|rest| BEGINNINGS.iter().any(|name| rest.starts_with(name)));
+    }
+
+    pub(crate) fn add<'d, R: ReadRef<'d>>(&mut self, data: R, range: Range<u64>) {
+        let Ok(symbols) = bitcode::symbols(data, range) else {
+            self.unreadable = true;
+            return;
+        };
+        for symbol in symbols {
+            if BEGINNINGS
+                .iter()
+                .any(|start| symbol.name.starts_with(start))
+            {
+                let names = match symbol.defined {
+                    true => &mut self.defined,
+                    false => &mut self.called,
+                };
+                names.insert(symbol.name.to_vec());
+            }
+        }
+    }
+
+    /// Whether the runtime has to join. What cannot be read may call it.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.unreadable || !self.called.is_subset(&self.defined)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sees_calls_of_the_runtime_in_text() {
+        for (text, expected) in [
+            ("declare i32 @__kmpc_target_init(ptr, ptr)", true),
+            ("call i32 @omp_get_thread_num()", true),
+            ("@omp = global i32 0 ; __kmpc_", false),
+        ] {
+            let mut runtime = RuntimeUse::default();
+            runtime.add_text(text.as_bytes());
+            assert_eq!(runtime.is_missing(), expected, "{text}");
+        }
+    }
+}

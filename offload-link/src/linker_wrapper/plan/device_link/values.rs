@@ -1,0 +1,87 @@
+//! The values of options that are for some targets: `[<triple>=]<value>` and the like.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
+
+use crate::linker_wrapper::choose::groups::Group;
+
+/// The files of `--bitcode-library=<kind>-<triple>-<processor>=<file>` for a group.
+pub(crate) fn libraries_of<'a>(
+    values: &'a [OsString],
+    group: &'a Group,
+) -> impl Iterator<Item = PathBuf> + 'a {
+    values.iter().filter_map(|value| {
+        let (target, file) = split(value, '=')?;
+        let target = target.to_str()?;
+        let (kind, rest) = target.split_once('-')?;
+        let (triple, processor) = rest.rsplit_once('-')?;
+        let kind = OffloadKind::from_name(kind)?;
+        let same = (triple, processor) == (&group.triple, &group.processor);
+        (same && group.kinds.contains(&kind)).then(|| file.into())
+    })
+}
+
+/// The parts before and behind the first `at`, which is ASCII.
+pub(crate) fn split(value: &OsStr, at: char) -> Option<(OsString, OsString)> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let bytes = value.as_bytes();
+    let place = bytes.iter().position(|byte| char::from(*byte) == at)?;
+    let (before, behind) = (bytes.get(..place)?, bytes.get(place + 1..)?);
+    let owned = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    Some((owned(before), owned(behind)))
+}
+
+/// The values that are for `triple`, of `[<triple>=]<value>` as a release reads it
+/// (`docs/spec/linker-wrapper.md` §1.6).
+pub(crate) fn for_target(values: &[OsString], triple: &str, release: LlvmRelease) -> Vec<OsString> {
+    let applies = |value: &OsString| -> Option<OsString> {
+        let Some((before, behind)) = split(value, '=') else {
+            return Some(value.clone());
+        };
+        let before = before.to_string_lossy();
+        let parsed = Triple::parse(&before).ok();
+        let known = parsed.as_ref().is_some_and(Triple::has_known_arch);
+        let is_for = match release {
+            LlvmRelease::V19 => before == triple,
+            _ if !known => return Some(value.clone()),
+            LlvmRelease::V20 | LlvmRelease::V21 | LlvmRelease::V22 => before == triple,
+            LlvmRelease::V23 | LlvmRelease::Main => {
+                let wanted = Triple::parse(triple).ok();
+                parsed
+                    .zip(wanted)
+                    .is_some_and(|(own, wanted)| own.serves(&wanted))
+            }
+        };
+        is_for.then_some(behind)
+    };
+    values.iter().filter_map(applies).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_each_target_its_arguments() {
+        let values: Vec<OsString> = ["foo=bar", "a", "nvptx64-nvidia-cuda=b", "-DX=1"]
+            .map(OsString::from)
+            .to_vec();
+        let for_22 = |triple| for_target(&values, triple, LlvmRelease::V22);
+        assert_eq!(for_22("amdgcn-amd-amdhsa"), ["foo=bar", "a", "-DX=1"]);
+        assert_eq!(
+            for_22("nvptx64-nvidia-cuda"),
+            ["foo=bar", "a", "b", "-DX=1"]
+        );
+        // To 19 what is before `=` is a triple, of whatever kind.
+        let for_19 = |triple| for_target(&values, triple, LlvmRelease::V19);
+        assert_eq!(for_19("nvptx64-nvidia-cuda"), ["a", "b"]);
+        assert_eq!(for_19("amdgcn-amd-amdhsa"), ["a"]);
+        // On the main branch one triple may stand for several.
+        let values = ["amdgpu-amd-amdhsa=c".into()];
+        let for_release = |release| for_target(&values, "amdgcn-amd-amdhsa", release);
+        assert_eq!(for_release(LlvmRelease::Main), ["c"]);
+        assert_eq!(for_release(LlvmRelease::V22), [""; 0]);
+    }
+}

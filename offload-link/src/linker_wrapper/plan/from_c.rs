@@ -1,0 +1,102 @@
+//! Registrations compiled from C: for hosts that there is no machine code for, and on request.
+//!
+//! In driver position the host's own compiler does it, with the options about the machine that the
+//! link has; in linker position clang, for the host's triple.
+
+use crate::linker_wrapper::actions::Actions;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use offload_build::toolchain::Command;
+use offload_formats::container::elf::Machine;
+
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::line::arguments::{Arguments, Position};
+use crate::linker_wrapper::line::host;
+use crate::linker_wrapper::line::programs;
+use crate::linker_wrapper::plan::registration::Form;
+use crate::linker_wrapper::workplace::Workplace;
+
+/// A registration in C, and what it needs to be compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub text: String,
+    pub file: PathBuf,
+    /// Each image's file, with its bytes.
+    pub blobs: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl Source {
+    /// That of `form`, whose files begin like `name` in the workplace.
+    pub(crate) fn of(form: &Form<'_>, name: &str, workplace: &Workplace) -> Result<Self, Error> {
+        let blobs = form.blobs();
+        let blobs: Vec<(PathBuf, Vec<u8>)> = (0..)
+            .zip(blobs)
+            .map(|(index, bytes): (usize, &[u8])| {
+                let file = workplace.file(&format!("{name}.{index}.image"));
+                // The assembler looks from where the compiler was started, which may be anywhere.
+                let file = std::path::absolute(&file).unwrap_or(file);
+                (file, bytes.to_vec())
+            })
+            .collect();
+        let files: Vec<&Path> = blobs.iter().map(|(file, _)| file.as_path()).collect();
+        Ok(Self {
+            text: form.to_c(&files)?,
+            file: workplace.file(&format!("{name}.image.wrapper.c")),
+            blobs,
+        })
+    }
+
+    /// Writes the files that the compiler reads.
+    pub(crate) fn write(&self, actions: Actions) -> Result<(), Error> {
+        for (file, bytes) in &self.blobs {
+            actions.write(file, bytes)?;
+        }
+        actions.write(&self.file, self.text.as_bytes())
+    }
+
+    /// The command that compiles it.
+    pub(crate) fn compile(
+        &self,
+        arguments: &Arguments,
+        linker: &Command,
+        host: Machine,
+        output: &Path,
+    ) -> Result<Command, Error> {
+        let compiler = compiler(arguments, linker, host)?;
+        let mut command = compiler.args(["-O2", "-c"]);
+        if arguments.family.is_elf() {
+            command = command.arg("-fPIC");
+        }
+        Ok(command.arg(&self.file).arg("-o").arg(output))
+    }
+}
+
+/// The compiler for the host, with what says which host that is.
+fn compiler(arguments: &Arguments, linker: &Command, host: Machine) -> Result<Command, Error> {
+    if arguments.position == Position::Driver {
+        return Ok(linker.clone().args(arguments.machine_flags()));
+    }
+    let triple = host::target(arguments, Some(host));
+    let search = programs::search(arguments);
+    let clang = search.clangs().into_iter().next();
+    match (clang, triple) {
+        (Some(llvm), triple) => {
+            let target = triple.map(|triple| {
+                OsString::from(format!(
+                    "--target={}",
+                    triple.replace("riscv64gc", "riscv64")
+                ))
+            });
+            Ok(Command::new(llvm.clang)
+                .arg("--no-default-config")
+                .args(target))
+        }
+        (None, _) if host::is_here(host) => Ok(Command::new("cc")),
+        (None, triple) => Err(Error::Option(format!(
+            "what registers the images must be compiled for {}, and there is no clang\n\
+             hint: install clang, or link through a compiler driver",
+            triple.as_deref().unwrap_or("the host")
+        ))),
+    }
+}

@@ -1,0 +1,54 @@
+//! Images that were linked before, by `--override-image=<kind>=<file>`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+
+use object::elf;
+use offload_build::link::processor_of;
+use offload_formats::container::elf::Elf;
+use offload_formats::names::{ImageKind, OffloadKind};
+
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::plan::containers::Product;
+
+/// `e_machine` of linked images, and the triple that says as much.
+const MACHINES: [(u16, &str); 4] = [
+    (elf::EM_X86_64.0, "x86_64"),
+    (elf::EM_AARCH64.0, "aarch64"),
+    (elf::EM_AMDGPU.0, "amdgcn"),
+    (elf::EM_CUDA.0, "nvptx64"),
+];
+
+/// What `values` name. Only an ELF file says what it is for, in its header.
+pub(crate) fn products(values: &[OsString]) -> Result<Vec<Product>, Error> {
+    let products = values.iter().map(|value| {
+        let text = value.to_string_lossy();
+        let (kind, path) = text.split_once('=').ok_or_else(|| {
+            Error::Option(format!("--override-image: `{text}` is not `<kind>=<file>`"))
+        })?;
+        let kind = OffloadKind::from_name(kind).filter(|kind| *kind != OffloadKind::NONE);
+        let kind = kind.ok_or_else(|| {
+            Error::Option(format!(
+                "--override-image: `{text}` has no offload kind (openmp, cuda, hip, sycl)"
+            ))
+        })?;
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+            from: path.to_owned(),
+            source,
+        };
+        let bytes = fs::read(path).map_err(|source| invalid(source.into()))?;
+        let elf =
+            Elf::parse(&*bytes, 0..bytes.len() as u64).map_err(|source| invalid(source.into()))?;
+        let known = MACHINES.iter().find(|(machine, _)| *machine == elf.machine);
+        Ok(Product {
+            triple: known.map_or("unknown", |(_, triple)| triple).to_owned(),
+            processor: processor_of(elf.machine, elf.flags).unwrap_or_default(),
+            kinds: vec![kind],
+            image_kind: ImageKind::OBJECT,
+            bytes,
+            file: PathBuf::from(path),
+        })
+    });
+    products.collect()
+}

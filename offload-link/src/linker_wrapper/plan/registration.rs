@@ -1,0 +1,227 @@
+//! What registers the linked images: an object for each kind, with every table of offload entries.
+
+use crate::linker_wrapper::choose::host_entries::HostEntries;
+use crate::linker_wrapper::line::family::Family;
+use object::elf;
+use offload_formats::container::elf::Machine;
+use offload_formats::registration::coff::WindowsAbi;
+use std::ops::Range;
+use std::path::Path;
+
+use offload_formats::format::offload_binary::{self, BinaryEntry};
+use offload_formats::names::Triple;
+use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
+use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
+use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
+use offload_formats::registration::sycl::{Sycl, SyclImage};
+use offload_formats::registration::{Global, NEEDS_OFFLOAD_LINK};
+
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::inputs::host_objects::EntrySection;
+use crate::linker_wrapper::line::arguments::Arguments;
+use crate::linker_wrapper::plan::containers::{Container, Content};
+
+/// How the objects for a host are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Elf(Machine),
+    Coff(WindowsAbi),
+    C,
+}
+
+impl Way {
+    /// Written here when there is machine code for the host, and nobody wants C.
+    pub(crate) fn of(host: Machine, arguments: &Arguments) -> Self {
+        let x86_64 = host.number == elf::EM_X86_64.0;
+        match arguments.family {
+            _ if arguments.options.wrapper_from_c => Self::C,
+            Family::Gnu if x86_64 || host.number == elf::EM_AARCH64.0 => Self::Elf(host),
+            Family::Coff if x86_64 => Self::Coff(WindowsAbi::Msvc),
+            Family::MinGw if x86_64 => Self::Coff(WindowsAbi::Gnu),
+            _ => Self::C,
+        }
+    }
+}
+
+impl EntrySection {
+    /// `entries` are its symbols.
+    fn table<'a>(&'a self, relocatable: bool, entries: &'a [&'a str]) -> EntryTable<'a> {
+        let section = self.name;
+        match relocatable {
+            false => EntryTable::StartStop { section, entries },
+            true => EntryTable::SectionRange {
+                section,
+                size: self.size,
+                flags: self.flags,
+                alignment: self.alignment,
+            },
+        }
+    }
+}
+
+/// What registers a container with one runtime.
+#[derive(Debug)]
+pub(crate) enum Form<'a> {
+    OpenMp(OpenMp<'a>),
+    FatBinary(FatBinary<'a>),
+    /// For HIP objects that register themselves.
+    Symbols(HipFatBinary<'a>),
+    Sycl(Sycl<'a>),
+}
+
+impl Form<'_> {
+    /// The object file; nothing when it has to be made from C.
+    pub(crate) fn to_object(&self, way: Way) -> Result<Option<Vec<u8>>, Error> {
+        Ok(Some(match (self, way) {
+            (Self::OpenMp(form), Way::Elf(host)) => form.to_object(host)?,
+            (Self::FatBinary(form), Way::Elf(host)) => form.to_object(host)?,
+            (Self::Symbols(form), Way::Elf(host)) => form.to_object(host)?,
+            (Self::Sycl(form), Way::Elf(host)) => form.to_object(host)?,
+            (Self::OpenMp(form), Way::Coff(abi)) => form.to_coff(abi)?,
+            (Self::FatBinary(form), Way::Coff(abi)) => form.to_coff(abi)?,
+            (Self::Symbols(_) | Self::Sycl(_), Way::Coff(_)) | (_, Way::C) => return Ok(None),
+        }))
+    }
+
+    /// The same as a module of LLVM IR; nothing when there is none for the host.
+    pub(crate) fn to_ir(&self, host: &Triple) -> Option<String> {
+        match self {
+            Self::OpenMp(form) => form.to_ir(host).ok(),
+            Self::FatBinary(form) => form.to_ir(host).ok(),
+            Self::Sycl(form) => form.to_ir(host).ok(),
+            Self::Symbols(_) => None,
+        }
+    }
+
+    /// The bytes that C reads from files.
+    pub(crate) fn blobs(&self) -> Vec<&[u8]> {
+        match self {
+            Self::OpenMp(form) => form.images.iter().map(|image| image.bytes).collect(),
+            Self::FatBinary(FatBinary { bytes, .. })
+            | Self::Symbols(HipFatBinary { bytes, .. }) => vec![bytes],
+            Self::Sycl(form) => form.images.iter().map(|image| image.bytes).collect(),
+        }
+    }
+
+    /// The same in C, which reads `files`, one for each of [`Self::blobs`].
+    pub(crate) fn to_c(&self, files: &[&Path]) -> Result<String, Error> {
+        let first = files.first().copied().unwrap_or(Path::new(""));
+        Ok(match self {
+            Self::OpenMp(form) => form.to_c(files)?,
+            Self::FatBinary(form) => form.to_c(first)?,
+            Self::Symbols(form) => form.to_c(first)?,
+            Self::Sycl(form) => form.to_c(files)?,
+        })
+    }
+}
+
+/// Calls `each` for every object that registers a part of `container`, with what its name begins
+/// with.
+pub(crate) fn forms<'a>(
+    entries: &'a HostEntries,
+    container: &Container,
+    relocatable: bool,
+    mut each: impl FnMut(&str, &Form<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let demand = [Global::Marker {
+        name: NEEDS_OFFLOAD_LINK,
+    }];
+    let globals = if entries.deferred { &demand[..] } else { &[] };
+    let kind = container.kind.name();
+    let tables: Vec<&EntrySection> = entries.of(container.kind).collect();
+    let names = |table: &&'a EntrySection| table.symbols.iter().map(String::as_str).collect();
+    let symbols: Vec<Vec<&str>> = tables.iter().map(names).collect();
+    let section = match relocatable {
+        false => BlobSection::Offloading,
+        true => BlobSection::Finished,
+    };
+    match &container.content {
+        Content::OpenMp(images) => {
+            let images: Vec<Blob<'_>> = images
+                .iter()
+                .map(|packed| Blob {
+                    bytes: &packed.binary,
+                    image: packed.image.clone(),
+                })
+                .collect();
+            // A descriptor has one table; several descriptors are as good as one.
+            for (table, symbols) in tables.iter().zip(&symbols) {
+                let form = Form::OpenMp(OpenMp {
+                    images: &images,
+                    table: table.table(relocatable, symbols),
+                    section,
+                    globals,
+                });
+                match tables.len() {
+                    1 => each(kind, &form)?,
+                    _ => each(&format!("{kind}.{}", table.name), &form)?,
+                }
+            }
+            Ok(())
+        }
+        Content::FatBinary(runtime, bytes) => {
+            let tables = tables.iter().zip(&symbols);
+            let tables = tables.map(|(table, symbols)| HostTable {
+                layout: table.layout(),
+                table: table.table(relocatable, symbols),
+            });
+            let tables: Vec<HostTable<'_>> = tables.collect();
+            let names = |list: &'a [String]| list.iter().map(String::as_str).collect::<Vec<_>>();
+            let [fat_binary, handle] = match runtime {
+                Runtime::Hip => [names(&entries.hip.fat_binary), names(&entries.hip.handle)],
+                Runtime::Cuda => [Vec::new(), Vec::new()],
+            };
+            let symbols = HipSymbols {
+                fat_binary: &fat_binary,
+                handle: &handle,
+            };
+            if *runtime == Runtime::Hip && !entries.hip.registered {
+                return each(kind, &Form::Symbols(HipFatBinary { bytes, symbols }));
+            }
+            let form = Form::FatBinary(FatBinary {
+                runtime: *runtime,
+                bytes,
+                tables: &tables,
+                symbols,
+                globals,
+            });
+            each(kind, &form)
+        }
+        Content::Sycl(bytes) => {
+            let invalid = |source: offload_binary::Error| Error::Container {
+                kind: container.kind,
+                problem: source.to_string(),
+            };
+            let binaries = offload_binary::walk(&**bytes, 0..bytes.len() as u64);
+            let binaries = binaries.map_err(invalid)?;
+            let found: Vec<&BinaryEntry> = binaries.iter().flat_map(|it| &it.entries).collect();
+            let images = found.iter().map(|entry| SyclImage {
+                bytes: range(bytes, &entry.image),
+                kind: entry.image_kind,
+                triple: entry.triple(),
+                symbols: entry.strings.value("symbols").unwrap_or_default(),
+                compile_options: text(entry.strings.value("compile-opts")),
+                link_options: text(entry.strings.value("link-opts")),
+            });
+            let images: Vec<SyclImage<'_>> = images.collect();
+            let form = Form::Sycl(Sycl {
+                images: &images,
+                section,
+                globals,
+            });
+            each(kind, &form)
+        }
+    }
+}
+
+fn range<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
+    let start = usize::try_from(range.start).unwrap_or(usize::MAX);
+    let end = usize::try_from(range.end).unwrap_or(usize::MAX);
+    bytes.get(start..end).unwrap_or_default()
+}
+
+fn text(value: Option<&[u8]>) -> &str {
+    value
+        .and_then(|value| std::str::from_utf8(value).ok())
+        .unwrap_or_default()
+}

@@ -1,0 +1,161 @@
+//! Rpaths to runtime libraries that the loader does not find by itself.
+//!
+//! Distributions install `libomptarget.so` outside of the loader's folders. A build script can give an rpath to its own
+//! package's programs only, so a program that depends on such a package would not start.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use offload_formats::container::elf::Machine;
+use offload_formats::names::OffloadKind;
+
+use crate::linker_wrapper::line::arguments::{Arguments, Item, Position};
+use crate::linker_wrapper::line::family::Family;
+use crate::linker_wrapper::line::host;
+use crate::linker_wrapper::plan::runtime::libraries_of;
+
+/// Folders of every loader, besides those of `/etc/ld.so.conf`.
+const LOADER_FOLDERS: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
+
+const LOADER_LIST: &str = "/etc/ld.so.conf";
+
+/// The folders that the program needs an rpath to, for the runtimes of `kinds` that the line names or that are added
+/// from the folders `added`.
+///
+/// None for another machine, where a folder of this one means nothing, and none that is on the line.
+pub(crate) fn folders(
+    kinds: &[OffloadKind],
+    arguments: &Arguments,
+    machine: Machine,
+    added: &[PathBuf],
+) -> Vec<PathBuf> {
+    let no_program = arguments.relocatable || arguments.all_static || arguments.no_libraries;
+    let elsewhere = arguments.sysroot.is_some() || !host::is_here(machine);
+    if no_program || elsewhere || arguments.family != Family::Gnu {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut loader = None;
+    for library in kinds.iter().flat_map(|kind| libraries_of(*kind)) {
+        let named = arguments
+            .items
+            .iter()
+            .any(|item| matches!(item, Item::Library { name, .. } if name.as_os_str() == *library));
+        let line = arguments.library_dirs.iter().map(Path::new);
+        let line = line.filter(|_| named);
+        let mut dirs = added.iter().map(PathBuf::as_path).chain(line);
+        let file = format!("lib{library}.so");
+        // A link in a target folder is gone when the program runs; the library that it names is not.
+        let Some(file) = dirs.find_map(|dir| dir.join(&file).canonicalize().ok()) else {
+            continue;
+        };
+        let Some(folder) = file.parent().map(Path::to_owned) else {
+            continue;
+        };
+        let loader = loader.get_or_insert_with(loader_folders);
+        let known = |item: &Item| matches!(item, Item::Rpath(dir) if *dir == *folder.as_os_str());
+        let on_line = arguments.items.iter().any(known);
+        if !loader.contains(&folder) && !on_line && !found.contains(&folder) {
+            found.push(folder);
+        }
+    }
+    found
+}
+
+/// The same as arguments of the linker, or of the driver that runs it.
+pub(crate) fn options(folders: &[PathBuf], position: Position) -> Vec<OsString> {
+    let options = folders.iter().flat_map(|folder| match position {
+        Position::Driver => {
+            // A comma would end the folder's name after `-Wl,`.
+            let words = [OsString::from("-rpath"), folder.into()];
+            words.map(|word| vec!["-Xlinker".into(), word]).concat()
+        }
+        Position::Linker { .. } => vec!["-rpath".into(), folder.into()],
+    });
+    options.collect()
+}
+
+/// The loader's folders, without links.
+fn loader_folders() -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = LOADER_FOLDERS.iter().map(PathBuf::from).collect();
+    let mut lists = vec![PathBuf::from(LOADER_LIST)];
+    let mut read = 0;
+    while let (Some(list), true) = (lists.get(read).cloned(), read < 1000) {
+        read += 1;
+        // A list that cannot be read has no folders for the loader, either.
+        for line in fs::read_to_string(&list).unwrap_or_default().lines() {
+            match line.trim().strip_prefix("include ") {
+                Some(pattern) => lists.extend(included(&list, pattern.trim())),
+                None if line.trim().starts_with('/') => folders.push(line.trim().into()),
+                None => {}
+            }
+        }
+    }
+    let real = folders.into_iter();
+    real.filter_map(|folder| folder.canonicalize().ok())
+        .collect()
+}
+
+/// The lists of a pattern such as `/etc/ld.so.conf.d/*.conf`.
+fn included(list: &Path, pattern: &str) -> Vec<PathBuf> {
+    let pattern = list.parent().unwrap_or(Path::new("/")).join(pattern);
+    let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name()) else {
+        return Vec::new();
+    };
+    let name = name.to_string_lossy();
+    let Some((start, end)) = name.split_once('*') else {
+        return vec![pattern];
+    };
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let fits = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(start) && name.ends_with(end)
+    };
+    files.map(|file| file.path()).filter(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_an_rpath_only_outside_of_the_loaders_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let (real, links) = (dir.join("a,b"), dir.join("links"));
+        for folder in [&real, &links] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(real.join("libomptarget.so"), "").unwrap();
+        let link = links.join("libomptarget.so");
+        std::os::unix::fs::symlink(real.join("libomptarget.so"), link).unwrap();
+        let named = [format!("-L{}", links.display()), "-lomptarget".to_owned()];
+        let needed = |more: &[&str]| {
+            let line = named.iter().map(String::as_str).chain(more.iter().copied());
+            let line: Vec<OsString> = line.map(OsString::from).collect();
+            let arguments = Arguments::parse(line, "offload-link").unwrap();
+            let machine = host::machine(&arguments, None);
+            folders(&[OffloadKind::OPENMP], &arguments, machine, &[])
+        };
+        assert_eq!(needed(&[]), std::slice::from_ref(&real));
+        for decided in ["-static", "-r", "-nostdlib", "--sysroot=/x"] {
+            assert!(needed(&[decided]).is_empty(), "{decided}");
+        }
+        let on_line = format!("-Wl,-rpath={}", dir.join("other").display());
+        assert_eq!(needed(&[&on_line]).len(), 1);
+        let foreign = ["--target=aarch64-unknown-linux-gnu"];
+        assert!(cfg!(target_arch = "aarch64") || needed(&foreign).is_empty());
+        let [one, two, three, four] = ["-Xlinker", "-rpath", "-Xlinker", real.to_str().unwrap()];
+        let options = options(std::slice::from_ref(&real), Position::Driver);
+        assert_eq!(options, [one, two, three, four]);
+        assert!(needed(&[one, two, three, four]).is_empty());
+    }
+
+    #[test]
+    fn knows_the_folders_of_the_loader() {
+        let folders = loader_folders();
+        assert!(folders.contains(&Path::new("/usr/lib").canonicalize().unwrap()));
+        assert!(!folders.contains(&PathBuf::from("/usr/lib/llvm-19/lib")));
+    }
+}

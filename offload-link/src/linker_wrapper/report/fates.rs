@@ -1,0 +1,426 @@
+//! What became of every image that was found.
+//!
+//! On a link that succeeds nothing is said, because rustc turns a linker's output into warnings, unless
+//! a whole target is lost, which is worth one. The report goes where the user asked for it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use offload_formats::escape::terminal;
+use serde::Serialize;
+
+use crate::json;
+use crate::linker_wrapper::error::Error;
+
+/// One image and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// The file, with the archive member: `libk.a(k.o)`.
+    pub from: String,
+    /// Offload kind.
+    pub kind: String,
+    pub triple: String,
+    /// Processor or target ID; may be empty.
+    pub processor: String,
+    /// Bytes.
+    pub size: u64,
+    pub fate: Fate,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// In the images of these targets.
+    Linked(Vec<String>),
+    /// The same image is linked from elsewhere.
+    Duplicate { of: String },
+    /// In an archive member that is no part of the link, or linked already.
+    NotLinked { reason: &'static str },
+    /// Part of the link, and not in the output.
+    LeftOut { reason: String },
+}
+
+/// The images of one host link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub lines: Vec<Line>,
+    /// Said to the user, where the user looks.
+    pub warnings: Vec<String>,
+    /// Additions to the host link.
+    pub notes: Vec<String>,
+}
+
+/// For a member that is no part of the host link, either.
+pub(crate) const NOT_IN_LINK: &str = "the host link takes nothing from this archive member";
+
+/// OpenMP's device runtime as a library, of LLVM 17 to 20 and later: dozens of images, of which a link wants a few.
+const RUNTIME_LIBRARIES: [&str; 2] = ["libomptarget.devicertl.a", "libompdevice.a"];
+
+impl Line {
+    /// The runtime library that has the image: `DIR/libompdevice.a` of `DIR/libompdevice.a(x.o)`.
+    fn runtime_library(&self) -> Option<&str> {
+        let (file, _) = self.from.strip_suffix(')')?.rsplit_once('(')?;
+        let name = file.rsplit('/').next()?;
+        RUNTIME_LIBRARIES.contains(&name).then_some(file)
+    }
+
+    fn to_text(&self) -> String {
+        let fate = match &self.fate {
+            Fate::Linked(targets) => format!("linked for {}", targets.join(", ")),
+            Fate::Duplicate { of } => format!("same as in {of}"),
+            Fate::NotLinked { reason } => format!("not linked: {reason}"),
+            Fate::LeftOut { reason } => format!("left out: {reason}"),
+        };
+        let (from, kind, size) = (&self.from, &self.kind, self.size);
+        line_of(&format!(
+            "{from}: {kind} {}, {size} bytes: {fate}",
+            self.target()
+        ))
+    }
+
+    /// `openmp-amdgcn-amd-amdhsa--gfx90a`, as entry IDs are written.
+    #[must_use]
+    pub(crate) fn target(&self) -> String {
+        target(&self.triple, &self.processor)
+    }
+}
+
+/// A triple and a processor, for messages, so they are escaped.
+#[must_use]
+pub(crate) fn target(triple: &str, processor: &str) -> String {
+    if processor.is_empty() {
+        terminal(triple).to_string()
+    } else {
+        format!("{} {}", terminal(triple), terminal(processor))
+    }
+}
+
+/// A line of the report, whatever is in the text.
+fn line_of(text: &str) -> String {
+    let text = text.replace('\n', "; ");
+    format!("{}\n", terminal(&text))
+}
+
+impl Report {
+    /// Images that belong in the output and are not there.
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = (&Line, &str)> {
+        self.lines.iter().filter_map(|line| match &line.fate {
+            Fate::LeftOut { reason } => Some((line, reason.as_str())),
+            _ => None,
+        })
+    }
+
+    /// A line for each image, and one for each runtime library.
+    #[must_use]
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = String::new();
+        let mut libraries: Vec<&str> = Vec::new();
+        for line in &self.lines {
+            match line.runtime_library() {
+                Some(library) if libraries.contains(&library) => {}
+                Some(library) => {
+                    libraries.push(library);
+                    text += &self.library_text(library);
+                }
+                None => text += &line.to_text(),
+            }
+        }
+        for warning in &self.warnings {
+            text += &line_of(&format!("warning: {warning}"));
+        }
+        for note in &self.notes {
+            text += &line_of(&format!("note: {note}"));
+        }
+        text
+    }
+
+    /// How many images of a runtime library have which fate.
+    fn library_text(&self, library: &str) -> String {
+        let images = self.lines.iter();
+        let images = images.filter(|line| line.runtime_library() == Some(library));
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for image in images {
+            let fate = match image.fate {
+                Fate::Linked(_) => "linked",
+                Fate::Duplicate { .. } => "the same as others",
+                Fate::NotLinked { .. } => "not linked",
+                Fate::LeftOut { .. } => "left out",
+            };
+            *counts.entry(fate).or_default() += 1;
+        }
+        let all: usize = counts.values().sum();
+        let counts = counts.iter().map(|(fate, count)| format!("{count} {fate}"));
+        let counts: Vec<String> = counts.collect();
+        let plural = if all == 1 { "" } else { "s" };
+        line_of(&format!(
+            "{library}: runtime library, {all} image{plural}: {}",
+            counts.join(", ")
+        ))
+    }
+
+    /// The same as JSON, schema 1.
+    #[must_use]
+    pub(crate) fn to_json(&self) -> String {
+        json::text(&JsonReport {
+            schema: 1,
+            images: self.lines.iter().map(JsonLine::of).collect(),
+            warnings: &self.warnings,
+            notes: &self.notes,
+        })
+    }
+
+    /// Writes the report as `request` says: `text` or `json`, then perhaps `:` and a file.
+    pub(crate) fn deliver(&self, request: &OsStr) -> Result<(), Error> {
+        let (json, file) = parse_request(request)?;
+        let text = if json { self.to_json() } else { self.to_text() };
+        match file {
+            None => {
+                let mut err = std::io::stderr().lock();
+                err.write_all(text.as_bytes())
+                    .map_err(|source| Error::io("cannot write the report", source))
+            }
+            Some(path) => write_beside(&path, text.as_bytes()),
+        }
+    }
+}
+
+/// `[text|json[:]]FILE`; without `text` or `json`, a file for the text.
+fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), Error> {
+    let bytes = request.as_bytes();
+    for (name, json) in [(&b"text"[..], false), (b"json", true)] {
+        match bytes.strip_prefix(name) {
+            Some(b"") => return Ok((json, None)),
+            Some([b':', file @ ..]) if !file.is_empty() => {
+                let path = std::ffi::OsString::from_vec(file.to_vec());
+                return Ok((json, Some(path.into())));
+            }
+            _ => {}
+        }
+    }
+    if bytes.is_empty() {
+        return Err(Error::Option(
+            "--report: expected `text` or `json`, then perhaps `:<file>`".into(),
+        ));
+    }
+    Ok((false, Some(request.into())))
+}
+
+/// Written under another name first, so that no half of a file is ever seen.
+pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let result = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(folder)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.persist(path).map_err(|error| error.error)
+        });
+    match result {
+        Ok(_) => Ok(()),
+        Err(source) => Err(Error::io(
+            format!("cannot write `{}`", path.display()),
+            source,
+        )),
+    }
+}
+
+/// Schema 1, `docs/json.md`.
+#[derive(Serialize)]
+struct JsonReport<'a> {
+    schema: u32,
+    images: Vec<JsonLine<'a>>,
+    warnings: &'a [String],
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    from: &'a str,
+    kind: &'a str,
+    triple: &'a str,
+    processor: &'a str,
+    size: u64,
+    #[serde(flatten)]
+    fate: JsonFate<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "fate", rename_all = "lowercase")]
+enum JsonFate<'a> {
+    Linked {
+        linked_for: &'a [String],
+    },
+    Duplicate {
+        of: &'a str,
+    },
+    #[serde(rename = "not linked")]
+    NotLinked {
+        reason: &'a str,
+    },
+    #[serde(rename = "left out")]
+    LeftOut {
+        reason: &'a str,
+    },
+}
+
+impl<'a> JsonLine<'a> {
+    fn of(line: &'a Line) -> Self {
+        Self {
+            from: &line.from,
+            kind: &line.kind,
+            triple: &line.triple,
+            processor: &line.processor,
+            size: line.size,
+            fate: match &line.fate {
+                Fate::Linked(targets) => JsonFate::Linked {
+                    linked_for: targets,
+                },
+                Fate::Duplicate { of } => JsonFate::Duplicate { of },
+                Fate::NotLinked { reason } => JsonFate::NotLinked { reason },
+                Fate::LeftOut { reason } => JsonFate::LeftOut { reason },
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let line = |from: &str, fate| Line {
+            from: from.into(),
+            kind: "openmp".into(),
+            triple: "amdgcn-amd-amdhsa".into(),
+            processor: "gfx90a".into(),
+            size: 16,
+            fate,
+        };
+        Report {
+            lines: vec![
+                line("a.o", Fate::Linked(vec!["amdgcn-amd-amdhsa gfx90a".into()])),
+                line(
+                    "lib\"b\".a(b.o)",
+                    Fate::LeftOut {
+                        reason: "two\nlines".into(),
+                    },
+                ),
+            ],
+            warnings: vec!["w".into()],
+            notes: vec!["n".into()],
+        }
+    }
+
+    #[test]
+    fn prints_a_line_for_each_image() {
+        assert_eq!(
+            report().to_text(),
+            "a.o: openmp amdgcn-amd-amdhsa gfx90a, 16 bytes: linked for amdgcn-amd-amdhsa gfx90a\n\
+             lib\"b\".a(b.o): openmp amdgcn-amd-amdhsa gfx90a, 16 bytes: left out: two; lines\n\
+             warning: w\n\
+             note: n\n"
+        );
+    }
+
+    #[test]
+    fn prints_one_line_for_each_runtime_library() {
+        let mut report = report();
+        for fate in [
+            Fate::Linked(Vec::new()),
+            Fate::NotLinked { reason: "one" },
+            Fate::NotLinked { reason: "two" },
+        ] {
+            report.lines.push(Line {
+                from: "/d/libompdevice.a(m.o)".to_owned(),
+                fate,
+                ..report.lines[0].clone()
+            });
+        }
+        let text = report.to_text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 5, "{text}");
+        assert_eq!(
+            lines[2],
+            "/d/libompdevice.a: runtime library, 3 images: 1 linked, 2 not linked"
+        );
+    }
+
+    #[test]
+    fn prints_no_name_that_a_terminal_would_act_on() {
+        let mut report = report();
+        report.lines.truncate(1);
+        report.lines[0].kind = "\u{1b}]0;k\u{7}".to_owned();
+        report.lines[0].triple = "t\nforged: line".to_owned();
+        report.warnings.clear();
+        report.notes = vec!["\u{9b}1m\u{202e}".to_owned()];
+        let text = report.to_text();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(
+            text.contains("\\x1b]0;k\\x07 t\\nforged: line gfx90a"),
+            "{text}"
+        );
+        assert!(text.ends_with("note: \\u{9b}1m\\u{202e}\n"), "{text}");
+    }
+
+    #[test]
+    fn writes_json_that_escapes_names() {
+        assert_eq!(
+            report().to_json(),
+            r#"{
+  "schema": 1,
+  "images": [
+    {
+      "from": "a.o",
+      "kind": "openmp",
+      "triple": "amdgcn-amd-amdhsa",
+      "processor": "gfx90a",
+      "size": 16,
+      "fate": "linked",
+      "linked_for": [
+        "amdgcn-amd-amdhsa gfx90a"
+      ]
+    },
+    {
+      "from": "lib\"b\".a(b.o)",
+      "kind": "openmp",
+      "triple": "amdgcn-amd-amdhsa",
+      "processor": "gfx90a",
+      "size": 16,
+      "fate": "left out",
+      "reason": "two\nlines"
+    }
+  ],
+  "warnings": [
+    "w"
+  ],
+  "notes": [
+    "n"
+  ]
+}
+"#
+        );
+    }
+
+    #[test]
+    fn reads_where_the_report_goes() {
+        for (request, expected) in [
+            ("text", (false, None)),
+            ("json", (true, None)),
+            ("json:r.json", (true, Some("r.json"))),
+            ("text:a:b", (false, Some("a:b"))),
+            ("r.txt", (false, Some("r.txt"))),
+        ] {
+            let (json, file) = parse_request(request.as_ref()).unwrap();
+            assert_eq!((json, file), (expected.0, expected.1.map(PathBuf::from)));
+        }
+        assert_eq!(
+            parse_request("".as_ref()).unwrap_err().to_string(),
+            "--report: expected `text` or `json`, then perhaps `:<file>`"
+        );
+    }
+}

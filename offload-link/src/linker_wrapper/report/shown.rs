@@ -1,0 +1,57 @@
+//! How the commands of a link are shown, for `--dry-run` and `--wrapper-verbose`.
+
+use std::ffi::OsStr;
+
+use offload_build::toolchain::{Command, Quoted};
+use offload_formats::escape::terminal_lines;
+
+use crate::linker_wrapper::tool::{LLVM_NAME, tool_name};
+
+/// Whose form the lines have. A shell reads both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Plain,
+    /// After a space the program in quotes, as LLVM's tool and clang's `-###` have it.
+    Llvm,
+}
+
+impl Shown {
+    /// Under LLVM's name commands are shown as LLVM shows them.
+    pub(crate) fn of(tool: &OsStr) -> Self {
+        match tool_name(tool) == LLVM_NAME {
+            true => Self::Llvm,
+            false => Self::Plain,
+        }
+    }
+
+    /// A line for the user.
+    pub(crate) fn line(self, command: &Command) -> String {
+        match self {
+            Self::Plain => command.to_string(),
+            Self::Llvm => {
+                let program = command.program().to_string_lossy().into_owned();
+                let program = program.replace('\\', "\\\\").replace('"', "\\\"");
+                let arguments = command.arguments().iter().map(|argument| Quoted(argument));
+                let arguments: String = arguments.map(|argument| format!(" {argument}")).collect();
+                format!(" \"{program}\"{arguments}")
+            }
+        }
+    }
+
+    /// Shows it where LLVM does, on standard error.
+    pub(crate) fn print(self, command: &Command) {
+        eprintln!("{}", terminal_lines(&self.line(command)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_lines_that_a_shell_reads() {
+        let command = Command::new("/a \"b\"/ld").args(["-o", "x y"]);
+        assert_eq!(Shown::Llvm.line(&command), r#" "/a \"b\"/ld" -o 'x y'"#);
+        assert_eq!(Shown::Plain.line(&command), r#"'/a "b"/ld' -o 'x y'"#);
+    }
+}

@@ -1,0 +1,142 @@
+//! The device links, run in parallel.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use offload_build::link::spirv;
+use offload_build::toolchain::command::without_rustc;
+use offload_build::toolchain::{Command, jobserver};
+
+use crate::linker_wrapper::actions::Actions;
+use crate::linker_wrapper::choose::groups::Group;
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::line::options::Jobs;
+use crate::linker_wrapper::plan::device_link::DeviceLink;
+use crate::linker_wrapper::report::trace::Trace;
+use crate::linker_wrapper::run::linked_image;
+use crate::linker_wrapper::workplace::Workplace;
+use crate::options::response_file::Quoting;
+
+/// Runs the links; the images in the order of `links`.
+pub(crate) fn run(
+    links: &[DeviceLink<'_>],
+    workplace: &Workplace,
+    jobs: Jobs,
+    actions: Actions,
+    trace: &Trace,
+) -> Result<Vec<Vec<u8>>, Error> {
+    let pool = match jobs {
+        Jobs::Count(count) => jobserver::Jobs::new(None, count),
+        Jobs::Jobserver => jobserver::Jobs::new(
+            env::var("CARGO_MAKEFLAGS")
+                .or_else(|_| env::var("MAKEFLAGS"))
+                .ok()
+                .as_deref(),
+            1,
+        ),
+    };
+    let results = pool.run(links.iter().collect(), |link| {
+        link.run(workplace, actions, trace)
+    });
+    let (mut images, mut errors) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(image) => images.push(image),
+            Err(error) => errors.push(error),
+        }
+    }
+    match (errors.len(), errors.pop()) {
+        (1, Some(error)) => Err(error),
+        (_, Some(last)) => Err(Error::Several(errors.into_iter().chain([last]).collect())),
+        (_, None) => Ok(images),
+    }
+}
+
+impl DeviceLink<'_> {
+    fn run(
+        &self,
+        workplace: &Workplace,
+        actions: Actions,
+        trace: &Trace,
+    ) -> Result<Vec<u8>, Error> {
+        for (path, image) in &self.inputs {
+            image.copy_to(path)?;
+        }
+        let libraries: Vec<_> = env::var_os("LD_LIBRARY_PATH")
+            .map(|path| ("LD_LIBRARY_PATH", without_rustc(&path)))
+            .into_iter()
+            .chain(workplace.variables())
+            .collect();
+        let translations = self.translations.iter();
+        let translations = translations.map(|(image, command)| (Some(*image), command));
+        let commands = self.commands.iter().map(|command| (None, command));
+        for (text, command) in translations.chain(commands) {
+            actions.show(command);
+            let _phase = trace.phase("Device link", command);
+            let short = self.shorten(command)?;
+            let said = short
+                .as_ref()
+                .unwrap_or(command)
+                .run_with(&libraries)
+                .map_err(|source| Error::DeviceLink {
+                    target: match text {
+                        Some(image) => format!("{}: {}", self.group.target(), image.from),
+                        None => self.group.target(),
+                    },
+                    source,
+                })?;
+            if self.shows_output {
+                eprint!("{}{}", said.stdout, said.stderr);
+            }
+        }
+        let refused = |problem| Error::Image {
+            target: self.group.target(),
+            problem,
+            command: self.commands.last().map(Command::to_string),
+        };
+        let image = fs::read(&self.output).map_err(|source| {
+            let file = self.output.display();
+            refused(format!("cannot read `{file}`: {source}").into())
+        })?;
+        let Group {
+            triple, processor, ..
+        } = self.group;
+        linked_image::check(&image, self.kind, triple, processor).map_err(refused)?;
+        if !self.wraps_spirv {
+            return Ok(image);
+        }
+        spirv::openmp_image(&image, "", "").map_err(|error| Error::Input {
+            from: self.output.display().to_string(),
+            source: error.into(),
+        })
+    }
+}
+
+impl DeviceLink<'_> {
+    /// The command with its arguments in a file, when they are more than the kernel may take.
+    fn shorten(&self, command: &Command) -> Result<Option<Command>, Error> {
+        let sizes = command
+            .arguments()
+            .iter()
+            .map(|argument| argument.len() + 16);
+        if sizes.sum::<usize>() < SHORT {
+            return Ok(None);
+        }
+        let mut path = self.output.clone().into_os_string();
+        path.push(".rsp");
+        fs::write(&path, Quoting::Gnu.quote(command.arguments())).map_err(|source| {
+            Error::io(
+                format!("cannot write `{}`", Path::new(&path).display()),
+                source,
+            )
+        })?;
+        let mut file = OsString::from("@");
+        file.push(path);
+        Ok(Some(Command::new(command.program()).arg(file)))
+    }
+}
+
+/// Bytes of arguments that every kernel takes, even as a single one.
+const SHORT: usize = 100_000;

@@ -1,0 +1,207 @@
+//! The program that does the host link, and how it is run.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use offload_build::toolchain::Command;
+use offload_build::toolchain::command::GUARD;
+use offload_formats::container::elf::Machine;
+
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::line::arguments::{Arguments, Position};
+use crate::linker_wrapper::line::family::Family;
+use crate::linker_wrapper::line::host;
+use crate::linker_wrapper::temporaries::Temporaries;
+use crate::options::response_file::Quoting;
+
+/// MinGW's compiler, as rustc calls it.
+const MINGW: &str = "x86_64-w64-mingw32-gcc";
+
+/// Whether the program that started us, directly or not, is ourselves.
+pub(crate) fn is_nested() -> bool {
+    env::var_os(GUARD).is_some()
+}
+
+/// The program with the arguments that come before all others.
+pub(crate) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Command, Error> {
+    let driver = arguments.position == Position::Driver;
+    if let Some(path) = &arguments.options.linker {
+        return Ok(Command::new(path));
+    }
+    let answers = arguments.position == (Position::Linker { answers: true });
+    if answers && !arguments.options.emit_fatbin_only {
+        return Err(Error::NoLinkerPath);
+    }
+    if is_nested() {
+        return Err(Error::Recursion);
+    }
+    if !driver {
+        return Ok(Command::new("ld"));
+    }
+    let foreign = || {
+        if arguments.family == Family::MinGw {
+            return in_path(MINGW).then(|| OsString::from(MINGW));
+        }
+        let gcc = host::foreign_compiler(host?)?;
+        in_path(gcc).then(|| OsString::from(gcc))
+    };
+    let declared = host::target(arguments, host)
+        .map(|target| format!("OFFLOAD_CC_{}", target.replace(['-', '.'], "_")))
+        .and_then(env::var_os);
+    let named = declared
+        .or_else(|| env::var_os("OFFLOAD_CC"))
+        .or_else(foreign)
+        .or_else(|| env::var_os("CC"))
+        .filter(|value| !value.is_empty() && !is_ourselves(value))
+        .unwrap_or_else(|| "cc".into());
+    // As make and cargo read CC: a program, and arguments after spaces.
+    if Path::new(&named).is_file() {
+        return Ok(Command::new(named));
+    }
+    let text = named.to_string_lossy().into_owned();
+    let mut words = text.split_whitespace();
+    let program = words.next().unwrap_or("cc");
+    Ok(Command::new(program).args(words))
+}
+
+fn in_path(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|dir| dir.join(name).is_file())
+}
+
+/// Whether `program` is this file; asked only when the name is one of ours.
+fn is_ourselves(program: &OsStr) -> bool {
+    if !crate::linker_wrapper::tool::TOOL_NAMES
+        .contains(&&*crate::linker_wrapper::tool::tool_name(program))
+    {
+        return false;
+    }
+    let path = Path::new(program);
+    let real = |path: &Path| path.canonicalize().ok();
+    match real(path) {
+        Some(found) => env::current_exe().ok().as_deref().and_then(real) == Some(found),
+        None => true, // a name of ours, to be found in PATH
+    }
+}
+
+/// Becomes the host linker, or runs it to its end when its line is longer than the kernel takes;
+/// the result is the exit status.
+pub(crate) fn become_or_run(command: &Command, quoting: Quoting) -> Result<u8, Error> {
+    let source = process(command).exec();
+    if source.kind() != ErrorKind::ArgumentListTooLong {
+        return Err(start_error(command, source));
+    }
+    run(command, quoting, &Temporaries::default()).map(code)
+}
+
+/// Runs the host linker to its end. A line longer than the kernel takes goes into a response
+/// file, which every host linker and compiler driver reads.
+pub(crate) fn run(
+    command: &Command,
+    quoting: Quoting,
+    files: &Temporaries,
+) -> Result<ExitStatus, Error> {
+    let mut started = process(command);
+    if let Some(folder) = files.existing() {
+        started.env("TMPDIR", folder);
+    }
+    let result = started.status();
+    if !matches!(&result, Err(error) if error.kind() == ErrorKind::ArgumentListTooLong) {
+        return result.map_err(|source| start_error(command, source));
+    }
+    let mut file = OsString::from("@");
+    file.push(files.response_file(&quoting.quote(command.arguments()))?);
+    let short = Command::new(command.program()).arg(file);
+    let mut started = process(&short);
+    if let Some(folder) = files.existing() {
+        started.env("TMPDIR", folder);
+    }
+    let result = started.status();
+    result.map_err(|source| start_error(&short, source))
+}
+
+/// Whether the host linker is lld, which must be told not to collect offload entries.
+pub(crate) fn is_lld(arguments: &Arguments, linker: &Command) -> bool {
+    if arguments.family != Family::Gnu {
+        return false; // the others have no such option, nor need it
+    }
+    let says_lld = |name: &OsStr| name.to_string_lossy().contains("lld");
+    let file = |path: &OsStr| Path::new(path).file_name().unwrap_or_default().to_owned();
+    let driver = arguments.position == Position::Driver;
+    if let (true, Some(chosen)) = (driver, &arguments.chosen_linker) {
+        return says_lld(&file(chosen));
+    }
+    if !driver {
+        let program = linker.program().as_os_str();
+        // `ld` is a link to the one that is installed, and starting it takes longer than looking.
+        let installed = Path::new(program).canonicalize().unwrap_or_default();
+        let names = [file(program), file(installed.as_os_str())];
+        if names.iter().any(|name| says_lld(name)) {
+            return true;
+        }
+        let is_other = |name: &OsString| {
+            let name = name.to_string_lossy();
+            [".bfd", ".gold", "mold"]
+                .iter()
+                .any(|end| name.ends_with(end))
+        };
+        if names.iter().any(is_other) {
+            return false;
+        }
+    }
+    let question = if driver { "-Wl,--version" } else { "--version" };
+    let asked = process(&linker.clone().arg(question)).output();
+    asked.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("LLD"))
+}
+
+/// As a shell would say it.
+pub(crate) fn code(status: ExitStatus) -> u8 {
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// With the environment as it is: the variables that are hidden from device compilers are meant
+/// for the host's linker.
+fn process(command: &Command) -> std::process::Command {
+    let mut process = std::process::Command::new(command.program());
+    process.args(command.arguments()).env(GUARD, "1");
+    process
+}
+
+fn start_error(command: &Command, source: io::Error) -> Error {
+    Error::Start {
+        program: PathBuf::from(command.program()),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn writes_a_line_that_the_kernel_does_not_take_into_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let linker = dir.path().join("linker");
+        let out = dir.path().join("out");
+        let body = format!("#!/bin/sh\ncat \"${{1#@}}\" > '{}'\n", out.display());
+        fs::write(&linker, body).unwrap();
+        fs::set_permissions(&linker, fs::Permissions::from_mode(0o755)).unwrap();
+        // On Linux no argument may have 128 KiB.
+        let args = ["a b".to_owned(), "x".repeat(200_000)].map(OsString::from);
+        let command = Command::new(&linker).args(args.clone());
+        let files = Temporaries::default();
+        let status = run(&command, Quoting::Gnu, &files).unwrap();
+        assert!(status.success());
+        assert_eq!(fs::read(out).unwrap(), Quoting::Gnu.quote(&args));
+    }
+}

@@ -1,0 +1,460 @@
+//! A host link with device code: the phases in their order.
+
+use crate::linker_wrapper::actions::Actions;
+use crate::linker_wrapper::inputs::host_archive;
+use crate::linker_wrapper::run::device_links;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use offload_build::toolchain::Command;
+use offload_formats::container::elf::Machine;
+use offload_formats::escape::terminal;
+use offload_formats::names::{OffloadKind, Triple};
+
+use crate::linker_wrapper::choose::host_entries::HostEntries;
+use crate::linker_wrapper::choose::select::Images;
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::inputs::file::{FileKind, Inputs};
+use crate::linker_wrapper::inputs::host_objects;
+use crate::linker_wrapper::line::arguments::{Arguments, Position};
+use crate::linker_wrapper::line::host;
+use crate::linker_wrapper::line::options::Jobs;
+use crate::linker_wrapper::line::programs;
+use crate::linker_wrapper::plan::containers::{Container, Content, Packing, Product};
+use crate::linker_wrapper::plan::device_link::{self, DeviceLink, Missing};
+use crate::linker_wrapper::plan::from_c::Source;
+use crate::linker_wrapper::plan::override_image;
+use crate::linker_wrapper::plan::registration::{self, Form};
+use crate::linker_wrapper::plan::rpath;
+use crate::linker_wrapper::plan::runtime::{Places, runtime_libraries};
+use crate::linker_wrapper::report::fates::{Fate, Report, write_beside};
+use crate::linker_wrapper::report::shown::Shown;
+use crate::linker_wrapper::report::trace::Trace;
+use crate::linker_wrapper::run::host_linker;
+use crate::linker_wrapper::run::relocatable;
+use crate::linker_wrapper::temporaries::Temporaries;
+use crate::linker_wrapper::tool::Rules;
+use crate::linker_wrapper::workplace::Workplace;
+use crate::{files, say};
+
+/// What the phases share.
+pub(crate) struct Link<'a> {
+    pub arguments: Arguments,
+    pub inputs: Inputs,
+    pub linker: Command,
+    /// As the tool was started.
+    pub tool: &'a OsStr,
+    pub trace: &'a Trace,
+    pub actions: Actions,
+}
+
+impl Link<'_> {
+    /// Links; the result is the exit status of the host linker.
+    pub(crate) fn run(mut self) -> Result<u8, Error> {
+        let mut report = Report::default();
+        let result = self.link(&mut report);
+        let options = &self.arguments.options;
+        let request = options
+            .report
+            .clone()
+            .or_else(|| std::env::var_os("OFFLOAD_LINK_REPORT"));
+        let delivered = request.map_or(Ok(()), |request| report.deliver(&request));
+        let traced = self.trace.write(options);
+        let code = result?;
+        delivered?;
+        traced?;
+        Ok(code)
+    }
+
+    fn link(&mut self, report: &mut Report) -> Result<u8, Error> {
+        let files = Temporaries::default();
+        let workplace = self.workplace(&files)?;
+        let rules = self.rules()?;
+        if !self.arguments.options.override_images.is_empty() {
+            let products = override_image::products(&self.arguments.options.override_images)?;
+            let all: Vec<bool> = self.inputs.units().map(|_| true).collect();
+            let entries = HostEntries::read(&self.inputs, &all, &self.arguments)?;
+            return self.finish(products, entries, rules, report, &files, &workplace);
+        }
+        self.make_host_parts(&workplace, report)?;
+        let mut images = Images::select(&self.inputs, &self.arguments, rules, report)?;
+        let mut entries = HostEntries::read(&self.inputs, &images.linked_units, &self.arguments)?;
+        images.settle_hip(&self.inputs, &mut entries.hip, report);
+        images.add_device_libraries(&self.inputs, &self.arguments, report)?;
+        self.take_out_containers()?;
+
+        let links = self.plan(&images, entries.clang, &workplace, report)?;
+        let made = self.make(&links, &workplace, rules)?;
+        let mut products = Vec::new();
+        for (link, bytes) in links.into_iter().zip(made) {
+            if link.group.kinds.is_empty() {
+                report.warnings.push(format!(
+                    "the image for {} is of no kind that a runtime knows: not registered",
+                    link.group.target()
+                ));
+                continue;
+            }
+            products.push(Product {
+                triple: link.group.triple.clone(),
+                processor: link.group.processor.clone(),
+                kinds: link.group.kinds.clone(),
+                image_kind: link.kind,
+                bytes,
+                file: link.output,
+            });
+        }
+        self.finish(products, entries, rules, report, &files, &workplace)
+    }
+
+    /// The device links that can be made here. What is lost for want of a tool is told.
+    fn plan<'images>(
+        &self,
+        images: &'images Images,
+        clang: Option<u32>,
+        workplace: &Workplace,
+        report: &mut Report,
+    ) -> Result<Vec<DeviceLink<'images>>, Error> {
+        let (inputs, arguments) = (&self.inputs, &self.arguments);
+        let plans = device_link::plan(images, inputs, arguments, clang, self.tool, workplace)?;
+        let mut links = Vec::new();
+        let mut reasons = Vec::new();
+        for plan in plans {
+            match plan {
+                Ok(link) => {
+                    note_linked(report, &link);
+                    links.push(link);
+                }
+                Err(missing) => {
+                    // The one thing said on a link that succeeds: a target that was asked for is lost.
+                    let reason = note_missing(report, &missing);
+                    say::warning(&self.tool.to_string_lossy(), &reason);
+                    reasons.push(reason);
+                }
+            }
+        }
+        if links.is_empty() && !reasons.is_empty() {
+            return Err(Error::NothingLinked { reasons });
+        }
+        let left_out: Vec<String> = report
+            .left_out()
+            .map(|(line, reason)| format!("{}: {}: {reason}", line.from, line.target()))
+            .collect();
+        if arguments.options.dropped_image_is_error && !left_out.is_empty() {
+            return Err(Error::Dropped { images: left_out });
+        }
+        Ok(links)
+    }
+
+    /// Runs the device links, or shows them; the images in their order.
+    fn make(
+        &self,
+        links: &[DeviceLink<'_>],
+        workplace: &Workplace,
+        rules: Rules,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let options = &self.arguments.options;
+        if self.actions.are_dry() {
+            for link in links {
+                // LLVM shows these since its main branch.
+                if rules.writes_for_main() {
+                    for (path, image) in &link.inputs {
+                        self.actions.show(&image.extraction(path));
+                    }
+                }
+                let translations = link.translations.iter().map(|(_, command)| command);
+                translations
+                    .chain(&link.commands)
+                    .for_each(|command| self.actions.show(command));
+            }
+            return Ok(vec![Vec::new(); links.len()]);
+        }
+        let usual = match self.arguments.position {
+            Position::Driver => Jobs::Jobserver,
+            Position::Linker { .. } => Jobs::Count(1),
+        };
+        let _phase = self.trace.phase("Device links", links.len());
+        let jobs = options.jobs.unwrap_or(usual);
+        device_links::run(links, workplace, jobs, self.actions, self.trace)
+    }
+
+    /// What follows the device links.
+    fn finish(
+        &self,
+        products: Vec<Product>,
+        mut entries: HostEntries,
+        rules: Rules,
+        report: &mut Report,
+        files: &Temporaries,
+        workplace: &Workplace,
+    ) -> Result<u8, Error> {
+        // Every input has been read.
+        files::check()?;
+        let options = &self.arguments.options;
+        let packing = Packing {
+            rules,
+            search: &programs::search(&self.arguments),
+            workplace,
+            compress: options.compress.then_some(options.compression_level),
+            actions: self.actions,
+            keep: options.save_temps,
+        };
+        let containers = packing.pack(&products, report)?;
+        drop(products); // as large as the containers
+        if options.emit_fatbin_only {
+            return self.emit(&containers);
+        }
+        let kinds: Vec<OffloadKind> = containers.iter().map(|container| container.kind).collect();
+        entries.complete(&kinds, &self.arguments);
+        let machine = host::machine(&self.arguments, self.inputs.host);
+        let places = Places::find(&self.arguments, entries.clang, machine);
+        let (mut runtime, added) = runtime_libraries(&kinds, &self.arguments, &places);
+        if crate::linker_wrapper::tool::tool_name(self.tool)
+            != crate::linker_wrapper::tool::LLVM_NAME
+        {
+            let rpaths = rpath::folders(&kinds, &self.arguments, machine, &added);
+            runtime.extend(rpath::options(&rpaths, self.arguments.position));
+            report.notes.extend(rpaths.iter().map(|folder| {
+                let folder = terminal(&**folder);
+                format!("the program gets an rpath to {folder}, where the runtime's libraries are")
+            }));
+        }
+        self.host_link(entries, &containers, &runtime, files, workplace)
+    }
+
+    /// Under LLVM's name, its rules.
+    fn rules(&self) -> Result<Rules, Error> {
+        if crate::linker_wrapper::tool::tool_name(self.tool)
+            != crate::linker_wrapper::tool::LLVM_NAME
+        {
+            return Ok(Rules::Ours);
+        }
+        let of_inputs = || host_objects::release(&self.inputs);
+        let release = self.arguments.options.release(self.tool, of_inputs)?;
+        Ok(Rules::Llvm(release))
+    }
+
+    fn workplace(&self, files: &Temporaries) -> Result<Workplace, Error> {
+        let options = &self.arguments.options;
+        let output = self.arguments.output_path();
+        let name = output.file_name().unwrap_or(OsStr::new("a.out"));
+        Ok(Workplace {
+            folder: match (options.save_temps, self.actions.are_dry()) {
+                (true, _) => output.parent().unwrap_or(Path::new("")).to_owned(),
+                (false, true) => std::env::temp_dir(),
+                (false, false) => files.folder()?.to_owned(),
+            },
+            prefix: format!("{}.", name.to_string_lossy()),
+            temporary: match self.actions.are_dry() {
+                true => None,
+                false => Some(files.folder()?.to_owned()),
+            },
+        })
+    }
+
+    fn make_host_parts(&mut self, workplace: &Workplace, report: &mut Report) -> Result<(), Error> {
+        let maker = host_archive::Maker {
+            arguments: &self.arguments,
+            workplace,
+            actions: self.actions,
+        };
+        self.inputs.make_host_parts(&maker, report)
+    }
+
+    /// No host linker reads offload binaries, bundles, and archives of nothing else. What was made of
+    /// the host's parts of bundles is put in the place of what has them.
+    fn take_out_containers(&mut self) -> Result<(), Error> {
+        for file in &self.inputs.files {
+            let for_devices = match file.kind {
+                FileKind::OffloadBinary | FileKind::Bundle => true,
+                _ => file.is_for_devices(),
+            };
+            if !for_devices && file.in_place.is_none() {
+                continue;
+            }
+            let done = self.arguments.put(file.item, file.in_place.as_deref());
+            // Else it stays, where a linker reads it or says that it cannot.
+            if let (false, Some(_)) = (done, &file.in_place) {
+                return Err(Error::Input {
+                    from: terminal(&*file.path).to_string(),
+                    source: "nothing can be put in its place where it is named\n\
+                             hint: name the file in an argument of its own"
+                        .into(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The container instead of a program.
+    fn emit(&self, containers: &[Container]) -> Result<u8, Error> {
+        let content = match containers {
+            _ if self.actions.are_dry() => return Ok(0),
+            [] => return Ok(0),
+            [only] => &only.content,
+            several => {
+                let kinds = several.iter().map(|container| container.kind.name());
+                return Err(Error::Option(format!(
+                    "--emit-fatbin-only: images of several kinds ({}) do not fit into one file",
+                    kinds.collect::<Vec<_>>().join(", ")
+                )));
+            }
+        };
+        let bytes = match content {
+            Content::OpenMp(images) => match images.as_slice() {
+                [only] => &only.binary,
+                _ => {
+                    return Err(Error::Option(
+                        "Expected a single bundled image for direct fat binary output".into(),
+                    ));
+                }
+            },
+            Content::FatBinary(_, bytes) | Content::Sycl(bytes) => bytes,
+        };
+        write_beside(&self.arguments.output_path(), bytes).map(|()| 0)
+    }
+
+    fn host_link(
+        &self,
+        mut entries: HostEntries,
+        containers: &[Container],
+        runtime: &[OsString],
+        files: &Temporaries,
+        workplace: &Workplace,
+    ) -> Result<u8, Error> {
+        let arguments = &self.arguments;
+        let host = host::machine(arguments, self.inputs.host);
+        let mut flags = Vec::new();
+        // LLVM's lines have no such option, and its tests ask for LLVM's lines.
+        let as_llvm = self.actions.show_as_llvm();
+        if !containers.is_empty() && !arguments.relocatable && !as_llvm {
+            flags = self.keep_entries();
+        }
+        flags.extend_from_slice(runtime);
+        // A second time only when a relocatable link took other entries than was foreseen.
+        for _ in 0..2 {
+            let mut objects = Vec::new();
+            for container in containers {
+                registration::forms(&entries, container, arguments.relocatable, |name, form| {
+                    objects.push(self.registration(name, form, host, workplace)?);
+                    Ok(())
+                })?;
+            }
+            let line =
+                arguments.render(&objects, &flags, |content| files.response_file(content))?;
+            let command = self.linker.clone().args(line);
+            self.actions.show(&command);
+            if self.actions.are_dry() {
+                if arguments.relocatable && !containers.is_empty() {
+                    let output = arguments.output_path();
+                    let shown = relocatable::shown(&output, &entries.tables, self.rules()?);
+                    self.actions.show(&shown);
+                }
+                return Ok(0);
+            }
+            files.watch_output(&arguments.output_path())?;
+            let phase = self.trace.phase("Host link", &command);
+            let status = host_linker::run(&command, arguments.quoting(), files)?;
+            drop(phase);
+            let code = host_linker::code(status);
+            if code != 0 || !arguments.relocatable || containers.is_empty() {
+                return Ok(code);
+            }
+            if relocatable::finish(&arguments.output_path(), &mut entries.tables)? {
+                return Ok(0);
+            }
+        }
+        Err(Error::Option(format!(
+            "{}: the offload entries of a relocatable link could not be counted",
+            arguments.output_path().display()
+        )))
+    }
+
+    /// Makes the object that registers a container; its file.
+    fn registration(
+        &self,
+        name: &str,
+        form: &Form<'_>,
+        host: Machine,
+        workplace: &Workplace,
+    ) -> Result<PathBuf, Error> {
+        let arguments = &self.arguments;
+        let options = &arguments.options;
+        let object = workplace.file(&format!("{name}.image.wrapper.o"));
+        if options.print_registration {
+            self.print_registration(name, form, host, workplace)?;
+        }
+        if let Some(bytes) = form.to_object(registration::Way::of(host, arguments))? {
+            let shown = object.display();
+            self.actions
+                .note(format_args!("registration object {shown}"));
+            self.actions.write(&object, &bytes)?;
+            return Ok(object);
+        }
+        let source = Source::of(form, name, workplace)?;
+        if self.actions.show_as_llvm() {
+            return Ok(object); // LLVM does this in its own process
+        }
+        let command = source.compile(arguments, &self.linker, host, &object)?;
+        source.write(self.actions)?;
+        let compiled = self.actions.run(&command, workplace);
+        compiled.map_err(Error::RegistrationFromC)?;
+        Ok(object)
+    }
+
+    /// Shows what registers a container: under LLVM's name as LLVM IR, otherwise as C.
+    fn print_registration(
+        &self,
+        name: &str,
+        form: &Form<'_>,
+        host: Machine,
+        workplace: &Workplace,
+    ) -> Result<(), Error> {
+        let triple = || {
+            let triple = host::target(&self.arguments, Some(host))?;
+            Triple::parse(&triple).ok()
+        };
+        let module = match Shown::of(self.tool) {
+            Shown::Llvm => triple().and_then(|triple| form.to_ir(&triple)),
+            Shown::Plain => None,
+        };
+        match module {
+            Some(module) => eprint!("{module}"),
+            None => eprint!("{}", Source::of(form, name, workplace)?.text),
+        }
+        Ok(())
+    }
+
+    /// lld collects sections that only `__start_` and `__stop_` name, unless told otherwise.
+    fn keep_entries(&self) -> Vec<OsString> {
+        if !host_linker::is_lld(&self.arguments, &self.linker) {
+            return Vec::new();
+        }
+        match self.arguments.position {
+            Position::Driver => vec!["-Wl,-z,nostart-stop-gc".into()],
+            Position::Linker { .. } => vec!["-z".into(), "nostart-stop-gc".into()],
+        }
+    }
+}
+
+fn note_linked(report: &mut Report, link: &DeviceLink<'_>) {
+    for index in &link.group.members {
+        if let Fate::Linked(targets) = &mut report.lines[*index].fate {
+            targets.push(link.group.target());
+        }
+    }
+}
+
+/// Members that are linked for another target keep that as their fate.
+fn note_missing(report: &mut Report, missing: &Missing<'_>) -> String {
+    for index in &missing.group.members {
+        let line = &mut report.lines[*index];
+        if line.fate == Fate::Linked(Vec::new()) {
+            line.fate = Fate::LeftOut {
+                reason: missing.reason.clone(),
+            };
+        }
+    }
+    let text = format!("{}: left out: {}", missing.group.target(), missing.reason);
+    report.warnings.push(text.clone());
+    text
+}

@@ -1,0 +1,80 @@
+//! What a device link made, looked at before it goes into a program, which would not start with it, or run without it.
+
+use offload_build::link;
+use offload_formats::format::magic::Magic;
+use offload_formats::names::{ImageKind, TargetId, Triple};
+
+type Problem = Box<dyn std::error::Error + Send + Sync>;
+
+/// Whether a runtime can take `image`, of that kind, for an image of the target.
+pub(crate) fn check(
+    image: &[u8],
+    kind: ImageKind,
+    triple: &str,
+    processor: &str,
+) -> Result<(), Problem> {
+    let magic = Magic::of(image);
+    let triple = Triple::parse(triple)?;
+    match magic {
+        _ if image.is_empty() => Err("it is empty".into()),
+        // Whatever was asked for, runtimes that compile take it.
+        Magic::Bitcode => Ok(()),
+        _ if kind == ImageKind::BITCODE => Err("it is no bitcode".into()),
+        // Its forms are looked at where it is packed.
+        _ if triple.arch().starts_with("spirv") || has_other_objects(&triple) => Ok(()),
+        Magic::Elf if image.get(4) != Some(&CLASS_32) => {
+            // A processor of another form than target IDs have is left to the device linker.
+            let id = TargetId::parse(processor).or_else(|_| TargetId::parse(""))?;
+            Ok(link::check(image, &triple, &id, &Default::default())?)
+        }
+        Magic::Elf => Ok(()),
+        _ => Err("it is no ELF file".into()),
+    }
+}
+
+const CLASS_32: u8 = 1;
+
+/// CPUs as devices under systems without ELF.
+fn has_other_objects(triple: &Triple) -> bool {
+    let systems = ["windows", "darwin", "macos"];
+    triple.is_cpu() && systems.iter().any(|system| triple.os().starts_with(system))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(image: &[u8], kind: ImageKind, triple: &str, processor: &str) -> String {
+        check(image, kind, triple, processor)
+            .map_or_else(|problem| problem.to_string(), |()| "ok".into())
+    }
+
+    /// What `fatbinary` of CUDA 13.5 packed: a cubin for `sm_80`.
+    const CUBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/two-images.fatbin");
+
+    #[test]
+    fn takes_images_of_the_target_and_nothing_else() {
+        let cubin = &CUBIN[0x50..0xbf8];
+        let nvptx =
+            |image, processor| said(image, ImageKind::OBJECT, "nvptx64-nvidia-cuda", processor);
+        assert_eq!(nvptx(cubin, "sm_80"), "ok");
+        assert_eq!(nvptx(cubin, "generic"), "ok");
+        assert_eq!(
+            nvptx(cubin, "sm_90"),
+            "image has e_flags 0x6005004, expected sm_90 (in bits 0-7 or 8-15)"
+        );
+        assert_eq!(nvptx(b"", "sm_80"), "it is empty");
+        assert_eq!(nvptx(b"MZ", "sm_80"), "it is no ELF file");
+        assert_eq!(nvptx(b"BC\xc0\xde", "sm_80"), "ok");
+        let cpu = |image, triple| said(image, ImageKind::OBJECT, triple, "");
+        assert_eq!(
+            cpu(cubin, "x86_64-pc-linux-gnu"),
+            "image has e_machine 0xbe, expected 0x3e"
+        );
+        assert_eq!(cpu(b"MZ", "x86_64-pc-windows-msvc"), "ok");
+        assert_eq!(
+            said(cubin, ImageKind::BITCODE, "nvptx64-nvidia-cuda", "sm_80"),
+            "it is no bitcode"
+        );
+    }
+}

@@ -1,0 +1,9 @@
+//! The link, done or shown.
+
+pub(crate) mod device_links;
+pub(crate) mod host_linker;
+pub(crate) mod link;
+pub(crate) mod linked_image;
+pub(crate) mod questions;
+pub(crate) mod relocatable;
+pub(crate) mod start;

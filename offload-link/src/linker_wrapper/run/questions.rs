@@ -1,0 +1,98 @@
+//! What is answered instead of linking.
+
+use crate::linker_wrapper::actions::Actions;
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use offload_build::toolchain::{Command, Search};
+use offload_formats::names::LlvmRelease;
+
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::line::options::{self, Answer, Options};
+use crate::linker_wrapper::run::host_linker;
+use crate::linker_wrapper::temporaries::Temporaries;
+use crate::linker_wrapper::tool::LLVM_NAME;
+use crate::llvm_tool::print;
+use crate::options::response_file::Quoting;
+
+/// Prints it; the result is the exit status.
+pub(crate) fn answer(answer: Answer, options: &Options, tool: &OsStr) -> Result<u8, Error> {
+    let version = env!("CARGO_PKG_VERSION");
+    let text = match answer {
+        Answer::Abi => format!("offload-link {version}\n"),
+        Answer::Version => format!(
+            "{LLVM_NAME} of offload-link {version}\n\
+             follows clang-linker-wrapper 22.1; reads device code since LLVM 15\n"
+        ),
+        Answer::Help => help(),
+        Answer::HelpHidden => help() + &crate::options::linker::help(options::INTERNAL),
+        Answer::Llvm => return ask_llvm(options, tool),
+    };
+    Ok(print(&text))
+}
+
+/// The command lines of each name.
+pub(crate) const USAGE: &str = "\
+usage: offload-link [options] <arguments of the compiler driver that links>
+       offload-ld [options] [--linker-path=<linker>] <arguments of the linker>
+       clang-linker-wrapper [options] --linker-path=<linker> [--] <arguments of the linker>
+";
+
+/// The line after the usage, if nobody asked for the options.
+pub(crate) const MORE: &str = "\nThe options: offload-link --help\n";
+
+/// Who this is, before the host linker says who it is.
+pub(crate) fn introduction() -> String {
+    let (version, release) = (env!("CARGO_PKG_VERSION"), LlvmRelease::default());
+    format!(
+        "offload-link {version} (writes what LLVM {release} writes), and the linker that it runs:\n"
+    )
+}
+
+pub(crate) fn help() -> String {
+    format!(
+        "{USAGE}\n\
+         Links device code, then the host program. What is not listed goes to the linker as it is.\n\
+         Behind a compiler driver: -Wl,<option>. The driver: OFFLOAD_CC, CC, cc.\n\n{}",
+        crate::options::linker::help(options::OWN)
+    )
+}
+
+/// LLVM is in the device compiler, so that is what lists LLVM's options
+/// (`docs/spec/linker-wrapper.md` §10.1 number 26).
+fn ask_llvm(options: &Options, tool: &OsStr) -> Result<u8, Error> {
+    let question = options.llvm_questions().next();
+    let question = question.cloned().unwrap_or_else(|| "--help".into());
+    let Some(clang) = device_clang(tool) else {
+        return Err(Error::Option(format!(
+            "`{}` is a question to LLVM, and there is no clang beside this tool or in PATH",
+            question.to_string_lossy()
+        )));
+    };
+    let command = Command::new(clang).args(["-cc1", "-mllvm"]).arg(question);
+    let actions = Actions::new(options, tool);
+    actions.show(&command);
+    if actions.are_dry() {
+        return Ok(0);
+    }
+    let status = host_linker::run(&command, Quoting::Gnu, &Temporaries::default())?;
+    Ok(host_linker::code(status).max(print(PASSES)))
+}
+
+/// What links of bitcode take besides: lld and clang's helper for NVIDIA have it, clang has not.
+const PASSES: &str = "
+For links of bitcode:
+  --load-pass-plugin=<string>         - Plugin that has further passes
+  --passes=<string>                   - Passes of the optimizer
+";
+
+fn device_clang(tool: &OsStr) -> Option<PathBuf> {
+    let folder = Path::new(tool).parent().unwrap_or(Path::new(""));
+    let beside = Some(folder.join("clang")).filter(|clang| clang.is_file());
+    let search = Search {
+        path: env::var_os("PATH").unwrap_or_default(),
+        cuda: Vec::new(),
+    };
+    beside.or_else(|| Some(search.clangs().into_iter().next()?.clang))
+}

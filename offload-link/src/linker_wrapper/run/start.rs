@@ -1,0 +1,142 @@
+//! A link from its start: answered, handed to the host linker as it is, or linked with its device code.
+
+use std::ffi::{OsStr, OsString};
+
+use offload_formats::names::OffloadKind;
+
+use crate::linker_wrapper::actions::Actions;
+use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::inputs::file::{Inputs, Unreadable};
+use crate::linker_wrapper::line::arguments::{Arguments, Position};
+use crate::linker_wrapper::line::host;
+use crate::linker_wrapper::plan::rpath;
+use crate::linker_wrapper::report::trace::Trace;
+use crate::linker_wrapper::run::link::Link;
+use crate::linker_wrapper::run::{host_linker, questions};
+use crate::linker_wrapper::temporaries::Temporaries;
+use crate::linker_wrapper::tool::{LLVM_NAME, tool_name};
+use crate::llvm_tool::print;
+use crate::{files, say};
+
+/// Links. `name` is that under which the tool was started; the result is the exit status.
+pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
+    let linked = link(name, args);
+    // Parsers call a file damaged that could not be read, or found nothing in it.
+    let linked = match files::check() {
+        Ok(()) => linked,
+        Err(failure) => Err(failure.into()),
+    };
+    match linked {
+        Ok(code) => code,
+        Err(error) => {
+            say::error(&name.to_string_lossy(), &error);
+            1
+        }
+    }
+}
+
+/// A program with a part of its device code crashes: what cannot be read may have some. Without any device code
+/// the host linker decides.
+fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), Error> {
+    if !inputs.have_device_code() {
+        for Unreadable { from, problem } in &inputs.unreadable {
+            let text = format!("{from}: device code in it would not be linked: {problem}");
+            say::warning(&tool.to_string_lossy(), &text);
+        }
+        return Ok(());
+    }
+    let unreadable = std::mem::take(&mut inputs.unreadable).into_iter();
+    let mut errors = unreadable.map(|Unreadable { from, problem }| Error::Input {
+        from,
+        source: problem,
+    });
+    errors.next().map_or(Ok(()), Err)
+}
+
+fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
+    if tool_name(tool) != LLVM_NAME {
+        match args.as_slice() {
+            [] => {
+                eprint!("{}{}", questions::USAGE, questions::MORE);
+                return Ok(1);
+            }
+            [only] if only == "--help" => return Ok(print(&questions::help())),
+            // The host linker's version follows, which compilers and build systems ask for.
+            [only] if only == "--version" => _ = print(&questions::introduction()),
+            _ => {}
+        }
+    }
+    let arguments = Arguments::parse(args, &tool_name(tool))?;
+    if let Some(answer) = arguments.options.answer {
+        return questions::answer(answer, &arguments.options, tool);
+    }
+    let trace = Trace::new(&arguments.options);
+    let actions = Actions::new(&arguments.options, tool);
+    // Below another of us the images are linked already.
+    let nested = host_linker::is_nested() && matches!(arguments.position, Position::Linker { .. });
+    let mut inputs = if nested || arguments.no_link {
+        Inputs::default()
+    } else {
+        let _phase = trace.phase("Look for device code", "");
+        Inputs::scan(&arguments)?
+    };
+    if let (Some(name), true) = (&inputs.missing_library, tool_name(tool) == LLVM_NAME) {
+        // Elsewhere that is the host linker's to say, which knows folders of its own.
+        let name = name.to_string_lossy();
+        return Err(Error::Option(format!("unable to find library -l{name}")));
+    }
+    let linker = host_linker::find(&arguments, inputs.host)?;
+    let replaced = !arguments.options.override_images.is_empty();
+    check_readable(tool, &mut inputs)?;
+    if inputs.have_device_code() || replaced {
+        let link = Link {
+            arguments,
+            inputs,
+            linker,
+            tool,
+            trace: &trace,
+            actions,
+        };
+        let program = link.linker.program().to_owned();
+        let code = link.run()?;
+        return match tool_name(tool) == LLVM_NAME && code != 0 {
+            true => Err(Error::HostLinker { program }),
+            false => Ok(code),
+        };
+    }
+    let quoting = arguments.quoting();
+    if arguments.compiles {
+        return host_linker::become_or_run(&linker.args(arguments.given()), quoting);
+    }
+    if arguments.options.emit_fatbin_only {
+        return Ok(0); // nothing to write, as in LLVM's tool
+    }
+    // What a package registered itself calls the runtime, too.
+    let mut flags = Vec::new();
+    if !arguments.no_link && tool_name(tool) != LLVM_NAME {
+        let machine = host::machine(&arguments, inputs.host);
+        let rpaths = rpath::folders(&[OffloadKind::OPENMP], &arguments, machine, &[]);
+        flags = rpath::options(&rpaths, arguments.position);
+    }
+    let options = &arguments.options;
+    if !actions.are_dry() && !trace.is_wanted() && !arguments.repacks() {
+        // The hot path: no file is made, and this process ends by becoming the linker.
+        let line = arguments.render(&[], &flags, |_| Err(Error::Recursion))?;
+        let command = linker.args(line);
+        actions.show(&command);
+        return host_linker::become_or_run(&command, quoting);
+    }
+    let files = Temporaries::default();
+    let line = arguments.render(&[], &flags, |content| files.response_file(content))?;
+    let command = linker.args(line);
+    actions.show(&command);
+    if actions.are_dry() {
+        return Ok(0);
+    }
+    files.watch_output(&arguments.output_path())?;
+    let phase = trace.phase("Host link", &command);
+    let status = host_linker::run(&command, quoting, &files)?;
+    drop(phase);
+    trace.write(options)?;
+    Ok(host_linker::code(status))
+}

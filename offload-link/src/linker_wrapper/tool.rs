@@ -1,0 +1,40 @@
+//! Under which name this tool was started, and what follows from it.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use offload_formats::names::LlvmRelease;
+
+/// Names under which this tool is started.
+pub(crate) const TOOL_NAMES: [&str; 4] = ["offload-link", "offload-ld", "ld.offload", LLVM_NAME];
+pub(crate) const LLVM_NAME: &str = "clang-linker-wrapper";
+
+/// The name that decides how this tool behaves: of its file, without a release (`-22`).
+pub(crate) fn tool_name(path: &OsStr) -> std::borrow::Cow<'_, str> {
+    let name = Path::new(path).file_name().unwrap_or_default();
+    let digits = |c: char| c.is_ascii_digit() || c == '.';
+    match name.to_string_lossy() {
+        std::borrow::Cow::Borrowed(name) => {
+            let trimmed = name.trim_end_matches(digits);
+            let versioned = trimmed.len() < name.len();
+            let short = trimmed.strip_suffix('-').filter(|_| versioned);
+            short.unwrap_or(name).into()
+        }
+        owned => owned,
+    }
+}
+
+/// Whose rules decide about archive members and groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rules {
+    Ours,
+    /// Those of the release that the tool stands for.
+    Llvm(LlvmRelease),
+}
+
+impl Rules {
+    /// Whether what is shown and written is as of LLVM's main branch, or ours.
+    pub(crate) fn writes_for_main(self) -> bool {
+        matches!(self, Self::Ours | Self::Llvm(LlvmRelease::Main))
+    }
+}

@@ -1,0 +1,446 @@
+//! Command lines as LLVM's tools read them.
+//!
+//! One dash or two, a value behind `=` or in the next argument, few positional ones or none; booleans take
+//! a value only behind `=`; every mistake is printed, not only the first. A row of a table says
+//! what an option takes: parsing, help and tests follow from the rows.
+//!
+//! Specification: `docs/spec/bundler.md` §1.1 and §1.5, LLVM 22, `llvm/lib/Support/CommandLine.cpp`.
+
+use super::near::distance;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// One option.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row<Id: 'static> {
+    /// What it means.
+    pub id: Id,
+    /// Its name, without dashes.
+    pub name: &'static str,
+    /// What it takes.
+    pub takes: Takes,
+    /// Where help lists it.
+    pub group: Group,
+    /// What help says; further lines stand below the first.
+    pub help: &'static str,
+}
+
+impl<Id: Copy> Row<Id> {
+    /// An option of LLVM's tool.
+    pub(crate) const fn new(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Self {
+        Self {
+            id,
+            name,
+            takes,
+            group: Group::Tool,
+            help,
+        }
+    }
+
+    /// The same option, listed elsewhere.
+    pub(crate) const fn listed(self, group: Group) -> Self {
+        Self { group, ..self }
+    }
+}
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// Nothing, or behind `=` a boolean.
+    Bool,
+    /// As [`Takes::Bool`], or behind `=` one of these words.
+    BoolOr(&'static [&'static str]),
+    /// Any text; the word stands for it in help.
+    Text(&'static str),
+    /// Texts with commas between them.
+    Texts(&'static str),
+    /// A number from 0 to 2³²−1; `0x`, `0b` and a leading `0` choose the base.
+    Uint(&'static str),
+    /// A number that fits into 32 bits with its sign.
+    Int(&'static str),
+}
+
+/// Where help lists an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// Options of every tool of LLVM.
+    Generic,
+    /// The same, only for those who ask for hidden ones.
+    GenericHidden,
+    /// The tool's options.
+    Tool,
+    /// What LLVM's tool does not have.
+    Ours,
+    /// Accepted, and listed nowhere.
+    Unlisted,
+}
+
+/// What is answered instead of working.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// `--help`, the options by group.
+    Help,
+    /// The same with hidden options.
+    HelpHidden,
+    /// `--help-list`, without groups.
+    HelpList,
+    /// The same with hidden options.
+    HelpListHidden,
+    /// `--version`.
+    Version,
+}
+
+/// The options that every tool of LLVM has.
+pub(crate) const ANSWERS: [(&str, Answer, Group, &str); 5] = [
+    (
+        "help",
+        Answer::Help,
+        Group::Generic,
+        "Display available options (--help-hidden for more)",
+    ),
+    (
+        "help-hidden",
+        Answer::HelpHidden,
+        Group::GenericHidden,
+        "Display all available options",
+    ),
+    (
+        "help-list",
+        Answer::HelpList,
+        Group::Generic,
+        "Display list of available options (--help-list-hidden for more)",
+    ),
+    (
+        "help-list-hidden",
+        Answer::HelpListHidden,
+        Group::GenericHidden,
+        "Display list of all available options",
+    ),
+    (
+        "version",
+        Answer::Version,
+        Group::Generic,
+        "Display the version of this program",
+    ),
+];
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Bool(bool),
+    Text(OsString),
+    Uint(u32),
+    Int(i32),
+}
+
+/// What a command line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parsed<Id> {
+    /// In order; a list with commas gives one for each of its texts.
+    pub values: Vec<(Id, Value)>,
+    /// Arguments that are no options.
+    pub positional: Vec<OsString>,
+    /// Mistakes, each a line for standard error, perhaps with a second one. No work is done then.
+    pub mistakes: Vec<String>,
+    /// What is answered; looked for up to the first.
+    pub answer: Option<Answer>,
+}
+
+/// A table, and the options that must be given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table<Id: 'static> {
+    pub rows: &'static [Row<Id>],
+    /// Names.
+    pub required: &'static [&'static str],
+    /// How many arguments there may be that are no options.
+    pub positional: usize,
+}
+
+/// How a tool was started.
+#[derive(Clone, Debug)]
+pub(crate) struct Started<'a> {
+    /// As typed.
+    pub path: &'a str,
+    /// Its last component.
+    pub base: &'a str,
+}
+
+impl<Id: Copy + PartialEq> Table<Id> {
+    /// Reads arguments in which response files have been expanded.
+    pub(crate) fn parse(&self, args: &[OsString], started: &Started<'_>) -> Parsed<Id> {
+        let mut parsed = Parsed {
+            values: Vec::new(),
+            positional: Vec::new(),
+            mistakes: Vec::new(),
+            answer: None,
+        };
+        let mut seen: Vec<&str> = Vec::new();
+        let mut args = args.iter();
+        let mut only_positional = false;
+        while let Some(arg) = args.next() {
+            if !only_positional && arg == "--" {
+                only_positional = true;
+                continue;
+            }
+            let option = split(arg).filter(|_| !only_positional);
+            let Some((name, value)) = option else {
+                if self.positional > 0 {
+                    parsed.positional.push(arg.clone());
+                } else {
+                    parsed.mistakes.push(unknown(arg, started));
+                }
+                continue;
+            };
+            if let Some((_, answer, ..)) = ANSWERS.iter().find(|(known, ..)| *known == name) {
+                match value {
+                    None => {
+                        parsed.answer = Some(*answer);
+                        return parsed;
+                    }
+                    Some(value) => parsed.mistakes.push(format!(
+                        "{}: for the --{} option: does not allow a value! '{}' specified.",
+                        started.base,
+                        name.to_string_lossy(),
+                        value.to_string_lossy()
+                    )),
+                }
+                continue;
+            }
+            let Some(row) = self.rows.iter().find(|row| row.name == name) else {
+                let mut text = String::new();
+                if let Some(letter) = self.letter(name) {
+                    text += &format!(
+                        "{}: for the -{letter} option: may not occur within a group!\n",
+                        started.base
+                    );
+                }
+                text += &unknown(arg, started);
+                text += &format!(
+                    "\n{}: Did you mean '{}'?",
+                    started.base,
+                    self.nearest(name, value)
+                );
+                parsed.mistakes.push(text);
+                continue;
+            };
+            let mistake = |text: String| {
+                let name = dashed(row.name);
+                format!("{}: for the {name} option: {text}", started.base)
+            };
+            let next = match (row.takes, value) {
+                (Takes::Bool | Takes::BoolOr(_), None) => None,
+                (_, Some(value)) => Some(value.to_owned()),
+                (_, None) => match args.next() {
+                    Some(next) => Some(next.clone()),
+                    None => {
+                        parsed.mistakes.push(mistake("requires a value!".into()));
+                        continue;
+                    }
+                },
+            };
+            match values(row.takes, next) {
+                Ok(values) => {
+                    seen.push(row.name);
+                    let values = values.into_iter().map(|value| (row.id, value));
+                    parsed.values.extend(values);
+                }
+                Err(text) => parsed.mistakes.push(mistake(text)),
+            }
+        }
+        if parsed.positional.len() > self.positional {
+            parsed.mistakes.push(format!(
+                "{}: Too many positional arguments specified!\n\
+                 Can specify at most {} positional arguments: See: {} --help",
+                started.base, self.positional, started.path
+            ));
+        }
+        for name in self.required.iter().filter(|name| !seen.contains(name)) {
+            parsed.mistakes.push(format!(
+                "{}: for the --{name} option: must be specified at least once!",
+                started.base
+            ));
+        }
+        parsed
+    }
+
+    /// The option that was probably meant, written out with the value.
+    fn nearest(&self, name: &OsStr, value: Option<&OsStr>) -> String {
+        let name = name.to_string_lossy();
+        let shown = self.rows.iter().filter(|row| row.group != Group::Unlisted);
+        let answers = ANSWERS.iter().map(|(name, ..)| *name);
+        let mut names: Vec<&str> = shown.map(|row| row.name).chain(answers).collect();
+        names.sort_unstable();
+        let nearest = names
+            .into_iter()
+            .min_by_key(|known| distance(known.as_bytes(), name.as_bytes()));
+        let value = value.map(|value| format!("={}", value.to_string_lossy()));
+        dashed(nearest.unwrap_or_default()) + &value.unwrap_or_default()
+    }
+
+    /// The option of one letter with a value that `name` begins with: LLVM takes the rest for
+    /// more such letters.
+    fn letter(&self, name: &OsStr) -> Option<&'static str> {
+        let begins = |row: &&Row<Id>| {
+            let letter = row.name.len() == 1 && !matches!(row.takes, Takes::Bool);
+            letter && name.as_bytes().starts_with(row.name.as_bytes())
+        };
+        self.rows.iter().find(begins).map(|row| row.name)
+    }
+
+    /// The options as help lists them. `more` is an option and lines below its help.
+    pub(crate) fn help(&self, which: Answer, tool: &str, more: (&str, &str)) -> String {
+        let hidden = matches!(which, Answer::HelpHidden | Answer::HelpListHidden);
+        let grouped = matches!(which, Answer::Help | Answer::HelpHidden);
+        let mut lines: Vec<(Group, String, String)> = Vec::new();
+        for (name, _, group, help) in ANSWERS {
+            // The list without groups does not list itself.
+            let listed = grouped || hidden || name != "help-list";
+            if listed && (hidden || group == Group::Generic) {
+                lines.push((Group::Generic, format!("--{name}"), help.to_owned()));
+            }
+        }
+        for row in self.rows {
+            let group = match row.group {
+                Group::Unlisted => continue,
+                Group::GenericHidden if !hidden => continue,
+                Group::GenericHidden => Group::Generic,
+                group => group,
+            };
+            let value = match row.takes {
+                Takes::Bool | Takes::BoolOr(_) => String::new(),
+                Takes::Text(word) | Takes::Texts(word) | Takes::Uint(word) | Takes::Int(word) => {
+                    let separator = if row.name.len() == 1 { ' ' } else { '=' };
+                    format!("{separator}<{word}>")
+                }
+            };
+            let below = if row.name == more.0 { more.1 } else { "" };
+            let help = format!("{}{below}", row.help);
+            lines.push((group, dashed(row.name) + &value, help));
+        }
+        let bare = |name: &str| name.trim_start_matches('-').to_owned();
+        lines.sort_by_cached_key(|(_, name, _)| bare(name));
+        let width = lines.iter().map(|(_, name, _)| name.len()).max();
+        let width = width.unwrap_or(0);
+        let list = |group: Option<Group>| {
+            let mut text = String::new();
+            let lines = lines
+                .iter()
+                .filter(|(of, ..)| group.is_none_or(|group| group == *of));
+            for (_, name, help) in lines {
+                let mut help = help.lines();
+                text += &format!("  {name:<width$} - {}\n", help.next().unwrap_or_default());
+                for line in help {
+                    text += &format!("  {:<width$}   {line}\n", "");
+                }
+            }
+            text
+        };
+        if !grouped {
+            return list(None);
+        }
+        let mut text = String::new();
+        for (group, title) in [
+            (Group::Generic, "Generic Options".to_owned()),
+            (Group::Tool, format!("{tool} options")),
+            (Group::Ours, format!("Beyond LLVM's {tool}")),
+        ] {
+            text += &format!("{title}:\n\n{}\n", list(Some(group)));
+        }
+        text.pop();
+        text
+    }
+}
+
+/// As messages name an option.
+fn dashed(name: &str) -> String {
+    let dashes = if name.len() == 1 { "-" } else { "--" };
+    format!("{dashes}{name}")
+}
+
+/// The name and the value, when it looks like an option.
+fn split(arg: &OsStr) -> Option<(&OsStr, Option<&OsStr>)> {
+    let bytes = arg.as_bytes();
+    let name = bytes.strip_prefix(b"-")?;
+    let name = name.strip_prefix(b"-").unwrap_or(name);
+    if bytes == b"-" {
+        return None;
+    }
+    Some(match name.iter().position(|byte| *byte == b'=') {
+        Some(place) => {
+            let (name, value) = name.split_at(place);
+            let value = OsStr::from_bytes(value.get(1..).unwrap_or_default());
+            (OsStr::from_bytes(name), Some(value))
+        }
+        None => (OsStr::from_bytes(name), None),
+    })
+}
+
+fn unknown(arg: &OsStr, started: &Started<'_>) -> String {
+    format!(
+        "{}: Unknown command line argument '{}'.  Try: '{} --help'",
+        started.base,
+        arg.to_string_lossy(),
+        started.path
+    )
+}
+
+fn values(takes: Takes, given: Option<OsString>) -> Result<Vec<Value>, String> {
+    let Some(given) = given else {
+        return Ok(vec![Value::Bool(true)]);
+    };
+    let text = given.to_string_lossy();
+    let value = match takes {
+        Takes::BoolOr(words) if words.contains(&&*text) => Value::Text(given),
+        Takes::Bool | Takes::BoolOr(_) => match &*text {
+            "" | "true" | "TRUE" | "True" | "1" => Value::Bool(true),
+            "false" | "FALSE" | "False" | "0" => Value::Bool(false),
+            _ => {
+                return Err(format!(
+                    "'{text}' is invalid value for boolean argument! Try 0 or 1"
+                ));
+            }
+        },
+        Takes::Text(_) => Value::Text(given),
+        Takes::Texts(_) => {
+            let bytes = given.as_bytes();
+            let texts = bytes.split(|byte| *byte == b',');
+            return Ok(texts
+                .map(|text| Value::Text(OsString::from_vec(text.to_vec())))
+                .collect());
+        }
+        Takes::Uint(_) => match number(&text).and_then(|value| u32::try_from(value).ok()) {
+            Some(value) => Value::Uint(value),
+            None => return Err(format!("'{text}' value invalid for uint argument!")),
+        },
+        Takes::Int(_) => {
+            let (sign, digits) = match text.strip_prefix('-') {
+                Some(digits) => (-1, digits),
+                None => (1, &*text),
+            };
+            let value = number(digits).and_then(|value| i64::try_from(value).ok());
+            match value.and_then(|value| i32::try_from(sign * value).ok()) {
+                Some(value) => Value::Int(value),
+                None => return Err(format!("'{text}' value invalid for integer argument!")),
+            }
+        }
+    };
+    Ok(vec![value])
+}
+
+/// A number as LLVM's tools read it, its base told by how it starts.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    let lower = text.to_ascii_lowercase();
+    let (base, digits) = [("0x", 16), ("0b", 2), ("0o", 8)]
+        .into_iter()
+        .find_map(|(start, base)| Some((base, lower.strip_prefix(start)?)))
+        .unwrap_or(match lower.strip_prefix('0') {
+            Some(rest) if rest.starts_with(|char: char| char.is_ascii_digit()) => (8, rest),
+            _ => (10, &*lower),
+        });
+    // `from_str_radix` takes a sign.
+    let plain = !digits.starts_with(['+', '-']);
+    u64::from_str_radix(digits, base).ok().filter(|_| plain)
+}
+
+#[cfg(test)]
+mod tests;

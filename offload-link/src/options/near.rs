@@ -1,0 +1,20 @@
+//! Which known name a mistaken one is nearest to.
+
+/// How many letters must be put in, taken out or changed.
+pub(crate) fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (index, left) in a.iter().enumerate() {
+        let mut before = index;
+        let mut last = index + 1;
+        for (place, right) in row.iter_mut().skip(1).zip(b) {
+            let changed = before + usize::from(left != right);
+            before = *place;
+            last = changed.min(before + 1).min(last + 1);
+            *place = last;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = index + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
