@@ -1,6 +1,6 @@
 //! A link from its start: answered, handed to the host linker as it is, or linked with its device code.
 
-use offload_build::toolchain::Command;
+use offload_build::tools::Command;
 use offload_formats::container::elf::Machine;
 use std::ffi::{OsStr, OsString};
 
