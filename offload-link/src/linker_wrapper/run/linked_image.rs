@@ -4,7 +4,7 @@ use offload_build::tools;
 use offload_formats::format::magic::Magic;
 use offload_formats::names::{ImageKind, TargetId, Triple};
 
-type Problem = Box<dyn std::error::Error + Send + Sync>;
+type ImageProblem = Box<dyn std::error::Error + Send + Sync>;
 
 /// Whether a runtime can take `image`, of that kind, for an image of the target.
 pub(crate) fn check(
@@ -12,7 +12,7 @@ pub(crate) fn check(
     kind: ImageKind,
     triple: &str,
     processor: &str,
-) -> Result<(), Problem> {
+) -> Result<(), ImageProblem> {
     let magic = Magic::of(image);
     let triple = Triple::parse(triple)?;
     match magic {
