@@ -1,4 +1,4 @@
-//! Whether a linked image is what its target loads, and has every kernel that the host registers.
+//! Checks that a linked image is what its target loads, and has every kernel that the host registers.
 
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSymbol, elf};

@@ -1,4 +1,4 @@
-//! What Cargo tells a build script, and what the build script tells Cargo. The only `env::var`.
+//! The variables of a build script, and its directives for Cargo. The only `env::var`.
 
 use crate::error::Error;
 use offload_formats::escape::Colors;

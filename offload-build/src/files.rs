@@ -1,4 +1,4 @@
-//! Files that are whole under their names: written beside their place and renamed.
+//! Files that are complete under their names: written beside their place and renamed.
 
 use md5::{Digest, Md5};
 use std::fs;

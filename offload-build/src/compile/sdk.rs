@@ -1,4 +1,4 @@
-//! Options of clang that every pass over a source of HIP or CUDA gets: its language, and where the vendor's headers and
+//! Options of clang for every pass over a source of HIP or CUDA: its language, and where the vendor's headers and
 //! libraries are.
 
 use crate::compile::clang::{Compile, Part};

@@ -1,4 +1,4 @@
-//! Which keys say nothing to which languages: where one is written for such a module alone, that is an error.
+//! Keys that do not apply to a language: an error if one is written for such a module alone.
 //!
 //! What is written for several is one when none of them takes it: a package's keys above its modules, and methods of
 //! `Build`. What a workspace or a variable says may be for another package.

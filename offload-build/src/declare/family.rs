@@ -1,4 +1,4 @@
-//! Whose command lines a compiler speaks.
+//! Families of compilers: which command lines a compiler takes.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What device code is written in, and what follows from it.
+//! Languages of device code, and the values of keys that depend on them.
 
 use offload_formats::names::{OffloadKind, Triple};
 use std::path::Path;

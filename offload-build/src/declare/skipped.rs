@@ -1,4 +1,4 @@
-//! Targets of the manifest that get no image: refused, or left out and recorded.
+//! Declared targets that get no image: an error, or left out and recorded.
 
 use crate::declare::module::{Missing, Module, Target};
 use crate::error::Error;

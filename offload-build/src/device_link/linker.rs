@@ -1,4 +1,4 @@
-//! What all device links of one build have in common, and the parts that several command lines share.
+//! Options that all device links of one build share, and the parts that several command lines share.
 
 use crate::device_link::job::{DeviceInput, LinkJob};
 use crate::installed::llvm::Llvm;

@@ -1,4 +1,4 @@
-//! Floor 4: link jobs: which images go together, and the device link of each, as commands.
+//! Link jobs: images that go together, and the device link of each, as commands.
 //!
 //! Two ways lead to an image ([`Way`]). LLVM's runs what `clang-linker-wrapper` of clang's release runs. Our own
 //! needs less: no `clang-nvlink-wrapper`, no C library for the GPU, for objects of CPUs no clang at all.

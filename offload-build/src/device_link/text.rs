@@ -1,4 +1,4 @@
-//! Device code as text, made what a device linker reads: LLVM IR becomes bitcode, assembly an object.
+//! Translates device code from text to what a device linker reads: LLVM IR to bitcode, assembly to an object.
 //!
 //! clang's older driver does the same with the entries of text bundles before its link, with the
 //! assembler for all that is called `.s` (clang 19, `-###`). No pass runs over the IR: that is the

@@ -1,4 +1,4 @@
-//! The libraries for devices that a module links: found, and taken apart for each target.
+//! The libraries of device code that a module links: found, and read for each target.
 //!
 //! `archives` names files, `link` names libraries, which are looked for as linkers do it: first what is
 //! for one target, then archives of bundles. Specification: `docs/spec/linker-wrapper.md` §7.4.

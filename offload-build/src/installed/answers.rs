@@ -1,4 +1,4 @@
-//! What programs answered to questions about themselves, kept for as long as they are the same programs.
+//! Answers of programs to questions about themselves, kept while they are the same programs.
 
 use crate::files;
 use crate::process::command::{Command, CommandError};

@@ -1,4 +1,4 @@
-//! What the build of one module needs from this machine: asked once, before planning.
+//! The programs and files of this machine that the build of one module needs: asked for once, before planning.
 
 use crate::declare::family::Family;
 use crate::declare::language::Language;

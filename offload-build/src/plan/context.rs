@@ -1,4 +1,4 @@
-//! What the plan of every module is made from: compiles of sources, and an image for each target.
+//! Values that the plan of every module is made from, and the compile of a source.
 
 use crate::compile::clang::{self, Clang, Compile, Part};
 use crate::declare::family::Family;

@@ -32,7 +32,7 @@ pub(crate) struct DeviceCode {
     pub(crate) skipped: Vec<Skipped>,
 }
 
-/// TargetImages for one target.
+/// Images for one target.
 enum TargetImages {
     /// A device link makes them, unless they are complete or the last link does it.
     Made {

@@ -1,4 +1,4 @@
-//! What a build will do, as a value: printed for a dry run, executed by `run`.
+//! Plan of a build, as a value: printed for a dry run, executed by `run`.
 
 use crate::declare::skipped::Skipped;
 use crate::process::command::Command;

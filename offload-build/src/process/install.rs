@@ -1,4 +1,4 @@
-//! How to get what is missing, on the usual systems.
+//! Commands that install missing programs, on the usual systems.
 
 /// Something that a build may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Programs as values: commands, compiler launchers, and work under a jobserver.
+//! Programs as values: commands, searches, compiler launchers, and work under a jobserver.
 
 pub(crate) mod command;
 pub(crate) mod install;

@@ -1,4 +1,4 @@
-//! Builds without device code: what a crate needs to check, link and start all the same.
+//! Builds without device code, whose crates still check, link and start.
 //!
 //! The host functions of OpenMP's sources are compiled by the system's compiler, which ignores or runs target regions on
 //! the host. Those of HIP and CUDA need the vendor's headers: in their place there are functions that say so and abort.

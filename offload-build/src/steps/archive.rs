@@ -1,4 +1,4 @@
-//! The static library of a module with host code.
+//! Writes the static library of a module with host code.
 
 use crate::error;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! The object that registers the images of a module, and the file that Rust includes.
+//! Writes the object that registers the images of a module, and the file that Rust includes.
 
 use crate::declare::language::Language;
 use crate::error;

@@ -1,4 +1,4 @@
-//! What every step of a plan can do, and what it tells of it.
+//! `Step`: what every step of a plan can do; its result and its record.
 
 use crate::messages::Failure;
 use crate::process::command::Command;

@@ -1,4 +1,4 @@
-//! Keys whose values go together or not: what a language, its compiler and its containers have no way for.
+//! Keys whose values depend on each other: what a language, its compiler and its containers support.
 
 use crate::declare::family::Family;
 use crate::declare::language::{ArtifactKind, Container, Language};

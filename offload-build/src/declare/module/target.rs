@@ -1,4 +1,4 @@
-//! What images are made for: the targets that a module lists.
+//! Targets: what the images of a module are made for.
 
 use crate::declare::language::Language;
 use crate::declare::module::flags::Flags;

@@ -1,4 +1,4 @@
-//! Which of the clangs that are installed compiles for all targets of a module.
+//! Chooses an installed clang that compiles for all targets of a module.
 //!
 //! Each is asked which processors it knows, once for as long as it is the same program. A compiler that is declared
 //! is asked when it failed, to say why.

@@ -1,4 +1,4 @@
-//! hipcc, and the roots of ROCm trees.
+//! hipcc, and other programs of ROCm trees.
 
 use crate::declare::family::Family;
 use crate::declare::module::Module;

@@ -1,4 +1,4 @@
-//! An image of a module for one target, which the plan makes or hands on.
+//! An image of a module for one target.
 
 use crate::check;
 use crate::declare::module::Target;

@@ -1,4 +1,4 @@
-//! What is left to do to a file that LLVM's tools have made.
+//! Edits of files that LLVM's tools have made.
 
 use crate::steps::task::regions;
 use offload_formats::container::code_object;

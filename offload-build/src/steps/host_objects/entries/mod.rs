@@ -1,4 +1,4 @@
-//! The offload entries of a module's host objects: what its images must have.
+//! The offload entries of a module's host objects: its images must define what they name.
 
 pub(crate) mod coff;
 mod elf;

@@ -17,7 +17,7 @@ pub(crate) struct Entries {
     pub(crate) named: BTreeMap<String, Named>,
 }
 
-/// EntryPlace in which the registration finds the entries.
+/// Place in which the registration finds the entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EntryPlace {
     /// One section of the joined object.

@@ -1,4 +1,4 @@
-//! What keeps the names of a module apart from those of others: two versions of a crate have the same.
+//! Names that keep a module apart from others: two versions of a crate have the same names.
 
 mod coff;
 mod elf;
