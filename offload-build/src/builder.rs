@@ -1,12 +1,12 @@
 //! `Build`: the one type that a build script names.
 
-use crate::declare::layers;
+use crate::declare::layers::{self, Declared};
 use crate::declare::module::Target;
 use crate::declare::settings::{self, Setting, Settings};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::native;
-use crate::plan::stages::Plan;
+use crate::plan::Plan;
 use crate::run::{Run, finish};
 
 /// The device code of a package: read from its manifest, changed by the build script, then built.
@@ -25,15 +25,6 @@ pub struct Build {
     declared: Declared,
     /// Modules that [`Build::module`] added.
     added: Vec<Declared>,
-}
-
-/// Modules, and what the build script says of all of them.
-#[derive(Debug)]
-pub(crate) struct Declared {
-    /// Settings of each module, from the manifest (or [`Build::new`]) and from variables.
-    pub(crate) modules: Vec<Settings>,
-    /// Settings from methods of [`Build`].
-    pub(crate) own: Settings,
 }
 
 /// Keys that hold for one target: what [`Build::target`] edits.

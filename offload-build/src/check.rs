@@ -169,7 +169,7 @@ pub fn check(
 /// # Errors
 ///
 /// When they are another target's.
-pub fn check_header(
+pub(crate) fn check_header(
     found: u16,
     e_flags: u32,
     triple: &Triple,
@@ -184,7 +184,7 @@ pub fn check_header(
 /// # Errors
 ///
 /// At the first thing that the driver would refuse, when the program starts.
-pub fn check_ptx(
+pub(crate) fn check_ptx(
     image: &[u8],
     id: &TargetId,
     entries: &BTreeSet<String>,

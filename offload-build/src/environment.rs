@@ -134,6 +134,11 @@ impl Environment {
         crate::process::search::Search { path, cuda }
     }
 
+    /// Watches a path in `out` that never exists: what was not found is looked for in the next build again.
+    pub(crate) fn look_again(&self, out: &Path) {
+        self.watch(&out.join("offload/looks-again-for-what-was-missing"));
+    }
+
     /// Watches `path`, a file or a folder.
     pub(crate) fn watch(&self, path: &Path) {
         self.tell("rerun-if-changed", path.display());

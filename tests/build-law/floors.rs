@@ -17,7 +17,7 @@ use quote::ToTokens;
 const CRATES: [&str; 3] = ["offload-formats", "offload-build", "offload-link"];
 
 /// The rooms of crates and of large folders, lowest first; those of one line do not use each other.
-const ROOMS: [(&str, &[&[&str]]); 3] = [
+const ROOMS: [(&str, &[&[&str]]); 4] = [
     (
         "offload-formats",
         &[
@@ -25,6 +25,21 @@ const ROOMS: [(&str, &[&[&str]]); 3] = [
             &["format"],
             &["container"],
             &["registration"],
+        ],
+    ),
+    (
+        "offload-build",
+        &[
+            &["error", "files", "process", "check"],
+            &["environment", "messages", "readable"],
+            &["declare"],
+            &["installed"],
+            &["inputs", "compile"],
+            &["device_link", "generate"],
+            &["steps"],
+            &["plan"],
+            &["run"],
+            &["builder"],
         ],
     ),
     (
@@ -57,8 +72,21 @@ const ROOMS: [(&str, &[&[&str]]); 3] = [
 
 /// What is of the machine, and who may use it.
 const WORLD: [(&str, &[&str]); 4] = [
-    ("std::fs", &["offload-build", "offload-link"]),
-    ("std::process", &["offload-build", "offload-link"]),
+    (
+        "std::fs",
+        &[
+            "offload-build/files",
+            "offload-build/readable",
+            "offload-build/process",
+            "offload-build/declare",
+            "offload-build/installed",
+            "offload-build/inputs",
+            "offload-build/steps",
+            "offload-build/run",
+            "offload-link",
+        ],
+    ),
+    ("std::process", &["offload-build/process", "offload-link"]),
     (
         "std::env::var",
         &["offload-build/environment", "offload-link"],
@@ -81,8 +109,6 @@ const PENDING: &[(&str, &str)] = &[
     ("offload-formats", "names/entry_id"),
     ("offload-formats", "registration"),
     ("offload-formats", "registration/machine"),
-    ("offload-build", ""),
-    ("offload-build", "plan"),
 ];
 
 /// A path of a module in its crate: `["format", "bundle"]`. The crate's own file is `[]`.

@@ -12,6 +12,15 @@ use std::path::{Path, PathBuf};
 /// How the names of our variables start.
 const PREFIX: &str = "OFFLOAD_";
 
+/// Modules, and what the build script says of all of them.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    /// Settings of each module, from the manifest (or [`Build::new`]) and from variables.
+    pub(crate) modules: Vec<Settings>,
+    /// Settings from methods of [`Build`].
+    pub(crate) own: Settings,
+}
+
 /// Returns those of the modules that the manifest declares.
 pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error> {
     let (path, text) = manifest(environment)?;

@@ -3,10 +3,14 @@
 use crate::error;
 use crate::error::Error;
 use crate::files;
+use crate::messages::Failure;
+use crate::process::command::Command;
+use crate::steps::digests::Digests;
 use crate::steps::host_objects::own::Own;
-use crate::steps::task::Done;
+use crate::steps::step::{Done, Made, Step};
 use offload_formats::container::archive::{self, NewMember};
 use offload_formats::container::definitions;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +27,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    pub(crate) fn execute(&self) -> Result<Done, Error> {
+    fn run(&self) -> Result<Done, Error> {
         let read = |path: &PathBuf| {
             let bytes = fs::read(path).map_err(error::io(path))?;
             Ok((path.clone(), bytes))
@@ -47,6 +51,30 @@ impl Archive {
         });
         write_library(&self.library, &members.collect::<Vec<_>>())?;
         Ok(Done::default())
+    }
+}
+
+impl Step for Archive {
+    fn title(&self) -> String {
+        format!("library `{}`", self.name)
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# {}, in this process", self.title())?;
+        let command = Command::new("ar").arg("rcsD").arg(&self.library);
+        writeln!(f, "{}", command.args(&self.objects))
+    }
+
+    fn execute(&self, _digests: &Digests) -> Result<Done, Failure> {
+        Ok(self.run()?)
+    }
+
+    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+        Made::in_process(
+            self.title(),
+            vec![self.library.clone()],
+            self.objects.clone(),
+        )
     }
 }
 

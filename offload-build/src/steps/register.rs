@@ -6,11 +6,14 @@ use crate::error::Error;
 use crate::files;
 use crate::generate::{Content, Described, HostFile, Place, Stub};
 use crate::installed::host::Objects;
+use crate::messages::Failure;
+use crate::process::command::Quoted;
+use crate::steps::digests::Digests;
 use crate::steps::host_objects::entries::{Entries, Named, Place as EntryPlace};
 use crate::steps::host_objects::own::Own;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, Packed};
-use crate::steps::task::Done;
+use crate::steps::step::{Done, Made, Step};
 use offload_formats::format::offload_entry::EntryTable as Layout;
 use offload_formats::names::OffloadKind;
 use offload_formats::registration::Global;
@@ -19,6 +22,7 @@ use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::HipSymbols;
 use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -46,18 +50,7 @@ struct Written {
 }
 
 impl Registration {
-    pub(crate) fn outputs(&self) -> Vec<PathBuf> {
-        vec![self.output.clone(), self.host_file.clone()]
-    }
-
-    pub(crate) fn inputs(&self) -> Vec<PathBuf> {
-        self.images
-            .paths()
-            .chain(self.hosts.iter().cloned())
-            .collect()
-    }
-
-    pub(crate) fn execute(&self) -> Result<Done, Error> {
+    fn run(&self) -> Result<Done, Error> {
         let entries = Entries::of(&self.hosts)?.ok_or_else(|| {
             Error::new(match self.images.language {
                 Language::OpenMp => {
@@ -205,6 +198,34 @@ impl Registration {
             },
             warning: None,
         })
+    }
+}
+
+impl Step for Registration {
+    fn title(&self) -> String {
+        format!("registration of `{}`", self.module)
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let output = Quoted(self.output.as_os_str());
+        writeln!(f, "# {}, in this process: {output}", self.title())?;
+        let mut images = self.images.planned.iter();
+        images.try_for_each(|image| writeln!(f, "#   {image}"))
+    }
+
+    fn execute(&self, _digests: &Digests) -> Result<Done, Failure> {
+        Ok(self.run()?)
+    }
+
+    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+        Made::in_process(
+            self.title(),
+            vec![self.output.clone(), self.host_file.clone()],
+            self.images
+                .paths()
+                .chain(self.hosts.iter().cloned())
+                .collect(),
+        )
     }
 }
 

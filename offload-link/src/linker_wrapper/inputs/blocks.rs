@@ -99,10 +99,10 @@ impl Blocks {
     }
 
     /// For reading what is understood at once: of a large file nothing of it stays.
-    pub(crate) fn apart(&self) -> Part<'_> {
+    pub(crate) fn apart(&self) -> BlocksView<'_> {
         match self.is_kept() {
-            true => Part::Kept(self),
-            false => Part::Apart(ReadCache::new(self.file.part(0..self.len))),
+            true => BlocksView::Kept(self),
+            false => BlocksView::Apart(ReadCache::new(self.file.part(0..self.len))),
         }
     }
 
@@ -166,32 +166,32 @@ impl<'d> ReadRef<'d> for &'d Blocks {
 }
 
 /// A file for one who reads it once.
-pub(crate) enum Part<'a> {
+pub(crate) enum BlocksView<'a> {
     /// What is read stays with the others' blocks.
     Kept(&'a Blocks),
     /// What is read is dropped with it.
     Apart(ReadCache<Here>),
 }
 
-impl<'d> ReadRef<'d> for &'d Part<'_> {
+impl<'d> ReadRef<'d> for &'d BlocksView<'_> {
     fn len(self) -> Result<u64, ()> {
         match self {
-            Part::Kept(blocks) => blocks.len(),
-            Part::Apart(cache) => cache.len(),
+            BlocksView::Kept(blocks) => blocks.len(),
+            BlocksView::Apart(cache) => cache.len(),
         }
     }
 
     fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
         match self {
-            Part::Kept(blocks) => blocks.read_bytes_at(offset, size),
-            Part::Apart(cache) => cache.read_bytes_at(offset, size),
+            BlocksView::Kept(blocks) => blocks.read_bytes_at(offset, size),
+            BlocksView::Apart(cache) => cache.read_bytes_at(offset, size),
         }
     }
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
         match self {
-            Part::Kept(blocks) => blocks.read_bytes_at_until(range, delimiter),
-            Part::Apart(cache) => cache.read_bytes_at_until(range, delimiter),
+            BlocksView::Kept(blocks) => blocks.read_bytes_at_until(range, delimiter),
+            BlocksView::Apart(cache) => cache.read_bytes_at_until(range, delimiter),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use object::{ReadRef, elf};
-use offload_build::link::{DeviceInput, SourceText, Way};
+use offload_build::tools::{DeviceInput, SourceText, Way};
 use offload_formats::container::elf::Elf;
 use offload_formats::format::bitcode;
 use offload_formats::format::device_text::DeviceText;
@@ -13,7 +13,7 @@ use offload_formats::format::magic::Magic;
 
 /// What the bytes of an image are: what a file says about that is advisory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum InputContent {
     Bitcode,
     Ptx,
     /// A cubin for NVIDIA's linker, which goes by the extension.
@@ -25,7 +25,7 @@ pub(crate) enum Content {
     Other,
 }
 
-impl Content {
+impl InputContent {
     /// Of text all is read, of anything else the headers.
     pub(crate) fn of<'d, R: ReadRef<'d>>(data: R, way: Way) -> Self {
         let size = data.len().unwrap_or_default();
