@@ -8,8 +8,9 @@ use std::process::Command;
 
 use offload_formats::container::archive::{Archive, NewMember, write};
 use offload_formats::container::elf::{
-    Binding, Elf, Machine, Place, SymbolTable, embed, offload_sections, rename_section,
+    Binding, Elf, Machine, Place, SymbolTable, offload_sections, rename_section,
 };
+use offload_formats::container::embed::elf_object;
 use offload_formats::container::{INFLATE_LIMIT, Standing, images, link_inputs};
 use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
@@ -89,7 +90,7 @@ fn embeds_objects_that_readelf_and_objdump_read() {
         Machine::RISCV64,
         Machine::POWERPC64LE,
     ] {
-        let bytes = embed(machine, &binaries).unwrap();
+        let bytes = elf_object(machine, &binaries).unwrap();
         folder.put("a.o", &bytes);
         let sections = folder.run(&readelf, &["-SW", "a.o"]);
         let line = section_line(&sections, ".llvm.offloading");
@@ -120,7 +121,7 @@ fn embeds_what_the_packager_extracts() {
         let folder = Folder::new();
         folder.put(
             "a.o",
-            embed(Machine::X86_64, &binary("gfx90a", b"the image")).unwrap(),
+            elf_object(Machine::X86_64, &binary("gfx90a", b"the image")).unwrap(),
         );
         folder.run(
             &packager,
@@ -140,7 +141,10 @@ fn reads_what_relocatable_links_make() {
     for linker in linkers.into_iter().flatten() {
         let folder = Folder::new();
         for (name, arch, image) in [("a.o", "gfx90a", &b"a"[..]), ("b.o", "gfx942", b"bb")] {
-            folder.put(name, embed(Machine::X86_64, &binary(arch, image)).unwrap());
+            folder.put(
+                name,
+                elf_object(Machine::X86_64, &binary(arch, image)).unwrap(),
+            );
         }
         folder.run(&linker, &["-r", "-o", "ab.o", "a.o", "b.o"]);
         let linked = folder.get("ab.o");

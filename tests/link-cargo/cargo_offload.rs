@@ -1,7 +1,8 @@
 //! `cargo offload inspect` and `build`, on files and packages made here.
 
 use offload_formats::container::archive::{self, NewMember};
-use offload_formats::container::elf::{Machine, embed};
+use offload_formats::container::elf::Machine;
+use offload_formats::container::embed::elf_object;
 use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use std::path::Path;
@@ -42,7 +43,7 @@ fn binaries() -> Vec<u8> {
 fn lists_the_images_of_any_file() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
-    let object = embed(Machine::X86_64, &binaries()).unwrap();
+    let object = elf_object(Machine::X86_64, &binaries()).unwrap();
     write("k.bin", &binaries());
     write("k.o", &object);
     write(
@@ -99,7 +100,10 @@ fn follows_thin_archives_and_names_what_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     std::fs::create_dir(folder.path().join("sub")).unwrap();
-    write("sub/k.o", &embed(Machine::X86_64, &binaries()).unwrap());
+    write(
+        "sub/k.o",
+        &elf_object(Machine::X86_64, &binaries()).unwrap(),
+    );
     write("sub/w.o", b"\0asm\x01\0\0\0");
     let header = |name: &str| {
         format!(

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
-use offload_formats::container::elf;
+use offload_formats::container::{elf, embed};
 use offload_formats::format::bundle::{self, BundleImage, Layout};
 use offload_formats::format::compressed_bundle::{Compression, compress, compress_to};
 use offload_formats::format::offload_binary::{self, Method, NewEntry, Version};
@@ -494,7 +494,7 @@ fn refuses_offload_binaries_that_inflate_to_more_than_the_limit() {
     let mut longer = packed.clone();
     longer[0x20] -= 1;
     place.write("longer.bin", &longer);
-    let object = elf::embed(elf::Machine::X86_64, &packed).unwrap();
+    let object = embed::elf_object(elf::Machine::X86_64, &packed).unwrap();
     place.write("one.o", &object);
     place.write("two.o", &object);
     let size = plain.len();

@@ -10,7 +10,8 @@ use std::process::{Command, Output};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, elf};
 use offload_build::tools::Llvm;
-use offload_formats::container::elf::{self as elf_file, Machine, SHT_LLVM_OFFLOADING};
+use offload_formats::container::elf::{Machine, SHT_LLVM_OFFLOADING};
+use offload_formats::container::embed::elf_object;
 use offload_formats::format::pieces::to_bytes;
 use offload_formats::names::Triple;
 use offload_formats::registration::coff::WindowsAbi;
@@ -464,7 +465,7 @@ fn adds_the_demand_to_host_objects_of_every_machine() {
         assert_eq!(told.matches("undefined symbol").count(), 1, "{told}");
         assert_eq!(link(&[&format!("--defsym={NEEDS_OFFLOAD_LINK}=0")]), "");
     }
-    let object = elf_file::embed(Machine::RISCV64, b"").unwrap();
+    let object = elf_object(Machine::RISCV64, b"").unwrap();
     let machine = Machine::RISCV64.number;
     assert_eq!(add_demand(&object).unwrap_err(), Error::Machine { machine });
     let error = add_demand(b"no object").unwrap_err();

@@ -22,32 +22,22 @@
 //! <https://man.freebsd.org/cgi/man.cgi?query=ar&sektion=5>.
 
 mod big;
+mod error;
+mod member;
 mod write;
 
-use std::fmt;
 use std::ops::Range;
 
 use object::ReadRef;
 use object::read::archive::ArchiveFile;
 
-use crate::format::bytes::{Alignment, Cursor, OutOfBounds, Window, record};
+use crate::format::bytes::{Cursor, OutOfBounds, Window};
 use crate::format::magic::Magic;
+use member::{Header, TERMINATOR, decimal, padding};
 
+pub use error::ArchiveError;
+pub use member::Member;
 pub use write::{Index, MemberPlan, NewMember, WriteError, layout, plain_name, write};
-
-record! {
-    struct Header, "member header", 60 bytes {
-        0x00 name: [u8; 16],
-        0x10 date: [u8; 12],
-        0x1c owner: [u8; 6],
-        0x22 group: [u8; 6],
-        0x28 mode: [u8; 8],
-        0x30 size: [u8; 10],
-        0x3a terminator: [u8; 2],
-    }
-}
-
-const TERMINATOR: [u8; 2] = *b"`\n";
 
 /// An archive in a range of some data.
 #[derive(Clone, Debug)]
@@ -58,20 +48,6 @@ pub struct Archive<'d, R> {
     pub thin: bool,
     data: R,
     range: Range<u64>,
-}
-
-/// A member of an archive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member<'d> {
-    /// Its name; in a thin archive a path that starts in the folder of the archive.
-    pub name: &'d [u8],
-    /// From the start of the file that the archive is in; the index refers to it.
-    pub header_offset: u64,
-    /// Of the content, in bytes.
-    pub size: u64,
-    /// From the start of the file that the archive is in; in a thin archive the file of that name
-    /// has it.
-    pub content: Option<Range<u64>>,
 }
 
 /// A symbol in the index of an archive.
@@ -248,14 +224,6 @@ fn until(bytes: &[u8], end: u8) -> &[u8] {
     bytes.split(|byte| *byte == end).next().unwrap_or_default()
 }
 
-/// A number filled up with spaces.
-fn decimal(field: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(field.trim_ascii_end()).ok()?;
-    // `parse` would take a sign.
-    text.starts_with(|char: char| char.is_ascii_digit())
-        .then(|| text.parse().ok())?
-}
-
 /// GNU ends long names with a slash and a line feed, Windows with a NUL.
 fn long_name(names: &[u8], at: u64) -> Option<&[u8]> {
     let rest = names.get(usize::try_from(at).ok()?..)?;
@@ -263,103 +231,6 @@ fn long_name(names: &[u8], at: u64) -> Option<&[u8]> {
     let name = rest.get(..end)?;
     Some(name.strip_suffix(b"/").unwrap_or(name))
 }
-
-/// The padding after a member that ends at `offset`.
-fn padding(offset: u64) -> u64 {
-    Alignment::new(2).map_or(0, |two| two.padding(offset))
-}
-
-/// Why a file is not the archive that was expected. Members are named by where their header is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ArchiveError {
-    /// It starts with something else.
-    Magic {
-        /// From the start of the file.
-        offset: u64,
-    },
-    /// A header is not inside the archive.
-    Outside(OutOfBounds),
-    /// A member header ends with something else.
-    Terminator {
-        /// Of the header.
-        offset: u64,
-        /// What is there.
-        found: [u8; 2],
-    },
-    /// A size that is not a number.
-    Size {
-        /// Of the header.
-        offset: u64,
-        /// What is there.
-        field: [u8; 10],
-    },
-    /// The content of a member is not inside the archive.
-    Content {
-        /// Of the header.
-        offset: u64,
-        /// Where it should be.
-        problem: OutOfBounds,
-    },
-    /// In a big archive, a size or a place that is not a number.
-    Place {
-        /// Of the header.
-        offset: u64,
-        /// What is there.
-        field: [u8; 20],
-    },
-    /// In a big archive, a member that comes after itself.
-    Chain {
-        /// Of its header.
-        offset: u64,
-    },
-    /// A long name that is not there.
-    LongName {
-        /// Of the header.
-        offset: u64,
-    },
-    /// The index cannot be read.
-    Index(object::read::Error),
-}
-
-impl fmt::Display for ArchiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Magic { offset } => write!(f, "expected an archive at offset {offset:#x}"),
-            Self::Outside(problem) => problem.fmt(f),
-            Self::Terminator { offset, found } => write!(
-                f,
-                "member at offset {offset:#x}: expected its header to end with \"`\\n\", found \"{}\"",
-                found.escape_ascii()
-            ),
-            Self::Size { offset, field } => write!(
-                f,
-                "member at offset {offset:#x}: size field `{}` is not a decimal number",
-                field.trim_ascii_end().escape_ascii()
-            ),
-            Self::Content { offset, problem } => {
-                write!(f, "member at offset {offset:#x}: {problem}")
-            }
-            Self::Place { offset, field } => write!(
-                f,
-                "header at offset {offset:#x}: `{}` is not a decimal number",
-                field.trim_ascii_end().escape_ascii()
-            ),
-            Self::Chain { offset } => {
-                write!(f, "member at offset {offset:#x} comes after itself")
-            }
-            Self::LongName { offset } => {
-                write!(
-                    f,
-                    "member at offset {offset:#x}: its long name is not there"
-                )
-            }
-            Self::Index(problem) => write!(f, "index of symbols: {problem}"),
-        }
-    }
-}
-
-impl std::error::Error for ArchiveError {}
 
 #[cfg(test)]
 mod tests;

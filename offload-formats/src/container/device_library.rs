@@ -268,7 +268,7 @@ impl std::error::Error for Error {}
 mod tests {
     use super::*;
     use crate::container::archive::{NewMember, write};
-    use crate::container::elf::{Machine, embed};
+    use crate::container::{elf::Machine, embed};
     use crate::format::bundle::{BundleImage, to_bytes};
     use crate::format::bundle_text::{self, Comment};
     use std::num::NonZeroU64;
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn takes_objects_of_a_library_for_a_cpu() {
-        let object = embed(Machine::X86_64, &[]).unwrap();
+        let object = embed::elf_object(Machine::X86_64, &[]).unwrap();
         let archive = write(&[NewMember {
             name: "a.o",
             bytes: &object,

@@ -19,16 +19,12 @@ use object::{Endianness, ReadRef, elf};
 use crate::format::bytes::{Cursor, OutOfBounds, Window};
 
 mod edit;
-#[cfg(feature = "tools")]
-mod embed;
 mod error;
 mod rename;
 mod symbols;
 mod write;
 
 pub use edit::{REFERENCE_SECTION, add_reference, add_sections, remove_sections};
-#[cfg(feature = "tools")]
-pub use embed::embed;
 pub use error::ElfError;
 pub use rename::{rename_section, rename_symbols};
 pub use symbols::{Binding, Place, Symbol, SymbolTable};

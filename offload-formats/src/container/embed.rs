@@ -17,7 +17,7 @@ use std::fmt;
 
 use object::{elf, macho, pe};
 
-use super::elf::{Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
+use super::elf::{Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, WriteError};
 use crate::format::bytes::Alignment;
 use crate::format::pieces::{self, Piece};
 use crate::names::Triple;
@@ -123,7 +123,7 @@ impl Host {
     }
 
     /// That of objects of 64 bits, little-endian.
-    pub(super) fn of_machine(machine: Machine) -> Self {
+    fn of_machine(machine: Machine) -> Self {
         Self(Form::Elf {
             machine,
             wide: true,
@@ -175,6 +175,18 @@ pub fn embed_bytes(host: Host, flavor: Flavor, content: &[u8]) -> Result<Vec<u8>
     };
     let object = embed(host, flavor, &[copy])?;
     pieces::to_bytes(&object, &[content]).ok_or(EmbedError::TooLarge { size })
+}
+
+/// Writes an ELF object that carries offload binaries for the linker wrapper, and nothing else.
+///
+/// # Errors
+///
+/// When objects for that machine cannot be written.
+pub fn elf_object(machine: Machine, offload_binaries: &[u8]) -> Result<Vec<u8>, WriteError> {
+    machine.check()?;
+    let host = Host::of_machine(machine);
+    let object = embed_bytes(host, Flavor::Excluded, offload_binaries);
+    object.map_err(|EmbedError::TooLarge { size: value }| WriteError::TooLarge { value })
 }
 
 /// The names of the sections of ELF objects.

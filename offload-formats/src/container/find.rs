@@ -350,7 +350,7 @@ impl<'d, R: ReadRef<'d>> Finder<'_, R> {
     }
 
     fn macho(&mut self, range: Range<u64>) -> Result<(), Problem> {
-        for section in macho::sections(self.data, &range)? {
+        for section in macho::sections(self.data, &range).map_err(Problem::MachO)? {
             let (number, offset) = (section.number, section.offset);
             let content = OutOfBounds::check("content", offset, section.size, range.end);
             let content = content.map_err(|problem| Problem::Section { number, problem })?;
@@ -366,7 +366,7 @@ impl<'d, R: ReadRef<'d>> Finder<'_, R> {
     }
 
     fn universal(&mut self, range: Range<u64>) -> Result<(), Problem> {
-        let slices = macho::slices(self.data, &range)?;
+        let slices = macho::slices(self.data, &range).map_err(Problem::MachO)?;
         let mut end = range.start;
         for (name, slice) in slices.into_iter().flatten() {
             // Each after the other: none is in itself, or read twice.

@@ -7,6 +7,8 @@
 //! | PTX | a `.visible` or `.weak` `.entry`; before 3.1 each |
 
 mod amd;
+mod error;
+mod kernel;
 mod mangled;
 mod nvidia;
 mod ptx;
@@ -14,75 +16,15 @@ mod ptx;
 use object::read::elf::{ElfFile64, FileHeader as _};
 use object::{Object as _, ObjectSymbol as _, SymbolFlags};
 use std::collections::BTreeSet;
-use std::fmt;
 
+use amd::DESCRIPTOR;
+
+pub use error::KernelError;
+pub use kernel::{Argument, ArgumentKind, Kernel};
 pub use mangled::source_name;
 
-/// Behind the name of a kernel, that of its descriptor.
-const DESCRIPTOR: &str = ".kd";
 /// In `st_other` of a function that the host starts.
 const STO_CUDA_ENTRY: u8 = 0x10;
-
-/// A kernel of a linked image, as its runtime starts it. Sizes are in bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kernel {
-    /// As the runtime looks it up.
-    pub name: String,
-    /// What the host gives, in order; not what AMD's runtime adds (`hidden_*`).
-    pub arguments: Vec<Argument>,
-    /// Of the buffer of arguments, with what the runtime adds.
-    pub arguments_size: u32,
-    /// Threads of a workgroup (block) at most, where the image says; NVIDIA's says nothing beside a required size.
-    pub max_threads: Option<u32>,
-    /// The one size of a workgroup (block) that it may be started with, where the source says.
-    pub required_threads: Option<[u32; 3]>,
-    /// Of a workgroup's memory (LDS, shared memory) that is laid out when it is compiled; of NVIDIA's from `sm_90` on with
-    /// the 1024 bytes that are the system's, of PTX without.
-    pub shared_size: u32,
-    /// Of each thread's own memory (scratch, local memory).
-    pub private_size: u32,
-    /// Registers of a thread: AMD's vector registers, with those for accumulation where they are one file.
-    pub registers: Option<u32>,
-    /// AMD's scalar registers of a wavefront.
-    pub scalar_registers: Option<u32>,
-    /// Threads of a wavefront (warp).
-    pub wavefront: Option<u32>,
-}
-
-/// An argument of a kernel, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Argument {
-    /// Offset from the start of the argument buffer.
-    pub offset: u32,
-    /// Size of the argument itself.
-    pub size: u32,
-    /// `None` if neither the image nor the kernel's name tells.
-    pub kind: Option<ArgumentKind>,
-}
-
-impl Argument {
-    /// An argument of which the image gives only the place.
-    fn at(offset: u32, size: u32) -> Self {
-        // Both vendors' pointers have 8 bytes.
-        let kind = (size != 8).then_some(ArgumentKind::Value);
-        Self { offset, size, kind }
-    }
-
-    /// Tells whether `other` takes the same bytes of the argument buffer.
-    #[must_use]
-    pub fn is_at_the_place_of(&self, other: &Self) -> bool {
-        (self.offset, self.size) == (other.offset, other.size)
-    }
-}
-
-/// Kind of an argument, for programs that check what they pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArgumentKind {
-    /// An address that the device can use.
-    Pointer,
-    /// Anything else: a number, a structure (which may hold pointers).
-    Value,
-}
 
 /// The kernels of an image, by name. None in an image for a CPU.
 ///
@@ -150,27 +92,6 @@ pub fn undefined_in_ptx(text: &[u8], names: &BTreeSet<String>) -> Result<Vec<Str
     let missing = missing.map(String::as_str).chain(text.undefined());
     Ok(missing.map(str::to_owned).collect())
 }
-
-/// Why the kernels of an image cannot be described.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelError {
-    problem: String,
-}
-
-impl KernelError {
-    fn new(problem: impl Into<String>) -> Self {
-        let problem = problem.into();
-        Self { problem }
-    }
-}
-
-impl fmt::Display for KernelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::escape::terminal(&self.problem).fmt(f)
-    }
-}
-
-impl std::error::Error for KernelError {}
 
 /// The names of the kernels in an image, as its runtime looks them up. None in an image for a CPU.
 ///

@@ -4,18 +4,30 @@
 //!
 //! Specification: `mach-o/loader.h` and `mach-o/fat.h` of Darwin.
 
+use std::fmt;
 use std::ops::Range;
 
 use object::read::macho::{FatArch, MachHeader, MachOFatFile, Section, Segment};
 use object::read::{FileKind, Result};
 use object::{BigEndian, Endianness, ReadRef, macho};
 
-use super::find::Problem;
 use crate::format::bytes::Window;
 
 /// What linkers leave out: there is no rule for Mach-O, so the segment is the one of LLVM's own
 /// bitcode, which ld64 and lld drop.
 pub(super) const SEGMENT: &[u8] = b"__LLVM";
+
+/// Why a Mach-O file cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachOError(object::read::Error);
+
+impl fmt::Display for MachOError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the Mach-O headers are damaged: {}", self.0)
+    }
+}
+
+impl std::error::Error for MachOError {}
 
 /// A section that has content in the file; numbers are as its header has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +46,8 @@ pub(super) struct Listed {
 pub(super) fn sections<'d, R: ReadRef<'d>>(
     data: R,
     range: &Range<u64>,
-) -> std::result::Result<Vec<Listed>, Problem> {
-    list(data, range).map_err(Problem::MachO)
+) -> std::result::Result<Vec<Listed>, MachOError> {
+    list(data, range).map_err(MachOError)
 }
 
 fn list<'d, R: ReadRef<'d>>(data: R, range: &Range<u64>) -> Result<Vec<Listed>> {
@@ -90,8 +102,8 @@ pub(super) type Slice = (Vec<u8>, Range<u64>);
 pub(super) fn slices<'d, R: ReadRef<'d>>(
     data: R,
     range: &Range<u64>,
-) -> std::result::Result<Option<Vec<Slice>>, Problem> {
-    split(data, range).map_err(Problem::MachO)
+) -> std::result::Result<Option<Vec<Slice>>, MachOError> {
+    split(data, range).map_err(MachOError)
 }
 
 fn split<'d, R: ReadRef<'d>>(data: R, range: &Range<u64>) -> Result<Option<Vec<Slice>>> {

@@ -29,4 +29,5 @@ pub use find::{
     Error, FoundImage, INFLATE_LIMIT, Item, Problem, Standing, find, find_within, images,
     images_within, link_inputs,
 };
+pub use macho::MachOError;
 pub use symbols::{SymbolsError, definitions, symbols};

@@ -18,8 +18,11 @@ mod error;
 mod kind;
 mod older;
 mod serves;
+mod words;
 
 use std::fmt;
+
+use words::{FIELDS, is_environment, processor};
 
 use super::{LlvmRelease, Processor, TargetId, TargetIdError, Triple, TripleError};
 
@@ -39,9 +42,6 @@ pub struct EntryId {
     triple: Triple,
     target_id: String,
 }
-
-/// How many fields a triple has in what LLVM 22 takes and writes.
-const FIELDS: usize = 4;
 
 impl EntryId {
     /// Reads the entry ID of a file that any release may have written.
@@ -284,11 +284,6 @@ fn target_kind(text: &str, kind: &str, triple: &str) -> Result<EntryKind, EntryI
     })
 }
 
-/// What stands before the features.
-fn processor(target_id: &str) -> &str {
-    target_id.split(':').next().unwrap_or_default()
-}
-
 fn split_kind(text: &str) -> Result<(EntryKind, &str), EntryIdError> {
     let shape = || EntryIdError::Shape {
         text: text.to_owned(),
@@ -298,13 +293,6 @@ fn split_kind(text: &str) -> Result<(EntryKind, &str), EntryIdError> {
         kind: kind.to_owned(),
     };
     Ok((EntryKind::from_name(kind).ok_or_else(unknown)?, rest))
-}
-
-/// Whether the word, where the environment or a processor may be, is no processor.
-fn is_environment(word: &str) -> bool {
-    // A triple of one word has an environment only when that word is known as one.
-    let known = |word| Triple::parse(word).is_ok_and(|triple| !triple.environment().is_empty());
-    matches!(word, "" | "unknown") || known(word)
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use object::elf;
 
-use super::{Error, Global, Writer};
+use super::writer::Writer;
+use super::{Error, Global};
 use crate::container::elf::Machine;
 
 /// The object file.

@@ -18,11 +18,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::entries::EntryTable;
+use super::error::{Error, check_alignment};
 use super::fat_binary::{FatBinary, HostTable, Runtime};
+use super::global::Global;
 use super::hip_symbols::{HipFatBinary, HipSymbols};
 use super::openmp::OpenMp;
 use super::sycl::Sycl;
-use super::{Error, Global, check_alignment};
 use crate::escape;
 use crate::format::offload_entry;
 

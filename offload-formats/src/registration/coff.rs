@@ -22,12 +22,13 @@ use object::{
     SymbolFlags, SymbolKind, SymbolScope, pe,
 };
 
-use super::deferred::Deferred;
+use super::deferred::{Deferred, NEEDS_OFFLOAD_LINK};
 use super::entries::EntryTable;
+use super::error::{Error, check_name};
 use super::fat_binary::{FatBinary, HostTable, Runtime};
+use super::global::Global;
 use super::machine::{Operand, Text, windows_x86_64};
 use super::openmp::OpenMp;
-use super::{Error, Global, NEEDS_OFFLOAD_LINK, check_name};
 use crate::container::elf::OFFLOADING_SECTION;
 use crate::format::offload_entry;
 
@@ -97,7 +98,7 @@ impl OpenMp<'_> {
         writer.globals(self.globals, images)?;
         let operands = [(Operand::Descriptor, data_symbol, descriptor)];
         writer.constructor(startup, text, abi, &operands)?;
-        Ok(writer.object.write()?)
+        writer.object.write().map_err(Error::object)
     }
 
     /// The layout of the entries, where the section's name tells it: OpenMP's runtime finds it out.
@@ -175,7 +176,7 @@ impl FatBinary<'_> {
             (Operand::Tables, writer.object.section_symbol(tables), 0),
         ];
         writer.constructor(startup, text, abi, &operands)?;
-        Ok(writer.object.write()?)
+        writer.object.write().map_err(Error::object)
     }
 }
 
@@ -193,7 +194,7 @@ impl Deferred<'_> {
         let demand = writer.undefined(NEEDS_OFFLOAD_LINK);
         writer.hook(abi, demand)?;
         writer.globals(&[Global::Anchor { name: self.anchor }], binaries)?;
-        Ok(writer.object.write()?)
+        writer.object.write().map_err(Error::object)
     }
 }
 
@@ -375,7 +376,8 @@ impl Coff<'_> {
                 addend: base as i64 + fixup.addend,
                 flags: fixup.flags,
             };
-            self.object.add_relocation(startup, relocation)?;
+            let added = self.object.add_relocation(startup, relocation);
+            added.map_err(Error::object)?;
         }
         self.hook(abi, own)?;
 
@@ -442,7 +444,8 @@ impl Coff<'_> {
             addend: addend as i64,
             flags: RelocationFlags::Coff { typ },
         };
-        Ok(self.object.add_relocation(section, relocation)?)
+        let added = self.object.add_relocation(section, relocation);
+        added.map_err(Error::object)
     }
 
     /// Defines what others ask for: `bytes` is the section of embedded bytes.

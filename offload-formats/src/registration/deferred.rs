@@ -7,11 +7,15 @@
 use object::elf;
 
 use super::machine::Code;
-use super::{Error, Global, NEEDS_OFFLOAD_LINK, Writer};
+use super::writer::Writer;
+use super::{Error, Global};
 use crate::container::elf::{
     Elf, Machine, OFFLOADING_SECTION, REFERENCE_SECTION, SHT_LLVM_OFFLOADING, add_reference,
 };
 use crate::format::pieces::Piece;
+
+/// The symbol that a deferred object needs and that only `offload-link` defines.
+pub const NEEDS_OFFLOAD_LINK: &str = "__offload_needs_offload_link";
 
 /// Offload binaries for the last link.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,8 @@
 use object::write::SymbolId;
 use object::{SymbolKind, elf};
 
-use super::{Error, Writer, check_name};
+use super::error::{Error, check_name};
+use super::writer::Writer;
 
 /// How the object names the offload entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

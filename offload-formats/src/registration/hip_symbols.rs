@@ -12,8 +12,9 @@
 use object::write::SectionId;
 use object::{SymbolKind, elf};
 
-use super::fat_binary::{self, Runtime};
-use super::{Error, Writer, check_name};
+use super::error::{Error, check_name};
+use super::runtime::{self, Runtime};
+use super::writer::Writer;
 use crate::container::elf::Machine;
 
 /// Symbols that objects of the old driver leave undefined. All of a list mean the same place.
@@ -42,7 +43,7 @@ impl HipFatBinary<'_> {
     /// When there is no support for `host`, or a name is empty or holds a NUL.
     pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
         let mut writer = Writer::new(host)?;
-        let image = fat_binary::image(&mut writer, Runtime::Hip, self.bytes)?;
+        let image = runtime::image(&mut writer, Runtime::Hip, self.bytes)?;
         self.symbols.define(&mut writer, image)?;
         writer.finish()
     }

@@ -9,10 +9,10 @@ mod walk;
 
 use std::fmt::Write as _;
 
+use super::error::{Error, check_name};
 use super::fat_binary::{FatBinary, HostTable, Runtime};
 use super::openmp::OpenMp;
 use super::sycl::Sycl;
-use super::{Error, check_name};
 use crate::escape::llvm_ir_string;
 use crate::format::offload_entry;
 use crate::names::Triple;

@@ -7,7 +7,11 @@
 //! OpenMP's are here. The others were written in assembler, which is beside each table;
 //! `tests/link-registration/registration_machine.rs` compares both.
 
-use object::{Architecture, RelocationFlags, elf, pe};
+use object::{Architecture, elf};
+
+use text::{elf_fixup, function};
+
+pub(super) use text::{Operand, Text};
 
 mod fat_binary_aarch64;
 mod fat_binary_x86_64;
@@ -15,6 +19,7 @@ mod fat_binary_x86_64;
 pub(super) mod sycl_aarch64;
 #[cfg(feature = "tools")]
 pub(super) mod sycl_x86_64;
+mod text;
 pub(super) mod windows_x86_64;
 
 /// What differs between instruction sets.
@@ -30,72 +35,6 @@ pub(super) struct Code {
     pub(super) unwind_type: elf::SectionType,
     /// Of a function's address in the unwind information.
     pub(super) unwind_relocation: elf::RelocationType,
-}
-
-/// The functions of a registration object, in `.text.startup`; the constructor is the first.
-pub(super) struct Text {
-    pub(super) bytes: &'static [u8],
-    pub(super) functions: &'static [Function],
-    pub(super) fixups: &'static [Fixup],
-    /// `.eh_frame`; for Windows `.xdata`.
-    pub(super) unwind: &'static [u8],
-    /// Offset in `unwind`, offset in `bytes`, of each function's address.
-    pub(super) unwind_fixups: &'static [(u64, u64)],
-}
-
-/// A local symbol.
-pub(super) struct Function {
-    pub(super) name: &'static str,
-    /// In the text's bytes.
-    pub(super) offset: u64,
-    pub(super) size: u64,
-}
-
-/// A place in the text that the linker fills in.
-pub(super) struct Fixup {
-    pub(super) offset: u64,
-    pub(super) flags: RelocationFlags,
-    pub(super) to: Operand,
-    pub(super) addend: i64,
-}
-
-/// What an instruction names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operand {
-    /// The binary descriptor.
-    Descriptor,
-    /// The text itself.
-    Startup,
-    /// The fatbin wrapper.
-    Record,
-    /// What the runtime calls the fat binary.
-    Handle,
-    /// The list of tables of offload entries.
-    Tables,
-    /// A function of a library.
-    Runtime(&'static str),
-}
-
-const fn elf_fixup(offset: u64, r_type: elf::RelocationType, to: Operand, addend: i64) -> Fixup {
-    Fixup {
-        offset,
-        flags: RelocationFlags::Elf { r_type },
-        to,
-        addend,
-    }
-}
-
-const fn coff_fixup(offset: u64, typ: pe::RelocationType, to: Operand, addend: i64) -> Fixup {
-    Fixup {
-        offset,
-        flags: RelocationFlags::Coff { typ },
-        to,
-        addend,
-    }
-}
-
-const fn function(name: &'static str, offset: u64, size: u64) -> Function {
-    Function { name, offset, size }
 }
 
 impl Code {

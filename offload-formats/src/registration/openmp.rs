@@ -19,11 +19,12 @@ use std::ops::Range;
 use object::write::SectionId;
 use object::{SymbolKind, elf};
 
+pub use super::blob_section::BlobSection;
 pub use super::entries::EntryTable;
 use super::machine::Operand;
-use super::writer::PRIORITY;
-use super::{Error, Global, Writer};
-use crate::container::elf::{FINISHED_SECTION, Machine, OFFLOADING_SECTION};
+use super::writer::{PRIORITY, Writer};
+use super::{Error, Global};
+use crate::container::elf::Machine;
 
 /// What gives images to libomptarget when the program starts.
 #[derive(Clone, Copy, Debug)]
@@ -45,26 +46,6 @@ pub struct Blob<'a> {
     pub bytes: &'a [u8],
     /// Where the image is in `bytes`.
     pub image: Range<u64>,
-}
-
-/// The section that holds the blobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlobSection {
-    /// `.llvm.offloading`, with the type that linker wrappers look for: for a final link.
-    Offloading,
-    /// `.offloading.images`, ordinary data: no linker wrapper links these images again.
-    Finished,
-}
-
-impl BlobSection {
-    /// The name of the section.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Offloading => OFFLOADING_SECTION,
-            Self::Finished => FINISHED_SECTION,
-        }
-    }
 }
 
 impl Blob<'_> {

@@ -20,9 +20,10 @@
 use object::write::{SectionId, SymbolId};
 use object::{Architecture, SymbolKind, elf};
 
+pub use super::blob_section::BlobSection;
 use super::machine::{Operand, sycl_aarch64, sycl_x86_64};
-pub use super::openmp::BlobSection;
-use super::{Error, Global, Writer};
+use super::writer::Writer;
+use super::{Error, Global};
 use crate::container::elf::Machine;
 use crate::format::offload_entry::EntryTable;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};

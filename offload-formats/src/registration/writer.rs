@@ -12,9 +12,10 @@ use object::{
     SymbolKind, SymbolScope,
 };
 
+use super::blob_section::BlobSection;
+use super::error::{Error, check_alignment, check_name};
+use super::global::Global;
 use super::machine::{Code, Operand, Text};
-use super::openmp::BlobSection;
-use super::{Error, Global, check_alignment, check_name};
 use crate::container::elf::{Machine, SHT_LLVM_OFFLOADING};
 
 /// Of constructors of CUDA, HIP and OpenMP: LLVM's since 19.
@@ -210,7 +211,8 @@ impl<'a> Writer<'a> {
             addend,
             flags,
         };
-        Ok(self.object.add_relocation(section, relocation)?)
+        let added = self.object.add_relocation(section, relocation);
+        added.map_err(Error::object)
     }
 
     /// The functions of `text`, not yet linked to anything, in `.text.startup`.
@@ -266,7 +268,8 @@ impl<'a> Writer<'a> {
                 addend: base + fixup.addend,
                 flags: fixup.flags,
             };
-            self.object.add_relocation(startup, relocation)?;
+            let added = self.object.add_relocation(startup, relocation);
+            added.map_err(Error::object)?;
         }
         let (name, flags) = (
             format!(".init_array.{priority}"),
@@ -303,6 +306,6 @@ impl<'a> Writer<'a> {
             elf::SectionFlags(0),
             1,
         )?;
-        Ok(self.object.write()?)
+        self.object.write().map_err(Error::object)
     }
 }

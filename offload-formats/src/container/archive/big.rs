@@ -22,7 +22,8 @@ use std::ops::Range;
 
 use object::ReadRef;
 
-use super::{ArchiveError, Member, TERMINATOR, decimal, padding};
+use super::error::ArchiveError;
+use super::member::{Member, TERMINATOR, decimal, padding};
 use crate::format::bytes::{Cursor, OutOfBounds, record};
 
 record! {

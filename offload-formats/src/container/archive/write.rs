@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Header, TERMINATOR, padding};
+use super::member::{Header, TERMINATOR, padding};
 use crate::format::magic::Magic;
 use crate::format::pieces::{self, Piece};
 

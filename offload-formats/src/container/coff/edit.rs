@@ -7,8 +7,9 @@ use std::ops::Range;
 
 use object::{LittleEndian as LE, ReadRef};
 
-use super::CoffError;
-use super::file::{File, Part, align};
+use super::error::CoffError;
+use super::file::File;
+use super::part::{Part, align};
 use crate::container::edit::NewSection;
 use crate::format::pieces::Piece;
 

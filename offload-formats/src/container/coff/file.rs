@@ -5,11 +5,11 @@ use std::ops::Range;
 use object::read::coff::{CoffHeader, SymbolTable};
 use object::{LittleEndian as LE, ReadRef, U16, U32, pe};
 
+use super::error::CoffError;
 use super::headers::{Form, headers, lies, record};
 use super::image::Image;
-use super::symbols::Symbol;
-use super::{CoffError, Section};
-use crate::container::edit::NewSection;
+use super::part::Part;
+use super::symbols::{Symbol, read_symbols};
 use crate::format::bytes::{OutOfBounds, Window};
 use crate::format::pieces::Piece;
 
@@ -25,23 +25,18 @@ pub(super) struct File<'d> {
     pub(super) symbols: Vec<Symbol<'d>>,
 }
 
-/// A section, as it will be.
-#[derive(Debug)]
-pub(super) struct Part<'d> {
-    pub(super) name: &'d [u8],
-    /// As it was, apart from what `layout` decides.
-    pub(super) header: pe::ImageSectionHeader,
-    /// As large as `size_of_raw_data` or smaller.
-    pub(super) content: Piece,
-    pub(super) relocations: &'d [pe::ImageRelocation],
-    pub(super) kept: bool,
-}
-
 impl<'d> File<'d> {
     pub(super) fn read<R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Self, CoffError> {
         let (form, range) = Form::of(data, range)?;
         match form {
-            Form::Image { stub } => Self::image(data, range, stub),
+            Form::Image { stub } => {
+                let place = stub + 4;
+                let header: &pe::ImageFileHeader = record(data, &range, place, "file header")?;
+                let mut file = Self::object::<pe::ImageFileHeader, R>(data, range, place, *header)?;
+                let image = Image::read(data, &file.range, stub, header, &mut file.parts)?;
+                file.image = Some(image);
+                Ok(file)
+            }
             Form::LargeObject => {
                 let large: &pe::AnonObjectHeaderBigobj = record(data, &range, 0, "file header")?;
                 let header = pe::ImageFileHeader {
@@ -63,7 +58,7 @@ impl<'d> File<'d> {
     }
 
     /// From the file header on, which lies at `place`.
-    pub(super) fn object<H: CoffHeader, R: ReadRef<'d>>(
+    fn object<H: CoffHeader, R: ReadRef<'d>>(
         data: R,
         range: Range<u64>,
         place: u64,
@@ -122,64 +117,7 @@ impl<'d> File<'d> {
                 kept: true,
             });
         }
-        file.read_symbols(&table)?;
+        file.symbols = read_symbols(&table, file.parts.len())?;
         Ok(file)
     }
-}
-
-impl<'d> Part<'d> {
-    /// One to add, of that index among those, at that address.
-    pub(super) fn new(
-        index: usize,
-        section: &NewSection<'d>,
-        address: u64,
-        alignment: u64,
-    ) -> Result<Self, CoffError> {
-        let size = section.content.size();
-        let padded = align(size, alignment)?;
-        Ok(Self {
-            name: section.name,
-            header: pe::ImageSectionHeader {
-                name: [0; 8],
-                virtual_size: U32::new(LE, small(size)?),
-                virtual_address: U32::new(LE, small(address)?),
-                size_of_raw_data: U32::new(LE, small(padded)?),
-                pointer_to_raw_data: U32::new(LE, 0),
-                pointer_to_relocations: U32::new(LE, 0),
-                pointer_to_linenumbers: U32::new(LE, 0),
-                number_of_relocations: U16::new(LE, 0),
-                number_of_linenumbers: U16::new(LE, 0),
-                // What linkers leave out, and can be read.
-                characteristics: U32::new(LE, pe::IMAGE_SCN_LNK_REMOVE | pe::IMAGE_SCN_MEM_READ),
-            },
-            content: section.content.piece(index),
-            relocations: &[],
-            kept: true,
-        })
-    }
-
-    /// Whether it is one that is added.
-    pub(super) fn is_new(&self) -> bool {
-        !matches!(self.content, Piece::Copy { input: 0, .. } | Piece::Zeros(_))
-    }
-
-    pub(super) fn section(&self) -> Section<'d> {
-        let content = match &self.content {
-            Piece::Copy { range, .. } => range.clone(),
-            _ => 0..0,
-        };
-        let name = self.name;
-        Section { name, content }
-    }
-}
-
-/// The next multiple of a power of two.
-pub(super) fn align(value: u64, alignment: u64) -> Result<u64, CoffError> {
-    let aligned = value.checked_next_multiple_of(alignment);
-    aligned.ok_or(CoffError::TooLarge { value })
-}
-
-/// As a field of 32 bits.
-pub(super) fn small(value: u64) -> Result<u32, CoffError> {
-    u32::try_from(value).map_err(|_| CoffError::TooLarge { value })
 }

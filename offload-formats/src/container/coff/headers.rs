@@ -5,7 +5,7 @@ use std::ops::Range;
 use object::read::coff::{CoffHeader, SectionTable};
 use object::{LittleEndian as LE, ReadRef, pe};
 
-use super::CoffError;
+use super::error::CoffError;
 use crate::format::bytes::{Cursor, OutOfBounds, Window};
 
 /// The forms that COFF files have.

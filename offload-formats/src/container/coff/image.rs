@@ -6,9 +6,8 @@ use std::ops::Range;
 
 use object::{LittleEndian as LE, ReadRef, U32, pe};
 
-use super::CoffError;
-use super::file::{File, Part, align, small};
-use super::headers::record;
+use super::error::CoffError;
+use super::part::{Part, align, small};
 use crate::format::bytes::Cursor;
 use crate::format::pieces::Piece;
 
@@ -34,18 +33,18 @@ pub(super) struct DebugDirectory<'d> {
     pub(super) bytes: &'d [u8],
 }
 
-impl<'d> File<'d> {
-    pub(super) fn image<R: ReadRef<'d>>(
+impl<'d> Image<'d> {
+    /// Reads what the headers of an image say besides. `parts` lose their padding.
+    pub(super) fn read<R: ReadRef<'d>>(
         data: R,
-        range: Range<u64>,
+        range: &Range<u64>,
         stub: u64,
+        header: &pe::ImageFileHeader,
+        parts: &mut [Part<'d>],
     ) -> Result<Self, CoffError> {
-        let header: &pe::ImageFileHeader = record(data, &range, stub + 4, "file header")?;
-        let mut file =
-            Self::object::<pe::ImageFileHeader, R>(data, range.clone(), stub + 4, *header)?;
         let place = stub + 4 + size_of::<pe::ImageFileHeader>() as u64;
         let offset = range.start.saturating_add(place);
-        let size = u64::from(file.header.size_of_optional_header.get(LE));
+        let size = u64::from(header.size_of_optional_header.get(LE));
         let unknown = CoffError::OptionalHeader { offset, size };
         let mut cursor = Cursor::new(data, range.clone()).at(offset);
         let bytes = cursor.read(size, "optional header")?;
@@ -68,7 +67,7 @@ impl<'d> File<'d> {
         let debug = directories + 8 * 6;
         let debug = match (count, word(debug), word(debug + 4)) {
             (7.., Some(address), Some(size)) if size > 0 => {
-                Some(file.debug_directory(data, address, size)?)
+                Some(DebugDirectory::find(data, range, parts, address, size)?)
             }
             _ => None,
         };
@@ -78,7 +77,7 @@ impl<'d> File<'d> {
                 .filter(|alignment| alignment.is_power_of_two())
                 .ok_or(unknown)
         };
-        let image = Image {
+        let image = Self {
             stub,
             optional_header,
             section_alignment: alignment(32)?,
@@ -86,24 +85,26 @@ impl<'d> File<'d> {
             debug,
         };
         // Contents past the size in memory are padding.
-        for part in &mut file.parts {
+        for part in parts {
             if let Piece::Copy { range, .. } = &mut part.content {
                 let size = u64::from(part.header.virtual_size.get(LE));
                 range.end = range.end.min(range.start.saturating_add(size));
             }
         }
-        file.image = Some(image);
-        Ok(file)
+        Ok(image)
     }
+}
 
-    fn debug_directory<R: ReadRef<'d>>(
-        &self,
+impl<'d> DebugDirectory<'d> {
+    fn find<R: ReadRef<'d>>(
         data: R,
+        file: &Range<u64>,
+        parts: &[Part<'d>],
         address: u32,
         size: u32,
-    ) -> Result<DebugDirectory<'d>, CoffError> {
+    ) -> Result<Self, CoffError> {
         let missing = CoffError::DebugDirectory;
-        let found = self.parts.iter().enumerate().find_map(|(index, part)| {
+        let found = parts.iter().enumerate().find_map(|(index, part)| {
             let distance = address.checked_sub(part.header.virtual_address.get(LE))?;
             let raw_size = part.header.size_of_raw_data.get(LE);
             let rest = raw_size.checked_sub(distance).filter(|rest| *rest > 0)?;
@@ -125,10 +126,10 @@ impl<'d> File<'d> {
             return Err(missing);
         }
         let offset = u64::from(distance);
-        let mut cursor = Cursor::new(data, self.range.clone());
+        let mut cursor = Cursor::new(data, file.clone());
         cursor = cursor.at(range.start.saturating_add(offset));
         let bytes = cursor.read(size.into(), "debug directory")?;
-        Ok(DebugDirectory {
+        Ok(Self {
             part,
             offset,
             bytes,

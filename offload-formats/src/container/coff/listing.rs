@@ -7,7 +7,7 @@ use object::read::StringTable;
 use object::read::coff::{CoffHeader, SectionTable};
 use object::{LittleEndian as LE, ReadRef, U32, pe};
 
-use super::CoffError;
+use super::error::CoffError;
 use super::headers::{Form, headers};
 use crate::format::bytes::{OutOfBounds, Window};
 

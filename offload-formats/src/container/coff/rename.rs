@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use object::{LittleEndian as LE, ReadRef, pe};
 
-use super::file::{File, Part};
-use super::{CoffError, Section, symbols};
+use super::error::CoffError;
+use super::file::File;
+use super::part::{Part, Section};
+use super::symbols;
 use crate::format::pieces::Piece;
 
 /// A COFF object whose names can be changed.

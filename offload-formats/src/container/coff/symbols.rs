@@ -3,8 +3,7 @@
 use object::read::coff::{CoffHeader, Symbol as _, SymbolTable};
 use object::{LittleEndian as LE, ReadRef, SymbolIndex, pe};
 
-use super::CoffError;
-use super::file::File;
+use super::error::CoffError;
 
 /// A symbol with its auxiliary records.
 #[derive(Clone, Debug)]
@@ -35,59 +34,59 @@ pub(super) enum Auxiliary<'d> {
 /// Of an auxiliary record; those of large objects have padding after it.
 pub(super) const RECORD_SIZE: usize = pe::IMAGE_SIZEOF_SYMBOL;
 
-impl<'d> File<'d> {
-    pub(super) fn read_symbols<H: CoffHeader, R: ReadRef<'d>>(
-        &mut self,
-        table: &SymbolTable<'d, R, H>,
-    ) -> Result<(), CoffError> {
-        let mut index = 0;
-        while index < table.len() {
-            let wrong = CoffError::Symbol { index };
-            let symbol = table.symbol(SymbolIndex(index)).map_err(|_| wrong)?;
-            let name = symbol.name(table.strings()).map_err(|_| wrong)?;
-            let section = symbol.section_number().0;
-            let count = self.parts.len();
-            let is_section = |number| (1..=count).contains(&usize::try_from(number).unwrap_or(0));
-            if section > 0 && !is_section(section) {
-                return Err(wrong);
-            }
-            let mut records = Vec::new();
-            let mut joined: Option<&[u8]> = None;
-            let count = symbol.number_of_aux_symbols();
-            if symbol.has_aux_file_name() {
-                let name = table.aux_file_name(SymbolIndex(index), count);
-                joined = Some(name.map_err(|_| wrong)?);
-            } else {
-                for record in 1..=usize::from(count) {
-                    let record = table.get::<[u8; RECORD_SIZE]>(SymbolIndex(index), record);
-                    records.push(&record.map_err(|_| wrong)?[..]);
-                }
-            }
-            let first = records.first().copied().unwrap_or_default();
-            let associate = associate::<H>(symbol, first).map(i32::try_from);
-            let associate = associate.transpose().map_err(|_| wrong)?;
-            if associate.is_some_and(|number| !is_section(number)) {
-                return Err(wrong);
-            }
-            self.symbols.push(Symbol {
-                old_index: index,
-                name,
-                value: symbol.value(),
-                section,
-                kind: symbol.typ().0,
-                class: symbol.storage_class(),
-                auxiliary: match joined {
-                    Some(name) => Auxiliary::FileName(name),
-                    None => Auxiliary::Records(records),
-                },
-                associate,
-                default: default::<H>(symbol, first),
-                kept: true,
-            });
-            index += 1 + usize::from(count);
+/// Reads all symbols of a file with that number of sections.
+pub(super) fn read_symbols<'d, H: CoffHeader, R: ReadRef<'d>>(
+    table: &SymbolTable<'d, R, H>,
+    section_count: usize,
+) -> Result<Vec<Symbol<'d>>, CoffError> {
+    let (mut symbols, mut index) = (Vec::new(), 0);
+    while index < table.len() {
+        let wrong = CoffError::Symbol { index };
+        let symbol = table.symbol(SymbolIndex(index)).map_err(|_| wrong)?;
+        let name = symbol.name(table.strings()).map_err(|_| wrong)?;
+        let section = symbol.section_number().0;
+        let is_section = |number| {
+            usize::try_from(number).is_ok_and(|number| (1..=section_count).contains(&number))
+        };
+        if section > 0 && !is_section(section) {
+            return Err(wrong);
         }
-        Ok(())
+        let mut records = Vec::new();
+        let mut joined: Option<&[u8]> = None;
+        let count = symbol.number_of_aux_symbols();
+        if symbol.has_aux_file_name() {
+            let name = table.aux_file_name(SymbolIndex(index), count);
+            joined = Some(name.map_err(|_| wrong)?);
+        } else {
+            for record in 1..=usize::from(count) {
+                let record = table.get::<[u8; RECORD_SIZE]>(SymbolIndex(index), record);
+                records.push(&record.map_err(|_| wrong)?[..]);
+            }
+        }
+        let first = records.first().copied().unwrap_or_default();
+        let associate = associate::<H>(symbol, first).map(i32::try_from);
+        let associate = associate.transpose().map_err(|_| wrong)?;
+        if associate.is_some_and(|number| !is_section(number)) {
+            return Err(wrong);
+        }
+        symbols.push(Symbol {
+            old_index: index,
+            name,
+            value: symbol.value(),
+            section,
+            kind: symbol.typ().0,
+            class: symbol.storage_class(),
+            auxiliary: match joined {
+                Some(name) => Auxiliary::FileName(name),
+                None => Auxiliary::Records(records),
+            },
+            associate,
+            default: default::<H>(symbol, first),
+            kept: true,
+        });
+        index += 1 + usize::from(count);
     }
+    Ok(symbols)
 }
 
 impl Symbol<'_> {

@@ -5,8 +5,9 @@ use std::mem::offset_of;
 use object::pod::bytes_of;
 use object::{LittleEndian as LE, U16, U32, pe};
 
-use super::CoffError;
-use super::file::{File, Part, align, small};
+use super::error::CoffError;
+use super::file::File;
+use super::part::{Part, align, small};
 use super::symbols::{Auxiliary, RECORD_SIZE, Symbol};
 use crate::container::edit::Output;
 use crate::format::pieces::Piece;

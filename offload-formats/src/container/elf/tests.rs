@@ -1,4 +1,5 @@
 use super::*;
+use crate::container::embed::elf_object;
 
 const ELF32_LITTLE: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf32le.o");
 const ELF32_BIG: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf32be.o");
@@ -260,7 +261,7 @@ fn embeds_for_every_machine() {
         let triple = crate::names::Triple::parse(&format!("{arch}-unknown-linux-gnu")).unwrap();
         let machine = Machine::of(&triple).unwrap();
         assert_eq!((machine.number, machine.flags), (number, flags));
-        let object = embed(machine, TWO_IMAGES).unwrap();
+        let object = elf_object(machine, TWO_IMAGES).unwrap();
         let elf = parse(&object).unwrap();
         assert_eq!((elf.file_type, elf.machine, elf.flags), (1, number, flags));
         let sections = elf.offload_sections().unwrap();
@@ -281,7 +282,7 @@ fn embeds_for_every_machine() {
         flags: 0,
     };
     assert_eq!(
-        embed(machine, b"").unwrap_err().to_string(),
+        elf_object(machine, b"").unwrap_err().to_string(),
         "objects for machine 0x8 cannot be written (those for x86_64, 0x3e, aarch64, 0xb7, \
          riscv64, 0xf3, powerpc64le, 0x15 can)"
     );

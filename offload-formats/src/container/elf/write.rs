@@ -16,12 +16,29 @@ pub struct Machine {
 }
 
 /// Architecture of triples, its machine with the flags of Linux distributions.
-pub(super) const MACHINES: [(&str, Machine); 4] = [
+const MACHINES: [(&str, Machine); 4] = [
     ("x86_64", Machine::X86_64),
     ("aarch64", Machine::AARCH64),
     ("riscv64", Machine::RISCV64),
     ("powerpc64le", Machine::POWERPC64LE),
 ];
+
+#[cfg(feature = "tools")]
+impl Machine {
+    /// Returns an error unless objects for it can be written.
+    pub(in crate::container) fn check(self) -> Result<(), WriteError> {
+        let number = self.number;
+        let known = MACHINES.iter().any(|(_, known)| known.number == number);
+        known.then_some(()).ok_or(WriteError::Machine { number })
+    }
+
+    /// That of a host, when objects for it can be written.
+    #[must_use]
+    pub fn of(triple: &crate::names::Triple) -> Option<Self> {
+        let row = MACHINES.iter().find(|(arch, _)| *arch == triple.arch());
+        row.map(|(_, machine)| *machine)
+    }
+}
 
 impl Machine {
     /// x86-64.

@@ -4,6 +4,7 @@ use super::MAX_DEPTH;
 use crate::container::archive::ArchiveError;
 use crate::container::coff::CoffError;
 use crate::container::elf::ElfError;
+use crate::container::macho::MachOError;
 use crate::escape::terminal;
 use crate::format::bitcode;
 use crate::format::bytes::OutOfBounds;
@@ -28,10 +29,8 @@ pub enum Problem {
     Elf(ElfError),
     /// With a COFF file.
     Coff(CoffError),
-    /// With the headers of a Mach-O file.
-    MachO(object::read::Error),
-    /// A Mach-O file, and this crate without its feature `tools`.
-    Unread,
+    /// With the headers of a Mach-O file, which are read with the feature `tools` only.
+    MachO(MachOError),
     /// A file in a universal one is not inside of it.
     Slice(OutOfBounds),
     /// With bitcode.
@@ -111,8 +110,7 @@ impl fmt::Display for Problem {
             Self::Archive(problem) => problem.fmt(f),
             Self::Elf(problem) => problem.fmt(f),
             Self::Coff(problem) => problem.fmt(f),
-            Self::MachO(problem) => write!(f, "the Mach-O headers are damaged: {problem}"),
-            Self::Unread => f.write_str("Mach-O files are read with the cargo feature `tools`"),
+            Self::MachO(problem) => problem.fmt(f),
             Self::Slice(problem) => problem.fmt(f),
             Self::Bitcode(problem) => problem.fmt(f),
             Self::Section { number, problem } => write!(f, "section {number}: {problem}"),

@@ -2,6 +2,7 @@ use std::cell::RefCell;
 
 use super::*;
 use crate::container::archive::{self, NewMember};
+use crate::container::embed::elf_object;
 
 mod formats;
 
@@ -235,7 +236,7 @@ fn reads_no_image() {
     };
     let binary = written.to_bytes(crate::names::LlvmRelease::V22).unwrap();
     let binaries = [&binary[..], &binary, &binary].concat();
-    let object = elf::embed(elf::Machine::X86_64, &binaries).unwrap();
+    let object = elf_object(elf::Machine::X86_64, &binaries).unwrap();
     for file in [&binaries, &object, &archive(&[("object.o", &object)])] {
         let (bytes, _) = reads(file, &log, |data| {
             assert_eq!(images(data).unwrap().len(), 3)

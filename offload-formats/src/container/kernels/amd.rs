@@ -33,8 +33,11 @@ use object::Endianness;
 use object::elf::{FileHeader64, NoteType};
 use object::read::elf::{ElfFile64, NoteIterator, ProgramHeader as _, SectionHeader as _};
 
-use super::{Argument, ArgumentKind, DESCRIPTOR, Kernel, KernelError};
+use super::{Argument, ArgumentKind, Kernel, KernelError};
 use crate::format::msgpack::{self, Reader};
+
+/// Behind the name of a kernel, that of its descriptor.
+pub(super) const DESCRIPTOR: &str = ".kd";
 
 /// Who gave the type of a note its meaning.
 const OWNER: &[u8] = b"AMDGPU";

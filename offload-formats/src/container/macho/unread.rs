@@ -1,9 +1,20 @@
 //! Mach-O in builds without the feature `tools`: device code comes in no file of this kind, and what reads them takes
 //! longest to compile of all that the crate `object` has.
 
+use std::fmt;
 use std::ops::Range;
 
-use super::find::Problem;
+/// Why a Mach-O file cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachOError(());
+
+impl fmt::Display for MachOError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mach-O files are read with the cargo feature `tools`")
+    }
+}
+
+impl std::error::Error for MachOError {}
 
 /// A section, of which there is none.
 #[derive(Clone, Copy, Debug)]
@@ -17,10 +28,10 @@ pub(super) struct Listed {
 /// A file in a universal one, of which there is none.
 pub(super) type Slice = (Vec<u8>, Range<u64>);
 
-pub(super) fn sections<R>(_: R, _: &Range<u64>) -> Result<Vec<Listed>, Problem> {
-    Err(Problem::Unread)
+pub(super) fn sections<R>(_: R, _: &Range<u64>) -> Result<Vec<Listed>, MachOError> {
+    Err(MachOError(()))
 }
 
-pub(super) fn slices<R>(_: R, _: &Range<u64>) -> Result<Option<Vec<Slice>>, Problem> {
-    Err(Problem::Unread)
+pub(super) fn slices<R>(_: R, _: &Range<u64>) -> Result<Option<Vec<Slice>>, MachOError> {
+    Err(MachOError(()))
 }

@@ -2,27 +2,17 @@
 
 use std::io::Read;
 use std::num::NonZeroU32;
-use std::ops::Range;
 
 use object::ReadRef;
 
-use super::{Header, HeaderEnd, InflateError, MAGIC, Method, OffloadBinary, Version, WriteError};
+use super::binary::{Compressed, OffloadBinary};
+use super::error::{InflateError, WriteError};
+use super::layout::{Header, HeaderEnd, MAGIC, Version};
 use crate::format::bytes::{Alignment, Cursor, field};
-use crate::format::codec::{BUFFER, Decoder, Encoder, Slices, Source};
+use crate::format::codec::{BUFFER, Decoder, Encoder, Method, Slices, Source};
 
 /// What zstd's frames start with; all else is zlib, which has no magic.
 const ZSTD: [u8; 4] = *b"\x28\xb5\x2f\xfd";
-
-/// The body of a compressed offload binary.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compressed {
-    /// By the first bytes of the data.
-    pub method: Method,
-    /// Of all when inflated, the header included, in bytes and as claimed.
-    pub inflated_size: u64,
-    /// The compressed data, from the start of the file.
-    pub data: Range<u64>,
-}
 
 impl Compressed {
     pub(super) fn with_method_of<'d, R: ReadRef<'d>>(self, data: R) -> Self {

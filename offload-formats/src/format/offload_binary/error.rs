@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{MAGIC, Method};
+use super::layout::MAGIC;
 use crate::format::bytes::OutOfBounds;
-use crate::format::codec::not_built;
+use crate::format::codec::{Method, not_built};
 
 /// Why bytes are not offload binaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use object::ReadRef;
 
-use super::compressed::Compressed;
-use super::{
-    BinaryEntry, EntryRecord, Error, Header, HeaderEnd, MAGIC, Method, OffloadBinary, Problem,
-    SizedStringRecord, StringRecord, Strings, Version,
+use super::binary::{BinaryEntry, Compressed, OffloadBinary};
+use super::error::{Error, Problem};
+use super::layout::{
+    EntryRecord, Header, HeaderEnd, MAGIC, SizedStringRecord, StringRecord, Version,
 };
+use super::strings::Strings;
 use crate::format::bytes::{Alignment, Cursor, OutOfBounds, field};
+use crate::format::codec::Method;
 use crate::names::{ImageKind, OffloadKind};
 
 /// Reads the offload binaries that a range of `data` consists of.

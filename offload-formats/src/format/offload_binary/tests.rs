@@ -1,5 +1,6 @@
 use super::*;
 use crate::format::string_table;
+use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
 /// `clang-offload-packager` 19.1.7 and `llvm-offload-binary` 22.1.8, the same bytes of both:
 /// `printf HELLOIMG > a.o`, then

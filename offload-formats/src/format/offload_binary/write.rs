@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    EntryRecord, Header, HeaderEnd, MAGIC, SizedStringRecord, StringRecord, Version, WriteError,
+use super::error::WriteError;
+use super::layout::{
+    EntryRecord, Header, HeaderEnd, MAGIC, SizedStringRecord, StringRecord, Version,
 };
 use crate::format::bytes::Alignment;
 use crate::format::pieces::Piece;

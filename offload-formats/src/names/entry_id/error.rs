@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::kind::KINDS;
-use super::{EntryId, EntryKind, FIELDS};
+use super::words::FIELDS;
+use super::{EntryId, EntryKind};
 
 /// Why a text is not an entry ID.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! How LLVM 17 to 20 took a target apart. Observed with release 19.1.
 
+use super::words::FIELDS;
 use crate::names::{LlvmRelease, Processor};
 
 /// Kind, triple of four fields, target ID.
@@ -19,7 +20,7 @@ pub(super) fn split(text: &str, release: LlvmRelease) -> (&str, String, &str) {
         (named, "")
     };
     let (kind, triple) = rest.split_once('-').unwrap_or((rest, ""));
-    let mut fields = triple.splitn(super::FIELDS, '-');
-    let fields = [(); super::FIELDS].map(|()| fields.next().unwrap_or_default());
+    let mut fields = triple.splitn(FIELDS, '-');
+    let fields = [(); FIELDS].map(|()| fields.next().unwrap_or_default());
     (kind, fields.join("-"), target_id)
 }

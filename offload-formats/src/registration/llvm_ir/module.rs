@@ -6,7 +6,8 @@ use crate::escape::llvm_ir_string;
 use crate::format::offload_entry;
 use crate::names::Triple;
 use crate::registration::entries::EntryTable;
-use crate::registration::{Error, Global, check_alignment, check_name};
+use crate::registration::error::{Error, check_alignment, check_name};
+use crate::registration::global::Global;
 
 /// A module under construction.
 pub(super) struct Module {

@@ -2,7 +2,7 @@
 
 use object::elf;
 
-use super::{Operand, Text, elf_fixup, function};
+use super::text::{Operand, Text, elf_fixup, function};
 
 #[rustfmt::skip]
 pub(super) static HIP: Text = Text {

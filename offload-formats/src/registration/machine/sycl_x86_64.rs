@@ -2,7 +2,7 @@
 
 use object::elf;
 
-use super::{Operand, Text, elf_fixup, function};
+use super::text::{Operand, Text, elf_fixup, function};
 
 #[rustfmt::skip]
 pub(in crate::registration) static SYCL: Text = Text {

@@ -2,7 +2,7 @@
 
 use object::pe;
 
-use super::{Operand, Text, coff_fixup, function};
+use super::text::{Operand, Text, coff_fixup, function};
 
 #[rustfmt::skip]
 pub(in crate::registration) static OPENMP: Text = Text {

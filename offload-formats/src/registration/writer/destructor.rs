@@ -4,7 +4,7 @@ use object::elf;
 use object::write::SectionId;
 
 use super::Writer;
-use crate::registration::Error;
+use crate::registration::error::Error;
 use crate::registration::machine::Text;
 
 impl Writer<'_> {

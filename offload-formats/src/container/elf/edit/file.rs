@@ -387,3 +387,21 @@ impl<'d> Part<'d> {
         [elf::SHT_REL, elf::SHT_RELA, SHT_CREL].contains(&kind)
     }
 }
+
+impl File<'_> {
+    /// The index of the first section of relocations that stays and needs a symbol that does not,
+    /// and the old index of the symbol.
+    pub(super) fn relocation_of_removed_symbol(&self) -> Option<(u32, u32)> {
+        let symbols = self.symbols.as_ref().filter(|symbols| symbols.changed)?;
+        let parts = (0..).zip(&self.parts).filter(|(_, part)| part.kept);
+        for (index, part) in parts {
+            if let Content::Relocations { bytes, .. } = &part.content {
+                let mut named = self.form.relocated(bytes, part.section.entry_size);
+                if let Some(symbol) = named.find(|symbol| symbols.place(*symbol).is_none()) {
+                    return Some((index, symbol));
+                }
+            }
+        }
+        None
+    }
+}

@@ -4,7 +4,6 @@ use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, ReadRef, elf};
 
 use super::super::{Elf, ElfError, WriteError, string};
-use super::file::{Content, File};
 use super::form::Form;
 use crate::format::string_table::StringTable;
 
@@ -182,24 +181,6 @@ impl<'d> Symbols<'d> {
             }
         });
         wide.flat_map(|index| form.u32(index)).collect()
-    }
-}
-
-impl File<'_> {
-    /// The index of the first section of relocations that stays and needs a symbol that does not,
-    /// and the old index of the symbol.
-    pub(super) fn relocation_of_removed_symbol(&self) -> Option<(u32, u32)> {
-        let symbols = self.symbols.as_ref().filter(|symbols| symbols.changed)?;
-        let parts = (0..).zip(&self.parts).filter(|(_, part)| part.kept);
-        for (index, part) in parts {
-            if let Content::Relocations { bytes, .. } = &part.content {
-                let mut named = self.form.relocated(bytes, part.section.entry_size);
-                if let Some(symbol) = named.find(|symbol| symbols.place(*symbol).is_none()) {
-                    return Some((index, symbol));
-                }
-            }
-        }
-        None
     }
 }
 

@@ -1,7 +1,7 @@
 //! Other formats than ELF, and files that are made to be large.
 
 use super::*;
-use crate::container::embed::{Flavor, Host, embed_bytes};
+use crate::container::embed::{Flavor, Host, elf_object, embed_bytes};
 use crate::names::Triple;
 
 const IMAGE: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/image.exe");
@@ -138,7 +138,7 @@ fn inflates_compressed_offload_binaries() {
     let mut compressed = offload_binary::compress(&plain, method, None).unwrap();
     compressed.resize(compressed.len().next_multiple_of(8), 0);
     let file = [TWO, &compressed].concat();
-    let object = elf::embed(elf::Machine::X86_64, &file).unwrap();
+    let object = elf_object(elf::Machine::X86_64, &file).unwrap();
     for file in [&file, &object] {
         let found = images(&file[..]).unwrap();
         assert_eq!(arches(&found), ["sm_70", "gfx90a", "pvc"]);

@@ -1,0 +1,24 @@
+//! Why the kernels of an image cannot be described.
+
+use std::fmt;
+
+/// Why the kernels of an image cannot be described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelError {
+    problem: String,
+}
+
+impl KernelError {
+    pub(super) fn new(problem: impl Into<String>) -> Self {
+        let problem = problem.into();
+        Self { problem }
+    }
+}
+
+impl fmt::Display for KernelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        crate::escape::terminal(&self.problem).fmt(f)
+    }
+}
+
+impl std::error::Error for KernelError {}

@@ -1,0 +1,114 @@
+//! The records of an offload binary, and what differs between versions.
+
+use crate::format::bytes::record;
+use crate::names::LlvmRelease;
+
+pub(super) const MAGIC: [u8; 4] = *b"\x10\xff\x10\xad";
+
+record! {
+    struct Header, "header", 32 bytes {
+        0x00 magic: [u8; 4],
+        0x04 version: u32,
+        0x08 size: u64,
+        0x10 entries_offset: u64,
+        0x18 entries: u64,
+    }
+}
+
+// What version 3 has besides.
+record! {
+    struct HeaderEnd, "header", 8 bytes {
+        0x00 inflated_size: u64,
+    }
+}
+
+record! {
+    struct EntryRecord, "entry", 40 bytes {
+        0x00 image_kind: u16,
+        0x02 offload_kind: u16,
+        0x04 flags: u32,
+        0x08 strings_offset: u64,
+        0x10 string_count: u64,
+        0x18 image_offset: u64,
+        0x20 image_size: u64,
+    }
+}
+
+record! {
+    struct StringRecord, "string entry", 16 bytes {
+        0x00 key_offset: u64,
+        0x08 value_offset: u64,
+    }
+}
+
+record! {
+    struct SizedStringRecord, "string entry", 24 bytes {
+        0x00 key_offset: u64,
+        0x08 value_offset: u64,
+        0x10 value_size: u64,
+    }
+}
+
+/// A version of the format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// Of LLVM 15 to 22, and read by all releases since; one image.
+    #[default]
+    V1,
+    /// Of LLVM 23; any number of images, and values that contain NUL.
+    V2,
+    /// Of the main branch; perhaps compressed.
+    V3,
+}
+
+/// Version, number, size of the header, size of a string entry.
+const VERSIONS: [(Version, u32, u64, u64); 3] = [
+    (Version::V1, 1, Header::LEN, StringRecord::LEN),
+    (Version::V2, 2, Header::LEN, SizedStringRecord::LEN),
+    (
+        Version::V3,
+        3,
+        Header::LEN + HeaderEnd::LEN,
+        SizedStringRecord::LEN,
+    ),
+];
+
+impl Version {
+    /// The version that the tools of a release write.
+    #[must_use]
+    pub fn of(release: LlvmRelease) -> Self {
+        match release {
+            LlvmRelease::Main => Self::V3,
+            LlvmRelease::V23 => Self::V2,
+            _ => Self::V1,
+        }
+    }
+
+    /// The version with that number.
+    #[must_use]
+    pub fn from_raw(raw: u32) -> Option<Self> {
+        let row = VERSIONS.iter().find(|(_, number, ..)| *number == raw);
+        row.map(|(version, ..)| *version)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn raw(self) -> u32 {
+        self.row().1
+    }
+
+    pub(super) fn header_size(self) -> u64 {
+        self.row().2
+    }
+
+    /// In bytes.
+    pub(super) fn string_entry_size(self) -> u64 {
+        self.row().3
+    }
+
+    fn row(self) -> (Self, u32, u64, u64) {
+        let row = VERSIONS.iter().find(|(version, ..)| *version == self);
+        row.copied()
+            .unwrap_or((self, 0, Header::LEN, StringRecord::LEN))
+    }
+}

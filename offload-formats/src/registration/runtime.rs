@@ -1,0 +1,138 @@
+//! The libraries that fat binaries are registered with, and what each expects.
+
+use std::borrow::Cow;
+
+use object::write::SectionId;
+use object::{SymbolKind, elf};
+
+use super::error::Error;
+use super::writer::Writer;
+use crate::format::offload_entry;
+use crate::names::{LlvmRelease, OffloadKind};
+
+/// The library that manages the images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Runtime {
+    /// `libcudart`.
+    Cuda,
+    /// `libamdhip64`.
+    Hip,
+}
+
+impl Runtime {
+    /// That of an offload kind; others have none, or another form of registration.
+    #[must_use]
+    pub fn of(kind: OffloadKind) -> Option<Self> {
+        [Self::Cuda, Self::Hip]
+            .into_iter()
+            .find(|runtime| runtime.kind() == kind)
+    }
+
+    /// Of the images, and of the entries that are registered.
+    #[must_use]
+    pub const fn kind(self) -> OffloadKind {
+        match self {
+            Self::Cuda => OffloadKind::CUDA,
+            Self::Hip => OffloadKind::HIP,
+        }
+    }
+
+    /// The section of fat binaries.
+    #[must_use]
+    pub const fn section(self) -> &'static str {
+        match self {
+            Self::Cuda => ".nv_fatbin",
+            Self::Hip => ".hip_fatbin",
+        }
+    }
+
+    /// Of the fat binary, in bytes. HIP's runtime maps code objects in place, whose offsets in the
+    /// bundle are multiples of the page size; LLVM's wrapper has 16 for both.
+    #[must_use]
+    pub const fn alignment(self) -> u64 {
+        match self {
+            Self::Cuda => 16,
+            Self::Hip => 4096,
+        }
+    }
+
+    pub(super) const fn wrapper_section(self) -> &'static str {
+        match self {
+            Self::Cuda => ".nvFatBinSegment",
+            Self::Hip => ".hipFatBinSegment",
+        }
+    }
+
+    pub(super) const fn magic(self) -> u32 {
+        match self {
+            Self::Cuda => 0x4662_43b1,
+            Self::Hip => 0x4849_5046,
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Cuda => "cuda",
+            Self::Hip => "hip",
+        }
+    }
+}
+
+impl Runtime {
+    /// The fatbin wrapper, its pointers still null.
+    pub(super) fn wrapper(self) -> Vec<u8> {
+        let magic = u64::from(self.magic()) | 1 << 32;
+        [magic, 0, 0].map(u64::to_le_bytes).concat()
+    }
+
+    /// A table in the list that the constructor walks, its ends still null.
+    pub(super) fn table_record(self, layout: offload_entry::EntryTable) -> Vec<u8> {
+        let mut bytes = vec![0; 16];
+        bytes.extend_from_slice(&(layout.stride() as u32).to_le_bytes());
+        for kind in self.kinds(layout) {
+            bytes.extend_from_slice(&kind.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// What is embedded: HIP's runtime reads a page, whatever the size is.
+    pub(super) fn content(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        let page = self.alignment() as usize;
+        match self {
+            Self::Hip if bytes.len() < page => {
+                let mut padded = bytes.to_vec();
+                padded.resize(page, 0);
+                Cow::Owned(padded)
+            }
+            _ => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// The numbers of its kind in a table. LLVM 20 counted kinds, later releases have bits; in the
+    /// old sections there is nothing else that either could mean.
+    pub(super) fn kinds(self, layout: offload_entry::EntryTable) -> [u16; 2] {
+        use offload_entry::EntryTable::{V19, V20, V21};
+        let number = |release| self.kind().raw(release);
+        match layout {
+            V19 => [0; 2],
+            V20 => [LlvmRelease::V20, LlvmRelease::V21].map(number),
+            V21 => [number(LlvmRelease::V21); 2],
+        }
+    }
+}
+
+/// The section of the fat binary, with its symbol.
+pub(super) fn image<'a>(
+    writer: &mut Writer<'a>,
+    runtime: Runtime,
+    bytes: &'a [u8],
+) -> Result<SectionId, Error> {
+    let alignment = runtime.alignment();
+    let flags = elf::SHF_ALLOC;
+    let id = writer.section(runtime.section(), elf::SHT_PROGBITS, flags, alignment)?;
+    let size = bytes.len() as u64;
+    let content = runtime.content(bytes);
+    writer.object.set_section_data(id, content, alignment);
+    writer.local(".fatbin_image", SymbolKind::Data, id, 0, size);
+    Ok(id)
+}
