@@ -341,7 +341,7 @@ fn reads_response_files_that_are_none_or_their_own() {
             let output = place.link(name, &[&format!("@{file}")]);
             let said = text(&output.stderr);
             assert!(
-                said.contains(": more than 2000 response files, one in another\n"),
+                said.contains(": more than 2000 nested response files\n"),
                 "{said}"
             );
             assert_eq!(output.status.code(), Some(1));
