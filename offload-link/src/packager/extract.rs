@@ -55,7 +55,7 @@ pub(super) fn plan(
         }
         match argument.value("file") {
             None if options.archive => {
-                return Err(Error::new("PackedImage must have a 'file' argument."));
+                return Err(Error::new("Image must have a 'file' argument."));
             }
             None => outputs.extend(named(input, &found, sources, options.llvm)?),
             Some(file) => {
