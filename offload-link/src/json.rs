@@ -1,10 +1,10 @@
-//! JSON, as every tool here prints it.
+//! JSON in the form that every tool prints.
 
 use serde::Serialize;
 
-/// Indented, with a line feed at the end.
+/// Returns indented JSON with a line feed at the end.
 pub(crate) fn text(value: &impl Serialize) -> String {
-    // What fails are maps with keys that are no texts, and `Serialize` by hand: neither is here.
-    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    // Fails only for maps whose keys are not strings and for handwritten `Serialize`; no value here has either.
+    let text = serde_json::to_string_pretty(value).expect("derived values have string keys");
     text + "\n"
 }

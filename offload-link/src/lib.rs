@@ -1,5 +1,5 @@
-//! The tools: each understands its command line, does its work through `offload-build`, and says
-//! what went wrong. This crate is its binaries; nothing here is meant for other crates.
+//! The tools. Each parses its command line, works through `offload-build`, and reports errors. This crate serves its
+//! binaries; it has no API for other crates.
 
 #[macro_use]
 mod say;
@@ -19,7 +19,7 @@ mod signals;
 use std::io::{BufWriter, Write as _};
 use std::process::ExitCode;
 
-/// Runs the linker wrapper, or the offload wrapper, by the name that it was started under.
+/// Runs the linker wrapper or the offload wrapper, depending on the name under which it was started.
 pub fn linker_wrapper() -> ExitCode {
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_else(|| "offload-link".into());
@@ -46,7 +46,7 @@ pub fn packager() -> ExitCode {
 
 /// Runs `cargo offload`.
 pub fn cargo_offload() -> ExitCode {
-    // Standard output alone is written line by line.
+    // Standard output flushes at each line; a buffer needs fewer writes.
     let mut out = BufWriter::new(std::io::stdout().lock());
     let done = cargo_offload::run(std::env::args_os(), &mut out);
     let flushed = out.flush().map_err(cargo_offload::Error::unwritten);

@@ -1,8 +1,8 @@
-//! What tools say on standard error, in the place of the standard macros, which panic when it is full or closed.
+//! Messages on standard error. The standard macros panic when it is full or closed.
 
 use offload_formats::escape::{terminal, terminal_lines};
 
-/// Says it, where somebody listens. What happened is also in the exit status.
+/// Prints the text and ignores failures: the exit status tells the result, too.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     use std::io::Write as _;
     let _ = std::io::stderr().lock().write_fmt(text);
@@ -20,7 +20,8 @@ macro_rules! eprintln {
     };
 }
 
-/// Reports the error with which a tool ends. Names from files may be in the text, so no line of it can drive a terminal.
+/// Reports the error that ends a tool. Escapes the text: it may contain names from files, which must not control a
+/// terminal.
 pub(crate) fn error(tool: &str, problem: &dyn std::fmt::Display) {
     let text = problem.to_string();
     let text = terminal_lines(text.strip_suffix('\n').unwrap_or(&text));
@@ -30,11 +31,11 @@ pub(crate) fn error(tool: &str, problem: &dyn std::fmt::Display) {
     }
 }
 
-/// Warns, and goes on.
+/// Prints a warning; the tool continues.
 pub(crate) fn warning(tool: &str, text: &str) {
     let text = terminal_lines(text.strip_suffix('\n').unwrap_or(text));
     eprintln!("{}: warning: {text}", terminal(tool));
 }
 
-/// Tells the user something, without stopping.
+/// Function that reports a warning or a note to the user.
 pub(crate) type Warn<'a> = &'a dyn Fn(String);

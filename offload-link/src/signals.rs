@@ -1,5 +1,6 @@
-//! Ends this process on a signal without leftovers: passes the signal to the children, waits for them, and removes the
-//! temporary files. A tool starts to watch when it makes its first temporary file, so that `--version` costs nothing.
+//! Ends this process on a signal without leftovers: passes the signal to the children, waits for them, and removes
+//! the temporary files. A tool starts to watch when it creates its first temporary file, so `--version` costs
+//! nothing.
 
 use std::collections::HashSet;
 use std::fs;
@@ -25,10 +26,10 @@ const ENDING: [(i32, Signal); 4] = [
     (SIGTERM, Signal::TERM),
 ];
 
-/// How long children may take to end before they are killed.
+/// Time that children have to end before they are killed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Watches for signals while it lives.
+/// Watches for signals until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     ending: Arc<AtomicBool>,
@@ -43,7 +44,7 @@ struct WatchedFiles(Arc<Mutex<Paths>>);
 #[derive(Debug, Default)]
 struct Paths {
     temporary: HashSet<PathBuf>,
-    /// Outputs that a child writes under their names, and what was there before.
+    /// Outputs that a child writes under their final names, each with its earlier state.
     outputs: Vec<(PathBuf, Option<Stamp>)>,
 }
 
@@ -57,7 +58,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Starts to watch; nothing is removed yet.
+    /// Starts to watch. No file is removed yet.
     pub(crate) fn start() -> io::Result<Self> {
         let ignored = ignored();
         let ours = ENDING.iter().filter(|(number, _)| !ignored(*number));
@@ -79,7 +80,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Creates the file `path`, which a signal removes from now on. No signal ends this process between the two.
+    /// Creates the file `path` and registers it for removal; no signal can end this process between the two.
     pub(crate) fn create<T>(
         &self,
         path: &Path,
@@ -91,7 +92,7 @@ impl Watch {
         Ok(created)
     }
 
-    /// Gives the file `path` its final name, under which no signal removes it.
+    /// Gives the file `path` its final name. A signal does not remove it any more.
     pub(crate) fn keep<T>(
         &self,
         path: &Path,
@@ -105,7 +106,7 @@ impl Watch {
 }
 
 impl Watch {
-    /// Removes the output `path` when a signal ends this process and a child has begun to write it: it may be incomplete.
+    /// Removes the output `path` if a signal ends this process after a child began to write it: it may be incomplete.
     pub(crate) fn output(&self, path: &Path) {
         let before = stamp(path);
         let mut paths = self.temporaries.lock();
@@ -113,7 +114,7 @@ impl Watch {
     }
 }
 
-/// Identifies what a file holds now, if it is a regular one.
+/// Identifies the current content of a file; `None` if it is not a regular file.
 fn stamp(path: &Path) -> Option<Stamp> {
     let found = fs::symlink_metadata(path).ok()?;
     found.is_file().then(|| Stamp::of(&found))
@@ -124,10 +125,10 @@ impl WatchedFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes all, and never unlocks: no file can be created or renamed any more.
+    /// Removes all files and never unlocks, so no file can be created or renamed any more.
     fn remove(&self) {
         let paths = self.lock();
-        // Nobody is left to be told if that fails.
+        // Ignores failures: the process ends, and nobody could act on them.
         for (path, before) in &paths.outputs {
             let now = stamp(path);
             if now.is_some() && now != *before {
@@ -147,7 +148,7 @@ impl WatchedFiles {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.handle.close();
-        // The process ends as the signal says, whatever the work came to because of it.
+        // Waits for the signal to end the process, whatever the result of the work.
         while self.ending.load(Ordering::SeqCst) {
             thread::park();
         }
@@ -160,8 +161,8 @@ fn end(number: i32, temporaries: &WatchedFiles) -> ! {
     let since = Instant::now();
     let mut started: Vec<u32> = Vec::new();
     let mut quiet = 0;
-    // The link may start another before it sees what became of one; one that ends leaves its own
-    // to others, so they are kept.
+    // The link may start another child before it learns that one was ended. The children of an ended child move to
+    // another parent, so all that were found are kept.
     while quiet < 3 {
         let new: Vec<u32> = descendants()
             .into_iter()
@@ -188,13 +189,13 @@ fn send(processes: &[u32], signal: Signal) {
     for process in processes.iter().filter(|process| is_running(**process)) {
         let process = i32::try_from(*process).ok().and_then(Pid::from_raw);
         if let Some(process) = process {
-            // It may end meanwhile.
+            // The process may have ended meanwhile.
             let _ = kill_process(process, signal);
         }
     }
 }
 
-/// What waits to be asked how it ended has ended.
+/// Tells whether a process runs. One that has ended and waits for its parent does not.
 fn is_running(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = stat
@@ -204,11 +205,11 @@ fn is_running(process: u32) -> bool {
     state.is_some_and(|state| state != 'Z')
 }
 
-/// The children, and theirs: a compiler driver does not pass signals on.
+/// Returns the children and their descendants: compiler drivers do not pass signals on.
 fn descendants() -> Vec<u32> {
     let mut found = children(std::process::id());
     let mut next = 0;
-    // More than a link starts.
+    // The limit is more than a link starts.
     while let (Some(process), true) = (found.get(next), next < 10_000) {
         found.extend(children(*process));
         next += 1;
@@ -216,7 +217,7 @@ fn descendants() -> Vec<u32> {
     found
 }
 
-/// The children of a process, as Linux says; elsewhere none are known.
+/// Returns the children of a process, which only Linux lists; elsewhere the list is empty.
 fn children(process: u32) -> Vec<u32> {
     let threads = fs::read_dir(PathBuf::from(format!("/proc/{process}/task")));
     let threads = threads.into_iter().flatten().flatten();
@@ -230,7 +231,7 @@ fn children(process: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Signals that whoever started this process wants to be ignored, as `nohup` does.
+/// Returns a test for signals that the parent process wants to be ignored, as `nohup` does.
 fn ignored() -> impl Fn(i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

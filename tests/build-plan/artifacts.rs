@@ -307,7 +307,7 @@ fn says_which_artifacts_there_are_and_which_cannot_be() {
     assert_eq!(
         package.fails(&mut package.script()),
         "module `kernels`: `gfx90a` and `gfx90a:xnack+` cannot be in one archive of bundles: \
-         one of them leaves open what the other says"
+         they do not set the same features"
     );
     // Each has an archive of its own.
     text(

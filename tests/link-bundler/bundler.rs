@@ -766,7 +766,10 @@ fn walks_bundles_that_follow_each_other() {
             .out;
         assert_eq!(second, format!("{}-\n{GFX908}\n", HOST));
         let none = folder.error(&["-list", "-type=o", "-input=all", "--bundle=2"]);
-        assert_eq!(none, "all: bundle 2 was asked for, and there are 2");
+        assert_eq!(
+            none,
+            "all: the input has no bundle 2; it has 2 bundles, counted from 0"
+        );
     }
 }
 
@@ -1303,7 +1306,7 @@ fn lists_sizes_and_offsets() {
              offsets below are in the uncompressed bundle\n  \
              0xc0  12  host-x86_64-unknown-linux-gnu-\n  \
              0x100  25  hip-amdgcn-amd-amdhsa--gfx906\n\
-             4 bytes follow that are no bundle\n"
+             4 bytes after the bundles are not a bundle\n"
         )
         .replace("  0xc0", "   0xc0")
     );
@@ -1346,7 +1349,7 @@ fn keeps_processors_that_nobody_knows_apart() {
     ]);
     assert_eq!(
         done.err
-            .matches("is not known; it is kept as written")
+            .matches("is unknown; it is kept as written")
             .count(),
         2,
         "{}",

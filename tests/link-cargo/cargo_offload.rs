@@ -92,7 +92,7 @@ fn names_the_file_and_the_place_of_what_is_broken() {
     );
     assert!(cut.contains(" runs past the end at 0x"), "{cut}");
     assert!(fails(&["none.bin"]).starts_with("error: none.bin: No such file or directory"));
-    assert!(fails(&[]).starts_with("error: inspect: no file is named\nusage: "));
+    assert!(fails(&[]).starts_with("error: inspect: expected a file\nusage: "));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn says_why_no_library_is_installed() {
     let said = fails(same.path(), &["--message-format", "json"]);
     assert!(said.contains("`--message-format` is taken"), "{said}");
     let said = fails(same.path(), &["--out"]);
-    assert!(said.contains("`--out` wants a folder"), "{said}");
+    assert!(said.contains("`--out` needs a folder"), "{said}");
     std::fs::write(same.path().join("pa/src/lib.rs"), "not rust").unwrap();
     let said = fails(same.path(), &["-p", "pa", "--out=made"]);
     assert!(

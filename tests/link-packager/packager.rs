@@ -247,7 +247,8 @@ fn extracts_everything_as_newer_releases_do() {
     let done = folder.done(&["a.bin"]);
     assert_eq!(done.out, "");
     assert!(
-        done.err.contains("note: nothing is extracted: 1 images"),
+        done.err
+            .contains("note: nothing is extracted: the input has 1 images"),
         "{}",
         done.err
     );

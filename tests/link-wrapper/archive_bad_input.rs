@@ -119,7 +119,9 @@ fn names_archive_member_and_place_of_what_is_damaged() {
         match bad.member {
             None => says(&bad, &said, str::to_owned),
             Some(_) => assert!(
-                said.starts_with("bad.a: member `a.bc`: it is a bundle already\nhint: "),
+                said.starts_with(
+                    "bad.a: member `a.bc`: expected an object or bitcode, found a bundle\nhint: "
+                ),
                 "{said}"
             ),
         }
@@ -205,7 +207,7 @@ fn writes_nothing_outside_whatever_members_are_called() {
     );
     assert_eq!(
         bench.fails(&["merge", "--out=merged.a", "--host=equal.a"]),
-        "equal.a: member `a.o`: a second one for `a`\n"
+        "equal.a: member `a.o`: a second host object for `a`\n"
     );
 }
 
@@ -242,7 +244,7 @@ fn says_which_entries_are_no_good_together_or_none() {
         bench.fails(&["merge", "--out=merged.a", &first, &second]),
         format!(
             "sign.a: member `a.bc`: {plain} and {sign} cannot be in one bundle, that of `a`: \
-             one of them leaves open what the other says\n"
+             they do not set the same features\n"
         )
     );
     // In different members they may be: each target has what serves it.
@@ -269,7 +271,7 @@ fn says_which_entries_are_no_good_together_or_none() {
     );
     assert_eq!(
         bench.fails(&["check", "twice.a"]),
-        format!("twice.a: member `a.bc`: entry `{GFX906}`: it is there twice\n")
+        format!("twice.a: member `a.bc`: entry `{GFX906}`: duplicate in the bundle\n")
     );
     put(
         "none.a",
@@ -289,7 +291,7 @@ fn says_which_entries_are_no_good_together_or_none() {
     put("other.a", &[(HOST, b""), (other, b"one"), (GFX906, b"two")]);
     let done = bench.archives(&["split", "--out=parts", "other.a"]);
     let said = String::from_utf8(done.stderr).unwrap();
-    let expected = format!("warning: other.a: member `a.bc`: entry `{other}` is of no known kind");
+    let expected = format!("warning: other.a: member `a.bc`: entry `{other}` has an unknown kind");
     assert!(done.status.success() && said.contains(&expected), "{said}");
     // No target leads to another folder, or to the file of another one.
     put(
@@ -315,7 +317,7 @@ fn says_which_entries_are_no_good_together_or_none() {
     );
     assert_eq!(
         bench.fails(&["split", "--out=parts", "same.a"]),
-        "same.a: two targets have one file name, parts/libbc-same-amdgcn-gfx90a-xnack+.a\n"
+        "same.a: two targets have the same file name, parts/libbc-same-amdgcn-gfx90a-xnack+.a\n"
     );
     bench.write("text.a", archive(&[("a.s", TEXT.as_bytes())]));
     assert_eq!(
@@ -338,7 +340,7 @@ fn lies(bytes: &[u8]) -> [(Vec<u8>, &'static str); 3] {
     [
         (
             with_index(bytes, &[("foo", 9998)]),
-            "`foo` is said to be in a member at offset 0x270e, where none starts\n",
+            "`foo` has offset 0x270e, where no member starts\n",
         ),
         (
             with_index(bytes, &[("foo", first)]),
@@ -370,7 +372,7 @@ fn needs_no_index_and_says_when_it_lies() {
         seen.push((listed, fs::read(&output).unwrap()));
         assert!(seen[index] == seen[0], "{said}");
         if index > 0 {
-            let expected = format!("libk.a: index of symbols: {said}");
+            let expected = format!("libk.a: symbol index: {said}");
             let said = bench.fails(&["check", "libk.a"]);
             assert!(said.starts_with(&expected), "{expected}{said}");
         }
@@ -388,7 +390,7 @@ fn needs_no_index_and_says_when_it_lies() {
     bench.write("f.a", &other);
     let said = bench.fails(&["check", "f.a"]);
     assert!(
-        said.starts_with("f.a: index of symbols: `Function` is not in member `f.o` at offset 0x"),
+        said.starts_with("f.a: symbol index: `Function` is not in member `f.o` at offset 0x"),
         "{said}"
     );
 }

@@ -417,7 +417,7 @@ fn asks_the_device_compiler_about_llvms_options() {
         .unwrap();
     let said = text(&output.stderr);
     assert!(
-        said.contains("`--help` is a question to LLVM, and there is no clang"),
+        said.contains("clang is needed to answer `--help`, but there is none"),
         "{said}"
     );
 }

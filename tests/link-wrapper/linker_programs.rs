@@ -487,7 +487,7 @@ fn links_allocated_images_unless_their_object_registers_them() {
         text.contains(": linked for x86_64-pc-linux-gnu\n"),
         "{text}"
     );
-    let warning = "warning: static.o: its images are in a section that programs have in memory";
+    let warning = "warning: static.o: its images are in a section that is loaded into memory";
     assert!(text.contains(warning), "{text}");
     project.link_and_run(&["plain.o", "finished.o", report]);
     // The device runtime of LLVM 19 is in the report, and nothing else.

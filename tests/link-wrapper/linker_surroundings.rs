@@ -212,23 +212,26 @@ fn has_the_rules_of_the_clang_that_starts_it_from_any_folder() {
 fn refuses_what_is_no_image_for_the_target() {
     let amd = "device link for amdgcn-amd-amdhsa gfx906: ";
     for (clang, problem) in [
-        ("exit 0", "it made no image: cannot read `"),
-        (": > \"$o\"", "it made no image: it is empty\ncommand: "),
+        ("exit 0", "it made no valid image: cannot read `"),
+        (
+            ": > \"$o\"",
+            "it made no valid image: it is empty\ncommand: ",
+        ),
         (
             "echo garbage > \"$o\"",
-            "it made no image: it is no ELF file\ncommand: ",
+            "it made no valid image: it is not an ELF file\ncommand: ",
         ),
         (
             "printf '\\177ELF' > \"$o\"",
-            "it made no image: image is not an ELF file: ",
+            "it made no valid image: image is not an ELF file: ",
         ),
         (
             "cp bin/x86 \"$o\"",
-            "it made no image: image has e_machine 0x3e, expected 0xe0\ncommand: ",
+            "it made no valid image: image has e_machine 0x3e, expected 0xe0\ncommand: ",
         ),
         (
             "cp 'image-gfx90a:sramecc+:xnack-' \"$o\"",
-            "it made no image: image has e_flags 0xe3f, expected gfx906 (0x2f in bits 0-7)\ncommand: ",
+            "it made no valid image: image has e_flags 0xe3f, expected gfx906 (0x2f in bits 0-7)\ncommand: ",
         ),
         ("kill -SEGV $$", "`"),
         ("kill -KILL $$", "`"),
@@ -279,7 +282,7 @@ fn says_which_program_is_missing_and_how_to_get_it() {
     );
     assert!(
         said.contains(&format!(
-            "error: device code was found, and none of it can be linked\n{missing}"
+            "error: none of the device code that was found can be linked\n{missing}"
         )),
         "{said}"
     );
@@ -341,7 +344,7 @@ fn reads_response_files_that_are_none_or_their_own() {
             let output = place.link(name, &[&format!("@{file}")]);
             let said = text(&output.stderr);
             assert!(
-                said.contains(": more than 2000 response files, one in another\n"),
+                said.contains(": more than 2000 nested response files\n"),
                 "{said}"
             );
             assert_eq!(output.status.code(), Some(1));

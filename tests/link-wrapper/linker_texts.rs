@@ -91,7 +91,7 @@ fn says_that_source_is_not_compiled() {
         let link = place.link(&["one.o", input]);
         let said = String::from_utf8_lossy(&link.stderr);
         let expected = format!(
-            "error: {from}: entry `{GFX906}`: the code for amdgcn-amd-amdhsa gfx906 is source, which no linker compiles\n"
+            "error: {from}: entry `{GFX906}`: the code for amdgcn-amd-amdhsa gfx906 is source, which linkers do not compile\n"
         );
         assert!(said.contains(&expected), "{said}");
         assert_eq!(link.status.code(), Some(1), "{said}");
@@ -233,16 +233,13 @@ fn says_what_of_a_bundle_no_host_linker_takes() {
     for (name, problem) in [
         (
             "text.bc",
-            "the part for the host is neither an object nor bitcode nor assembly",
+            "the host part is neither an object nor bitcode nor assembly",
         ),
         (
             "source.ii",
-            "the part for the host is source, which no linker compiles",
+            "the host part is source, which linkers do not compile",
         ),
-        (
-            "twice.bc",
-            "a second part for the host, and one file takes the place of one",
-        ),
+        ("twice.bc", "second host part; a bundle can have only one"),
     ] {
         place.archive("lib.a", &[name]);
         for (input, from) in [(name, name.to_owned()), ("lib.a", format!("lib.a({name})"))] {
@@ -256,7 +253,7 @@ fn says_what_of_a_bundle_no_host_linker_takes() {
     let link = place.link(&["broken.s"]);
     let said = String::from_utf8_lossy(&link.stderr);
     assert!(
-        said.contains("error: broken.s: what it has for the host does not compile: "),
+        said.contains("error: broken.s: its host part does not compile: "),
         "{said}"
     );
     assert!(said.contains("invalid instruction"), "{said}");

@@ -103,7 +103,7 @@ fn check(module: &Module) -> Result<(), Error> {
             .map_or("", |target| &target.written)
     };
     Err(Error::new(format_args!(
-        "module `{}`: `{}` and `{}` cannot be in one archive of bundles: one of them leaves open what the other says",
+        "module `{}`: `{}` and `{}` cannot be in one archive of bundles: they do not set the same features",
         module.name,
         written(one),
         written(other)

@@ -1,4 +1,4 @@
-//! Heterogeneous device archives into device-specific ones: `-type=a -unbundle`.
+//! Splits a heterogeneous device archive into archives for one target each: `-type=a -unbundle`.
 
 use crate::say::Warn;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use super::request::Manner;
 use super::targets::{Target, Targets};
 use crate::llvm_tool::{self, Error, Output, Sources, Style, compression};
 
-/// What each target's archive consists of: every image that serves it, in the order of the input.
+/// Returns each target's archive: every image that serves the target, in the order of the input.
 pub(super) fn plan(
     contents: &Contents,
     targets: &Targets,
@@ -33,7 +33,7 @@ pub(super) fn plan(
     let mut members = taken(contents, targets, manner)?;
     for member in &mut members {
         let source = member.entry.object.0;
-        // Symbols can be read of files only.
+        // Symbols can only be read from files.
         let done = compression::materialize(sources, source, manner.limit, manner.verbose);
         done.map_err(|problem| compression::failed(sources.name(source), &problem))?;
         member.pieces = member.entry.pieces(sources, Some(member.from))?;
@@ -73,24 +73,24 @@ pub(super) fn plan(
 /// A member of at least one of the archives.
 struct Member<'a> {
     name: String,
-    /// The member of the input.
+    /// Name of the input's member that contains it.
     from: &'a str,
     entry: &'a Entry,
     pieces: Vec<Piece>,
-    /// For the index.
+    /// Symbols for the symbol index.
     symbols: Vec<&'a [u8]>,
-    /// Which of the targets.
+    /// Indices of the targets that it serves.
     served: Vec<usize>,
 }
 
-/// The entries that serve a target; nothing of them is read yet.
+/// Returns the entries that serve a target, without reading their bytes.
 fn taken<'a>(
     contents: &'a Contents,
     targets: &Targets,
     manner: &Manner,
 ) -> Result<Vec<Member<'a>>, Error> {
     let mut taken = Vec::new();
-    // The members of an archive are for the same few targets.
+    // All members of an archive have the same few targets.
     let mut known: HashMap<&str, Vec<usize>> = HashMap::new();
     for bundle in &contents.bundles {
         let member = bundle.member.as_deref().unwrap_or_default();
@@ -124,15 +124,15 @@ fn taken<'a>(
     Ok(taken)
 }
 
-/// Which targets an image serves.
+/// Returns the indices of the targets that an image serves.
 fn served(id: &EntryId, targets: &Targets, manner: &Manner) -> Vec<usize> {
     let targets = targets.0.iter().enumerate();
     let served = targets.filter(|(_, target)| id.serves(&target.id, manner.kind_rule()));
     served.map(|(index, _)| index).collect()
 }
 
-/// What the index lists for an image; nothing, with a warning, for one that cannot be read. Of its tables
-/// only these names stay in memory.
+/// Returns the image's symbols for the symbol index; none, with a warning, if the image cannot be read. Only these
+/// names of its tables stay in memory.
 fn symbols(member: &Member<'_>, sources: &Sources, warn: Warn<'_>) -> Vec<Vec<u8>> {
     let (source, range) = &member.entry.object;
     let data = sources.file(*source).apart();
@@ -143,7 +143,7 @@ fn symbols(member: &Member<'_>, sources: &Sources, warn: Warn<'_>) -> Vec<Vec<u8
     found.into_iter().map(<[u8]>::to_vec).collect()
 }
 
-/// `-check-input-archive`: the entries of each member among themselves.
+/// `-check-input-archive`: checks the entries of each member for conflicts.
 pub(super) fn check(contents: &Contents) -> Result<(), Error> {
     for bundle in &contents.bundles {
         let ids: Vec<EntryId> = bundle.entries.iter().filter_map(Entry::parsed).collect();

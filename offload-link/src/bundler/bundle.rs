@@ -1,4 +1,4 @@
-//! Bundling: several files into one.
+//! Bundling: makes one file of several.
 
 use std::io::Read;
 use std::num::NonZeroU64;
@@ -14,7 +14,7 @@ use super::request::Manner;
 use super::targets::Targets;
 use crate::llvm_tool::{Error, Output, Sources, Style};
 
-/// What the bundle consists of.
+/// Returns the pieces of the bundle.
 pub(super) fn plan(
     inputs: &[PathBuf],
     targets: &Targets,
@@ -41,7 +41,7 @@ pub(super) fn plan(
     };
     let pieces = match (file_type, host) {
         (FileType::Text(comment), _) => images.text(comment)?,
-        // As LLVM, an object is not compressed: the host linker must read it.
+        // Like in LLVM, an object is not compressed: the host linker must read it.
         (FileType::Object, Some(host)) if images.is_object(host) => {
             style = Style::Object(inputs[host].clone());
             if manner.print {
@@ -59,11 +59,11 @@ pub(super) fn plan(
     }])
 }
 
-/// The files, each with the entry ID it gets.
+/// The files to bundle, each with its entry ID.
 struct BundleImages<'a> {
     ids: &'a [&'a str],
     sources: &'a Sources,
-    /// Of the sources.
+    /// Numbers of the sources.
     numbers: &'a [usize],
 }
 
@@ -98,7 +98,7 @@ impl BundleImages<'_> {
         Ok(pieces)
     }
 
-    /// Texts are read: one that would not come back is refused.
+    /// Reads the texts and refuses one that would not unbundle to the same bytes.
     fn text(&self, comment: Comment) -> Result<Vec<Piece>, Error> {
         let mut texts = Vec::new();
         for index in 0..self.ids.len() {
@@ -124,7 +124,7 @@ impl BundleImages<'_> {
         ObjectKind::of(file.data(), file.whole()).is_some()
     }
 
-    /// The host's object, with a section for each image.
+    /// Returns the host object with a section for each image.
     fn object(&self, host: usize) -> Result<Vec<Piece>, Error> {
         let entries: Vec<NewEntry<'_>> = self
             .sizes()

@@ -1,4 +1,4 @@
-//! What is in the input: its bundles, and where their images are.
+//! Reads an input: its bundles, and where their images are.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -21,15 +21,15 @@ use super::file_type::FileType;
 use super::request::{From, Manner, Members};
 use crate::llvm_tool::{Error, Sources, compression};
 
-/// Everything in an input.
+/// Content of an input.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub name: PathBuf,
-    /// In file order.
+    /// Bundles in file order.
     pub bundles: Vec<FoundBundle>,
-    /// All of the input, decompressed when it is one compressed bundle.
+    /// The whole input, decompressed if it is one compressed bundle.
     pub whole: Vec<Piece>,
-    /// How many bytes follow the bundles and are none.
+    /// Number of bytes after the bundles that do not form a bundle.
     pub left: u64,
     /// The type, given or detected.
     pub(super) file_type: FileType,
@@ -38,38 +38,38 @@ pub(crate) struct Contents {
 /// A bundle of the input.
 #[derive(Debug)]
 pub(crate) struct FoundBundle {
-    /// Which of the bundles of the input, counted from 0.
+    /// Index of the bundle in the input.
     pub index: usize,
-    /// The archive member that it is in.
+    /// The archive member that contains it.
     pub member: Option<String>,
-    /// The section that it is in.
+    /// The section that contains it.
     pub section: Option<String>,
     pub form: BundleForm,
-    /// Of the file: the input, or the member of a thin archive.
+    /// Range in the file: the input, or the member of a thin archive.
     pub range: Range<u64>,
     pub compressed: Option<CompressedBundle>,
     pub entries: Vec<Entry>,
 }
 
-/// How the images of a bundle lie in it.
+/// Layout of a bundle's images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BundleForm {
     Binary,
     Text,
-    /// Each in a section of an object.
+    /// Each image in a section of an object.
     Object,
 }
 
 /// An image of the input.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// As written.
+    /// Entry ID as written.
     pub id: String,
-    /// In the file, or in the uncompressed bundle when it is compressed.
+    /// Range in the file, or in the uncompressed bundle.
     pub range: Range<u64>,
-    /// The source and the range in it whose symbols it has: where its bytes are, or the host's object.
+    /// The source and the range of the object with the image's symbols: the image, or the host object.
     pub object: (usize, Range<u64>),
-    /// Whether it is the host's object without the bundle, for which LLVM runs a program.
+    /// Set for the host object without the bundle, which LLVM makes with `llvm-objcopy`.
     pub stripped: bool,
 }
 
@@ -80,7 +80,7 @@ impl Contents {
 }
 
 impl Entry {
-    /// An image that is a range of a source.
+    /// Returns an image that is a range of a source.
     fn copy(id: String, source: usize, range: Range<u64>) -> Self {
         Self {
             id,
@@ -90,8 +90,8 @@ impl Entry {
         }
     }
 
-    /// What is unbundled: its bytes, or for the host of an object the object without the bundle. That
-    /// is as large as the object's headers, and not every entry is asked for it.
+    /// Returns the bytes to unbundle. For the host of an object bundle that is the object without the bundle, whose
+    /// headers take memory, so it is made only on request.
     pub(super) fn pieces(
         &self,
         sources: &Sources,
@@ -109,17 +109,17 @@ impl Entry {
         Ok(renumbered(pieces, *source))
     }
 
-    /// The entry ID; none when it is of a kind that nobody asks for.
+    /// Returns the entry ID; `None` if its kind is unknown.
     pub(crate) fn parsed(&self) -> Option<EntryId> {
         EntryId::parse(&self.id).ok()
     }
 
-    /// Whether it looks like an entry ID, were it of an unknown kind.
+    /// Tells whether it has the form of an entry ID; its kind may be unknown.
     pub(super) fn is_shaped(&self) -> bool {
         self.parsed().is_some() || self.id.matches('-').count() >= 4
     }
 
-    /// Whether it can be what one of the filters means; without filters it can.
+    /// Tells whether one of the filters selects the image. Without filters, it is selected.
     fn passes(&self, filters: &[String]) -> bool {
         let id = self.parsed();
         let target_id = id.as_ref().map_or("", |id| id.target_id());
@@ -127,7 +127,7 @@ impl Entry {
     }
 }
 
-/// Whether the processors are the same, and no feature is wanted that the image is not for.
+/// Tells whether the processors are the same and the image has each feature of the filter.
 fn is_for(target_id: &str, filter: &str) -> bool {
     match (TargetId::parse(target_id), TargetId::parse(filter)) {
         (Ok(id), Ok(filter)) => {
@@ -138,7 +138,7 @@ fn is_for(target_id: &str, filter: &str) -> bool {
     }
 }
 
-/// Opens and reads the input; images are only found.
+/// Opens the input and finds its images without reading them.
 pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Result<Contents, Error> {
     let source = sources.open(&from.path)?;
     let file_type = match manner.file_type()? {
@@ -171,7 +171,9 @@ pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Resul
         if wanted >= count {
             return Err(Error::input(
                 &from.path,
-                format_args!("bundle {wanted} was asked for, and there are {count}"),
+                format_args!(
+                    "the input has no bundle {wanted}; it has {count} bundles, counted from 0"
+                ),
             ));
         }
         bundles = bundles.into_iter().skip(wanted).take(1).collect();
@@ -192,14 +194,14 @@ struct Reader<'a> {
     sources: &'a mut Sources,
     manner: &'a Manner,
     bundles: Vec<FoundBundle>,
-    /// What is in the input when that is one compressed bundle.
+    /// Source of the decompressed input if it is one compressed bundle.
     uncompressed: Option<usize>,
-    /// Bytes that entries of compressed bundles may still take in memory.
+    /// Bytes of memory left for entry IDs of compressed bundles.
     ids_left: u64,
 }
 
 impl Reader<'_> {
-    /// Every member of an archive.
+    /// Reads every member of an archive.
     fn archive(&mut self, source: usize) -> Result<u64, Error> {
         let archive = self.sources.name(source).to_owned();
         for member in self.members(source)? {
@@ -224,7 +226,7 @@ impl Reader<'_> {
         let archive = Archive::parse(&data, file.whole()).map_err(|problem| {
             let wrong = self.wrong(source, None, &problem);
             match problem {
-                // As LLVM says it of anything that is no archive.
+                // LLVM reports this for any file that is not an archive.
                 ArchiveError::Magic { .. } => {
                     Error::new("file too small to be an archive").with_hint(Some(wrong.to_string()))
                 }
@@ -239,7 +241,7 @@ impl Reader<'_> {
         Ok(members.collect())
     }
 
-    /// A file or an archive member; gives how much follows its bundles.
+    /// Reads a file or an archive member, and returns the number of bytes after its bundles.
     fn part(
         &mut self,
         source: usize,
@@ -272,7 +274,7 @@ impl Reader<'_> {
                 return Ok(0);
             }
         }
-        // Members of archives are objects for a device link, not programs to be searched.
+        // Archive members are objects for a device link, so their sections are not searched.
         let bundled = matches!(magic, Magic::Bundle | Magic::CompressedBundle);
         if member.is_some() && !bundled {
             return Ok(0);
@@ -302,7 +304,7 @@ impl Reader<'_> {
         Ok(left.sum())
     }
 
-    /// Takes in a bundle; gives the source of what is in it when it is compressed.
+    /// Adds a bundle, and returns the source of its content if it is compressed.
     fn bundle(
         &mut self,
         source: usize,
@@ -332,7 +334,7 @@ impl Reader<'_> {
             let contents =
                 contents.map_err(|problem| self.undecodable(source, member, &problem))?;
             if let Some(bundle) = contents {
-                // IDs compress well, and all of them stay in memory.
+                // Entry IDs compress well, and all of them stay in memory.
                 let ids = bundle
                     .entries
                     .iter()
@@ -366,7 +368,7 @@ impl Reader<'_> {
                     }
                 }
             }
-            // Compressed something: no bundle, as LLVM sees it.
+            // LLVM ignores compressed data that is not a bundle.
             _ => {}
         }
         Ok(Some(inner))
@@ -398,7 +400,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The bundle of an object, in its sections; whether there is one.
+    /// Reads a bundle in the sections of an object, and tells whether there is one.
     fn object(&mut self, source: usize, place: BundlePlace) -> Result<bool, Error> {
         let file = self.sources.file(source);
         let range = match place.compressed {
@@ -412,7 +414,7 @@ impl Reader<'_> {
             Members::All => whole_bundle_sections(&data, range.clone()),
         };
         let sections = match sections {
-            // Of the formats that cannot be taken apart none carries a bundle.
+            // Formats without a reader never carry a bundle.
             Err(ObjectError::Unknown | ObjectError::Unsupported { .. }) => return Ok(false),
             sections => sections.map_err(wrong)?,
         };
@@ -436,7 +438,7 @@ impl Reader<'_> {
         wrong(self.sources.name(source), member, problem)
     }
 
-    /// As LLVM says that a compressed bundle cannot be read, and what is wrong with it.
+    /// Returns LLVM's error for a compressed bundle that cannot be read, with the problem.
     fn failed(
         &self,
         source: usize,
@@ -450,7 +452,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// The same, with what to do about it.
+    /// Returns this error with a hint.
     fn undecodable(
         &self,
         source: usize,
@@ -475,9 +477,9 @@ fn wrong(name: &Path, member: Option<&str>, problem: &dyn std::fmt::Display) -> 
 /// A member of an archive.
 struct ArchiveMember {
     name: Vec<u8>,
-    /// In bytes.
+    /// Size in bytes.
     size: u64,
-    /// In the file of the archive; none in a thin one, whose members are files.
+    /// Range in the archive; `None` in a thin one, whose members are files.
     content: Option<Range<u64>>,
 }
 
@@ -485,7 +487,7 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Where a bundle is.
+/// Place of a bundle.
 #[derive(Clone)]
 struct BundlePlace {
     member: Option<String>,
@@ -508,7 +510,7 @@ impl BundlePlace {
     }
 }
 
-/// With another number for their only input.
+/// Replaces the number of their only input.
 fn renumbered(pieces: Vec<Piece>, number: usize) -> Vec<Piece> {
     let pieces = pieces.into_iter().map(|piece| match piece {
         Piece::Copy { range, .. } => Piece::Copy {

@@ -1,4 +1,4 @@
-//! `--extract-all`: every image of a file, each in a file of its own.
+//! `--extract-all`: writes every image of a file to a file of its own.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::contents;
 use super::request::{From, Manner};
 use crate::llvm_tool::{Error, Output, Sources, Style};
 
-/// What goes to which file of `folder`.
+/// Returns the outputs in `folder`.
 pub(super) fn plan(
     from: &From,
     folder: &Path,
@@ -21,7 +21,7 @@ pub(super) fn plan(
     let mut outputs = Vec::new();
     for bundle in &contents.bundles {
         for entry in &bundle.entries {
-            // As `llvm-objdump --offloading` names them.
+            // Names are like those of `llvm-objdump --offloading`.
             let name = harmless(&format!("{stem}.{}.{}", bundle.index, entry.id));
             let names = (2..).map(|count| format!("{name}.{count}"));
             let mut names = std::iter::once(name.clone()).chain(names);
@@ -38,15 +38,15 @@ pub(super) fn plan(
     Ok(outputs)
 }
 
-/// Entry IDs come from the file and may be anything: what is no part of a plain file name, or
-/// separates in one, becomes `_`.
+/// Makes a file name safe: entry IDs come from the file. Replaces separators and bytes that a plain file name should
+/// not contain by `_`.
 fn harmless(name: &str) -> String {
     let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '/' | '\\' | ':');
     let name: String = name
         .chars()
         .map(|char| if plain(char) { char } else { '_' })
         .collect();
-    // File systems end names at 255 bytes.
+    // File systems limit names to 255 bytes.
     name.chars().take(200).collect()
 }
 

@@ -1,4 +1,4 @@
-//! What `-type` can be.
+//! Values of `-type`.
 
 use std::path::Path;
 
@@ -9,20 +9,20 @@ use offload_formats::format::magic::Magic;
 use crate::llvm_tool::sources::SourceFile;
 use crate::llvm_tool::{Error, Sources};
 
-/// How the files of a type are bundled.
+/// How files of a type are bundled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileType {
-    /// Text, between comments.
+    /// Text between comments.
     Text(Comment),
     /// A binary bundle.
     Binary,
-    /// Sections of an object when the host part, or what is unbundled, is one; else a binary bundle.
+    /// Sections of an object if the host part, or the input to unbundle, is one; else a binary bundle.
     Object,
-    /// An archive, each member of which is as [`FileType::Object`] says.
+    /// An archive whose members are like [`FileType::Object`].
     Archive,
 }
 
-/// Name, handling, what it is; in the order of help.
+/// Names, types and descriptions in the order of help.
 const TYPES: [(&str, FileType, &str); 12] = [
     ("i", FileType::Text(Comment::Slashes), "cpp-output"),
     ("ii", FileType::Text(Comment::Slashes), "c++-cpp-output"),
@@ -39,13 +39,13 @@ const TYPES: [(&str, FileType, &str); 12] = [
 ];
 
 impl FileType {
-    /// The type of that name; letters of the other case are other names.
+    /// Returns the type with this name; upper and lower case differ.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         let row = TYPES.iter().find(|(known, ..)| *known == name);
         row.map(|(_, file_type, _)| *file_type)
     }
 
-    /// The type of a file that is read: an archive, a text bundle, or else what `-type=o` reads.
+    /// Detects the type of an input: an archive, a text bundle, or [`FileType::Object`].
     pub(super) fn of(file: &SourceFile) -> Self {
         let (data, whole) = (file.apart(), file.whole());
         match Magic::at(&data, whole.clone()) {
@@ -54,11 +54,11 @@ impl FileType {
         }
     }
 
-    /// The type of a bundle that is made: an object if an input is one, or else what the output's name says.
+    /// Chooses the type of a new bundle: an object if an input is one, else the type that the output's name shows.
     ///
     /// # Errors
     ///
-    /// When neither says one.
+    /// Fails if neither shows a type.
     pub(super) fn of_bundle(
         inputs: &[usize],
         output: &Path,
@@ -77,12 +77,12 @@ impl FileType {
             .filter(|found| *found != Self::Archive)
             .ok_or_else(|| {
                 let hint =
-                    "add -type=<type>, or name the output as a type is called, such as `k.bc`";
+                    "add -type=<type>, or give the output the extension of a type, such as `k.bc`";
                 Error::new("the type of the files cannot be detected").with_hint(Some(hint.into()))
             })
     }
 
-    /// The lines of help that list the names.
+    /// Returns the lines of help with the names.
     pub(super) fn help() -> String {
         let lines = TYPES.map(|(name, _, what)| format!("\n    {name:<4} - {what}"));
         lines.concat()

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::contents::{BundleForm, Contents, Entry, FoundBundle};
 use super::options::Listing;
 
-/// What is printed.
+/// Returns the text to print.
 pub(super) fn text(contents: &Contents, listing: Listing) -> String {
     match listing {
         Listing::Ids => ids(contents),
@@ -46,7 +46,10 @@ fn long(contents: &Contents) -> String {
         }
     }
     if contents.left > 0 {
-        text += &format!("{} bytes follow that are no bundle\n", contents.left);
+        text += &format!(
+            "{} bytes after the bundles are not a bundle\n",
+            contents.left
+        );
     }
     if contents.bundles.is_empty() {
         text += "no bundles\n";

@@ -1,11 +1,11 @@
-//! The bundler: `clang-offload-bundler` without LLVM, and what its users miss.
+//! The bundler: `clang-offload-bundler` without LLVM, with additions.
 //!
 //! | phase                                             | file                                     |
 //! |---------------------------------------------------|------------------------------------------|
-//! | understand the command line                       | `options.rs`, with `llvm_tool/options.rs` |
+//! | parse the command line                            | `options.rs`, with `llvm_tool/options.rs` |
 //! | check it, in LLVM's order                         | `request.rs`, `targets.rs`               |
 //! | open the input, find its bundles and their images | `contents.rs`, with `llvm_tool/sources.rs` |
-//! | decide what goes where, as pieces                 | `bundle.rs`, `unbundle.rs`, `archive.rs`, `extract.rs` |
+//! | plan the outputs, as pieces                       | `bundle.rs`, `unbundle.rs`, `archive.rs`, `extract.rs` |
 //! | or print it                                       | `list.rs`                                |
 //! | write all outputs, or none                        | `llvm_tool/outputs.rs`                   |
 
@@ -37,7 +37,7 @@ use crate::options::llvm::{Answer, Started};
 
 pub(crate) use contents::{BundleForm, Contents};
 
-/// Runs the tool under the name that it was started with; the result is the exit status.
+/// Runs the tool under the name with which it was started, and returns the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
     llvm_tool::run(name, args, work)
 }
@@ -107,7 +107,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// The bundles in the members of an archive.
+/// Reads the bundles in the members of an archive.
 pub(crate) fn read_archive(
     path: &Path,
     limit: u64,
@@ -121,7 +121,7 @@ pub(crate) fn read_archive(
     contents::read(&from, sources, &archive_manner(limit))
 }
 
-/// The archive of a target, with every image that serves it.
+/// Returns the archive for a target, with every image that serves it.
 pub(crate) fn split_archive(
     contents: &Contents,
     target: &str,
@@ -142,12 +142,12 @@ pub(crate) fn split_archive(
     )
 }
 
-/// Whether the entries of each member may be together.
+/// Checks the entries of each member for conflicts.
 pub(crate) fn check_archive(contents: &Contents) -> Result<(), Error> {
     archive::check(contents)
 }
 
-/// As `-type=a -hip-openmp-compatible` has it.
+/// Returns the settings of `-type=a -hip-openmp-compatible`.
 fn archive_manner(limit: u64) -> Manner {
     Manner {
         file_type: Some("a".into()),
@@ -162,10 +162,10 @@ fn archive_manner(limit: u64) -> Manner {
     }
 }
 
-/// The name of LLVM's tool.
+/// Name of LLVM's tool.
 const LLVM_NAME: &str = "clang-offload-bundler";
 
-/// Tells whether the tool was started in the place of LLVM's.
+/// Tells whether the tool was started under LLVM's name.
 fn is_llvm(started: &Started<'_>) -> bool {
     started.base.contains(LLVM_NAME)
 }

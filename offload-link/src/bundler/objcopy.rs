@@ -1,10 +1,10 @@
-//! What LLVM's bundler would run: `-###` prints it, nobody runs it.
+//! Commands that LLVM's bundler would run. `-###` prints them; this tool never runs them.
 
 use std::path::{Path, PathBuf};
 
 use offload_build::tools::Search;
 
-/// Where objects are taken apart and put together; never started by us.
+/// Returns the path of `llvm-objcopy`, for printing.
 fn program() -> String {
     let search = Search {
         path: std::env::var_os("PATH").unwrap_or_default(),
@@ -14,10 +14,10 @@ fn program() -> String {
     found.map_or("llvm-objcopy".into(), |path| path.display().to_string())
 }
 
-/// The command that adds the sections of a bundle to an object.
+/// Returns the command that adds the sections of a bundle to an object.
 pub(super) fn embed(ids: &[&str], inputs: &[PathBuf], host: usize, output: &Path) -> String {
     let mut words = vec![program()];
-    // The host's section holds one zero byte, for which LLVM makes a file.
+    // The host's section holds one zero byte, which LLVM keeps in a file.
     let placeholder = std::env::temp_dir().join("clang-offload-bundler-000000.tmp");
     for (index, (id, input)) in ids.iter().zip(inputs).enumerate() {
         let file = if index == host { &placeholder } else { input };
@@ -30,7 +30,7 @@ pub(super) fn embed(ids: &[&str], inputs: &[PathBuf], host: usize, output: &Path
     line(&words)
 }
 
-/// The command that takes the sections of a bundle out of an object.
+/// Returns the command that removes the sections of a bundle from an object.
 pub(super) fn strip(input: &Path) -> String {
     let output = std::env::temp_dir().join("clang-offload-bundler-000000.tmp");
     line(&[
@@ -45,7 +45,7 @@ pub(super) fn strip(input: &Path) -> String {
 
 const PREFIX: &str = "__CLANG_OFFLOAD_BUNDLE__";
 
-/// Each word in double quotes, as a shell takes it.
+/// Joins the words, each in double quotes, for a shell.
 fn line(words: &[String]) -> String {
     let quoted = words.iter().map(|word| {
         let mut text = String::from('"');

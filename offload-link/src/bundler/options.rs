@@ -1,4 +1,4 @@
-//! The bundler's options, and the variables that stand for some of them.
+//! Options of the bundler, and the environment variables that replace some of them.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::decompressed;
 use crate::llvm_tool::Error;
 use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
 
-/// What an option means.
+/// Meaning of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Id {
     Type,
@@ -52,7 +52,7 @@ const fn ours(id: Id, name: &'static str, takes: Takes, help: &'static str) -> R
 const TEXT: Takes = Takes::Text("string");
 const TEXTS: Takes = Takes::Texts("string");
 
-/// Every option of `clang-offload-bundler` 22.1, and ours.
+/// Options of `clang-offload-bundler` 22.1, and ours.
 #[rustfmt::skip]
 pub(super) const TABLE: Table<Id> = Table {
     rows: &[
@@ -73,14 +73,14 @@ pub(super) const TABLE: Table<Id> = Table {
         row(Id::Unbundle, "unbundle", Takes::Bool, "Unbundle bundled file into several output files."),
         row(Id::Verbose, "verbose", Takes::Bool, "Print debug information."),
         ours(Id::Bundle, "bundle", Takes::Uint("n"), "Use only the n-th bundle of the input, counted from 0"),
-        ours(Id::Method, "compression-method", TEXT, "How to compress: zstd or zlib"),
+        ours(Id::Method, "compression-method", TEXT, "Compression method: zstd or zlib"),
         ours(Id::ExtractAll, "extract-all", Takes::Text("dir"), "Write every image of the input to a file in <dir>, and print the files' names"),
         ours(Id::Filter, "filter", TEXTS, "[<target ID>,...]: list or extract only images for these processors"),
-        // For help only: no name contains `=`.
+        // Only for help: no option's name contains `=`.
         ours(Id::Nothing, "list=long|json", Takes::Bool, "List with sizes and offsets, as a table or as JSON"),
-        ours(Id::Llvm, "llvm", Takes::Text("release"), "Write as this release does: 19 to 23, or main; default 22"),
+        ours(Id::Llvm, "llvm", Takes::Text("release"), "Write the formats of this LLVM release: 19 to 23, or main; default 22"),
         ours(Id::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
-        ours(Id::Threads, "threads", Takes::Uint("n"), "Threads that compress; default: one for each processor"),
+        ours(Id::Threads, "threads", Takes::Uint("n"), "Number of compression threads; default: one for each processor"),
         row(Id::Help, "h", Takes::Bool, "").listed(HelpGroup::Unlisted),
         row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
         row(Id::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
@@ -91,14 +91,14 @@ pub(super) const TABLE: Table<Id> = Table {
 
 const TYPE_HELP: &str = "Type of the files to be bundled/unbundled.\nCurrent supported types are:";
 
-/// The same under our own name: a file without an option is an input, and its type is detected.
+/// Table for the tool's own name: an argument without an option is an input, and its type is detected.
 pub(super) const OWN_TABLE: Table<Id> = Table {
     required: &[],
     positional: usize::MAX,
     ..TABLE
 };
 
-/// What listing shows.
+/// Form of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
     /// Entry IDs, one a line.
@@ -109,13 +109,13 @@ pub(super) enum Listing {
     Json,
 }
 
-/// What was asked for, as far as the command line and the environment say.
+/// Values of options and variables.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub help: bool,
-    /// `None` when it is to be detected.
+    /// Type; `None` if it must be detected.
     pub file_type: Option<String>,
-    /// `None` when the option was not given at all.
+    /// Targets; `None` if the option is missing.
     pub targets: Option<Vec<String>>,
     pub input: Vec<PathBuf>,
     pub inputs: Vec<PathBuf>,
@@ -133,10 +133,10 @@ pub(super) struct Options {
     pub compress: bool,
     pub level: Option<i32>,
     pub method: Method,
-    /// Of compressed bundles, when a variable says so.
+    /// Version of compressed bundles from a variable.
     pub version: Option<Version>,
     pub threads: Option<u32>,
-    /// Limit on what compressed bundles claim, as given.
+    /// Limit on decompressed bundles, as given.
     pub limit: Option<String>,
     pub verbose: bool,
     pub print: bool,
@@ -144,8 +144,8 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// What the environment says, `stands_for` being the release when it says nothing; `variable`
-    /// looks one up. Warnings are added to `warnings`.
+    /// Reads the environment: `variable` looks up one, and `stands_for` is the release without one. Adds warnings to
+    /// `warnings`.
     pub(super) fn from_environment(
         stands_for: LlvmRelease,
         variable: impl Fn(&str) -> Option<OsString>,
@@ -168,7 +168,7 @@ impl Options {
         const LEVEL: &str = "OFFLOAD_BUNDLER_COMPRESSION_LEVEL";
         if let Some(value) = variable(LEVEL) {
             let text = value.to_string_lossy();
-            // `parse` takes a plus sign, LLVM does not.
+            // `parse` accepts a plus sign, LLVM does not.
             let level = text.parse().ok().filter(|_| !text.starts_with('+'));
             if level.is_none() {
                 warnings.push(format!(
@@ -196,7 +196,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Takes in the options of the command line, in order.
+    /// Applies the options of the command line, in order.
     pub(super) fn apply(&mut self, values: Vec<(Id, Value)>) -> Result<(), Error> {
         for (id, value) in values {
             match value {
@@ -260,7 +260,7 @@ impl Options {
         Ok(())
     }
 
-    /// Takes in the files of the command line; without an option that says what to do with them, they are listed.
+    /// Adds the files of the command line. Without an option for them, they are listed.
     pub(super) fn files(&mut self, files: Vec<OsString>) {
         let idle = self.list.is_none() && self.extract_all.is_none() && self.targets.is_none();
         if idle && !self.unbundle && !files.is_empty() {
@@ -269,7 +269,7 @@ impl Options {
         self.input.extend(files.into_iter().map(PathBuf::from));
     }
 
-    /// Of compressed bundles: what a variable says, else what the release writes.
+    /// Returns the version of compressed bundles: from a variable, else from the release.
     pub(super) fn version(&self) -> Version {
         self.version.unwrap_or(if self.llvm < LlvmRelease::V22 {
             Version::V2
@@ -298,7 +298,7 @@ mod tests {
         (options, warnings)
     }
 
-    /// `docs/spec/bundler.md` §1.7, every row.
+    /// Covers every row of `docs/spec/bundler.md` §1.7.
     #[test]
     fn reads_the_environment_as_llvm_does() {
         let (options, _) = environment(&[

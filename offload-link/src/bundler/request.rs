@@ -1,4 +1,4 @@
-//! What is to be done: the options, checked in LLVM's order (`docs/spec/bundler.md` §1.4).
+//! Checks the options in LLVM's order (`docs/spec/bundler.md` §1.4), and turns them into a request.
 
 use crate::say::Warn;
 use std::num::NonZeroU32;
@@ -13,20 +13,20 @@ use super::targets::Targets;
 use crate::decompressed;
 use crate::llvm_tool::{Error, compression};
 
-/// One piece of work; each names its files, none of which has been looked at.
+/// One request, with the names of its files, which have not been opened.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
-    /// Print what is in a file.
+    /// Prints the content of a file.
     List { from: From, listing: Listing },
-    /// Write everything that is in a file.
+    /// Writes all images of a file.
     ExtractAll { from: From, folder: PathBuf },
-    /// Make one file of several.
+    /// Makes one file of several.
     Bundle {
         inputs: Vec<PathBuf>,
         targets: Targets,
         output: PathBuf,
     },
-    /// Make several files of one.
+    /// Makes several files of one.
     Unbundle {
         from: From,
         targets: Targets,
@@ -35,45 +35,45 @@ pub(super) enum Request {
     },
 }
 
-/// The file that is read, and what of it.
+/// The file to read, and the selected part of it.
 #[derive(Clone, Debug)]
 pub(super) struct From {
     pub path: PathBuf,
-    /// As typed after `--filter`.
+    /// Filters as typed after `--filter`.
     pub filter: Vec<String>,
-    /// Only this bundle.
+    /// Index of the only bundle to read.
     pub bundle: Option<usize>,
 }
 
-/// How it is to be done, whatever it is.
+/// Settings that apply to every request.
 #[derive(Clone, Debug)]
 pub(super) struct Manner {
-    /// Checked when the inputs are open, as LLVM does; detected if it is not given.
+    /// Value of `-type`, checked when the inputs are open, like in LLVM; `None` means detection.
     pub file_type: Option<String>,
     pub allow_missing: bool,
     pub hip_openmp: bool,
-    /// Which members of archives are looked at.
+    /// Which members of archives are read.
     pub members: Members,
     pub align: u32,
     pub compression: Option<Compression>,
-    /// Of what a compressed bundle may claim, in bytes.
+    /// Limit on a decompressed bundle, in bytes.
     pub limit: u64,
     pub verbose: bool,
     /// Print external commands instead of running them.
     pub print: bool,
 }
 
-/// Which members of archives are looked at.
+/// Which members of archives are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Members {
-    /// As LLVM: texts and objects that are cut short have no bundle.
+    /// The same members as LLVM: texts and truncated objects count as members without bundles.
     AsLlvm,
-    /// All that linkers take: texts, too; an object that is cut short is an error.
+    /// All members that linkers read, texts too; a truncated object is an error.
     All,
 }
 
 impl Manner {
-    /// The meaning of `-type`, if it was given.
+    /// Returns the type that `-type` names, if it was given.
     pub(super) fn file_type(&self) -> Result<Option<FileType>, Error> {
         let Some(name) = &self.file_type else {
             return Ok(None);
@@ -82,7 +82,7 @@ impl Manner {
         FileType::from_name(name).ok_or_else(invalid).map(Some)
     }
 
-    /// Which offload kinds serve each other.
+    /// Returns which offload kinds serve each other.
     pub(super) fn kind_rule(&self) -> KindRule {
         match self.hip_openmp {
             true => KindRule::HipAndOpenmp,
@@ -91,7 +91,7 @@ impl Manner {
     }
 }
 
-/// Ends with `text` when there is a problem.
+/// Fails with `text` if there is a problem.
 fn refuse(problem: bool, text: &str) -> Result<(), Error> {
     match problem {
         true => Err(Error::new(text)),
@@ -126,7 +126,7 @@ impl Options {
         })
     }
 
-    /// Checks what can be checked without a file.
+    /// Checks everything that needs no file.
     pub(super) fn request(mut self, warn: Warn<'_>) -> Result<Request, Error> {
         let inputs = one_form("input", &mut self.input, &mut self.inputs, warn)?;
         let outputs = one_form("output", &mut self.output, &mut self.outputs, warn)?;
@@ -174,7 +174,7 @@ impl Options {
         })
     }
 
-    /// Checks how many files there are, and what only one of the modes has.
+    /// Checks the number of files, and options that only one mode has.
     fn check_counts(&self, inputs: usize, outputs: usize, targets: usize) -> Result<(), Error> {
         if self.unbundle {
             refuse(
@@ -208,7 +208,7 @@ impl Options {
         )
     }
 
-    /// `-list` and `--extract-all`.
+    /// Returns the request of `-list` or `--extract-all`.
     fn reading(self, inputs: Vec<PathBuf>, outputs: &[PathBuf]) -> Result<Request, Error> {
         let option = match &self.extract_all {
             Some(_) => "--extract-all",
@@ -250,7 +250,7 @@ impl Options {
     }
 }
 
-/// The files of whichever of the two forms was used.
+/// Returns the files of the plural or the singular option, whichever was used.
 fn one_form(
     name: &str,
     new: &mut Vec<PathBuf>,
@@ -270,7 +270,7 @@ fn one_form(
 }
 
 impl Targets {
-    /// One host when bundling, unless everything is HIP's; at most one when unbundling.
+    /// Requires one host for bundling, unless all targets are HIP's, and at most one for unbundling.
     fn check_hosts(&self, unbundle: bool) -> Result<(), Error> {
         let hosts = self.hosts().count();
         let wanted = match (unbundle, self.only_hip()) {

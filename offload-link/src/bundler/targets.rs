@@ -1,23 +1,23 @@
-//! The targets of the command line.
+//! Targets of the command line.
 
 use crate::llvm_tool::Error;
 use offload_formats::names::entry_id::{ConflictScope, conflict};
 use offload_formats::names::{EntryId, EntryIdError, EntryKind, LlvmRelease};
 
-/// What was given to `-targets`, in order.
+/// Values of `-targets`, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Targets(pub Vec<Target>);
 
-/// One of them.
+/// One target.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub id: EntryId,
-    /// As the release that is written for writes it.
+    /// Entry ID in the spelling of the selected release.
     pub written: String,
 }
 
 impl Targets {
-    /// Reads and checks them: each, then all against each other.
+    /// Parses and checks each target, then all against each other.
     pub(super) fn parse(given: &[String], llvm: LlvmRelease) -> Result<Self, Error> {
         let twice = || Error::new("Duplicate targets are not allowed");
         let mut ids: Vec<EntryId> = Vec::new();
@@ -28,7 +28,7 @@ impl Targets {
             let id = EntryId::parse_target_for(text, llvm);
             ids.push(id.map_err(|error| refused(text, &error))?);
         }
-        // Up to LLVM 20 targets of three fields are compared as what is written of them.
+        // Up to LLVM 20, targets of three fields are compared in their written form.
         let compared: Vec<EntryId> = match llvm {
             LlvmRelease::V19 | LlvmRelease::V20 => {
                 let written = ids.iter().map(|id| EntryId::parse(&id.display_for(llvm)));
@@ -60,25 +60,25 @@ impl Targets {
         }
     }
 
-    /// Where the hosts are among them.
+    /// Returns the indices of the hosts.
     pub(super) fn hosts(&self) -> impl Iterator<Item = usize> {
         let kinds = self.0.iter().map(|target| target.id.kind());
         let kinds = kinds.enumerate();
         kinds.filter_map(|(index, kind)| (kind == EntryKind::Host).then_some(index))
     }
 
-    /// Whether all of them are of the kinds that need no host.
+    /// Tells whether all kinds need no host.
     pub(super) fn only_hip(&self) -> bool {
         let hip = |target: &Target| matches!(target.id.kind(), EntryKind::Hip | EntryKind::Hipv4);
         self.0.iter().all(hip)
     }
 
-    /// What the user should know about them.
+    /// Returns warnings about the targets.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let unknown = self.0.iter().filter_map(|target| {
             let processor = target.id.unknown_processor()?;
             Some(format!(
-                "processor `{processor}` of '{}' is not known; it is kept as written",
+                "processor `{processor}` of '{}' is unknown; it is kept as written",
                 target.id.as_str()
             ))
         });
@@ -90,7 +90,7 @@ impl Targets {
     }
 }
 
-/// In the words of LLVM where it has some.
+/// Returns the error, in LLVM's words if LLVM has some.
 fn refused(given: &str, error: &EntryIdError) -> Error {
     let text = match error {
         EntryIdError::Target { kind, triple, .. } => {

@@ -1,4 +1,4 @@
-//! Unbundling: one file into several, each with the image for a target.
+//! Unbundling: makes several files of one, each with the image for a target.
 
 use crate::say::Warn;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use super::request::{From, Manner};
 use super::targets::{Target, Targets};
 use crate::llvm_tool::{Error, Output, Sources, Style};
 
-/// What each output consists of.
+/// Returns the pieces of each output.
 pub(super) fn plan(
     from: &From,
     targets: &Targets,
@@ -48,7 +48,7 @@ pub(super) fn plan(
     Ok(outputs.collect())
 }
 
-/// For each target what it gets.
+/// Chooses the image for each target.
 fn images(
     contents: &Contents,
     targets: &Targets,
@@ -65,7 +65,7 @@ fn images(
         .zip(&chosen)
         .filter_map(|(target, found)| found.is_none().then_some(target))
         .collect();
-    // As LLVM, an ID that cannot be one is no reason to stop once everything is found.
+    // Like in LLVM, an invalid entry ID is not an error if all images have been found.
     let needed = match missing.is_empty() {
         true => chosen.iter().flatten().max().map_or(0, |last| last + 1),
         false => entries.len(),
@@ -82,7 +82,7 @@ fn images(
     if !missing.is_empty() && !manner.allow_missing {
         return Err(not_found(&missing));
     }
-    // A file that has nothing for anybody is the host's: it may never have been bundled.
+    // An input without any requested image counts as the host's: it may never have been bundled.
     if missing.len() == targets.0.len() {
         let hosts = targets
             .0
@@ -111,7 +111,7 @@ fn images(
     pieces.collect()
 }
 
-/// The entry for a target: the first with the same ID, else the first that serves it.
+/// Returns the entry for a target: the first with the same ID, else the first that serves it.
 fn choose(ids: &[Option<EntryId>], target: &Target, rule: KindRule) -> Option<usize> {
     let position = |wanted: &dyn Fn(&EntryId) -> bool| {
         let mut ids = ids.iter();

@@ -1,4 +1,4 @@
-//! `cargo offload archive`: archives of bundles (HDAs) and the archives of single targets.
+//! `cargo offload archive`: archives of bundles (HDAs) and device archives.
 //!
 //! | command | from                            | to                                      |
 //! |---------|---------------------------------|-----------------------------------------|
@@ -7,7 +7,7 @@
 //! | `split` | an archive of bundles           | an archive for each target              |
 //! | `merge` | an archive for each target, and perhaps the host's | an archive of bundles |
 //!
-//! Specification: `docs/spec/bundler.md` §5, `docs/spec/linker-wrapper.md` §7.4 for the names of what is split.
+//! Specification: `docs/spec/bundler.md` §5; for the names of split archives, `docs/spec/linker-wrapper.md` §7.4.
 
 mod check;
 mod line;
@@ -28,7 +28,7 @@ use crate::cargo_offload::table;
 use crate::llvm_tool::{Sources, outputs};
 use line::{ArchiveLine, USAGE};
 
-/// Runs the command that the first of `args` names.
+/// Runs the command in the first of `args`.
 pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
     let (command, args) = match args {
         [] => return Err(Error::new(USAGE)),
@@ -47,7 +47,7 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
         "split" => split(&line, out),
         "merge" => merge::run(&line),
         other => Err(Error::new(format_args!(
-            "archive: `{other}` is no command\n{USAGE}"
+            "archive: `{other}` is not a command\n{USAGE}"
         ))),
     }
 }
@@ -84,7 +84,7 @@ fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), Error> {
     table::print_columns(&header, &rows, 3, out).map_err(Error::unwritten)
 }
 
-/// Triple and target ID, as people read them.
+/// Returns triple and target ID in the form for people.
 fn target_text(id: &EntryId) -> String {
     let triple = id.triple().as_str().trim_end_matches('-').to_owned();
     match id.target_id() {
@@ -97,7 +97,7 @@ fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), Error> {
     let files = line.files()?;
     let [file] = files.as_slice() else {
         return Err(Error::new(format_args!(
-            "archive split: one file is wanted\n{USAGE}"
+            "archive split: expected one file\n{USAGE}"
         )));
     };
     let limit = line.limit()?;
@@ -116,7 +116,7 @@ fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), Error> {
     let mut taken = BTreeSet::new();
     if let Some(path) = paths.iter().find(|path| !taken.insert(*path)) {
         return Err(Error::new(format_args!(
-            "{}: two targets have one file name, {}",
+            "{}: two targets have the same file name, {}",
             terminal(file.as_path()),
             terminal(path.as_path())
         )));
@@ -126,7 +126,7 @@ fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), Error> {
         eprintln!("cargo offload archive: warning: {text}");
     };
     let mut planned = Vec::new();
-    // One by one: targets that no bundle may have both may be in different members.
+    // Splits for one target at a time: targets that exclude each other in a bundle may be in different members.
     for (id, path) in ids.iter().zip(&paths) {
         let outputs =
             bundler::split_archive(&contents, &id.to_string(), path, limit, &mut sources, &warn);
@@ -139,7 +139,7 @@ fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), Error> {
             .filter(|entry| entry.parsed().is_none())
         {
             warn(format!(
-                "{}: member `{}`: entry `{}` is of no known kind, and in no archive",
+                "{}: member `{}`: entry `{}` has an unknown kind and is not in any archive",
                 terminal(file.as_path()),
                 terminal(bundle.member.as_deref().unwrap_or_default()),
                 terminal(&entry.id)
@@ -158,7 +158,7 @@ fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// Text is for compilers, and no linker finds it in an archive.
+/// Refuses text: it is for compilers, and linkers do not find it in an archive.
 fn refuse_texts(contents: &Contents) -> Result<(), Error> {
     let mut bundles = contents.bundles.iter();
     let Some(text) = bundles.find(|bundle| bundle.form == BundleForm::Text) else {
@@ -172,11 +172,11 @@ fn refuse_texts(contents: &Contents) -> Result<(), Error> {
     )))
 }
 
-/// Those of the archive that are asked for, each once; all when nothing is.
+/// Returns the requested targets of the archive, each once; without a request, all of them.
 fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<EntryId>, Error> {
     let mut known: BTreeMap<String, EntryId> = BTreeMap::new();
     for id in contents.entries().filter_map(|entry| entry.parsed()) {
-        // Kinds that serve each other have one archive.
+        // Kinds that serve each other share an archive.
         if id.kind() != EntryKind::Host {
             known.entry(target_text(&id)).or_insert(id);
         }
@@ -202,7 +202,7 @@ fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<En
         if let Some(id) = known.values().find(same) {
             return Ok(id.clone());
         }
-        // Another target, which images of the archive may serve.
+        // Another target is possible, which images of the archive may serve.
         EntryId::parse_target(wanted).map_err(|_| {
             let has: Vec<String> = known.keys().map(|id| terminal(id).to_string()).collect();
             Error::new(format_args!(
@@ -215,7 +215,7 @@ fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<En
     found.collect()
 }
 
-/// As linkers look for it.
+/// Returns the file name that linkers look for.
 fn file_name(library: &str, id: &EntryId) -> String {
     match id.kind() {
         EntryKind::Host => format!("lib{library}-host.a"),

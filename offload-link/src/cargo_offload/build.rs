@@ -1,7 +1,7 @@
-//! `cargo offload build`: a build by Cargo, and the libraries that its build scripts made.
+//! `cargo offload build`: runs Cargo and collects the libraries that its build scripts made.
 //!
-//! A module with the key `artifact` leaves them in its build folder; Cargo's messages say where those are,
-//! also of what was up to date.
+//! A module with the key `artifact` leaves libraries in its build folder. Cargo's messages name these folders, also
+//! for packages that are up to date.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -20,10 +20,10 @@ const USAGE: &str = "usage: cargo offload build [--out DIR] [OPTIONS OF CARGO BU
 Builds, and prints the libraries that modules with the key `artifact` came out as: `hda`, an archive of
 bundles, and `device-archive`, an archive for each target. With --out they are copied to DIR.";
 
-/// Where a build script leaves them, below its `OUT_DIR`.
+/// Folder of the libraries in `OUT_DIR`.
 const FOLDER: &str = "offload/artifacts";
 
-/// What Cargo says of a build script; of anything else only the reason is there.
+/// Cargo's message about a build script; of other messages, only the reason is parsed.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -31,7 +31,7 @@ struct Message {
     out_dir: Option<PathBuf>,
 }
 
-/// A library, and whose it is.
+/// A library and the package that made it.
 struct Library {
     path: PathBuf,
     package: String,
@@ -61,20 +61,21 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
     Ok(())
 }
 
-/// The value of `--out`, and what is Cargo's.
+/// Returns the value of `--out` and the arguments for Cargo.
 fn read(args: &[OsString]) -> Result<(Option<PathBuf>, Vec<&OsStr>), Error> {
     let (mut folder, mut rest) = (None, Vec::new());
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let text = arg.to_string_lossy();
         if text == "--message-format" || text.starts_with("--message-format=") {
-            let problem = "build: `--message-format` is taken: Cargo's messages are read here";
+            let problem =
+                "build: `--message-format` cannot be used: this command reads Cargo's messages";
             return Err(Error::new(problem));
         }
         if text == "--out" {
             let value = args.next();
             let value = value.ok_or_else(|| {
-                Error::new(format_args!("build: `--out` wants a folder\n{USAGE}"))
+                Error::new(format_args!("build: `--out` needs a folder\n{USAGE}"))
             })?;
             folder = Some(PathBuf::from(value));
         } else if let Some(value) = text.strip_prefix("--out=") {
@@ -86,9 +87,9 @@ fn read(args: &[OsString]) -> Result<(Option<PathBuf>, Vec<&OsStr>), Error> {
     Ok((folder, rest))
 }
 
-/// Runs Cargo; the libraries by name.
+/// Runs Cargo and returns the libraries by name.
 fn build(args: &[&OsStr]) -> Result<BTreeMap<OsString, Library>, Error> {
-    // Cargo names itself to its subcommands.
+    // Cargo sets this variable for its subcommands.
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
     command
@@ -102,7 +103,7 @@ fn build(args: &[&OsStr]) -> Result<BTreeMap<OsString, Library>, Error> {
     let messages = child.stdout.take().map(BufReader::new);
     for line in messages.into_iter().flat_map(BufRead::lines) {
         let line = line.map_err(started)?;
-        // What is no message was printed by some program that Cargo ran.
+        // Other lines were printed by programs that Cargo ran.
         let Ok(message) = serde_json::from_str::<Message>(&line) else {
             continue;
         };
@@ -116,7 +117,7 @@ fn build(args: &[&OsStr]) -> Result<BTreeMap<OsString, Library>, Error> {
     let status = child.wait().map_err(started)?;
     match status.success() {
         true => Ok(libraries),
-        // Cargo has said why.
+        // Cargo has printed the reason.
         false => Err(Error::new("build: Cargo failed")),
     }
 }
@@ -129,7 +130,7 @@ fn add(
     let wrong = |problem| Error::new(format_args!("{}: {problem}", out_dir.display()));
     let files = match fs::read_dir(out_dir.join(FOLDER)) {
         Ok(files) => files,
-        // A package without libraries.
+        // The package has no libraries.
         Err(problem) if is_absent(&problem) => return Ok(()),
         Err(problem) => return Err(wrong(problem)),
     };
@@ -141,7 +142,7 @@ fn add(
         };
         if let Some(other) = libraries.insert(file.file_name(), library) {
             return Err(Error::new(format_args!(
-                "build: two packages have a library `{}`: {} and {package}\n\
+                "build: two packages make a library `{}`: {} and {package}\n\
                  hint: the key `name` of a module names its libraries",
                 file.file_name().to_string_lossy(),
                 other.package
@@ -151,7 +152,7 @@ fn add(
     Ok(())
 }
 
-/// Copies beside its place and renames.
+/// Copies to a temporary file beside the final path and renames it.
 fn install(from: &Path, to: &Path) -> std::io::Result<()> {
     let folder = to.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;

@@ -1,10 +1,10 @@
-//! Why a command of `cargo offload` fails.
+//! Errors of `cargo offload`.
 
 use std::fmt;
 
 use crate::files::ReadFailure;
 
-/// A command that failed.
+/// Message of a failed command.
 #[derive(Debug)]
 pub(crate) struct Error(String);
 
@@ -13,12 +13,12 @@ impl Error {
         Self(problem.to_string())
     }
 
-    /// An input that could not be read, which parsers call damaged or empty.
+    /// Returns the error for an input that could not be read; parsers would call it damaged or empty.
     pub(crate) fn unread(problem: ReadFailure) -> Self {
         Self::new(problem)
     }
 
-    /// What was to be said, and could not be.
+    /// Returns the error for failed output.
     pub(crate) fn unwritten(problem: std::io::Error) -> Self {
         Self::new(format_args!("cannot write: {problem}"))
     }

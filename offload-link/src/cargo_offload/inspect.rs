@@ -1,4 +1,4 @@
-//! `cargo offload inspect`: the images in any file, as a table.
+//! `cargo offload inspect`: prints the images in any file as a table.
 
 use crate::cargo_offload::error::Error;
 use crate::cargo_offload::table;
@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 const HEADER: [&str; 5] = ["target", "kind", "for", "size", "where"];
 
-/// Prints the images of each file, and of the files that a thin archive names. It reads headers only, whatever the size of
-/// the images, and inflates compressed offload binaries in memory.
+/// Prints the images of each file and of the files that a thin archive names. Reads only headers, whatever the size
+/// of the images, and inflates compressed offload binaries in memory.
 pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
     let (files, limit) = line(args)?;
     let mut memory = limit.memory();
@@ -36,7 +36,7 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
     Ok(())
 }
 
-/// Reads the command line: files, and the limit on what compressed ones may become.
+/// Parses the command line: files, and the limit on decompressed data.
 fn line(args: &[OsString]) -> Result<(Vec<PathBuf>, DecompressionLimit), Error> {
     let (mut files, mut limit) = (Vec::new(), None);
     let mut args = args.iter();
@@ -65,31 +65,31 @@ fn line(args: &[OsString]) -> Result<(Vec<PathBuf>, DecompressionLimit), Error> 
     }
     if files.is_empty() {
         return Err(Error::new(format_args!(
-            "inspect: no file is named\n{USAGE}"
+            "inspect: expected a file\n{USAGE}"
         )));
     }
     let limit = decompressed::limit(limit.as_deref()).map_err(Error::new)?;
     Ok((files, limit))
 }
 
-/// What is told of a file.
+/// Printed facts about a file.
 struct ImageTable<'a> {
     rows: Vec<[String; 5]>,
-    /// Objects that are not read, and why.
+    /// Objects that could not be read, with the reason.
     unread: Vec<String>,
-    /// Bytes that compressed offload binaries may still take.
+    /// Bytes of memory left for compressed offload binaries.
     memory: &'a mut u64,
 }
 
 type InspectProblem = Box<dyn std::error::Error>;
 
 impl ImageTable<'_> {
-    /// Adds the images of a file that the command line names.
+    /// Adds the images of a file on the command line.
     fn file(&mut self, path: &Path) -> Result<(), InspectProblem> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
-            // The system says it best.
+            // This read returns the system's error.
             file.read_exact_at(&mut [0], 0)?;
         }
         if !metadata.is_file() {
@@ -100,7 +100,7 @@ impl ImageTable<'_> {
         self.add(path, &cache, &[], &Nesting::default())
     }
 
-    /// Adds what is in a file, which is a member of those archives.
+    /// Adds the images of a file that is a member of the archives `members`.
     fn add(
         &mut self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! `cargo offload …`: the commands for people.
+//! `cargo offload …`: commands for people.
 
 mod archive;
 mod build;
@@ -14,13 +14,13 @@ pub(crate) use error::Error;
 
 use usage::USAGE;
 
-/// Runs the command that `args` name, and writes what it has to say to `out`.
+/// Runs the command that `args` name, and writes its answer to `out`.
 ///
 /// # Errors
 ///
-/// When there is no such command, or it fails.
+/// Fails if the command does not exist or fails.
 pub(crate) fn run(args: impl Iterator<Item = OsString>, out: &mut impl Write) -> Result<(), Error> {
-    // Cargo puts the name of the subcommand first.
+    // Cargo passes the name of the subcommand first.
     let mut args = args.skip(1).peekable();
     args.next_if(|word| word == "offload");
     let command = args.next().unwrap_or_default();
@@ -36,7 +36,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>, out: &mut impl Write) ->
         _ => {
             let command = command.to_string_lossy();
             Err(Error::new(format_args!(
-                "`{command}` is no command\n{USAGE}"
+                "`{command}` is not a command\n{USAGE}"
             )))
         }
     }

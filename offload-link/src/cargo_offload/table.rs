@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-/// Prints a table; the column `right` has numbers.
+/// Prints a table; the column `right` contains numbers.
 pub(crate) fn print_columns(
     header: &[String; 5],
     rows: &[[String; 5]],

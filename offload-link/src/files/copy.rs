@@ -1,4 +1,4 @@
-//! Bytes from file to file, which the system copies: none of them comes into memory of ours.
+//! Copies bytes from file to file inside the system, without memory of this process.
 
 use std::fs::File;
 use std::io;
@@ -7,12 +7,12 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::copy_file_range;
 
-/// Names the file that failed.
+/// Failed copy; the variant tells which file failed.
 #[derive(Debug)]
 pub(crate) enum CopyError {
-    /// The file that is copied from.
+    /// The file that is read failed.
     Read(io::Error),
-    /// The file that is copied to.
+    /// The file that is written failed.
     Write(io::Error),
 }
 
@@ -24,7 +24,7 @@ impl From<CopyError> for io::Error {
     }
 }
 
-/// Copies a range of a file to an offset of another; the positions of both stay where they are.
+/// Copies a range of a file to an offset of another. The positions of both files do not move.
 pub(crate) fn copy_range(
     from: &File,
     range: Range<u64>,
@@ -37,14 +37,14 @@ pub(crate) fn copy_range(
         match copy_file_range(from, Some(&mut start), to, Some(&mut offset), size) {
             Ok(1..) => {}
             Err(rustix::io::Errno::INTR) => {}
-            // Not between these files, by this system, or nothing is left: reading says which.
+            // The system cannot copy between these files, or the file has ended: reading shows which.
             Ok(0) | Err(_) => return copy_through(from, start..range.end, to, offset),
         }
     }
     Ok(())
 }
 
-/// The same by reading and writing.
+/// Copies a range by reading and writing.
 fn copy_through(
     from: &File,
     range: Range<u64>,
@@ -69,7 +69,7 @@ fn copy_through(
     Ok(())
 }
 
-/// Of a file that has less than was found in it.
+/// Returns the error for a file that is now shorter than when it was examined.
 pub(crate) fn shrunk() -> io::Error {
     io::Error::new(
         io::ErrorKind::UnexpectedEof,

@@ -1,8 +1,8 @@
 //! The first read that failed in this process.
 //!
-//! Formats read through `ReadRef`, whose errors say nothing: a parser takes a failing disk for a damaged file, and
-//! whoever asks for device code may take that for "none". So each reader records here what the system said. No tool
-//! writes an output or ends successfully after that ([`check`]).
+//! Formats read through `ReadRef`, whose errors have no content: a parser cannot tell a failing disk from a damaged
+//! file, and a search for device code may report none. So each reader records the system's error here. After one, no
+//! tool writes an output or ends successfully ([`check`]).
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use offload_formats::escape::terminal;
 use rustix::io::Errno;
 
-/// One for the process: a tool reads for one result.
+/// First failed read of the process. One is enough: a tool reads for one result.
 static FIRST: OnceLock<ReadFailure> = OnceLock::new();
 
 /// A file that could not be read.
@@ -46,11 +46,11 @@ pub(crate) fn check() -> Result<(), ReadFailure> {
     FIRST.get().map_or(Ok(()), |failure| Err(failure.clone()))
 }
 
-/// Tells whether the error means that no file has this name, for this process and every other one: the name decides,
-/// not the state of the system.
+/// Tells whether the error means that no file has this name, for any process. Such an error depends on the name, not
+/// on the state of the system.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     let certain = [Errno::NOENT, Errno::NOTDIR, Errno::NAMETOOLONG, Errno::LOOP];
-    // Without a number: a name with a NUL, which the standard library refuses.
+    // The standard library refuses a name with a NUL, without an error number.
     match error.raw_os_error() {
         Some(number) => certain.contains(&Errno::from_raw_os_error(number)),
         None => error.kind() == io::ErrorKind::InvalidInput,

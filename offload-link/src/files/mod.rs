@@ -1,9 +1,9 @@
-//! The files that tools read: how they are opened, read in parts and copied.
+//! Files that tools read: opens them, reads parts of them and copies them.
 //!
 //! | file         | purpose                                                                 |
 //! |--------------|-------------------------------------------------------------------------|
-//! | `opened.rs`  | a file, open or opened again for each read                              |
-//! | `reading.rs` | the same with the blocks that were read last, for `ReadRef`             |
+//! | `opened.rs`  | a file that stays open or is opened again for each read                |
+//! | `reading.rs` | a file with a cache of its last blocks, for `ReadRef`                   |
 //! | `failure.rs` | the first read that failed: parsers cannot tell it from a damaged file  |
 //! | `stamp.rs`   | detects files that changed after the first look                         |
 //! | `thin.rs`    | opens the members of thin archives, with limits                         |

@@ -1,4 +1,4 @@
-//! A file that is open, or opened again for each read.
+//! A file that stays open or is opened again for each read.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -11,13 +11,13 @@ use rustix::fs::OFlags;
 use super::failure;
 use super::stamp::Stamp;
 
-/// A file with its name. Without a descriptor each read opens it: a tool may have more inputs than a process may have
-/// files.
+/// A file with its name. If it has no descriptor, each read opens it: a tool may have more inputs than a process may
+/// have open files.
 #[derive(Debug)]
 pub(crate) struct Opened {
     path: PathBuf,
     file: RefCell<Option<File>>,
-    /// Known of files that may be opened again.
+    /// State at the first look, for files that may be opened again.
     stamp: Option<Stamp>,
 }
 
@@ -30,10 +30,11 @@ impl Opened {
         }
     }
 
-    /// Opens a file for reading. Never waits, as opening a pipe without a writer would.
+    /// Opens a file for reading. Does not block, unlike opening a pipe without a writer.
     pub(crate) fn open(path: &Path) -> io::Result<File> {
-        // The value of a flag, which the standard library takes as a number.
-        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+        // The standard library takes the flags as an `i32`.
+        let flags =
+            i32::try_from(OFlags::NONBLOCK.bits()).expect("the flag is a bit below the sign");
         OpenOptions::new().read(true).custom_flags(flags).open(path)
     }
 
@@ -50,7 +51,7 @@ impl Opened {
     ///
     /// # Errors
     ///
-    /// If the file cannot be opened again or is another one now.
+    /// Fails if the file cannot be opened again or was replaced.
     pub(crate) fn with<T>(&self, read: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         if let Some(file) = &*self.file.borrow() {
             return read(file);
@@ -63,12 +64,12 @@ impl Opened {
         }
     }
 
-    /// Reads as [`FileExt::read_at`] does.
+    /// Reads like [`FileExt::read_at`].
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.with(|file| file.read_at(buffer, offset))
     }
 
-    /// Records that the file could not be read, for [`failure::check`].
+    /// Records a failed read of this file for [`failure::check`].
     pub(crate) fn note(&self, offset: u64, problem: &io::Error) {
         failure::note(&self.path, offset, problem);
     }

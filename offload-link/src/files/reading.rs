@@ -1,7 +1,7 @@
-//! A file of which parts are read in any order, with the blocks that were read last.
+//! Reads parts of a file in any order and caches the blocks that were read last.
 //!
-//! The formats ask for a few bytes at a time. Of an archive of a gigabyte that is hundreds of thousands of times; what
-//! they ask for next is mostly beside what they asked for before.
+//! The formats read a few bytes at a time, in an archive of a gigabyte hundreds of thousands of times. Most reads are
+//! close to the previous ones.
 
 use std::cell::RefCell;
 use std::io;
@@ -13,13 +13,13 @@ use object::ReadCacheOps;
 use super::copy::shrunk;
 use super::opened::Opened;
 
-/// In bytes; most headers, and most tables of symbols, are in one.
+/// Size of a block in bytes. Most headers and most symbol tables fit into one.
 const BLOCK: usize = 8 << 10;
 
-/// How many stay: the start, the end and the names of an object, and those of an image in it.
+/// Number of cached blocks: the start, the end and the names of an object, and those of an image in it.
 const RECENT: usize = 8;
 
-/// A file, and the blocks of it that were read last.
+/// A file and its cached blocks.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub file: Opened,
@@ -28,9 +28,9 @@ pub(crate) struct Reading {
 
 #[derive(Debug, Default)]
 struct Recent {
-    /// Each with its number.
+    /// Cached blocks, each with its number in the file.
     blocks: Vec<(u64, Vec<u8>)>,
-    /// The oldest, which is the next to go.
+    /// Index of the oldest block, which is replaced next.
     oldest: usize,
 }
 
@@ -40,12 +40,12 @@ impl Reading {
         Rc::new(Self { file, recent })
     }
 
-    /// The file was written to.
+    /// Empties the cache, after the file was written to.
     pub(crate) fn forget(&self) {
         self.recent.take();
     }
 
-    /// A part of it, as a file of its own.
+    /// Returns a part of the file that is read like a file.
     pub(crate) fn part(self: &Rc<Self>, range: Range<u64>) -> Here {
         Here {
             file: Rc::clone(self),
@@ -56,7 +56,7 @@ impl Reading {
 
     /// # Errors
     ///
-    /// When it cannot be read, or has not as much.
+    /// Fails if the file cannot be read or is too short.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         if buffer.len() >= BLOCK {
             return match fill(&self.file, buffer, offset)? {
@@ -76,7 +76,7 @@ impl Reading {
         Ok(())
     }
 
-    /// As much as is in the block that has the offset.
+    /// Reads as many bytes as the block at the offset contains.
     fn read_block(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let recent = &mut *self.recent.borrow_mut();
         let number = offset / BLOCK as u64;
@@ -85,7 +85,7 @@ impl Reading {
             None => recent.read(&self.file, number)?,
         };
         let block = recent.blocks.get(index).map_or(&[][..], |block| &block.1);
-        // Less than a block.
+        // The remainder is less than a block.
         let start = (offset % BLOCK as u64) as usize;
         let found = block.get(start..).unwrap_or_default();
         let count = found.len().min(buffer.len());
@@ -94,7 +94,7 @@ impl Reading {
     }
 }
 
-/// Reads as much as there is; how much.
+/// Fills the buffer as far as the file goes, and returns the number of bytes.
 fn fill(file: &Opened, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut count = 0;
     while count < buffer.len() {
@@ -109,7 +109,7 @@ fn fill(file: &Opened, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 }
 
 impl Recent {
-    /// The index of a block that was not there, in the place of the oldest.
+    /// Replaces the oldest block with the block `number`, and returns its index.
     fn read(&mut self, file: &Opened, number: u64) -> io::Result<usize> {
         let mut bytes = match self.blocks.len() {
             RECENT => std::mem::take(&mut self.blocks[self.oldest].1),
@@ -121,7 +121,7 @@ impl Recent {
         };
         let index = self.oldest;
         self.oldest = (index + 1) % RECENT;
-        // Until it is read, it is no block.
+        // Invalid until the read succeeds.
         self.blocks[index].0 = u64::MAX;
         bytes.resize(BLOCK, 0);
         let count = fill(file, &mut bytes, number.saturating_mul(BLOCK as u64))?;
@@ -131,7 +131,7 @@ impl Recent {
     }
 }
 
-/// A part of such a file, for a cache: that keeps what was read, until it is dropped.
+/// A part of a [`Reading`], as input of a `ReadCache`, which keeps everything that it read until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Here {
     file: Rc<Reading>,

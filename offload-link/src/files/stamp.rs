@@ -1,16 +1,16 @@
-//! Whether a file is still the one that was looked at.
+//! Detects that a file changed after the first look.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// What differs when a file was written to or replaced.
+/// State of a file, which differs after it was written to or replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// Device and inode.
     file: (u64, u64),
-    /// In bytes.
+    /// Size in bytes.
     size: u64,
-    /// Of the last change, in seconds and nanoseconds.
+    /// Time of the last change, in seconds and nanoseconds.
     modified: (i64, i64),
 }
 

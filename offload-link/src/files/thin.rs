@@ -1,7 +1,7 @@
-//! Members of thin archives: files that an archive names.
+//! Members of thin archives, which are files that the archive names.
 //!
-//! Whoever wrote the archive chose these names, so a member is opened only if it is a regular file that is no larger
-//! than the archive says. Archives in archives end at a depth, at a number of members, and where one contains itself.
+//! The author of the archive chose these names, so a member is opened only if it is a regular file no larger than the
+//! archive says. Nested archives are limited in depth and in number of members, and must not contain themselves.
 
 use std::cell::Cell;
 use std::fmt;
@@ -17,14 +17,14 @@ use super::failure::is_absent;
 use super::opened::Opened;
 use super::stamp::Stamp;
 
-/// Thin archives in each other; other archives have the same limit.
+/// Limit on the depth of nested thin archives, the same as for other archives.
 const MAX_DEPTH: usize = 16;
 
-/// Members of thin archives that are members themselves, together. `ar` writes no such archives: it puts the members
-/// of the inner archive into the outer one.
+/// Limit on the members of nested thin archives of one input. `ar` writes no nested ones: it adds the members of the
+/// inner archive to the outer one.
 const MAX_NESTED: usize = 10_000;
 
-/// Opens a member of the thin archive at `archive`. `size` is that of the member's header.
+/// Opens a member of the thin archive at `archive`. `size` is the size in the member's header.
 pub(crate) fn open_member(
     archive: &Path,
     name: &[u8],
@@ -52,7 +52,7 @@ pub(crate) fn open_member(
     })
 }
 
-/// A member of a thin archive, open.
+/// An open member of a thin archive.
 #[derive(Debug)]
 pub(crate) struct ThinMember {
     pub path: PathBuf,
@@ -63,14 +63,16 @@ pub(crate) struct ThinMember {
 /// The thin archives around a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nesting {
-    /// Outermost first; not the file of the command line, which comes again if it is among its own members.
+    /// Outermost archive first. The file of the command line is missing; if it is among its own members, it appears
+    /// once more.
     archives: Vec<Stamp>,
-    /// Members of thin archives in thin archives that were opened for the same input.
+    /// Number of members of nested thin archives that were opened for the same input.
     nested: Rc<Cell<usize>>,
 }
 
 impl Nesting {
-    /// Opens a member of the archive at `archive`, which is in these; also gives what is around the member's members.
+    /// Opens a member of the innermost archive, which is at `archive`. Returns the nesting of the member's own
+    /// members, too.
     pub(crate) fn open_member(
         &self,
         archive: &Path,
@@ -120,7 +122,7 @@ enum ThinProblem {
 }
 
 impl MemberError {
-    /// Tells whether linkers may do without the member: it does not exist, or it is newer than the archive.
+    /// Tells whether linkers can continue without the member: it does not exist, or it is newer than the archive.
     pub(crate) fn is_of_archive(&self) -> bool {
         match &self.problem {
             ThinProblem::Open(error) => is_absent(error),
@@ -129,7 +131,7 @@ impl MemberError {
         }
     }
 
-    /// The system's error if the member cannot be opened.
+    /// Returns the path and the system's error if the member cannot be opened.
     pub(crate) fn unopened(&self) -> Option<(&Path, &io::Error)> {
         match &self.problem {
             ThinProblem::Open(error) => Some((&self.path, error)),
@@ -150,11 +152,10 @@ impl fmt::Display for MemberError {
                  hint: create the archive again"
             ),
             ThinProblem::Cycle => write!(f, "the thin archive `{path}` contains itself"),
-            ThinProblem::Depth => write!(f, "more than {MAX_DEPTH} thin archives in each other"),
-            ThinProblem::TooMany => write!(
-                f,
-                "more than {MAX_NESTED} members of thin archives in thin archives"
-            ),
+            ThinProblem::Depth => write!(f, "thin archives nested more than {MAX_DEPTH} deep"),
+            ThinProblem::TooMany => {
+                write!(f, "more than {MAX_NESTED} members of nested thin archives")
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a link does, or only shows: the one place that knows `--dry-run` and `--wrapper-verbose`.
+//! Executes the actions of a link or only shows them: the only file that knows `--dry-run` and `--wrapper-verbose`.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use crate::linker_wrapper::line::options::Options;
 use crate::linker_wrapper::report::shown::Shown;
 use crate::linker_wrapper::workplace::Workplace;
 
-/// Runs commands and writes files, as the options say: silently, shown, or shown only.
+/// Runs commands and writes files: silently, shown, or only shown, as the options require.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Actions {
     mode: Mode,
@@ -27,7 +27,7 @@ enum Mode {
 }
 
 impl Actions {
-    /// Those of a tool with its options.
+    /// Returns the actions for a tool with its options.
     pub(crate) fn new(options: &Options, tool: &OsStr) -> Self {
         Self {
             mode: match (options.dry_run, options.verbose) {
@@ -39,24 +39,24 @@ impl Actions {
         }
     }
 
-    /// Tells whether nothing is done.
+    /// Tells whether this is a dry run.
     pub(crate) fn are_dry(self) -> bool {
         self.mode == Mode::Dry
     }
 
-    /// Tells whether what is shown are LLVM's lines, which its tests compare.
+    /// Tells whether commands are shown in LLVM's form, which LLVM's tests compare.
     pub(crate) fn show_as_llvm(self) -> bool {
         self.are_dry() && self.shown == Shown::Llvm
     }
 
-    /// Shows a command, if anybody wants to see it.
+    /// Shows a command if an option requests that.
     pub(crate) fn show(self, command: &Command) {
         if self.mode != Mode::Silent {
             self.shown.print(command);
         }
     }
 
-    /// Says in a dry run what this process would do itself. LLVM's tool does not say it.
+    /// Prints, in a dry run, work that this process would do itself. LLVM's tool prints nothing for it.
     pub(crate) fn note(self, what: impl Display) {
         if self.are_dry() && self.shown == Shown::Plain {
             eprintln!("# {what}");
@@ -67,7 +67,7 @@ impl Actions {
     ///
     /// # Errors
     ///
-    /// When it cannot be started or fails.
+    /// Fails if it cannot be started or fails.
     pub(crate) fn run(self, command: &Command, workplace: &Workplace) -> Result<(), CommandError> {
         self.show(command);
         match self.mode {
@@ -80,7 +80,7 @@ impl Actions {
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// Fails if the file cannot be written.
     pub(crate) fn write(self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
         if self.are_dry() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Why a link did not happen.
+//! Errors of the linker wrapper.
 
 use std::fmt;
 use std::io;
@@ -11,33 +11,33 @@ use offload_formats::registration;
 
 use crate::files::ReadFailure;
 
-/// Each printed as one message, with what caused it.
+/// An error, printed as one message with its cause.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// The command line, said in full.
+    /// Invalid command line; the text is complete.
     Option(String),
-    /// A file of ours.
+    /// A failed operation on a file of this tool.
     Io {
         what: String,
         source: io::Error,
     },
-    /// An input whose device code cannot be read; `from` names file and member.
+    /// An input whose device code cannot be read. `from` names file and member.
     Input {
         from: String,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// An input that the system does not let us read.
+    /// An input that the system refuses to read.
     Read(ReadFailure),
-    /// Under LLVM's name nothing says which linker to run.
+    /// Under LLVM's name, no option names the host linker.
     NoLinkerPath,
-    /// The program found as the real linker started us again.
+    /// The program found as the host linker is this tool.
     Recursion,
-    /// The host linker.
+    /// The host linker could not be started.
     Start {
         program: PathBuf,
         source: io::Error,
     },
-    /// The host linker ended in failure; said under LLVM's name, in its words.
+    /// The host linker failed; reported only under LLVM's name, in LLVM's words.
     HostLinker {
         program: PathBuf,
     },
@@ -46,46 +46,46 @@ pub(crate) enum Error {
         target: String,
         source: CommandError,
     },
-    /// A device link that ended well and made nothing that its target takes.
+    /// A device link succeeded, but its image is not valid for the target.
     Image {
         target: String,
         problem: Box<dyn std::error::Error + Send + Sync>,
-        /// That should have made it.
+        /// The command that should have made the image.
         command: Option<String>,
     },
-    /// Device links that failed, in their order.
+    /// Failed device links, in their order.
     Several(Vec<Error>),
     /// The linked images of a kind cannot be packed.
     Container {
         kind: OffloadKind,
         problem: String,
     },
-    /// None of the images that were found can be linked.
+    /// No image that was found can be linked.
     NothingLinked {
         reasons: Vec<String>,
     },
-    /// Images were left out, and the user said that this is an error.
+    /// Images were left out, and an option makes that an error.
     Dropped {
         images: Vec<String>,
     },
-    /// The offload entries of two objects have different layouts, in one section.
+    /// Offload entries of two objects in one section have different layouts.
     MixedEntries {
         section: String,
         first: (String, u64),
         second: (String, u64),
     },
     Registration(registration::Error),
-    /// A compiler does not take what a bundle has for the host; `from` names file and member.
+    /// The compiler fails for the host part of a bundle. `from` names file and member.
     HostPart {
         from: String,
         source: CommandError,
     },
-    /// The host's compiler does not take what registers the images.
+    /// The host compiler fails for a registration in C.
     RegistrationFromC(CommandError),
 }
 
 impl Error {
-    /// About an input that cannot be opened.
+    /// Returns the error for an input that cannot be opened.
     pub(crate) fn unopened(path: &Path, source: &io::Error) -> Self {
         Self::Input {
             from: terminal(path).to_string(),
@@ -138,7 +138,10 @@ impl fmt::Display for Error {
                 problem,
                 command,
             } => {
-                write!(f, "device link for {target}: it made no image: {problem}")?;
+                write!(
+                    f,
+                    "device link for {target}: it made no valid image: {problem}"
+                )?;
                 match command {
                     Some(command) => write!(f, "\ncommand: {command}"),
                     None => Ok(()),
@@ -150,13 +153,13 @@ impl fmt::Display for Error {
             }),
             Self::Container { kind, problem } => write!(f, "{kind} images: {problem}"),
             Self::NothingLinked { reasons } => {
-                f.write_str("device code was found, and none of it can be linked")?;
+                f.write_str("none of the device code that was found can be linked")?;
                 reasons
                     .iter()
                     .try_for_each(|reason| write!(f, "\n{reason}"))
             }
             Self::Dropped { images } => {
-                f.write_str("images were found and not linked (-Werror=dropped-image)")?;
+                f.write_str("some images were not linked (-Werror=dropped-image)")?;
                 images.iter().try_for_each(|image| write!(f, "\n{image}"))
             }
             Self::MixedEntries {
@@ -170,13 +173,13 @@ impl fmt::Display for Error {
                 first.1, first.0, second.1, second.0
             ),
             Self::HostPart { from, source } => {
-                write!(
-                    f,
-                    "{from}: what it has for the host does not compile: {source}"
-                )
+                write!(f, "{from}: its host part does not compile: {source}")
             }
             Self::RegistrationFromC(source) => {
-                write!(f, "what registers the images does not compile: {source}")
+                write!(
+                    f,
+                    "the registration of the images does not compile: {source}"
+                )
             }
             Self::Registration(source) => {
                 write!(f, "{source}")?;

@@ -1,4 +1,4 @@
-//! Files that live as long as the link, in a folder that is made when the first is needed.
+//! Files that live as long as the link, in a folder that is created on demand.
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
@@ -11,8 +11,7 @@ use tempfile::TempDir;
 use crate::linker_wrapper::error::Error;
 use crate::signals::Watch;
 
-/// Removed with everything in it when this is dropped, on success and on failure, and when a
-/// signal ends the process.
+/// The folder of temporary files. It is removed when this is dropped and when a signal ends the process.
 #[derive(Debug, Default)]
 pub(crate) struct Temporaries {
     held: OnceCell<Held>,
@@ -21,7 +20,7 @@ pub(crate) struct Temporaries {
 #[derive(Debug)]
 struct Held {
     folder: TempDir,
-    /// After the folder, so that it is watched until it is gone.
+    /// Dropped after the folder, so a signal can remove that to the end.
     watch: Watch,
 }
 
@@ -30,12 +29,12 @@ impl Temporaries {
         self.held().map(|held| held.folder.path())
     }
 
-    /// The folder, if it has been made. The host linker's temporary files go there, too.
+    /// Returns the folder, if it exists. The host linker's temporary files go there, too.
     pub(crate) fn existing(&self) -> Option<&Path> {
         self.held.get().map(|held| held.folder.path())
     }
 
-    /// Removes an output that the host linker has begun to write when a signal ends the process.
+    /// Registers an output for removal if a signal ends the process while the host linker writes it.
     pub(crate) fn watch_output(&self, path: &Path) -> Result<(), Error> {
         self.held().map(|held| held.watch.output(path))
     }
@@ -44,7 +43,7 @@ impl Temporaries {
         if let Some(held) = self.held.get() {
             return Ok(held);
         }
-        let failed = |source| Error::io("cannot make a folder for temporary files", source);
+        let failed = |source| Error::io("cannot create a folder for temporary files", source);
         let folder = tempfile::Builder::new()
             .prefix("offload-link-")
             .permissions(fs::Permissions::from_mode(0o700))

@@ -1,4 +1,4 @@
-//! Under which name this tool was started, and what follows from it.
+//! The name under which this tool was started, and its consequences.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,7 +9,7 @@ use offload_formats::names::LlvmRelease;
 pub(crate) const TOOL_NAMES: [&str; 4] = ["offload-link", "offload-ld", "ld.offload", LLVM_NAME];
 pub(crate) const LLVM_NAME: &str = "clang-linker-wrapper";
 
-/// The name that decides how this tool behaves: of its file, without a release (`-22`).
+/// Returns the name that selects this tool's behavior: the file name without a release (`-22`).
 pub(crate) fn tool_name(path: &OsStr) -> std::borrow::Cow<'_, str> {
     let name = Path::new(path).file_name().unwrap_or_default();
     let digits = |c: char| c.is_ascii_digit() || c == '.';
@@ -24,16 +24,16 @@ pub(crate) fn tool_name(path: &OsStr) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// Whose rules decide about archive members and groups.
+/// Rules for archive members and groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rules {
     Ours,
-    /// Those of the release that the tool stands for.
+    /// Rules of the release that the tool replaces.
     Llvm(LlvmRelease),
 }
 
 impl Rules {
-    /// Whether what is shown and written is as of LLVM's main branch, or ours.
+    /// Tells whether output has the form of LLVM's main branch or ours.
     pub(crate) fn writes_for_main(self) -> bool {
         matches!(self, Self::Ours | Self::Llvm(LlvmRelease::Main))
     }

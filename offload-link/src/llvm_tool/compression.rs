@@ -1,4 +1,4 @@
-//! Compressed bundles: written and read whole, and what `-verbose` says about them.
+//! Writes and reads whole compressed bundles, and prints their facts for `-verbose`.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -29,7 +29,7 @@ pub(crate) fn write(
     let start = Instant::now();
     let written = compress_to(how, size, sources.reader(&output.pieces), &mut out);
     let written = written.map_err(|error| match error {
-        // That names the input.
+        // The message names the input.
         WriteError::Input { message } => Error::new(message),
         error => Error::input(&output.path, error),
     })?;
@@ -39,7 +39,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// One for each processor of the machine.
+/// Returns the number of processors, at least one.
 pub(crate) fn all_processors() -> NonZeroU32 {
     let count = std::thread::available_parallelism().map_or(1, |count| count.get());
     let count = u32::try_from(count).unwrap_or(1);
@@ -65,21 +65,21 @@ pub(crate) fn materialize(
     Ok(())
 }
 
-/// Says, when asked to be verbose, that there is nothing to decompress.
+/// Prints, with `-verbose`, that nothing had to be decompressed.
 pub(crate) fn say_uncompressed(verbose: bool, size: u64) {
-    // LLVM does not look at what is smaller.
+    // LLVM skips smaller inputs.
     if verbose && size >= 8 {
         eprintln!("Uncompressed bundle.");
     }
 }
 
-/// Said of a compressed bundle that cannot be read.
+/// Returns the error for a compressed bundle that cannot be read.
 pub(crate) fn failed(name: &Path, problem: &compressed_bundle::Error) -> Error {
     let text = format!("Failed to decompress input: {}: {problem}", terminal(name));
     Error::new(text).with_hint(hint(problem))
 }
 
-/// The hint.
+/// Returns the hint for an error of a compressed bundle.
 pub(crate) fn hint(problem: &compressed_bundle::Error) -> Option<String> {
     match problem {
         compressed_bundle::Error::Limit { .. } => Some(decompressed::hint()),
@@ -113,7 +113,7 @@ fn after_writing(written: &Compressed, how: Compression, size: u64, time: Durati
     text
 }
 
-/// Whoever has read it all has compared the hash: they would not be here otherwise.
+/// Returns the facts after decompression. The hashes match: otherwise reading has failed.
 fn after_reading(bundle: &CompressedBundle, time: Duration) -> String {
     let (size, data) = (
         bundle.uncompressed_size,
@@ -151,7 +151,7 @@ fn ratios(size: u64, data: u64, what: &str, time: Duration) -> String {
     )
 }
 
-/// With commas between thousands.
+/// Formats a number with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -164,7 +164,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// As LLVM prints it: as a number, with 14 digits at least.
+/// Formats a hash like LLVM: as a number with at least 14 digits.
 fn shown(hash: [u8; 8]) -> String {
     let mut text = String::new();
     let _ = write!(text, "{:#016x}", u64::from_le_bytes(hash));
@@ -175,7 +175,7 @@ fn shown(hash: [u8; 8]) -> String {
 mod tests {
     use super::*;
 
-    /// Printed by `clang-offload-bundler` 22.1, speed aside (`docs/spec/bundler.md` §7.7).
+    /// Printed by `clang-offload-bundler` 22.1, except the speed (`docs/spec/bundler.md` §7.7).
     #[test]
     fn says_what_llvm_says() {
         let written = Compressed {

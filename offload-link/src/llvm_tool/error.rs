@@ -1,4 +1,4 @@
-//! Errors of the tools that stand in for LLVM's.
+//! Errors of the tools that replace LLVM's.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::files::ReadFailure;
 use offload_formats::escape::terminal;
 
-/// One message, with what to do about it where that is known.
+/// A message and, if known, a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Error {
     text: String,
@@ -27,18 +27,18 @@ impl Error {
         Self { hint, ..self }
     }
 
-    /// As LLVM says that a file cannot be opened, read or written.
+    /// Returns the error for a file that cannot be opened, read or written, in LLVM's words.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
         Self::new(format!("'{}': {}", terminal(path), system_message(error)))
     }
 
-    /// About what is in a file.
+    /// Returns an error about the content of a file.
     pub(crate) fn input(path: &Path, problem: impl fmt::Display) -> Self {
         Self::new(format!("{}: {problem}", terminal(path)))
     }
 }
 
-/// The system's words, without the number that Rust adds.
+/// Returns the system's message without the number that Rust adds.
 pub(crate) fn system_message(error: &io::Error) -> String {
     let mut text = error.to_string();
     if let Some(place) = text.find(" (os error ") {

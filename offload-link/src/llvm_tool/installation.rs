@@ -1,7 +1,7 @@
-//! Which release of LLVM a tool stands for, by where it stands.
+//! Finds the release of LLVM that a tool replaces, by its path.
 //!
-//! Under LLVM's name in the `bin` folder of an LLVM installation, a tool replaces that release's:
-//! whoever reads what it writes is of that release too.
+//! Under LLVM's name in the `bin` folder of an LLVM installation, a tool replaces the one of that release, because
+//! the readers of its output have that release.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use offload_formats::names::LlvmRelease;
 
-/// For a tool started as `path`: the release in its name (`clang-offload-bundler-19`), or of the
+/// Returns the release for a tool started as `path`: from its name (`clang-offload-bundler-19`) or from the
 /// installation around it; else 22.
 pub(crate) fn stands_for(path: &OsStr) -> LlvmRelease {
     known(path).unwrap_or_default()
 }
 
-/// The same without a default.
+/// Returns the release, if the path shows one.
 pub(crate) fn known(path: &OsStr) -> Option<LlvmRelease> {
     let search = std::env::var_os("PATH").unwrap_or_default();
     find(Path::new(path), &search)
@@ -36,10 +36,10 @@ fn find(path: &Path, search: &OsString) -> Option<LlvmRelease> {
         Box::new(std::env::split_paths(search))
     };
     let bin = folders.find(|folder| folder.join(name).exists())?;
-    // Its headers are in `lib/clang/<release>`, up to LLVM 15 `<release>.0.6`.
+    // clang's headers are in `lib/clang/<release>`, up to LLVM 15 in `<release>.0.6`.
     let mut releases = fs::read_dir(bin.parent()?.join("lib/clang")).ok()?;
     let release = releases.next()?.ok()?.file_name();
-    // Of several nobody knows which is meant.
+    // With several releases, none is certain.
     let only = releases.next().is_none();
     release.to_str()?.parse().ok().filter(|_| only)
 }

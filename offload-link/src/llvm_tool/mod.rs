@@ -1,5 +1,5 @@
-//! What the tools share that stand in for LLVM's: their command lines, how they fail, and files that
-//! are read and written as pieces.
+//! Parts that the replacements of LLVM's tools share: command lines, errors, and files that are read and written as
+//! pieces.
 
 pub(crate) mod compression;
 pub(crate) mod error;
@@ -22,18 +22,18 @@ pub(crate) use error::Error;
 pub(crate) use output::{Output, Style};
 pub(crate) use sources::Sources;
 
-/// What a tool has to do.
+/// What a parsed command line requests.
 #[derive(Debug)]
 pub(crate) enum CommandLine<Id> {
-    /// Say something about itself.
+    /// Information about the tool itself.
     Answer(Answer),
-    /// Nothing: the command line is wrong, which has been said.
+    /// Nothing: the command line is wrong, and the mistakes have been printed.
     Mistaken,
-    /// Work, as these options and positional arguments say.
+    /// Work with these options and positional arguments.
     Work(Vec<(Id, Value)>, Vec<OsString>),
 }
 
-/// Runs a tool under the name that it was started with; the result is the exit status.
+/// Runs a tool under the name with which it was started, and returns the exit status.
 pub(crate) fn run(
     name: &OsStr,
     args: Vec<OsString>,
@@ -46,7 +46,7 @@ pub(crate) fn run(
         path: &path,
         base: &base,
     };
-    // Parsers call a file damaged that could not be read, or found nothing in it.
+    // After a failed read, a parser reports a damaged file or finds nothing.
     let worked = work(&started, args);
     let worked = match files::check() {
         Ok(()) => worked,
@@ -58,7 +58,7 @@ pub(crate) fn run(
     })
 }
 
-/// Reads the command line, response files expanded.
+/// Parses the command line and expands response files.
 pub(crate) fn read_line<Id: Copy + PartialEq>(
     table: &Table<Id>,
     args: &[OsString],
@@ -81,7 +81,7 @@ pub(crate) fn read_line<Id: Copy + PartialEq>(
     })
 }
 
-/// Prints to standard output; a reader that has seen enough is no failure.
+/// Prints to standard output. A reader that stops early is not an error.
 pub(crate) fn print(text: &str) -> u8 {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => 0,
@@ -90,8 +90,8 @@ pub(crate) fn print(text: &str) -> u8 {
     }
 }
 
-/// Said of a member of an archive that cannot be read: linkers will not find what it defines.
+/// Returns the warning about an archive member that cannot be read: linkers will not find its symbols.
 pub(crate) fn without_symbols(member: &str, problem: &dyn std::fmt::Display) -> String {
     let member = terminal(member);
-    format!("member `{member}` is not in the archive's index of symbols: {problem}")
+    format!("member `{member}` is not in the archive's symbol index: {problem}")
 }

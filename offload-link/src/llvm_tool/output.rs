@@ -1,14 +1,14 @@
-//! An output as a value: where it goes, what it consists of, how it is written.
+//! An output as a value: its path, its pieces, and how it is written.
 
 use std::path::PathBuf;
 
 use offload_formats::format::compressed_bundle::Compression;
 use offload_formats::format::pieces::Piece;
 
-/// A file that is to be written.
+/// A file to write.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
-    /// `-` is standard output, unless it is an archive.
+    /// `-` means standard output, except for an archive.
     pub path: PathBuf,
     pub pieces: Vec<Piece>,
     pub style: Style,
@@ -18,9 +18,9 @@ pub(crate) struct Output {
 #[derive(Clone, Debug)]
 pub(crate) enum Style {
     Plain,
-    /// `-` is a name like others, and messages do not say which file it was: both as LLVM.
+    /// Like LLVM, takes `-` as a file name, and its messages do not name the file.
     Archive,
     Compressed(Compression),
-    /// With the mode of the host's object, which this is.
+    /// Uses the mode of this host object.
     Object(PathBuf),
 }

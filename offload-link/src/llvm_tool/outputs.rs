@@ -1,6 +1,6 @@
-//! Outputs: written beside their place, and put there when everything is written.
+//! Writes outputs beside their final paths, and renames them when all are complete.
 //!
-//! `place.rs` knows where an output is until then; a signal removes it.
+//! `place.rs` keeps the temporary paths, which a signal removes.
 
 mod place;
 
@@ -20,7 +20,7 @@ use super::sources::{Parts, Sources};
 use crate::files::{self, CopyError};
 use place::{OutputPlace, OutputPlaces};
 
-/// Writes all outputs, or none: they get their names when the last one is complete.
+/// Writes all outputs or none. They get their names when the last one is complete.
 pub(crate) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Result<(), Error> {
     let mut places = OutputPlaces::default();
     for output in outputs {
@@ -47,7 +47,7 @@ pub(crate) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Res
     })
 }
 
-/// Warnings about files that several images would go to, of which the last one stays.
+/// Returns warnings about paths that several images are written to; the last image stays.
 pub(crate) fn clashes(outputs: &[Output]) -> Vec<String> {
     let mut last: HashMap<&Path, &[Piece]> = HashMap::new();
     let mut texts = Vec::new();
@@ -68,7 +68,7 @@ pub(crate) fn clashes(outputs: &[Output]) -> Vec<String> {
     texts
 }
 
-/// Refuses different images for one file under two names, of which one image would be lost. For two equal names LLVM's
+/// Refuses two outputs with different names for one file: an image would be lost. If the names are equal, LLVM's
 /// behavior is known, and [`clashes`] warns.
 fn refuse_same(outputs: &[Output], places: &OutputPlaces) -> Result<(), Error> {
     let mut names: HashMap<place::Identity, &Output> = HashMap::new();
@@ -89,7 +89,7 @@ fn refuse_same(outputs: &[Output], places: &OutputPlaces) -> Result<(), Error> {
     Ok(())
 }
 
-/// Everything but what is compressed; zeros are left out, as the file is as large as all.
+/// Copies all pieces except compressed ones. Zeros are skipped, because the file already has its full size.
 fn copy(output: &Output, sources: &Sources, file: &File) -> Result<(), Error> {
     let unwritten = |error: io::Error| Error::file(&output.path, &error);
     let mut offset = 0;
@@ -113,12 +113,13 @@ fn copy(output: &Output, sources: &Sources, file: &File) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many outputs one pass over a compressed bundle writes: fewer than a process may have files.
+/// Limit on the outputs that one decompression writes, below the limit on open files of a process.
 const OUTPUTS_OF_A_PASS: usize = 128;
 
-/// Each compressed bundle once, to all who want a part of it; to more than [`OUTPUTS_OF_A_PASS`] in several passes.
+/// Decompresses each bundle once for all outputs with a part of it; in several passes for more than
+/// [`OUTPUTS_OF_A_PASS`].
 fn decompress(outputs: &[Output], places: &[OutputPlace], sources: &Sources) -> Result<(), Error> {
-    // The outputs that want a part of each.
+    // Each compressed bundle with the outputs that need a part of it.
     let mut wanted: Vec<(usize, Vec<usize>)> = Vec::new();
     let mut known: HashMap<usize, usize> = HashMap::new();
     for (index, output) in outputs.iter().enumerate() {
@@ -147,7 +148,7 @@ fn decompress(outputs: &[Output], places: &[OutputPlace], sources: &Sources) -> 
     Ok(())
 }
 
-/// Decompresses the bundle `source` to those of the outputs that `wanting` lists.
+/// Decompresses the bundle `source` to the outputs in `wanting`.
 fn decompress_one(
     outputs: &[Output],
     places: &[OutputPlace],

@@ -1,7 +1,7 @@
-//! What images are read from: files, and compressed bundles in them.
+//! Sources of images: files, and compressed bundles in them.
 //!
-//! Pieces name a source by its number. A compressed bundle is a source without a file: whoever
-//! wants parts of it decompresses it once, for all of them.
+//! Pieces name a source by its number. A compressed bundle is a source without a file: it is decompressed once for
+//! all readers of its parts.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -22,32 +22,32 @@ use crate::files::{
     shrunk,
 };
 
-/// Every file that was opened, in order, and the compressed bundles in them.
+/// Opened files, in order, and the compressed bundles in them.
 #[derive(Default)]
 pub(crate) struct Sources {
     list: Vec<Source>,
-    /// Where compressed bundles are decompressed to, one behind the other: an archive may have more
-    /// of them than a process may have files.
+    /// File that compressed bundles are decompressed to, one after the other, and its size: an archive may have more
+    /// of them than a process may have open files.
     spool: Option<(Rc<Reading>, u64)>,
 }
 
-/// Where some pieces are.
+/// A file or a compressed bundle that pieces refer to.
 pub(crate) struct Source {
-    /// What messages call it.
+    /// Name in messages.
     pub name: PathBuf,
     data: Data,
 }
 
 enum Data {
     File(SourceFile),
-    /// In the source of that number.
+    /// A compressed bundle in the source with this number.
     Compressed(usize, CompressedBundle),
 }
 
-/// A file, or a part of one, to be read here and there, and to be copied from.
+/// A file or a part of one, to be read at any offset and copied.
 pub(crate) struct SourceFile {
     file: Rc<Reading>,
-    /// Where in that it starts.
+    /// Offset of the part in the file.
     start: u64,
     pub size: u64,
     cache: ReadCache<Here>,
@@ -68,10 +68,10 @@ impl Sources {
             let mut file = File::open(path).map_err(wrong)?;
             let metadata = file.metadata().map_err(wrong)?;
             if metadata.is_dir() {
-                // The system says it best.
+                // This read returns the system's error.
                 file.read_exact(&mut [0]).map_err(wrong)?;
             }
-            // Pipes and devices cannot be read here and there.
+            // Pipes and devices cannot be read at any offset.
             if metadata.is_file() {
                 file
             } else {
@@ -100,8 +100,8 @@ impl Sources {
         self.list.len() - 1
     }
 
-    /// Adds a member of a thin archive. Keeps no descriptor: an archive may have more members than a process may have
-    /// files.
+    /// Adds a member of a thin archive without a descriptor: an archive may have more members than a process may have
+    /// open files.
     pub(crate) fn add_member(&mut self, member: ThinMember) -> usize {
         let (stamp, size) = (Stamp::of(&member.metadata), member.metadata.len());
         let file = Opened::new(&member.path, member.file, Some(stamp));
@@ -109,7 +109,7 @@ impl Sources {
         self.push(member.path, file, size)
     }
 
-    /// Opens the member of that name and size of the thin archive at `archive`.
+    /// Opens the member with this name and size of the thin archive at `archive`.
     pub(crate) fn open_member(
         &mut self,
         archive: &Path,
@@ -121,7 +121,7 @@ impl Sources {
         Ok(self.add_member(member))
     }
 
-    /// A compressed bundle of a source.
+    /// Adds a compressed bundle in a source.
     pub(crate) fn compressed(&mut self, of: usize, bundle: CompressedBundle) -> usize {
         let name = self.name(of).to_owned();
         self.list.push(Source {
@@ -131,9 +131,9 @@ impl Sources {
         self.list.len() - 1
     }
 
-    /// Decompresses a source, so that it has a file; nothing is done to one that has.
+    /// Decompresses a source that has no file.
     ///
-    /// `limit` is for all that is decompressed so, together: that is what it takes on disk.
+    /// `limit` applies to all sources that are decompressed so, together: that is their size on disk.
     pub(crate) fn materialize(
         &mut self,
         source: usize,
@@ -172,7 +172,7 @@ impl Sources {
         &self.list[source].name
     }
 
-    /// The file of a source that has one: every one that was opened or materialized.
+    /// Returns the file of a source that was opened or materialized.
     pub(crate) fn file(&self, source: usize) -> &SourceFile {
         match &self.list[source].data {
             Data::File(file) => file,
@@ -180,7 +180,7 @@ impl Sources {
         }
     }
 
-    /// The bundle that a source without a file is, and the file that it is in.
+    /// Returns the compressed bundle of a source without a file, and the file that contains it.
     pub(crate) fn as_compressed(&self, source: usize) -> Option<(&CompressedBundle, &SourceFile)> {
         match &self.list[source].data {
             Data::File(_) => None,
@@ -188,7 +188,7 @@ impl Sources {
         }
     }
 
-    /// All of a source, which has a file.
+    /// Returns a piece with the whole source, which has a file.
     pub(crate) fn all(&self, source: usize) -> Piece {
         let range = match self.as_compressed(source) {
             Some((bundle, _)) => 0..bundle.uncompressed_size,
@@ -200,7 +200,7 @@ impl Sources {
         }
     }
 
-    /// Reads pieces one after the other. All of their sources have files. Its errors name the file.
+    /// Returns a reader of pieces, one after the other. All their sources have files. Its errors name the file.
     pub(crate) fn reader<'a>(&'a self, pieces: &'a [Piece]) -> impl Read + 'a {
         PiecesReader {
             sources: self,
@@ -221,23 +221,23 @@ impl SourceFile {
         }
     }
 
-    /// For reading headers; what was read stays in memory.
+    /// Returns the data for reading headers; the bytes stay in memory.
     pub(crate) fn data(&self) -> impl ReadRef<'_> + '_ {
         &self.cache
     }
 
-    /// For reading what is understood at once: nothing of it stays.
+    /// Returns a cache for one parser; the bytes stay in memory only as long as it does.
     pub(crate) fn apart(&self) -> ReadCache<Here> {
         let end = self.start.saturating_add(self.size);
         ReadCache::new(self.file.part(self.start..end))
     }
 
-    /// All of it.
+    /// Returns the range of the whole file.
     pub(crate) fn whole(&self) -> Range<u64> {
         0..self.size
     }
 
-    /// A range, for those who read it once.
+    /// Returns a reader of a range that is read once.
     pub(crate) fn stream(&self, range: Range<u64>) -> impl BufRead + '_ {
         BufReader::with_capacity(1 << 17, RangeReader { file: self, range })
     }
@@ -261,7 +261,7 @@ impl SourceFile {
 /// Reads a range of a file from its start to its end.
 struct RangeReader<'a> {
     file: &'a SourceFile,
-    /// The part that is not read yet.
+    /// The range that has not been read yet.
     range: Range<u64>,
 }
 
@@ -276,7 +276,7 @@ impl Read for RangeReader<'_> {
     }
 }
 
-/// The error for a member of a thin archive; in LLVM's words if it cannot be opened.
+/// Returns the error for a member of a thin archive; in LLVM's words if it cannot be opened.
 pub(crate) fn wrong_member(problem: &MemberError, archive: &Path, name: &[u8]) -> Error {
     match problem.unopened() {
         Some((path, error)) => Error::file(path, error),
@@ -287,7 +287,7 @@ pub(crate) fn wrong_member(problem: &MemberError, archive: &Path, name: &[u8]) -
     }
 }
 
-/// Copies all bytes of `path` to a file without a name.
+/// Copies all bytes of `path` to an unnamed file.
 fn spool(path: &Path, mut from: impl Read, limit: u64) -> Result<File, Error> {
     let mut file = tempfile::tempfile().map_err(|error| unspooled(&error))?;
     let (mut buffer, mut size) = (vec![0; 1 << 17], 0_u64);
@@ -311,7 +311,7 @@ fn too_large(path: &Path, limit: u64) -> Error {
     Error::input(path, format_args!("expected at most {limit} bytes"))
 }
 
-/// Blames the folder of temporary files.
+/// Returns the error for a failed temporary file.
 fn unspooled(error: &io::Error) -> Error {
     let folder = std::env::temp_dir();
     let hint = decompressed::FULL;
@@ -321,7 +321,7 @@ fn unspooled(error: &io::Error) -> Error {
 struct PiecesReader<'a> {
     sources: &'a Sources,
     pieces: std::slice::Iter<'a, Piece>,
-    /// The piece that is being read, and how much of it was.
+    /// The current piece, and the number of bytes read from it.
     present: Option<(&'a Piece, u64)>,
 }
 
@@ -367,20 +367,20 @@ impl Read for PiecesReader<'_> {
     }
 }
 
-/// The error with the name of its file: a reader of pieces reads several.
+/// Adds the file's name to the error: a reader of pieces reads several files.
 fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), Error::file(path, error).to_string())
 }
 
-/// Sends what is decompressed to the places that want a part of it.
+/// Writes decompressed data to the outputs that need a part of it.
 pub(crate) struct Parts<'a> {
     position: u64,
     parts: Vec<WantedPart<'a>>,
-    /// The output that could not be written.
+    /// The output that could not be written, with the error.
     pub failed: Option<(&'a Path, io::Error)>,
 }
 
-/// A range of the decompressed bundle; the file that gets it, the offset in that file, and the file's final name.
+/// A range of the decompressed bundle, the file that gets it, the offset in that file, and its final name.
 pub(crate) type WantedPart<'a> = (Range<u64>, &'a File, u64, &'a Path);
 
 impl<'a> Parts<'a> {
@@ -399,7 +399,7 @@ impl Write for Parts<'_> {
         for (range, file, offset, path) in &self.parts {
             let (start, end) = (range.start.max(here.start), range.end.min(here.end));
             if start < end {
-                // Both lie in `bytes`, whose length is a usize.
+                // Both offsets are in `bytes`, whose length is a usize.
                 let (from, to) = ((start - here.start) as usize, (end - here.start) as usize);
                 let written = file.write_all_at(&bytes[from..to], offset + (start - range.start));
                 if let Err(error) = written {

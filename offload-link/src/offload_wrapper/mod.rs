@@ -1,14 +1,14 @@
-//! The offload wrapper: `llvm-offload-wrapper`, without LLVM. A registration of images that are
-//! linked and bundled already, for the compiler or the linker of the host.
+//! The offload wrapper: `llvm-offload-wrapper` without LLVM. It writes a registration of images that have been linked
+//! and bundled, for the host's compiler or linker.
 //!
 //! | phase                                   | file             |
 //! |-----------------------------------------|------------------|
-//! | understand the command line             | `options.rs`     |
-//! | read the images                         | this             |
-//! | write the registration in one of its forms | this; `offload_formats::registration` |
+//! | parse the command line                  | `options.rs`     |
+//! | read the images                         | this file        |
+//! | write the registration in one of its forms | this file; `offload_formats::registration` |
 //!
-//! LLVM's tool writes bitcode. Here the output's name says what it is: an object (`.o`, `.obj`), C
-//! (`.c`), or else LLVM IR as text, which clang reads also under the name `.bc`.
+//! LLVM's tool writes bitcode. Here the output's extension selects the form: an object (`.o`, `.obj`), C (`.c`), or
+//! else LLVM IR as text, which clang reads under the name `.bc`, too.
 
 mod options;
 
@@ -38,7 +38,7 @@ use options::{Options, TABLE, UnknownKind};
 /// LLVM's name of the tool.
 pub(crate) const NAME: &str = "llvm-offload-wrapper";
 
-/// Runs the tool under the name that it was started with; the result is the exit status.
+/// Runs the tool under the name with which it was started, and returns the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
     llvm_tool::run(name, args, work)
 }
@@ -77,7 +77,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// The release whose table of entries is registered when the command line names none.
+/// Returns the default release, which determines the layout of the entry table.
 fn release(started: &Started<'_>) -> Result<LlvmRelease, Error> {
     match std::env::var("OFFLOAD_LLVM") {
         Ok(text) => {
@@ -88,7 +88,7 @@ fn release(started: &Started<'_>) -> Result<LlvmRelease, Error> {
     }
 }
 
-/// What an output is.
+/// Form of an output.
 enum OutputForm {
     Elf(Machine),
     Coff(WindowsAbi),
@@ -112,7 +112,7 @@ impl OutputForm {
                 false => WindowsAbi::Msvc,
             }));
         }
-        // What has ELF objects of 64 bits.
+        // Operating systems without ELF objects of 64 bits.
         let others = ["windows", "macos", "darwin", "ios", "uefi"];
         let elf = !others.iter().any(|os| host.os().starts_with(os));
         let wide = !host.environment().ends_with("x32");
@@ -238,7 +238,7 @@ fn sycl(options: &Options, form: OutputForm) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Where the images are in the object.
+/// Returns the section for the images.
 fn section(options: &Options) -> BlobSection {
     match options.relocatable {
         false => BlobSection::Offloading,
@@ -246,7 +246,7 @@ fn section(options: &Options) -> BlobSection {
     }
 }
 
-/// The bytes of all inputs.
+/// Returns the bytes of all inputs.
 fn files(options: &Options) -> Result<Vec<Vec<u8>>, Error> {
     options.inputs.iter().map(|input| read(input)).collect()
 }
@@ -263,7 +263,7 @@ fn written(result: Result<Vec<u8>, registration::Error>) -> Result<Vec<u8>, Erro
     result.map_err(|error| Error::new(error.to_string()))
 }
 
-/// The images in a file of offload binaries.
+/// Returns the images in a file of offload binaries.
 fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<BinaryEntry>, Error> {
     let binaries = walk(bytes, 0..bytes.len() as u64).map_err(|error| Error::input(path, error))?;
     if binaries.iter().any(|binary| binary.compressed.is_some()) {
@@ -275,7 +275,7 @@ fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<BinaryEntry>, Error> {
         .collect())
 }
 
-/// The image that a file is, or holds: then the runtime is given that part of it.
+/// Returns the range of the only image in a file, which the runtime gets.
 fn image_of(path: &Path, bytes: &[u8]) -> Result<Range<u64>, Error> {
     if !bytes.starts_with(b"\x10\xff\x10\xad") {
         return Ok(0..bytes.len() as u64);
@@ -285,7 +285,7 @@ fn image_of(path: &Path, bytes: &[u8]) -> Result<Range<u64>, Error> {
         [only] => Ok(only.image.clone()),
         several => {
             let text = format!(
-                "{} images, and one is registered for each file",
+                "{} images, but one file can register only one",
                 several.len()
             );
             Err(Error::input(path, text))
@@ -296,8 +296,8 @@ fn image_of(path: &Path, bytes: &[u8]) -> Result<Range<u64>, Error> {
 fn slice<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
     let place = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
     let range = place(range.start)..place(range.end);
-    // The reader has found it inside.
-    bytes.get(range).unwrap_or_default()
+    // The reader found the range in these bytes.
+    bytes.get(range).expect("the reader checked the range")
 }
 
 fn reply(answer: Answer, started: &Started<'_>) -> String {

@@ -1,4 +1,4 @@
-//! The options of the offload wrapper.
+//! Options of the offload wrapper.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
 use crate::llvm_tool::Error;
 use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
 
-/// What an option means.
+/// Meaning of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Id {
     Kind,
@@ -22,21 +22,21 @@ const fn row(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Ro
     Row::new(id, name, takes, help)
 }
 
-/// Every option of `llvm-offload-wrapper` 22.1, those of the main branch, and ours.
+/// Options of `llvm-offload-wrapper` 22.1, of LLVM's main branch, and ours.
 #[rustfmt::skip]
 pub(super) const TABLE: Table<Id> = Table {
     rows: &[
-        row(Id::Kind, "kind", Takes::Text("value"), "Who registers the images: openmp, cuda, hip or sycl"),
-        row(Id::Output, "o", Takes::Text("file"), "Where to write: an object (.o, .obj), C (.c), or else LLVM IR"),
-        row(Id::Triple, "triple", Takes::Text("string"), "The host; default: this machine"),
-        row(Id::Relocatable, "relocatable", Takes::Bool, "For a relocatable link: the images are finished"),
-        row(Id::Llvm, "llvm", Takes::Text("release"), "The compiler of the host: 19 to 23, or main; default 22").listed(HelpGroup::Ours),
+        row(Id::Kind, "kind", Takes::Text("value"), "Kind of the images: openmp, cuda, hip or sycl"),
+        row(Id::Output, "o", Takes::Text("file"), "Output: an object (.o, .obj), C (.c), or else LLVM IR"),
+        row(Id::Triple, "triple", Takes::Text("string"), "Triple of the host; default: this machine"),
+        row(Id::Relocatable, "relocatable", Takes::Bool, "Register for a relocatable link; later links ignore the images"),
+        row(Id::Llvm, "llvm", Takes::Text("release"), "LLVM release of the host compiler: 19 to 23, or main; default 22").listed(HelpGroup::Ours),
     ],
     required: &["kind"],
     positional: usize::MAX,
 };
 
-/// What was asked for.
+/// Values of the command line.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub kind: OffloadKind,
@@ -47,7 +47,7 @@ pub(super) struct Options {
     pub inputs: Vec<PathBuf>,
 }
 
-/// The words of `--kind`.
+/// Words of `--kind`.
 const KINDS: [(&str, OffloadKind); 4] = [
     ("openmp", OffloadKind::OPENMP),
     ("cuda", OffloadKind::CUDA),
@@ -55,12 +55,12 @@ const KINDS: [(&str, OffloadKind); 4] = [
     ("sycl", OffloadKind::SYCL),
 ];
 
-/// A kind that there is not.
+/// Unknown kind.
 #[derive(Debug)]
 pub(super) struct UnknownKind(pub String);
 
 impl Options {
-    /// `llvm` is what the command line may replace. Within, a kind that there is not.
+    /// Parses the options. `llvm` is the release without `--llvm`. The inner error is an unknown kind.
     pub(super) fn new(
         llvm: LlvmRelease,
         values: Vec<(Id, Value)>,

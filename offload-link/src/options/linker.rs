@@ -1,9 +1,8 @@
-//! Option tables: a list of rows, and the one way to compare an argument with them.
+//! Option tables of linkers, and the comparison of arguments with them.
 //!
-//! LLVM's tools and linkers write options in ways that `clap` and its like cannot express: long
-//! names with one dash, values joined without `=`, and whatever is unknown must be kept as
-//! spelled. So a row says how its option may be written, and [`find`] says which row an argument
-//! is; parsing, help and tests follow from the rows.
+//! LLVM's tools and linkers write options in ways that `clap` cannot express: long names with one dash, values joined
+//! without `=`, and unknown options that must be kept as spelled. So a row defines how its option is written, and
+//! [`find`] returns the row of an argument. Parsing, help and tests derive from the rows.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -26,17 +25,17 @@ pub(crate) enum Spelling {
 /// One option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opt<Id: 'static> {
-    /// What it means.
+    /// Meaning of the option.
     pub id: Id,
-    /// Its names, without dashes.
+    /// Names without dashes.
     pub names: &'static [&'static str],
-    /// How it is written.
+    /// Spelling of the option.
     pub form: Spelling,
-    /// What `--help` says; empty for options that are not the tool's own.
+    /// Text in `--help`; empty for options that the tool only passes on.
     pub help: &'static str,
 }
 
-/// What an argument is, by a table.
+/// Result of comparing an argument with a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FoundOption<Id> {
     /// An option without value.
@@ -47,18 +46,18 @@ pub(crate) enum FoundOption<Id> {
     Next(Id),
 }
 
-/// Which dashes a long name may have.
+/// Number of dashes before a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dashes {
-    /// `-name` and `--name`, as linkers read them.
+    /// One or two dashes, as linkers read them: `-name` and `--name`.
     Either,
-    /// Exactly as many as usual: `--name`, or `-n` for a letter.
+    /// Two dashes before a name, one before a letter: `--name`, `-n`.
     Two,
-    /// One, and the names say where there is another: compiler drivers tell `-x` from `--x`.
+    /// One dash. Names with two contain the second: compiler drivers tell `-x` from `--x`.
     One,
 }
 
-/// The row that `arg` is written as; the longest name wins.
+/// Returns the row that `arg` is written as. The longest name wins.
 pub(crate) fn find<Id: Copy>(
     table: &[Opt<Id>],
     arg: &OsStr,
@@ -100,7 +99,7 @@ pub(crate) fn find<Id: Copy>(
     best.map(|(_, found)| found)
 }
 
-/// The help text: a line for each row that has one.
+/// Returns the help text: a line for each row with help.
 pub(crate) fn help<Id>(table: &[Opt<Id>]) -> String {
     let mut text = String::new();
     for row in table.iter().filter(|row| !row.help.is_empty()) {

@@ -1,8 +1,8 @@
-//! Command lines as LLVM's tools read them.
+//! Parses command lines like LLVM's tools.
 //!
-//! One dash or two, a value behind `=` or in the next argument, few positional ones or none; booleans take
-//! a value only behind `=`; every mistake is printed, not only the first. A row of a table says
-//! what an option takes: parsing, help and tests follow from the rows.
+//! Long names have one dash or two. A value follows `=` or is the next argument; a boolean's value must follow `=`.
+//! Few positional arguments are accepted, or none. Every mistake is printed, not only the first. Parsing, help and
+//! tests derive from the rows of a table.
 //!
 //! Specification: `docs/spec/bundler.md` §1.1 and §1.5, LLVM 22, `llvm/lib/Support/CommandLine.cpp`.
 
@@ -13,20 +13,20 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// One option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row<Id: 'static> {
-    /// What it means.
+    /// Meaning of the option.
     pub id: Id,
-    /// Its name, without dashes.
+    /// Name without dashes.
     pub name: &'static str,
-    /// What it takes.
+    /// Kind of value.
     pub takes: Takes,
-    /// Where help lists it.
+    /// Group in the help text.
     pub group: HelpGroup,
-    /// What help says; further lines stand below the first.
+    /// Text in the help; further lines stand below the first.
     pub help: &'static str,
 }
 
 impl<Id: Copy> Row<Id> {
-    /// An option of LLVM's tool.
+    /// Returns a row for an option of LLVM's tool.
     pub(crate) const fn new(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Self {
         Self {
             id,
@@ -37,60 +37,60 @@ impl<Id: Copy> Row<Id> {
         }
     }
 
-    /// The same option, listed elsewhere.
+    /// Returns the row for another group of the help text.
     pub(crate) const fn listed(self, group: HelpGroup) -> Self {
         Self { group, ..self }
     }
 }
 
-/// What an option takes.
+/// Kind of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
-    /// Nothing, or behind `=` a boolean.
+    /// No value, or a boolean after `=`.
     Bool,
-    /// As [`Takes::Bool`], or behind `=` one of these words.
+    /// Like [`Takes::Bool`], or one of these words after `=`.
     BoolOr(&'static [&'static str]),
-    /// Any text; the word stands for it in help.
+    /// Any text, for which help prints this word.
     Text(&'static str),
-    /// Texts with commas between them.
+    /// Texts separated by commas.
     Texts(&'static str),
     /// A number from 0 to 2³²−1; `0x`, `0b` and a leading `0` choose the base.
     Uint(&'static str),
-    /// A number that fits into 32 bits with its sign.
+    /// A signed number of 32 bits.
     Int(&'static str),
 }
 
-/// Where help lists an option.
+/// Group of the help text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HelpGroup {
     /// Options of every tool of LLVM.
     Generic,
-    /// The same, only for those who ask for hidden ones.
+    /// Options of every tool of LLVM that only `--help-hidden` shows.
     GenericHidden,
     /// The tool's options.
     Tool,
-    /// What LLVM's tool does not have.
+    /// Options that LLVM's tool does not have.
     Ours,
-    /// Accepted, and listed nowhere.
+    /// Accepted, but not listed.
     Unlisted,
 }
 
-/// What is answered instead of working.
+/// Question that the tool answers instead of working.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// `--help`, the options by group.
     Help,
-    /// The same with hidden options.
+    /// `--help-hidden`.
     HelpHidden,
     /// `--help-list`, without groups.
     HelpList,
-    /// The same with hidden options.
+    /// `--help-list-hidden`.
     HelpListHidden,
     /// `--version`.
     Version,
 }
 
-/// The options that every tool of LLVM has.
+/// Options that every tool of LLVM has.
 pub(crate) const ANSWERS: [(&str, Answer, HelpGroup, &str); 5] = [
     (
         "help",
@@ -124,7 +124,7 @@ pub(crate) const ANSWERS: [(&str, Answer, HelpGroup, &str); 5] = [
     ),
 ];
 
-/// The value of an option.
+/// Value of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Bool(bool),
@@ -133,40 +133,40 @@ pub(crate) enum Value {
     Int(i32),
 }
 
-/// What a command line says.
+/// Parsed command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parsed<Id> {
-    /// In order; a list with commas gives one for each of its texts.
+    /// Values in order; a list with commas has one for each of its texts.
     pub values: Vec<(Id, Value)>,
-    /// Arguments that are no options.
+    /// Arguments that are not options.
     pub positional: Vec<OsString>,
-    /// Mistakes, each a line for standard error, perhaps with a second one. No work is done then.
+    /// Mistakes, each a line for standard error, some with a second line. With one, the tool does not work.
     pub mistakes: Vec<String>,
-    /// What is answered; looked for up to the first.
+    /// The first question on the line; later arguments are not parsed.
     pub answer: Option<Answer>,
 }
 
-/// A table, and the options that must be given.
+/// A table of options, and those that are required.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table<Id: 'static> {
     pub rows: &'static [Row<Id>],
-    /// Names.
+    /// Names of the required options.
     pub required: &'static [&'static str],
-    /// How many arguments there may be that are no options.
+    /// Highest number of positional arguments.
     pub positional: usize,
 }
 
-/// How a tool was started.
+/// Name under which a tool was started.
 #[derive(Clone, Debug)]
 pub(crate) struct Started<'a> {
-    /// As typed.
+    /// Path as typed.
     pub path: &'a str,
-    /// Its last component.
+    /// Last component of the path.
     pub base: &'a str,
 }
 
 impl<Id: Copy + PartialEq> Table<Id> {
-    /// Reads arguments in which response files have been expanded.
+    /// Parses arguments in which response files have been expanded.
     pub(crate) fn parse(&self, args: &[OsString], started: &Started<'_>) -> Parsed<Id> {
         let mut parsed = Parsed {
             values: Vec::new(),
@@ -249,7 +249,7 @@ impl<Id: Copy + PartialEq> Table<Id> {
         parsed
     }
 
-    /// What is said of an option that no row has.
+    /// Returns the mistake for an unknown option.
     fn mistaken(
         &self,
         arg: &OsStr,
@@ -273,7 +273,7 @@ impl<Id: Copy + PartialEq> Table<Id> {
         text
     }
 
-    /// The option that was probably meant, written out with the value.
+    /// Returns the nearest known option, with the value.
     fn nearest(&self, name: &OsStr, value: Option<&OsStr>) -> String {
         let name = name.to_string_lossy();
         let shown = self
@@ -290,8 +290,8 @@ impl<Id: Copy + PartialEq> Table<Id> {
         dashed(nearest.unwrap_or_default()) + &value.unwrap_or_default()
     }
 
-    /// The option of one letter with a value that `name` begins with: LLVM takes the rest for
-    /// more such letters.
+    /// Returns the option of one letter with a value that `name` begins with. LLVM reads the remaining bytes as more
+    /// options of one letter.
     fn letter(&self, name: &OsStr) -> Option<&'static str> {
         let begins = |row: &&Row<Id>| {
             let letter = row.name.len() == 1 && !matches!(row.takes, Takes::Bool);
@@ -300,7 +300,7 @@ impl<Id: Copy + PartialEq> Table<Id> {
         self.rows.iter().find(begins).map(|row| row.name)
     }
 
-    /// The options as help lists them. `more` is an option and lines below its help.
+    /// Returns the list of options. `more` is an option with further lines below its help.
     pub(crate) fn help(&self, which: Answer, tool: &str, more: (&str, &str)) -> String {
         let hidden = matches!(which, Answer::HelpHidden | Answer::HelpListHidden);
         let grouped = matches!(which, Answer::Help | Answer::HelpHidden);
@@ -364,13 +364,13 @@ impl<Id: Copy + PartialEq> Table<Id> {
     }
 }
 
-/// As messages name an option.
+/// Returns the name of an option with dashes, for messages.
 fn dashed(name: &str) -> String {
     let dashes = if name.len() == 1 { "-" } else { "--" };
     format!("{dashes}{name}")
 }
 
-/// The name and the value, when it looks like an option.
+/// Splits an argument into name and value if it looks like an option.
 fn split(arg: &OsStr) -> Option<(&OsStr, Option<&OsStr>)> {
     let bytes = arg.as_bytes();
     let name = bytes.strip_prefix(b"-")?;
@@ -440,7 +440,7 @@ fn values(takes: Takes, given: Option<OsString>) -> Result<Vec<Value>, String> {
     Ok(vec![value])
 }
 
-/// A number as LLVM's tools read it, its base told by how it starts.
+/// Parses a number like LLVM's tools: its prefix determines the base.
 pub(crate) fn number(text: &str) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
     let (base, digits) = [("0x", 16), ("0b", 2), ("0o", 8)]
@@ -450,7 +450,7 @@ pub(crate) fn number(text: &str) -> Option<u64> {
             Some(rest) if rest.starts_with(|char: char| char.is_ascii_digit()) => (8, rest),
             _ => (10, &*lower),
         });
-    // `from_str_radix` takes a sign.
+    // Excludes a sign, which `from_str_radix` accepts.
     let plain = !digits.starts_with(['+', '-']);
     u64::from_str_radix(digits, base).ok().filter(|_| plain)
 }

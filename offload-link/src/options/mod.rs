@@ -1,7 +1,7 @@
-//! Command lines: how options may be written, response files, near names.
+//! Command lines: spellings of options, response files, nearest names.
 //!
-//! Two grammars meet here. A linker's line (`linker.rs`) passes on what it does not know; a line of LLVM's tools (`llvm.rs`)
-//! reports each mistake.
+//! There are two grammars. A linker's command line (`linker.rs`) passes on unknown options; a command line of LLVM's
+//! tools (`llvm.rs`) reports each mistake.
 
 pub(crate) mod linker;
 pub(crate) mod llvm;

@@ -1,6 +1,6 @@
-//! Which known name a mistaken one is nearest to.
+//! Finds the known name nearest to a mistaken one.
 
-/// How many letters must be put in, taken out or changed.
+/// Returns how many letters must be inserted, removed or replaced.
 pub(crate) fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (index, left) in a.iter().enumerate() {

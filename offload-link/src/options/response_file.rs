@@ -9,16 +9,16 @@ use std::path::Path;
 
 use crate::files::is_absent;
 
-/// Response files may name others; so many in all. More is a file that names itself.
+/// Limit on response files for one argument, nested ones included. Above it, a file names itself.
 const MOST: usize = 2000;
 
-/// In bytes: more than any command line, less than `/dev/zero`.
+/// Limit on the size in bytes: more than any command line, less than `/dev/zero`.
 const LARGEST: u64 = 1 << 28;
 
-/// What an argument stands for: itself, unless it names a file that can be read.
+/// Returns the arguments that `argument` stands for: itself, unless it names a readable response file.
 pub(crate) fn expand(argument: &OsStr, quoting: Quoting) -> Result<Vec<OsString>, ExpandError> {
     let mut expanded = Vec::new();
-    // Arguments still to look at, the next one last.
+    // Arguments to expand, the next one last.
     let mut left = vec![argument.to_owned()];
     let mut files = 0;
     while let Some(argument) = left.pop() {
@@ -46,12 +46,12 @@ pub(crate) fn expand(argument: &OsStr, quoting: Quoting) -> Result<Vec<OsString>
     Ok(expanded)
 }
 
-/// Tells whether an argument stands for itself, because no response file has this name.
+/// Tells whether the argument stands for itself, because no file has this name.
 fn is_plain(problem: &io::Error) -> bool {
     is_absent(problem) || problem.kind() == io::ErrorKind::IsADirectory
 }
 
-/// The file, as far as it is no larger than a response file may be, and a byte beyond.
+/// Reads the file up to the limit and one byte more.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     File::open(path)?
@@ -60,7 +60,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// As those of Microsoft's tools may be written; everything else has no mark at its start.
+/// Converts UTF-16, which Microsoft's tools write, by its mark at the start.
 fn to_utf8(content: Vec<u8>) -> Vec<u8> {
     match content.as_slice() {
         [0xff, 0xfe, units @ ..] => {
@@ -75,14 +75,12 @@ fn to_utf8(content: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// By whose rules a response file is read and written.
+/// Rules for quoting in a response file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quoting {
-    /// White space separates, a backslash takes the next byte as it is, and either quote takes
-    /// everything to its fellow.
+    /// White space separates. A backslash escapes the next byte. Single and double quotes enclose text.
     Gnu,
-    /// White space separates, double quotes take everything to their fellow, and backslashes count
-    /// only before one.
+    /// White space separates. Double quotes enclose text. Backslashes escape only before a double quote.
     Windows,
 }
 
@@ -94,7 +92,7 @@ impl Quoting {
         }
     }
 
-    /// A response file that reads back as `arguments`.
+    /// Returns a response file that reads back as `arguments`.
     pub(crate) fn quote(self, arguments: &[OsString]) -> Vec<u8> {
         let mut content = Vec::new();
         for argument in arguments {
@@ -103,7 +101,7 @@ impl Quoting {
             for byte in argument.as_bytes() {
                 match (self, byte) {
                     (Self::Gnu, b'"' | b'\\') => content.push(b'\\'),
-                    // Those before it are doubled, and it gets one of its own.
+                    // Doubles the backslashes before the quote and escapes the quote.
                     (Self::Windows, b'"') => content.extend(vec![b'\\'; backslashes + 1]),
                     _ => {}
                 }
@@ -140,7 +138,7 @@ fn unquote_windows(content: &[u8]) -> Vec<OsString> {
                 }
             }
             b'"' if quoted && bytes.peek() == Some(&b'"') => {
-                // Twice inside quotes is one of itself.
+                // Two quotes inside quotes stand for one.
                 present.get_or_insert_default().extend(bytes.next());
             }
             b'"' => {
@@ -180,14 +178,14 @@ fn unquote_gnu(content: &[u8]) -> Vec<OsString> {
     arguments.into_iter().map(OsString::from_vec).collect()
 }
 
-/// Response files without end, or that cannot be read.
+/// Error about a response file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ExpandError {
-    /// They name each other.
+    /// Response files name each other without end.
     TooMany { argument: OsString },
-    /// One by itself.
+    /// A response file is too large.
     TooLarge { argument: OsString },
-    /// One that the system does not let us read.
+    /// The system refuses to read a response file.
     Unread { argument: OsString, problem: String },
 }
 
@@ -196,10 +194,7 @@ impl fmt::Display for ExpandError {
         match self {
             Self::TooMany { argument } => {
                 let argument = argument.to_string_lossy();
-                write!(
-                    f,
-                    "{argument}: more than {MOST} response files, one in another"
-                )
+                write!(f, "{argument}: more than {MOST} nested response files")
             }
             Self::TooLarge { argument } => {
                 let argument = argument.to_string_lossy();
@@ -298,10 +293,7 @@ mod tests {
         fs::write(&path, argument.as_bytes()).unwrap();
         assert_eq!(
             expand(&argument, Quoting::Gnu).unwrap_err().to_string(),
-            format!(
-                "@{}: more than 2000 response files, one in another",
-                path.display()
-            )
+            format!("@{}: more than 2000 nested response files", path.display())
         );
     }
 

@@ -1,4 +1,4 @@
-//! Extraction: the images that each `--image=` asks for.
+//! Extraction: the images that each `--image=` selects.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use super::options::Options;
 use super::pack::known_to;
 use crate::llvm_tool::{self, Error, Output, Sources, Style};
 
-/// Which file gets which image. `warn` takes what the user should know.
+/// Returns the outputs with their images. `warn` reports warnings and notes.
 pub(super) fn plan(
     input: &Path,
     images: &[PackedImage],
@@ -32,7 +32,7 @@ pub(super) fn plan(
         if !images.is_empty() {
             let count = images.len();
             warn(format!(
-                "note: nothing is extracted: {count} images, and no --image that asks for them \
+                "note: nothing is extracted: the input has {count} images; select them with --image \
                  (--list shows them)"
             ));
         }
@@ -55,7 +55,7 @@ pub(super) fn plan(
         }
         match argument.value("file") {
             None if options.archive => {
-                return Err(Error::new("PackedImage must have a 'file' argument."));
+                return Err(Error::new("Image must have a 'file' argument."));
             }
             None => outputs.extend(named(input, &found, sources, options.llvm)?),
             Some(file) => {
@@ -82,12 +82,12 @@ pub(super) fn plan(
     Ok(outputs)
 }
 
-/// Whether the names of the files are printed, since nobody gave them.
+/// Tells whether the tool prints the names of files, because the user gave none.
 pub(super) fn announces(options: &Options) -> bool {
     options.input.is_some() && options.images.is_empty() && options.llvm >= LlvmRelease::V23
 }
 
-/// Whether every item of the argument is true of the image.
+/// Tells whether the image satisfies every item of the argument.
 fn matches(image: &PackedImage, argument: &ImageArgument) -> bool {
     let entry = &image.entry;
     argument.pairs().all(|(key, value)| match key {
@@ -101,7 +101,7 @@ fn matches(image: &PackedImage, argument: &ImageArgument) -> bool {
             let stored = std::str::from_utf8(key).ok();
             let stored = stored.and_then(|key| entry.strings.value(key));
             match (key, stored) {
-                // Where it was found, as LLVM 23 takes it.
+                // The name of the member that has the image, like LLVM 23.
                 (b"member", None) => image.origin_name().as_bytes() == value,
                 (_, stored) => stored.unwrap_or_default() == value,
             }
@@ -109,8 +109,8 @@ fn matches(image: &PackedImage, argument: &ImageArgument) -> bool {
     })
 }
 
-/// Each in a file in this folder, named after what it is. Since LLVM 23 offload binaries in others
-/// are taken apart.
+/// Returns a file in the current folder for each image, named after its facts. Since LLVM 23, nested offload binaries
+/// are unpacked.
 fn named(
     input: &Path,
     images: &[&PackedImage],
@@ -144,13 +144,13 @@ fn named(
     Ok(outputs.collect())
 }
 
-/// Triples and architectures come from the file and may be anything: no other folder is meant.
+/// Makes a file name safe: triples and architectures come from the file and must not name another folder.
 fn harmless(name: &str) -> String {
     let foreign = |char: char| matches!(char, '/' | '\\') || char.is_control();
     name.replace(foreign, "_")
 }
 
-/// A static archive of them, with an index.
+/// Returns a static archive of the images with a symbol index.
 fn to_archive(
     path: PathBuf,
     images: &[&PackedImage],
@@ -187,7 +187,7 @@ fn to_archive(
     })
 }
 
-/// LLVM repeats the name of what an image was found in; here the second one gets a number.
+/// Makes names distinct: LLVM repeats them, here the second one gets a number.
 fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let names = names.map(|name| {

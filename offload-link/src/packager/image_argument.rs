@@ -1,17 +1,17 @@
-//! What `--image=` says: keys with values, about an image to pack or to look for.
+//! Parses `--image=`: keys with values about an image to pack or to extract.
 //!
 //! ```text
 //! image = item ("," item)*        item = key ["=" value]
 //! ```
 //!
-//! Nothing is quoted, escaped or trimmed, and every key may be there, also the empty one. A key
-//! that is given again gets its values joined with commas. `docs/spec/offload-binary.md` §2.2.
+//! There is no quoting, escaping or trimming, and any key is accepted, also an empty one. The values of a repeated
+//! key are joined with commas. `docs/spec/offload-binary.md` §2.2.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// Keys with their values, in the order of the first time that each was given.
+/// Keys with their values, in the order of their first occurrence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ImageArgument {
     items: Vec<Field>,
@@ -20,7 +20,7 @@ pub(super) struct ImageArgument {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Field {
     key: Vec<u8>,
-    /// One for each time that it was given.
+    /// Values, one for each occurrence.
     values: Vec<Vec<u8>>,
 }
 
@@ -43,13 +43,13 @@ impl ImageArgument {
         Self { items }
     }
 
-    /// The value of a key, joined when it was given several times.
+    /// Returns the value of a key; several are joined with commas.
     pub(super) fn value(&self, key: &str) -> Option<Vec<u8>> {
         let item = self.items.iter().find(|item| item.key == key.as_bytes());
         item.map(Field::joined)
     }
 
-    /// The files that are named, one by one.
+    /// Returns the files of the argument, one by one.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let item = self.items.iter().find(|item| item.key == b"file");
         let values = item.map_or(&[][..], |item| &item.values);
@@ -59,12 +59,12 @@ impl ImageArgument {
             .collect()
     }
 
-    /// All keys, those that only the tool reads too.
+    /// Returns all keys, including those that only the tool reads.
     pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
         self.items.iter().map(|item| &*item.key)
     }
 
-    /// All keys with their values, in order.
+    /// Returns all keys with their values, in order.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (&[u8], Vec<u8>)> {
         self.items.iter().map(|item| (&*item.key, item.joined()))
     }

@@ -1,4 +1,4 @@
-//! The images of an input, whatever it is, and where their bytes are.
+//! Finds the images of an input of any format, and where their bytes are.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -19,20 +19,20 @@ use crate::llvm_tool::{Error, Sources};
 /// An image of the input.
 #[derive(Clone, Debug)]
 pub(super) struct PackedImage {
-    /// What is said about it.
+    /// Kinds and strings of the image.
     pub entry: BinaryEntry,
-    /// The archive member that it is in, else the input, as LLVM names it.
+    /// The archive member that contains it, else the input, in LLVM's words.
     pub origin: String,
-    /// Its bytes.
+    /// Bytes of the image.
     pub pieces: Vec<Piece>,
     pub found: FoundImage,
 }
 
-/// Offload binaries in each other: no more than archives.
+/// Limit on the depth of nested offload binaries, the same as for archives.
 const MAX_DEPTH: usize = 16;
 
-/// Opens the input and finds its images, of which nothing is read; compressed offload binaries are inflated in memory. Members of thin archives are
-/// opened too; `warn` takes what is not looked into.
+/// Opens the input and finds its images without reading them. Inflates compressed offload binaries in memory. Opens
+/// members of thin archives, too. `warn` reports inputs that are skipped.
 pub(super) fn read(
     path: &Path,
     limit: DecompressionLimit,
@@ -80,17 +80,17 @@ pub(super) fn read(
                 _ => {}
             }
         }
-        // Taken from the end, so that they come in the order of the archive.
+        // The last one is taken next, so this keeps the order of the archive.
         left.extend(outside.into_iter().rev());
     }
     Ok(images)
 }
 
-/// In LLVM's words, which say what sort of damage it is, and then what and where it is.
+/// Returns an error with LLVM's words for the sort of damage, and with the exact problem and place.
 fn refused(path: &Path, of: &offload_binary::Error, problem: &dyn Display) -> Error {
     let text = match of.problem {
         Problem::Magic { .. } | Problem::Version { .. } => INVALID,
-        // LLVM does not look at what is shorter than the headers of version 1.
+        // LLVM skips inputs shorter than the header of version 1.
         Problem::Outside(OutOfBounds { what, .. }) if what.ends_with("of header") => INVALID,
         _ => "The end of the file was unexpectedly encountered",
     };
@@ -100,7 +100,7 @@ fn refused(path: &Path, of: &offload_binary::Error, problem: &dyn Display) -> Er
 
 const INVALID: &str = "Invalid data was encountered while parsing the file";
 
-/// An image, or if it is an offload binary those in it.
+/// Returns the image, or the images in it if it is an offload binary.
 pub(super) fn leaves(
     path: &Path,
     image: &PackedImage,
@@ -111,16 +111,16 @@ pub(super) fn leaves(
     Ok(leaves.collect())
 }
 
-/// An image, and where it is in those that are offload binaries themselves.
+/// An image and its place in nested offload binaries.
 pub(super) struct Node {
-    /// Of the image in the input, then of each in the one before.
+    /// Index of the image in the input, then its index in each enclosing offload binary.
     pub indices: Vec<usize>,
     pub image: PackedImage,
-    /// Whether it is none of those.
+    /// Set if the image is not an offload binary.
     pub leaf: bool,
 }
 
-/// The image of that index, and all that is in it, as they lie.
+/// Returns the image with this index and all nested images, in file order.
 pub(super) fn tree(
     path: &Path,
     index: usize,
@@ -128,7 +128,7 @@ pub(super) fn tree(
     sources: &Sources,
 ) -> Result<Vec<Node>, Error> {
     let mut nodes = Vec::new();
-    // What is still to be looked at, the next one last.
+    // Images to visit, the next one last.
     let mut left = vec![(vec![index], image.clone())];
     while let Some((indices, image)) = left.pop() {
         let inner = match indices.len() <= MAX_DEPTH {
@@ -151,7 +151,7 @@ pub(super) fn tree(
 }
 
 impl PackedImage {
-    /// `name` is that of the file it was found in.
+    /// Creates an image. `name` is the name of the file that contains it.
     fn new(found: FoundImage, source: usize, name: &str) -> Self {
         let member = found.members.last();
         let member = member.map(|name| String::from_utf8_lossy(name).into_owned());
@@ -170,7 +170,7 @@ impl PackedImage {
         }
     }
 
-    /// The images in it, when it is an offload binary.
+    /// Returns the nested images if it is an offload binary.
     fn inner(&self, path: &Path, sources: &Sources) -> Result<Option<Vec<Self>>, Error> {
         let walked = match self.place() {
             Some((source, range)) => {
@@ -210,14 +210,14 @@ impl PackedImage {
         Ok(Some(images.collect()))
     }
 
-    /// The last part of where it was found.
+    /// Returns the last component of the origin.
     pub(super) fn origin_name(&self) -> String {
         let path = PathBuf::from(&self.origin);
         let name = path.file_name().unwrap_or(path.as_os_str());
         name.to_string_lossy().into_owned()
     }
 
-    /// Where it is, for people: members of archives, a section, or just the file.
+    /// Describes the place for people: archive members, a section, or just the file.
     pub(super) fn container(&self) -> String {
         let members = self.found.members.iter();
         let members = members.map(|name| terminal(&name[..]).to_string());
@@ -233,7 +233,7 @@ impl PackedImage {
         places.join(", ")
     }
 
-    /// What is said about it besides triple and architecture.
+    /// Returns the strings other than triple and architecture.
     pub(super) fn more_strings(&self) -> Vec<(String, String)> {
         let text = |bytes: &[u8]| terminal(bytes).to_string();
         let strings = self.entry.strings.iter();
@@ -241,7 +241,7 @@ impl PackedImage {
         more.map(|(key, value)| (text(key), text(value))).collect()
     }
 
-    /// The source and the range that it is, unless its bytes are elsewhere.
+    /// Returns the source and the range of the image, if it is one range of a file.
     pub(super) fn place(&self) -> Option<(usize, Range<u64>)> {
         match &self.pieces[..] {
             [Piece::Copy { input, range }] => Some((*input, range.clone())),
@@ -249,7 +249,7 @@ impl PackedImage {
         }
     }
 
-    /// Its bytes, when they are at hand.
+    /// Returns the bytes if they are in memory.
     pub(super) fn bytes(&self) -> &[u8] {
         match &self.pieces[..] {
             [Piece::Bytes(bytes)] => bytes,

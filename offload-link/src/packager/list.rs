@@ -1,4 +1,4 @@
-//! `--list` and `--yaml`: the images of an input, for people and for programs.
+//! `--list` and `--yaml`: prints the images of an input for people and for programs.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::inputs::{self, Node, PackedImage};
 use super::options::ListFormat;
 use crate::llvm_tool::{Error, Sources};
 
-/// What is printed.
+/// Returns the text to print.
 pub(super) fn text(
     input: &Path,
     images: &[PackedImage],
@@ -127,7 +127,7 @@ fn json(input: &Path, nodes: &[Node]) -> String {
     })
 }
 
-/// As `obj2yaml` prints the offload binaries of the input, wherever they are.
+/// Returns all offload binaries of the input as YAML, in the form of `obj2yaml`.
 fn yaml(images: &[PackedImage], sources: &Sources) -> Result<String, Error> {
     let mut members = Vec::new();
     for image in images {

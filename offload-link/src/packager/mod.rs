@@ -1,11 +1,11 @@
-//! The packager: `llvm-offload-binary`, once `clang-offload-packager`, without LLVM.
+//! The packager: `llvm-offload-binary` (formerly `clang-offload-packager`) without LLVM.
 //!
 //! | phase                                          | file                                |
 //! |------------------------------------------------|-------------------------------------|
-//! | understand the command line                    | `options.rs`, `image_argument.rs`   |
+//! | parse the command line                         | `options.rs`, `image_argument.rs`   |
 //! | pack: which file becomes which entry           | `pack.rs`                           |
 //! | or find the images of any file                 | `inputs.rs`                         |
-//! | and extract those that are asked for           | `extract.rs`                        |
+//! | and extract the selected images                | `extract.rs`                        |
 //! | or print them                                  | `list.rs`                           |
 //! | write all outputs, or none                     | `llvm_tool/outputs.rs`              |
 
@@ -27,12 +27,12 @@ use crate::llvm_tool::{self, CommandLine, Error, Sources, installation, outputs,
 use crate::options::llvm::{Answer, Started};
 use options::{Options, TABLE};
 
-/// Runs the tool under the name that it was started with; the result is the exit status.
+/// Runs the tool under the name with which it was started, and returns the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
     llvm_tool::run(name, args, work)
 }
 
-/// Since LLVM 22, and before.
+/// Names since LLVM 22 and before.
 const NAMES: [&str; 2] = ["llvm-offload-binary", "clang-offload-packager"];
 
 fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
@@ -69,7 +69,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
             }
             extract::plan(input, &images, &sources, &options, &warn)?
         }
-        // Before LLVM 22 nothing to do was done silently.
+        // Before LLVM 22, the tool did not warn when it had nothing to do.
         (None, None) if options.llvm < LlvmRelease::V22 => return Ok(0),
         (None, None) => return Ok(print(&reply(Answer::HelpList, started))),
     };
@@ -85,7 +85,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// The release whose formats are written when the command line names none.
+/// Returns the default release for output formats.
 fn release(started: &Started<'_>) -> Result<LlvmRelease, Error> {
     match std::env::var("OFFLOAD_LLVM") {
         Ok(text) => {

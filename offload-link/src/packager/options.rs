@@ -10,7 +10,7 @@ use crate::decompressed;
 use crate::llvm_tool::Error;
 use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
 
-/// What an option means.
+/// Meaning of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Id {
     Output,
@@ -38,21 +38,21 @@ const fn ours(id: Id, name: &'static str, takes: Takes, help: &'static str) -> R
     Row::new(id, name, takes, help).listed(HelpGroup::Ours)
 }
 
-/// Every option of `llvm-offload-binary` 22.1, those of the main branch, and ours.
+/// Options of `llvm-offload-binary` 22.1, of LLVM's main branch, and ours.
 #[rustfmt::skip]
 pub(super) const TABLE: Table<Id> = Table {
     rows: &[
         row(Id::Archive, "archive", Takes::Bool, "Write extracted files to a static archive"),
         row(Id::Image, "image", Takes::Text("<key>=<value>,..."), "List of key and value arguments. Required keywords are 'file' and 'triple'."),
         row(Id::Output, "o", Takes::Text("file"), "Write output to <file>."),
-        ours(Id::Compress, "compress", Takes::Bool, "Compress what is packed; only LLVM after 23 reads it"),
-        ours(Id::Format, "compression-format", Takes::Text("zstd|zlib"), "How to compress"),
-        ours(Id::Level, "compression-level", Takes::Int("n"), "How hard to compress"),
-        ours(Id::FromYaml, "from-yaml", Takes::Text("file"), "Pack what a !Offload document says"),
-        ours(Id::List, "list", Takes::BoolOr(&["json"]), "List the images of the input; with =json for programs"),
-        ours(Id::Llvm, "llvm", Takes::Text("release"), "Write as this release does: 19 to 23, or main; default 22"),
+        ours(Id::Compress, "compress", Takes::Bool, "Compress the offload binary; only LLVM's main branch reads it"),
+        ours(Id::Format, "compression-format", Takes::Text("zstd|zlib"), "Compression format"),
+        ours(Id::Level, "compression-level", Takes::Int("n"), "Compression level"),
+        ours(Id::FromYaml, "from-yaml", Takes::Text("file"), "Pack the offload binary that a !Offload document describes"),
+        ours(Id::List, "list", Takes::BoolOr(&["json"]), "List the images of the input; =json prints JSON"),
+        ours(Id::Llvm, "llvm", Takes::Text("release"), "Write the formats of this LLVM release: 19 to 23, or main; default 22"),
         ours(Id::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
-        ours(Id::RequireMatch, "require-match", Takes::Bool, "Fail when an --image matches nothing"),
+        ours(Id::RequireMatch, "require-match", Takes::Bool, "Fail if an --image matches no image"),
         ours(Id::Yaml, "yaml", Takes::Bool, "Print the input as a !Offload document"),
         row(Id::Help, "h", Takes::Bool, "").listed(HelpGroup::Unlisted),
         row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
@@ -62,7 +62,7 @@ pub(super) const TABLE: Table<Id> = Table {
     positional: 1,
 };
 
-/// What listing shows.
+/// Form of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListFormat {
     /// A table for people.
@@ -73,11 +73,11 @@ pub(super) enum ListFormat {
     Yaml,
 }
 
-/// What was asked for, as far as the command line and the environment say.
+/// Values of options and variables.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub help: bool,
-    /// Empty ones count as not given, as in LLVM.
+    /// Output file. Like in LLVM, an empty name counts as missing.
     pub output: Option<PathBuf>,
     pub input: Option<PathBuf>,
     pub images: Vec<ImageArgument>,
@@ -89,12 +89,12 @@ pub(super) struct Options {
     pub compress: bool,
     pub format: Option<String>,
     pub level: Option<i32>,
-    /// Limit on what compressed offload binaries may become, as given.
+    /// Limit on decompressed offload binaries, as given.
     pub limit: Option<String>,
 }
 
 impl Options {
-    /// `llvm` is what the command line may replace.
+    /// Parses the options. `llvm` is the release without `--llvm`.
     pub(super) fn new(
         llvm: LlvmRelease,
         values: Vec<(Id, Value)>,

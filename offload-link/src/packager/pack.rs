@@ -1,4 +1,4 @@
-//! Packing: the files that `--image=` names, into offload binaries.
+//! Packing: puts the files that `--image=` names into offload binaries.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -16,7 +16,7 @@ use super::image_argument::ImageArgument;
 use super::options::Options;
 use crate::llvm_tool::{Error, Output, Sources, Style};
 
-/// What the output consists of: each file of each argument, in order.
+/// Returns the pieces of the output: each file of each argument, in order.
 pub(super) fn plan(
     output: &Path,
     options: &Options,
@@ -61,17 +61,17 @@ pub(super) fn plan(
     })
 }
 
-/// Largest `!Offload` document, in bytes: it is parsed in memory. Content is two digits a byte.
+/// Limit on a `!Offload` document, in bytes: it is parsed in memory. Content has two digits a byte.
 const MAX_DOCUMENT: u64 = 1 << 30;
 
-/// The offload binary that a `!Offload` document describes.
+/// Returns the offload binary that a `!Offload` document describes.
 fn from_yaml(path: &Path, llvm: LlvmRelease, sources: &mut Sources) -> Result<Vec<u8>, Error> {
     let source = sources.open_up_to(path, MAX_DOCUMENT)?;
     let mut text = String::new();
     let all = [sources.all(source)];
     let read = sources.reader(&all).read_to_string(&mut text);
     read.map_err(|error| match error.kind() {
-        // Not UTF-8, which the reader of pieces does not see.
+        // The document is not UTF-8; the reader of pieces does not check that.
         std::io::ErrorKind::InvalidData => Error::file(path, &error),
         _ => Error::new(error.to_string()),
     })?;
@@ -80,7 +80,7 @@ fn from_yaml(path: &Path, llvm: LlvmRelease, sources: &mut Sources) -> Result<Ve
     bytes.map_err(|problem| Error::input(path, problem))
 }
 
-/// The packed bytes, compressed: in memory, as readers have them too.
+/// Compresses the offload binary in memory.
 fn compressed(pieces: &[Piece], options: &Options, sources: &Sources) -> Result<Vec<u8>, Error> {
     if Version::of(options.llvm) < Version::V3 {
         let release = options.llvm;
@@ -121,13 +121,13 @@ fn compressed(pieces: &[Piece], options: &Options, sources: &Sources) -> Result<
     })
 }
 
-/// A file with what is said about it.
+/// A file to pack, with its strings.
 struct NewImage {
     source: usize,
     size: u64,
     kind: ImageKind,
     offload_kind: OffloadKind,
-    /// In the order in which they are written.
+    /// Keys and values in output order.
     strings: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -138,7 +138,7 @@ impl NewImage {
     }
 }
 
-/// Before LLVM 23 SPIR-V was a number without name and extension.
+/// Returns the kind for a release: before LLVM 23, SPIR-V is a number without name and extension.
 pub(super) fn known_to(kind: ImageKind, llvm: LlvmRelease) -> ImageKind {
     match kind {
         ImageKind::SPIRV if llvm < LlvmRelease::V23 => ImageKind::NONE,
@@ -146,7 +146,7 @@ pub(super) fn known_to(kind: ImageKind, llvm: LlvmRelease) -> ImageKind {
     }
 }
 
-/// The files of one argument.
+/// Opens the files of one argument.
 fn open(
     argument: &ImageArgument,
     llvm: LlvmRelease,

@@ -89,7 +89,7 @@ impl fmt::Display for ArchiveError {
                     "member at offset {offset:#x}: its long name is not there"
                 )
             }
-            Self::Index(problem) => write!(f, "index of symbols: {problem}"),
+            Self::Index(problem) => write!(f, "symbol index: {problem}"),
         }
     }
 }

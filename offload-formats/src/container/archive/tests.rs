@@ -363,7 +363,7 @@ fn names_the_problem_and_its_place() {
     bytes[0x44] = 0xff;
     assert_eq!(
         parse(&bytes).unwrap().symbols().unwrap_err().to_string(),
-        "index of symbols: Invalid archive symbol table"
+        "symbol index: Invalid archive symbol table"
     );
 }
 

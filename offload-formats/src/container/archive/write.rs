@@ -29,7 +29,7 @@ pub fn plain_name(name: &str) -> String {
     }
 }
 
-/// When an archive has an index of symbols.
+/// When an archive has a symbol index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {
     /// When a member defines a symbol, as LLVM does.

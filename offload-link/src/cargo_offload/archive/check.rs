@@ -1,11 +1,11 @@
-//! What is wrong with an archive of bundles, though every tool reads it.
+//! Checks an archive of bundles for mistakes that other tools accept.
 //!
-//! | what                                              | what tools do with it                       |
+//! | mistake                                           | effect in tools                             |
 //! |---------------------------------------------------|---------------------------------------------|
-//! | an entry ID that is none, or of an unknown kind   | nobody asks for the entry                   |
-//! | an entry ID twice in a bundle                     | both are linked                             |
+//! | an invalid entry ID, or one of an unknown kind    | the entry is never used                     |
+//! | a duplicate entry ID in a bundle                  | both are linked                             |
 //! | entries that exclude each other                   | both are linked for one of their targets    |
-//! | an index that names a symbol where it is not      | host linkers take the wrong member, or none |
+//! | a symbol index that names the wrong member        | host linkers load the wrong member, or none |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -47,11 +47,11 @@ pub(super) fn check(path: &Path, limit: u64) -> Result<(), Error> {
     for (offset, names) in places {
         let Some(member) = members.get(&offset) else {
             return Err(wrong(&format_args!(
-                "index of symbols: `{}` is said to be in a member at offset {offset:#x}, where none starts",
+                "symbol index: `{}` has offset {offset:#x}, where no member starts",
                 terminal(names.first().copied().unwrap_or_default())
             )));
         };
-        // A thin archive's members are other files, which may be new since it was made.
+        // Members of a thin archive are other files, which may have changed since.
         let Some(content) = member.content.clone() else {
             continue;
         };
@@ -62,13 +62,13 @@ pub(super) fn check(path: &Path, limit: u64) -> Result<(), Error> {
         };
         let Some(defined) = defined else { continue };
         let defined: BTreeSet<&[u8]> = defined.into_iter().collect();
-        // What GCC leaves for its linker plugin is in the index only.
+        // GCC's objects for its linker plugin have symbols that only the symbol index shows.
         if defined.contains(&b"__gnu_lto_slim"[..]) {
             continue;
         }
         if let Some(name) = names.iter().find(|name| !defined.contains(*name)) {
             return Err(wrong(&format_args!(
-                "index of symbols: `{}` is not in member `{}` at offset {offset:#x}",
+                "symbol index: `{}` is not in member `{}` at offset {offset:#x}",
                 terminal(*name),
                 terminal(member.name)
             )));
@@ -77,7 +77,7 @@ pub(super) fn check(path: &Path, limit: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Those of each bundle, one by one.
+/// Checks the entries of each bundle.
 fn entries(contents: &Contents) -> Result<(), Error> {
     for bundle in &contents.bundles {
         let mut seen = BTreeSet::new();
@@ -95,7 +95,7 @@ fn entries(contents: &Contents) -> Result<(), Error> {
                 return Err(wrong(&problem));
             }
             if !seen.insert(entry.id.as_str()) {
-                return Err(wrong(&"it is there twice"));
+                return Err(wrong(&"duplicate in the bundle"));
             }
         }
     }

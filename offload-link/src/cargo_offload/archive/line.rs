@@ -1,4 +1,4 @@
-//! The command line of `cargo offload archive`.
+//! Command line of `cargo offload archive`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ merge  archives of single targets (hip-amdgcn-amd-amdhsa--gfx90a=FILE) into one 
 
 --max-decompressed-size=SIZE refuses compressed bundles that claim more (default 8G)";
 
-/// What a command is given.
+/// Arguments of a command.
 #[derive(Debug, Default)]
 pub(super) struct ArchiveLine {
     pub(super) out: Option<PathBuf>,
     pub(super) host: Option<PathBuf>,
-    /// Limit on what compressed bundles claim, as given.
+    /// Limit on decompressed bundles, as given.
     pub(super) limit: Option<String>,
     pub(super) targets: Vec<String>,
     pub(super) others: Vec<OsString>,
@@ -43,7 +43,7 @@ impl ArchiveLine {
             if !limit && !["--out", "-o", "--host", "--target"].contains(&name) {
                 if name.starts_with('-') {
                     return Err(Error::new(format_args!(
-                        "archive: `{name}` is no option\n{USAGE}"
+                        "archive: `{name}` is not an option\n{USAGE}"
                     )));
                 }
                 line.others.push(arg.clone());
@@ -51,7 +51,7 @@ impl ArchiveLine {
             }
             let value: Option<OsString> = joined.or_else(|| args.next().cloned());
             let value = value.ok_or_else(|| {
-                Error::new(format_args!("archive: `{name}` wants a value\n{USAGE}"))
+                Error::new(format_args!("archive: `{name}` needs a value\n{USAGE}"))
             })?;
             match name {
                 _ if limit => line.limit = Some(value.to_string_lossy().into_owned()),
@@ -63,7 +63,7 @@ impl ArchiveLine {
         Ok(line)
     }
 
-    /// Largest compressed bundle, by its uncompressed size.
+    /// Returns the limit on a decompressed bundle.
     pub(super) fn limit(&self) -> Result<u64, Error> {
         let limit = decompressed::limit(self.limit.as_deref());
         Ok(limit.map_err(Error::new)?.files())
@@ -72,7 +72,7 @@ impl ArchiveLine {
     pub(super) fn files(&self) -> Result<Vec<PathBuf>, Error> {
         match self.others.as_slice() {
             [] => Err(Error::new(format_args!(
-                "archive: no file is named\n{USAGE}"
+                "archive: expected a file\n{USAGE}"
             ))),
             files => Ok(files.iter().map(PathBuf::from).collect()),
         }

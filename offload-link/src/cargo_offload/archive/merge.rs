@@ -1,9 +1,8 @@
-//! Archives of single targets, made one archive of bundles.
+//! Merges device archives into one archive of bundles.
 //!
-//! Members belong together by the names that splitting gives them, or by their stems. With the
-//! host's archive the images go into its objects, as clang's older driver puts them; a member that
-//! the host has not is a bundle without a host part. Two members that would be one, and what is a
-//! bundle already, are errors.
+//! Members are combined by the names that splitting gives them, or by their stems. With the host's archive, images go
+//! into its objects, like with clang's older driver; a member without a host object becomes a bundle without a host
+//! part. Two members for the same entry, and members that are bundles already, are errors.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,10 +22,10 @@ use super::line::{ArchiveLine, USAGE};
 use crate::cargo_offload::error::Error;
 use crate::llvm_tool::{Output, Sources, Style, outputs};
 
-/// What the host's entry is called when nothing says which host it is.
+/// Entry ID for an unknown host.
 const NO_HOST: &str = "host-x86_64-unknown-linux-gnu-";
 
-/// `e_machine` of hosts, and their entry.
+/// Values of `e_machine` for hosts, with their entry IDs.
 const HOSTS: [(u16, &str); 5] = [
     (elf::EM_X86_64.0, NO_HOST),
     (elf::EM_AARCH64.0, "host-aarch64-unknown-linux-gnu-"),
@@ -38,7 +37,7 @@ const HOSTS: [(u16, &str); 5] = [
 pub(super) fn run(line: &ArchiveLine) -> Result<(), Error> {
     let path = line.out.clone().ok_or_else(|| {
         Error::new(format_args!(
-            "archive merge: `--out` names the archive\n{USAGE}"
+            "archive merge: expected `--out` with the new archive\n{USAGE}"
         ))
     })?;
     let mut sources = Sources::default();
@@ -84,7 +83,7 @@ pub(super) fn run(line: &ArchiveLine) -> Result<(), Error> {
 
 /// A member of one of the archives.
 struct MergedMember {
-    /// Of the archive.
+    /// Path of the archive.
     path: PathBuf,
     name: String,
     content: Piece,
@@ -98,7 +97,7 @@ impl MergedMember {
 
     /// # Errors
     ///
-    /// When it is a bundle or has one, or is cut short.
+    /// Fails if the member is or contains a bundle, or is truncated.
     fn check(&self, sources: &Sources) -> Result<(), Error> {
         let Piece::Copy { input, range } = &self.content else {
             return Ok(());
@@ -114,7 +113,7 @@ impl MergedMember {
         };
         match has_bundle {
             true => Err(self.wrong(
-                "it is a bundle already\nhint: `cargo offload archive split` takes archives of bundles apart",
+                "expected an object or bitcode, found a bundle\nhint: `cargo offload archive split` splits archives of bundles",
             )),
             false => Ok(()),
         }
@@ -161,11 +160,11 @@ fn members(path: &Path, sources: &mut Sources) -> Result<Vec<MergedMember>, Erro
     Ok(members)
 }
 
-/// What becomes the members, in the order of first appearance.
+/// Members of the new archive, in the order of first appearance.
 #[derive(Default)]
 struct Merged {
     groups: Vec<MemberGroup>,
-    /// By stem.
+    /// Index of each stem in the list.
     places: BTreeMap<String, usize>,
 }
 
@@ -193,14 +192,14 @@ impl Merged {
         let original = original_stem(&member.name, "-host-", "");
         let group = self.group(original);
         if group.host.is_some() {
-            return Err(member.wrong(format_args!("a second one for `{}`", group.stem)));
+            return Err(member.wrong(format_args!("a second host object for `{}`", group.stem)));
         }
         group.host = Some(member);
         Ok(())
     }
 
     fn add(&mut self, id: &EntryId, member: MergedMember) -> Result<(), Error> {
-        // Kinds and spellings of the triple do not matter.
+        // Kinds and spellings of the triple are ignored.
         let target_id = id.target_id().replace(':', "_");
         let group = self.group(original_stem(&member.name, "-", &target_id));
         if group.images.iter().any(|(known, _)| known == id) {
@@ -213,7 +212,7 @@ impl Merged {
         for (known, _) in &group.images {
             if conflict(&[known.clone(), id.clone()], ConflictScope::All).is_some() {
                 return Err(member.wrong(format_args!(
-                    "{} and {} cannot be in one bundle, that of `{}`: one of them leaves open what the other says",
+                    "{} and {} cannot be in one bundle, that of `{}`: they do not set the same features",
                     known.as_str(),
                     id.as_str(),
                     group.stem
@@ -233,8 +232,8 @@ fn stem(name: &str) -> String {
         .into_owned()
 }
 
-/// `x` of `x-hip-amdgcn-amd-amdhsa--gfx90ax.bc`, and of `x.bc`: behind an ID, which starts and ends
-/// so, the stem comes again.
+/// Returns `x` for `x-hip-amdgcn-amd-amdhsa--gfx90ax.bc` and for `x.bc`: the names of split members repeat the stem
+/// after the entry ID.
 fn original_stem(name: &str, start: &str, end: &str) -> String {
     let stem = stem(name);
     let places = (1..stem.len()).filter(|at| stem.is_char_boundary(*at));
@@ -246,7 +245,7 @@ fn original_stem(name: &str, start: &str, end: &str) -> String {
     split.map_or_else(|| stem.clone(), |(first, _)| first.to_owned())
 }
 
-/// A member to be written.
+/// A member to write.
 struct Plan<'a> {
     name: String,
     pieces: Vec<Piece>,
@@ -309,7 +308,7 @@ impl MemberGroup {
         })
     }
 
-    /// Without the host's object.
+    /// Plans a bundle without a host object.
     fn bundle<'a>(&self, ids: &[String]) -> Result<Plan<'a>, Error> {
         let host = std::iter::once((NO_HOST, 0));
         let images = self.images.iter().zip(ids);

@@ -1,4 +1,4 @@
-//! Of the entries of a bundle that serve a target, the one that is linked for it.
+//! Chooses one entry for a target among the entries of a bundle that serve it.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::images::Image;
 use crate::linker_wrapper::report::fates::Fate;
 
-/// Takes out of each group what it has nearer in the same bundle.
+/// Removes an image from a group if the same bundle has a better one for the group.
 ///
 /// # Errors
 ///
-/// When two entries that a group takes exclude each other.
+/// Fails if two entries in a group exclude each other.
 pub(crate) fn settle(
     images: &[Image],
     groups: &mut Groups,
@@ -43,7 +43,7 @@ pub(crate) fn settle(
 
 const NEARER: &str = "its bundle has an image for the target itself";
 
-/// What a group has nearer.
+/// Returns the images of a group for which its bundle has a better one.
 fn of_group(images: &[Image], group: &Group) -> Result<HashSet<usize>, Error> {
     let members = group.members.iter();
     let members = members.filter_map(|index| Some((*index, images.get(*index)?)));

@@ -1,8 +1,8 @@
-//! Libraries for devices that `-l` names beside the host's: prebuilt ones, found by their names.
+//! Finds prebuilt device libraries for the names after `-l`.
 //!
-//! The first of the names of [`library_name`] that is there is linked whole for a target. It is looked
-//! for in the folder `libdevice` of each folder, then in the folder itself. A library that has images in its own
-//! archive is not looked for. Specification: `docs/spec/linker-wrapper.md` §7.4.
+//! The first existing file among the names of [`library_name`] is linked whole for a target. The search covers the
+//! folder `libdevice` of each folder, then the folder itself. A library whose own archive has images is skipped.
+//! Specification: `docs/spec/linker-wrapper.md` §7.4.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::linker_wrapper::inputs::libraries;
 use crate::linker_wrapper::line::arguments::{Arguments, Item};
 use crate::linker_wrapper::report::fates::{Fate, Report};
 
-/// Of the host alone.
+/// Libraries that only the host uses.
 const SKIPPED: [&str; 8] = [
     "omp", "cudart", "m", "gcc", "gcc_s", "pthread", "hip_hcc", "c",
 ];
 
 impl Images {
-    /// Adds the libraries that the device links find.
+    /// Adds the device libraries that exist for the device links.
     pub(crate) fn add_device_libraries(
         &mut self,
         inputs: &Inputs,
@@ -52,7 +52,7 @@ impl Images {
     }
 }
 
-/// What `-l` names, each once, where the host's library has no images of its own.
+/// Returns each name after `-l` once, if the host's library has no images of its own.
 fn names<'a>(inputs: &Inputs, arguments: &'a Arguments) -> Vec<&'a str> {
     let mut names = Vec::new();
     for (index, item) in arguments.items.iter().enumerate() {

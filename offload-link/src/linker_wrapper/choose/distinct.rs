@@ -1,7 +1,7 @@
-//! Images that are there once, without having them in memory.
+//! Removes duplicate images without keeping images in memory.
 //!
-//! An archive that is named twice, a header's code in each object: of equal images one is linked. Only images for one
-//! target that are as large as each other, and begin, go on and end alike, are read as a whole for that.
+//! Duplicates come from an archive that is named twice, or from a header's code in each object. Of equal images, one
+//! is linked. Images are compared in full only if target, size and samples of their bytes are equal.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,23 +11,23 @@ use object::ReadRef;
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::images::Image;
 
-/// The images that were added.
+/// Images that were added.
 #[derive(Default)]
 pub(crate) struct Distinct<'a> {
     alike: HashMap<Key<'a>, Vec<KnownImages<'a>>>,
 }
 
-/// Triple, processor, size, and [`sample`].
+/// Triple, processor, size and [`sample`] of an image.
 type Key<'a> = (&'a str, &'a str, u64, u64);
 
 struct KnownImages<'a> {
     image: &'a Image,
-    /// Of most there is one, and nobody asks for it.
+    /// Digest of the whole image, computed on demand: most images have a key of their own.
     digest: Option<u64>,
 }
 
 impl<'a> Distinct<'a> {
-    /// Adds an image, unless an equal one is there: which.
+    /// Adds an image. If an equal one was added before, returns that one.
     pub(crate) fn add(&mut self, image: &'a Image) -> Result<Option<&'a Image>, Error> {
         let sample = sample(image)?;
         let key = (&*image.triple, &*image.processor, image.size(), sample);
@@ -53,7 +53,7 @@ impl<'a> Distinct<'a> {
     }
 }
 
-/// A number that equal images share, and others rarely, by little of them.
+/// Returns a hash of a few bytes. Different images rarely share it.
 fn sample(image: &Image) -> Result<u64, Error> {
     const PART: u64 = 4 << 10;
     let size = image.size();
@@ -68,7 +68,7 @@ fn sample(image: &Image) -> Result<u64, Error> {
     })
 }
 
-/// The same by all of it.
+/// Returns a hash of all bytes.
 fn digest(image: &Image) -> Result<u64, Error> {
     let mut hasher = DefaultHasher::new();
     image.bytes()?.hash(&mut hasher);

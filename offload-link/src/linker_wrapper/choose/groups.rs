@@ -1,39 +1,39 @@
-//! Which images are linked together: one device link for each target.
+//! Groups images that are linked together: one device link for each target.
 //!
 //! | rule          | an image of an object joins                      | an image of an archive member joins     |
 //! |---------------|--------------------------------------------------|-----------------------------------------|
-//! | LLVM 19 to 23 | its target's, and those before it that are compatible | those that are compatible, its own |
-//! | main, ours    | its target's                                     | those that it serves                    |
+//! | LLVM 19 to 23 | the group of its target and earlier compatible ones | compatible groups and its own |
+//! | main, ours    | the group of its target                          | groups that it serves                   |
 //!
-//! In the second rule an image without a processor joins every group of its triple, whatever their
-//! order. LLVM's groups depend on it, and images for `gfx90a` come into those for `gfx90a:xnack+`,
-//! where they define everything a second time. Specification: `docs/spec/linker-wrapper.md` §2.2.
+//! With the second rule, an image without a processor joins every group of its triple, whatever their order. LLVM's
+//! groups depend on the order, and images for `gfx90a` join the group of `gfx90a:xnack+`, where they define
+//! everything a second time. Specification: `docs/spec/linker-wrapper.md` §2.2.
 
 use offload_formats::names::{ImageTarget, OffloadKind};
 
 use crate::linker_wrapper::inputs::images::Image;
 use crate::linker_wrapper::report::fates::target;
 
-/// Images that are linked into one.
+/// Images that one device link links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     pub triple: String,
-    /// As the first image has it.
+    /// Processor of the first image, as written.
     pub processor: String,
-    /// Indices of images, in the order of the link.
+    /// Indices of images in link order.
     pub members: Vec<usize>,
-    /// Those of its images, each once, in the order in which LLVM visits kinds.
+    /// Kinds of the images, each once, in LLVM's order.
     pub kinds: Vec<OffloadKind>,
 }
 
-/// How images find their group.
+/// Rule by which images join groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Joining {
     Until23,
     Main,
 }
 
-/// The groups of a host link, in the order of first appearance.
+/// Groups of a host link, in the order of first appearance.
 #[derive(Debug)]
 pub(crate) struct Groups {
     joining: Joining,
@@ -50,12 +50,12 @@ impl Group {
         }
     }
 
-    /// Triple and processor, for messages.
+    /// Returns triple and processor for messages.
     pub(crate) fn target(&self) -> String {
         target(&self.triple, &self.processor)
     }
 
-    /// The same, to be compared.
+    /// Returns the target for comparisons.
     pub(crate) fn image_target(&self) -> ImageTarget<'_> {
         ImageTarget {
             triple: &self.triple,
@@ -68,7 +68,7 @@ impl Group {
     }
 }
 
-/// LLVM 19 writes nothing where 22 writes `generic`.
+/// Returns the processor, with `generic` for an empty one: LLVM 19 writes nothing where LLVM 22 writes `generic`.
 fn canonical(processor: &str) -> &str {
     match processor {
         "generic" => "",
@@ -84,7 +84,7 @@ impl Groups {
         }
     }
 
-    /// Whether an image would be linked into a group.
+    /// Tells whether an image joins a group.
     pub(crate) fn takes(&self, group: &Group, image: &Image) -> bool {
         let (group_target, image_target) = (group.image_target(), image.target());
         match self.joining {
@@ -96,8 +96,8 @@ impl Groups {
         }
     }
 
-    /// Adds an image to the groups that take it. One of its own is made when it has none: always
-    /// for an object's, and when `own` says so.
+    /// Adds an image to the groups that it joins. `own` decides whether it gets a new group: always for an image of
+    /// an object, if it joins none otherwise.
     pub(crate) fn add(&mut self, image: &Image, index: usize, own: OwnGroup) {
         let takes: Vec<bool> = self
             .list
@@ -125,8 +125,8 @@ impl Groups {
         }
     }
 
-    /// What can only be said when all images are in: the kinds, and who else takes the images that
-    /// are for any processor.
+    /// Completes the groups when all images are known: sets their kinds, and adds images for any processor to all
+    /// groups that they join.
     pub(crate) fn finish(mut self, images: &[Image]) -> Vec<Group> {
         if self.joining == Joining::Main {
             self.spread_generic(images);
@@ -165,17 +165,17 @@ impl Groups {
     }
 }
 
-/// Whether an image gets a group of its own.
+/// When an image gets a new group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnGroup {
-    /// When there is none for its target.
+    /// The target has no group yet.
     Always,
-    /// When no group took it.
+    /// The image joined no group.
     IfAlone,
     Never,
 }
 
-/// Kinds that a runtime knows, in the order in which LLVM visits those of a group.
+/// Kinds that have a runtime, in LLVM's order.
 const KINDS: [OffloadKind; 4] = [
     OffloadKind::OPENMP,
     OffloadKind::CUDA,
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn groups_objects_as_llvm_22_does() {
-        // The table of `docs/spec/offload-binary.md` §4.2, observed with 22.1.8.
+        // The table of `docs/spec/offload-binary.md` §4.2, observed with LLVM 22.1.8.
         for (images, expected) in [
             (
                 [(AMD, "gfx90a"), (AMD, "gfx90a:xnack+")],
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn keeps_targets_apart_as_the_main_branch_does() {
-        // `docs/spec/linker-wrapper.md` §10.1 numbers 16 to 18.
+        // `docs/spec/linker-wrapper.md` §10.1, numbers 16 to 18.
         let objects = [
             "gfx90a",
             "gfx90a:xnack+",
@@ -306,7 +306,7 @@ mod tests {
             .map(|(at, name)| group(name, &[at]))
             .collect();
         assert_eq!(grouped(Joining::Main, &images), alone);
-        // One instruction set in two spellings.
+        // Two spellings of one instruction set.
         assert_eq!(
             grouped(
                 Joining::Main,
@@ -314,7 +314,7 @@ mod tests {
             ),
             [group("gfx90a", &[0, 1])]
         );
-        // A member joins what it can provide for, and itself once.
+        // A member joins each group that it serves, and its own once.
         assert_eq!(
             grouped(
                 Joining::Main,

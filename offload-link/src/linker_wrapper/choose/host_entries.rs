@@ -1,4 +1,4 @@
-//! The offload entries of the host objects that the link takes.
+//! Offload entries of the host objects in the link.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use crate::linker_wrapper::inputs::file::Inputs;
 use crate::linker_wrapper::inputs::host_objects::{self, EntrySection, HIP_NAMES, HostSide};
 use crate::linker_wrapper::line::arguments::Arguments;
 
-/// What the host's objects say about the offload entries of the output.
+/// Facts from the host objects about the offload entries of the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostEntries {
     pub tables: Vec<EntrySection>,
-    /// An object waits for the registration.
+    /// An object needs the registration that only this tool makes.
     pub deferred: bool,
-    /// Release of the clang that made the first object that says so.
+    /// Release of clang that made the first object with such a record.
     pub clang: Option<u32>,
     pub hip: HipNames,
 }
 
-/// What objects of clang's older driver, which register themselves, leave undefined: names of HIP's
-/// fat binary, and of the handle for it.
+/// Undefined symbols of HIP objects that register themselves (clang's older driver): names of HIP's fat binary and of
+/// its handle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HipNames {
     pub fat_binary: Vec<String>,
     pub handle: Vec<String>,
-    /// There are objects of the newer driver too, for which the fat binary is registered.
+    /// Set if objects of the newer driver exist, too, for which the fat binary is registered.
     pub registered: bool,
 }
 
 impl HipNames {
-    /// From the names that objects have, and whether they define them.
+    /// Collects the names from objects' symbols and whether they are defined.
     fn new(names: &BTreeMap<String, bool>) -> Self {
         let of = |start: &str| {
             let wanted = names
@@ -48,14 +48,14 @@ impl HipNames {
         }
     }
 
-    /// Whether nobody asks.
+    /// Tells whether no object needs the fat binary.
     pub(crate) fn is_empty(&self) -> bool {
         self.fat_binary.is_empty() && self.handle.is_empty()
     }
 }
 
 impl HostEntries {
-    /// Reads them from the units that the host link takes.
+    /// Reads the entries from the units that the host link loads.
     pub(crate) fn read(
         inputs: &Inputs,
         linked: &[bool],
@@ -124,7 +124,7 @@ impl HostEntries {
         Ok(found)
     }
 
-    /// Adds an empty table for each of `kinds` that has none: no kernel, but perhaps globals with
+    /// Adds an empty table for each of `kinds` without one: there is no kernel, but there may be globals with
     /// constructors.
     pub(crate) fn complete(&mut self, kinds: &[OffloadKind], arguments: &Arguments) {
         let release = match (arguments.options.llvm, self.clang) {
@@ -135,7 +135,7 @@ impl HostEntries {
         for kind in kinds {
             if self.of(*kind).next().is_none() {
                 let table = offload_entry::EntryTable::of(release);
-                // Kinds that came later have no section of their own.
+                // Kinds since LLVM 21 have no section of their own.
                 let section = table.section(*kind).unwrap_or(NEW_SECTION);
                 let known = self.tables.iter_mut().find(|known| known.name == section);
                 if let Some(known) = known {
@@ -145,7 +145,7 @@ impl HostEntries {
                 self.tables.push(EntrySection {
                     name: section,
                     size: 0,
-                    flags: 3, // SHF_WRITE | SHF_ALLOC, as clang has it
+                    flags: 3, // SHF_WRITE | SHF_ALLOC, as in clang's objects
                     alignment: 8,
                     strides: Vec::new(),
                     kinds: host_objects::kinds_of(section),
@@ -155,18 +155,18 @@ impl HostEntries {
         }
     }
 
-    /// The tables in which entries of a kind can be.
+    /// Returns the tables that can contain entries of a kind.
     pub(crate) fn of(&self, kind: OffloadKind) -> impl Iterator<Item = &EntrySection> {
         let tables = self.tables.iter();
         tables.filter(move |table| table.kinds.contains(&kind))
     }
 }
 
-/// Where entries of all kinds are since LLVM 21.
+/// Section with entries of all kinds since LLVM 21.
 const NEW_SECTION: &str = "llvm_offload_entries";
 
 impl EntrySection {
-    /// How its entries look.
+    /// Returns the layout of its entries.
     pub(crate) fn layout(&self) -> offload_entry::EntryTable {
         let stride = self.strides.first().copied().unwrap_or_default();
         let default = match self.name {
@@ -177,7 +177,7 @@ impl EntrySection {
     }
 }
 
-/// Entries that differ in size cannot be walked in one section.
+/// Fails if one section has entries of different sizes: nobody can iterate over them.
 fn check_strides(
     known: &EntrySection,
     new: &EntrySection,

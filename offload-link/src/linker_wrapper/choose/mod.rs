@@ -1,4 +1,4 @@
-//! Which images are linked, and which of them together.
+//! Decides which images are linked, and which of them together.
 
 pub(crate) mod bundle_choice;
 pub(crate) mod device_libraries;

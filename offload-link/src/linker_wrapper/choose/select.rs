@@ -1,18 +1,18 @@
-//! Which images are linked.
+//! Decides which images are linked.
 //!
 //! | image in                                         | is linked                                      |
 //! |--------------------------------------------------|------------------------------------------------|
 //! | an object, a raw offload binary, a whole archive | always                                         |
-//! | an archive member, an rlib's too                 | when the host link takes the member            |
-//! | a member that the host link leaves               | when its processor is one of `--should-extract`, or a linked image needs a symbol of it |
-//! | under LLVM's name, from 20: any archive member   | when an object has an image that it is linked with, or by `--should-extract` |
-//! | an archive member that is a bundle                | when a linked image has its target             |
-//! | any, of a target with an image that is LLVM IR or assembly | always: nobody reads what these need  |
-//! | under LLVM's name, to 19: any archive member     | when such an object's image needs a symbol of it, or it defines a visible one |
+//! | an archive member, an rlib's too                 | if the host link loads the member              |
+//! | a member that the host link does not load         | if `--should-extract` names its processor, or a linked image needs one of its symbols |
+//! | under LLVM's name, from 20: any archive member   | if it shares a group with an object's image, or by `--should-extract` |
+//! | an archive member that is a bundle                | if a linked image has its target               |
+//! | any, if an image of its target is LLVM IR or assembly | always: the symbols that these need are unknown |
+//! | under LLVM's name, to 19: any archive member     | if such an object's image needs one of its symbols, or it defines a visible one |
 //!
-//! Where LLVM would link nothing although the host link takes members with images, the first rules
-//! hold: a program with offload entries and no image crashes. Whatever is not linked is a line of
-//! the report. Specification: `docs/spec/linker-wrapper.md` §2.3, §8.4.
+//! LLVM links nothing in some cases where the host link loads members with images. Then the first rules apply,
+//! because a program with offload entries and no image crashes. Images that are not linked are lines of the report.
+//! Specification: `docs/spec/linker-wrapper.md` §2.3, §8.4.
 
 use crate::linker_wrapper::tool::Rules;
 use std::collections::{HashMap, HashSet};
@@ -33,18 +33,18 @@ use crate::linker_wrapper::inputs::symbols::{Candidate, Names, Symbols, linked};
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Load};
 use crate::linker_wrapper::report::fates::{Fate, NOT_IN_LINK, Report};
 
-/// The images found, and the links to be made of them.
+/// The images of the inputs, and their groups for device links.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     pub images: Vec<Image>,
-    /// In order of first appearance.
+    /// Groups in order of first appearance.
     pub groups: Vec<Group>,
-    /// For each unit of the inputs, whether the host link takes it.
+    /// Tells for each unit of the inputs whether the host link loads it.
     pub linked_units: Vec<bool>,
 }
 
 impl Images {
-    /// Reads every image and decides about it; what is decided goes into `report`.
+    /// Reads every image, decides whether it is linked, and records that in `report`.
     pub(crate) fn select(
         inputs: &Inputs,
         arguments: &Arguments,
@@ -81,9 +81,8 @@ impl Images {
 }
 
 impl Images {
-    /// Decides about HIP objects of clang's older driver, which register themselves: their images
-    /// are linked when nobody has defined the fat binary that they name. Notes whether there are
-    /// other images to register.
+    /// Decides about HIP objects of clang's older driver, which register themselves: their images are linked if no
+    /// object defines the fat binary that they name. Records whether there are other images to register.
     pub(crate) fn settle_hip(
         &mut self,
         inputs: &Inputs,
@@ -118,7 +117,7 @@ impl Images {
     }
 }
 
-/// Of an image whose object has its fat binary from another object.
+/// Reason for an image whose object uses the fat binary of another object.
 const FINISHED: &str = "its object finds a linked fat binary in another object";
 
 struct Selection<'a> {
@@ -178,7 +177,7 @@ impl Selection<'_> {
         Ok((groups, fates))
     }
 
-    /// Adds the images that define what the chosen ones of their targets leave undefined.
+    /// Adds the images that define undefined symbols of chosen images for the same target.
     fn choose_needed(&self, chosen: &mut [bool]) -> Result<(), Error> {
         let mut targets = Groups::new(Joining::Main);
         for (index, image) in self.images.iter().enumerate() {
@@ -230,8 +229,8 @@ impl Selection<'_> {
         Ok(())
     }
 
-    /// Adds the archive members that are bundles and fit a target of the link: of these archives,
-    /// libraries for devices, all members are linked.
+    /// Adds the archive members that are bundles and fit a target of the link. Such archives are device libraries,
+    /// whose members are all linked.
     fn choose_bundled(&self, chosen: &mut [bool]) {
         let mut targets = Groups::new(Joining::Main);
         for (index, image) in self.images.iter().enumerate() {
@@ -294,9 +293,9 @@ impl Selection<'_> {
         Ok((groups, fates))
     }
 
-    /// The images of archive members, each once though its archive is named twice.
+    /// Returns the images of archive members, each once even if its archive is named twice.
     fn distinct_members(&self) -> Result<(Vec<usize>, Vec<Fate>), Error> {
-        // Most are there once, and nobody has to read them for that.
+        // Most images are unique by size and place, and need no reading.
         let mut seen: HashMap<_, Vec<&Image>> = HashMap::new();
         let mut members = Vec::new();
         let mut fates = Vec::new();
@@ -322,7 +321,7 @@ impl Selection<'_> {
         Ok((members, fates))
     }
 
-    /// LLVM 19's way with archives: again and again, until no member is wanted.
+    /// Chooses archive members like LLVM 19: repeatedly, until no more are needed.
     fn wanted_members(&self, members: Vec<usize>, groups: &mut Groups) -> Result<(), Error> {
         let count = groups.list.len();
         for at in 0..count {
@@ -376,19 +375,19 @@ impl Selection<'_> {
     }
 }
 
-/// Whether it is LLVM IR or assembly: only what reads these knows what they need.
+/// Tells whether it is LLVM IR or assembly, whose symbols are unknown before they are compiled.
 fn has_unknown_symbols(image: &Image) -> Result<bool, Error> {
     let text = image.text()?;
     Ok(matches!(text, Some(DeviceText::Ir | DeviceText::Assembly)))
 }
 
-/// Why LLVM leaves a member out that is not in the host link's way.
+/// Reason why LLVM does not link a member that the host link would load.
 const NO_OBJECT: &str = "no object has device code for this target (`--should-extract` \
                          with its processor links it)";
 const NOT_WANTED: &str = "no object has device code for this target that needs a symbol of \
                           it, and it defines no visible one";
 
-/// What is known of a name in a device link.
+/// State of a symbol in a device link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Undefined,
@@ -404,7 +403,7 @@ fn note<'d>(known: &mut HashMap<&'d [u8], Known>, symbols: &Symbols<'d>) {
     }
 }
 
-/// It defines what is undefined; or, for the host to find, what nobody knows yet.
+/// Tells whether it defines an undefined symbol, or a new symbol that the host can find.
 fn is_wanted<'d>(
     known: &HashMap<&'d [u8], Known>,
     kind: OffloadKind,
@@ -416,7 +415,7 @@ fn is_wanted<'d>(
         || kind != OffloadKind::NONE && symbols.visible.iter().any(new)
 }
 
-/// Which units the host link takes. Symbols are read only when that is in question.
+/// Tells for each unit whether the host link loads it. Reads symbols only if the answer depends on them.
 fn linked_units(
     inputs: &Inputs,
     images: &[Image],
@@ -436,7 +435,7 @@ fn linked_units(
     if !open {
         return Ok(inputs.units().map(|(file, _)| always(file)).collect());
     }
-    // A source, as a compiler driver takes it: nobody knows yet what its object will need.
+    // A source file for a compiler driver: the symbols that its object will need are unknown.
     let source = |file: &&InputFile| {
         let named = matches!(arguments.items.get(file.item), Some(Item::File { .. }));
         named && file.kind == FileKind::Other

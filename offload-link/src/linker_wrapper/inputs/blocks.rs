@@ -1,7 +1,7 @@
-//! A file of which parts are read: in blocks that stay in memory, so that no phase reads them again.
+//! Reads a file in blocks that stay in memory, so no phase reads them again.
 //!
-//! Of a large file, such as an archive of gigabytes, no block stays: its members are read apart, and what was read of
-//! one is dropped before the next.
+//! No block of a large file stays, such as an archive of gigabytes: a view of a member keeps what it reads until it
+//! is dropped.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -15,36 +15,36 @@ use object::{ReadCache, ReadRef};
 
 use crate::files::{Here, Opened, Reading, Stamp};
 
-/// A file, as far as it was read.
+/// A file and its blocks in memory.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     file: Rc<Reading>,
     len: u64,
-    /// Those at the multiples of [`BLOCK`], up to [`KEPT`].
+    /// Blocks at multiples of [`BLOCK`], up to [`KEPT`].
     blocks: Vec<OnceCell<Box<[u8]>>>,
-    /// What is in none of them as a whole.
+    /// Cache for ranges that no single block contains.
     others: ReadCache<Here>,
 }
 
-/// Most objects have their section headers in the last one.
+/// Size of a block. Most objects have their section headers in the last one.
 const BLOCK: usize = 8 << 10;
 
-/// Of larger files no block stays. Libraries of the host are mostly smaller.
+/// Largest file whose blocks stay. Most host libraries are smaller.
 const KEPT: u64 = 16 << 20;
 
 impl Blocks {
     /// # Errors
     ///
-    /// When it cannot be opened and read.
+    /// Fails if the file cannot be opened and read.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Self::of(path, Opened::open(path)?)
     }
 
-    /// Of a file that is open.
+    /// Returns the blocks of an open file.
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// Fails if the file cannot be read.
     pub(crate) fn of(path: &Path, file: File) -> io::Result<Self> {
         let mut first = vec![0; BLOCK];
         let count = file.read_at(&mut first, 0)?;
@@ -75,30 +75,30 @@ impl Blocks {
         })
     }
 
-    /// In bytes.
+    /// Returns the size of the file in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.len
     }
 
-    /// Gives the descriptor back; what is read after that opens the file again. A link may have
-    /// more inputs than a process may have files; large ones are few, and read often.
+    /// Closes the descriptor of a small file; later reads open the file again. A link may have more inputs than a
+    /// process may have open files. Large files are few and read often, so they stay open.
     pub(crate) fn close(&self) {
         if self.is_kept() {
             self.file.file.close();
         }
     }
 
-    /// Whether what was read stays in memory: the file is small.
+    /// Tells whether blocks stay in memory, because the file is small.
     pub(crate) fn is_kept(&self) -> bool {
         self.len <= KEPT
     }
 
-    /// By which it is known whether the file was changed since; none when all of it is in memory.
+    /// Returns the stamp that detects later changes of the file; `None` if all of it is in memory.
     pub(crate) fn stamp(&self) -> Option<&Stamp> {
         self.file.file.stamp()
     }
 
-    /// For reading what is understood at once: of a large file nothing of it stays.
+    /// Returns a view for one parser, which keeps nothing of a large file.
     pub(crate) fn apart(&self) -> BlocksView<'_> {
         match self.is_kept() {
             true => BlocksView::Kept(self),
@@ -106,7 +106,7 @@ impl Blocks {
         }
     }
 
-    /// Bytes of the file, when all of them have been read.
+    /// Returns bytes of the file if all of them are in memory.
     pub(crate) fn known(&self, range: Range<u64>) -> Option<&[u8]> {
         let (index, at) = block_of(range.start)?;
         let size = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
@@ -129,12 +129,12 @@ impl Blocks {
     }
 }
 
-/// A device that can be read at any offset, without an end.
+/// Returns the error for a device that can be read at any offset without an end.
 fn not_regular() -> io::Error {
     io::Error::new(io::ErrorKind::NotSeekable, "not a regular file")
 }
 
-/// The index of the block that has an offset, and where.
+/// Returns the index of the block with this offset, and the offset in the block.
 fn block_of(offset: u64) -> Option<(usize, usize)> {
     let index = usize::try_from(offset / BLOCK as u64).ok()?;
     Some((index, usize::try_from(offset % BLOCK as u64).ok()?))
@@ -165,11 +165,11 @@ impl<'d> ReadRef<'d> for &'d Blocks {
     }
 }
 
-/// A file for one who reads it once.
+/// A view of a file for one reader.
 pub(crate) enum BlocksView<'a> {
-    /// What is read stays with the others' blocks.
+    /// Blocks stay in memory and are shared with other readers.
     Kept(&'a Blocks),
-    /// What is read is dropped with it.
+    /// The cache is dropped with the view.
     Apart(ReadCache<Here>),
 }
 

@@ -1,4 +1,4 @@
-//! The files that the host link reads, and their parts.
+//! Files that the host link reads, and their parts.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -14,41 +14,41 @@ use offload_formats::escape::terminal;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::line::arguments::Load;
 
-/// Every file of the host link.
+/// All files of the host link.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub files: Vec<InputFile>,
     /// Machine of the first object.
     pub host: Option<Machine>,
-    /// The first `-l` that no folder of the command line has.
+    /// The first library after `-l` that is in no folder of the command line.
     pub missing_library: Option<OsString>,
     pub unreadable: Vec<Unreadable>,
 }
 
-/// An object or archive in which device code cannot be looked for. As a rule the host linker refuses it, too.
+/// An object or archive that cannot be searched for device code. The host linker usually refuses it, too.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
-    /// The file, with the archive member.
+    /// Name of the file with the archive member.
     pub from: String,
     pub problem: Problem,
 }
 
 pub(crate) type Problem = Box<dyn std::error::Error + Send + Sync>;
 
-/// A file of the host link that was found and could be opened.
+/// A file of the host link that was found and opened.
 #[derive(Debug)]
 pub(crate) struct InputFile {
     pub path: PathBuf,
-    /// Index in the items of the command line.
+    /// Index among the items of the command line.
     pub item: usize,
     pub load: Load,
     pub kind: FileKind,
     pub units: Vec<Unit>,
-    /// What the host linker reads in its place: it has the host's parts of bundles.
+    /// File that the host linker reads instead: it contains the host parts of bundles.
     pub in_place: Option<PathBuf>,
-    /// What was read of it, when it may hold images or was asked for again.
+    /// Blocks of the file, if it may contain images or was needed again.
     blocks: OnceCell<Rc<Blocks>>,
-    /// Of an archive: where members start, and their names, once one was asked for.
+    /// Offsets and names of an archive's members, read on demand.
     names: OnceCell<Vec<(u64, String)>>,
 }
 
@@ -57,33 +57,32 @@ pub(crate) enum FileKind {
     Object,
     SharedObject,
     Archive,
-    /// Offload binaries, which no host linker reads.
+    /// Offload binaries, which host linkers do not read.
     OffloadBinary,
     /// Bundles, of which a host linker reads one entry at most.
     Bundle,
     Other,
 }
 
-/// What the host link takes or leaves as a whole: an object, or a member of an archive.
+/// An object or an archive member, which the host link loads or skips as a whole.
 #[derive(Debug)]
 pub(crate) struct Unit {
-    /// Of an archive member: where its header is.
+    /// Offset of an archive member's header.
     pub member: Option<u64>,
-    /// Of a thin archive's member: the file that it names. Of a bundle's host part: the file that was made of it.
+    /// File that the member of a thin archive names, or that was made of a bundle's host part.
     pub outside: Option<PathBuf>,
-    /// The object in the file.
+    /// Range of the object in the file.
     pub data: Range<u64>,
     pub kind: UnitKind,
     pub device_code: DeviceCode,
-    /// Where its bundle is: in the sections of the object, or a bundle of which the object is the host's part, if there
-    /// is one.
+    /// Place of its bundle: in the sections of the object, or around it, if the object is the bundle's host part.
     pub bundle: Option<Place>,
 }
 
-/// A part of a file.
+/// A range of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// The file, when it is not the input.
+    /// The file, if it is not the input itself.
     pub outside: Option<PathBuf>,
     pub range: Range<u64>,
 }
@@ -92,31 +91,31 @@ pub(crate) struct Place {
 pub(crate) enum UnitKind {
     Elf,
     Coff,
-    /// LLVM bitcode: host LTO.
+    /// LLVM bitcode, for LTO of the host.
     Bitcode,
-    /// No object: metadata and the like. The linker takes nothing from it.
+    /// Not an object, for example metadata. The host link ignores it.
     Other,
 }
 
-/// What the headers of a unit say about images in it.
+/// Images of a unit, according to its headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DeviceCode {
     #[default]
     None,
-    /// In a section that programs have in memory: linked already, or a `static` of Rust's.
+    /// In a section that is loaded into memory: linked already, or in a `static` of Rust.
     Allocated,
-    /// Waiting to be linked.
+    /// To be linked.
     Waiting,
 }
 
 impl Inputs {
-    /// Whether any input holds images that wait to be linked.
+    /// Tells whether any input contains images to link.
     #[must_use]
     pub(crate) fn have_device_code(&self) -> bool {
         self.files.iter().any(InputFile::has_device_code)
     }
 
-    /// Every unit with its file.
+    /// Returns every unit with its file.
     pub(crate) fn units(&self) -> impl Iterator<Item = (&InputFile, &Unit)> {
         self.files
             .iter()
@@ -125,7 +124,7 @@ impl Inputs {
 }
 
 impl InputFile {
-    /// A file for an item of the command line. What was read of it stays, if it may hold images.
+    /// Returns a file for an item of the command line. Keeps its blocks if it may contain images.
     pub(crate) fn new(
         path: PathBuf,
         (item, load): (usize, Load),
@@ -153,20 +152,20 @@ impl InputFile {
         self.blocks.get_or_init(|| Rc::new(blocks))
     }
 
-    /// The file that has a unit, with what was read of it.
+    /// Returns the file of a unit with its blocks.
     ///
     /// # Errors
     ///
-    /// When it cannot be read any more.
+    /// Fails if the file cannot be read any more.
     pub(crate) fn blocks(&self, unit: &Unit) -> io::Result<Rc<Blocks>> {
         self.blocks_of(unit.outside.as_deref())
     }
 
-    /// The same for a file outside of the input, or else the input.
+    /// Returns the blocks of `outside`, or of the input if there is none.
     ///
     /// # Errors
     ///
-    /// As [`Self::blocks`].
+    /// Fails like [`Self::blocks`].
     pub(crate) fn blocks_of(&self, outside: Option<&Path>) -> io::Result<Rc<Blocks>> {
         if let Some(outside) = outside {
             let blocks = Blocks::open(outside)?;
@@ -179,7 +178,7 @@ impl InputFile {
         Ok(Rc::clone(self.keep(Blocks::open(&self.path)?)))
     }
 
-    /// The file, with the archive member: `libk.a(k.o)`. For messages, so it is escaped.
+    /// Returns the escaped name for messages: the file with the archive member, `libk.a(k.o)`.
     pub(crate) fn unit_name(&self, unit: &Unit) -> String {
         let path = terminal(&*self.path);
         let Some(header) = unit.member else {
@@ -193,7 +192,7 @@ impl InputFile {
         }
     }
 
-    /// By their offsets. For messages, which do without if the file cannot be read.
+    /// Returns members' names by their offsets. Messages need them; failed reads give no names.
     fn member_names(&self) -> Vec<(u64, String)> {
         let blocks = match self.blocks.get() {
             Some(known) => Ok(Rc::clone(known)),
@@ -213,14 +212,14 @@ impl InputFile {
         names
     }
 
-    /// Whether a host linker finds nothing in it: an archive of bundles and the like.
+    /// Tells whether a host linker finds nothing in it, for example in an archive of bundles.
     #[must_use]
     pub(crate) fn is_for_devices(&self) -> bool {
         let other = |unit: &Unit| unit.kind == UnitKind::Other;
         self.kind == FileKind::Archive && self.has_device_code() && self.units.iter().all(other)
     }
 
-    /// Whether a part of it may hold images.
+    /// Tells whether any unit may contain images.
     #[must_use]
     pub(crate) fn has_device_code(&self) -> bool {
         self.units.iter().any(Unit::has_device_code)
@@ -228,19 +227,19 @@ impl InputFile {
 }
 
 impl Unit {
-    /// Whether it may hold images.
+    /// Tells whether it may contain images.
     #[must_use]
     pub(crate) fn has_device_code(&self) -> bool {
         self.device_code != DeviceCode::None || self.bundle.is_some()
     }
 
-    /// The file that holds the unit, given that of its input.
+    /// Returns the path of the file with the unit; `input` is the path of its input.
     #[must_use]
     pub(crate) fn path<'a>(&'a self, input: &'a Path) -> &'a Path {
         self.outside.as_deref().unwrap_or(input)
     }
 
-    /// Whether it is a bundle of which nothing is there for a host linker, as far as is known.
+    /// Tells whether it is a bundle file without a known host part.
     #[must_use]
     pub(crate) fn is_bundle_file(&self) -> bool {
         self.kind == UnitKind::Other && self.bundle.is_some()

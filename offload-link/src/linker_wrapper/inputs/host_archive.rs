@@ -1,13 +1,12 @@
-//! An archive with bundles that have parts for the host, as the host's linker can read it.
+//! Writes an archive that the host linker can read, for one with bundles that have host parts.
 //!
-//! | member                            | in the archive that is linked in its place    |
+//! | member                            | in the archive that replaces it               |
 //! |-----------------------------------|-----------------------------------------------|
-//! | a bundle with a part for the host | the object made of that, under the same name  |
-//! | a bundle without, offload binaries | none: no host linker reads them, and with `--whole-archive` it stops there |
+//! | a bundle with a host part         | the object of that part, under the same name  |
+//! | a bundle without one, offload binaries | none: host linkers cannot read them and fail with `--whole-archive` |
 //! | any other                         | itself                                        |
 //!
-//! With an index of all symbols, so that the members are taken when they are wanted, as those of the archive
-//! itself would be.
+//! The new archive has a symbol index, so its members are loaded on demand, like those of the original.
 
 use crate::linker_wrapper::line::arguments::Arguments;
 use crate::linker_wrapper::workplace::Workplace;
@@ -26,14 +25,14 @@ use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::file::{InputFile, Problem};
 use crate::llvm_tool::{Output, Sources, Style, outputs};
 
-/// What is asked about the link.
+/// Facts about the link that the archive depends on.
 pub(crate) struct Maker<'a> {
     pub arguments: &'a Arguments,
     pub workplace: &'a Workplace,
     pub actions: Actions,
 }
 
-/// Writes the archive; its path.
+/// Writes the archive and returns its path.
 pub(crate) fn write(file: &InputFile, maker: &Maker<'_>) -> Result<PathBuf, Error> {
     let stem = file.path.file_stem().unwrap_or_default().to_string_lossy();
     let path = maker
@@ -43,7 +42,7 @@ pub(crate) fn write(file: &InputFile, maker: &Maker<'_>) -> Result<PathBuf, Erro
         let shown = path.display();
         maker
             .actions
-            .note(format_args!("archive {shown} of the parts for the host"));
+            .note(format_args!("archive {shown} of host parts"));
         return Ok(path);
     }
     let written = copy(file, &path);
@@ -60,7 +59,7 @@ fn copy(file: &InputFile, path: &Path) -> Result<(), Problem> {
     for (name, content) in &places {
         let data = sources.file(content.number).data();
         let symbols = definitions(data, content.range.clone());
-        // What cannot be read is in no index, as in that of `ar`.
+        // Like with `ar`, members that cannot be read have no symbols in the index.
         members.push((name, [content.piece()], symbols.unwrap_or_default()));
     }
     let plans: Vec<MemberPlan<'_>> = members
@@ -80,9 +79,9 @@ fn copy(file: &InputFile, path: &Path) -> Result<(), Problem> {
     written.map_err(|problem| problem.to_string().into())
 }
 
-/// Where the content of a member comes from.
+/// Source of a member's content.
 struct MemberContent {
-    /// Of the source.
+    /// Number of the source.
     number: usize,
     range: Range<u64>,
 }
@@ -102,7 +101,7 @@ impl MemberContent {
     }
 }
 
-/// What is for no host linker.
+/// Formats that host linkers cannot read.
 const FOR_DEVICES: [Magic; 4] = [
     Magic::Bundle,
     Magic::CompressedBundle,
@@ -113,11 +112,11 @@ const FOR_DEVICES: [Magic; 4] = [
 /// A member of the archive.
 struct FoundMember {
     name: Vec<u8>,
-    /// Offset of its header.
+    /// Offset of the header.
     header: u64,
-    /// In bytes.
+    /// Size in bytes.
     size: u64,
-    /// In the archive, unless that is thin.
+    /// Range in the archive; `None` if that is thin.
     content: Option<Range<u64>>,
 }
 
@@ -133,7 +132,7 @@ fn members(sources: &Sources, archive: &MemberContent) -> Result<Vec<FoundMember
     Ok(members.collect())
 }
 
-/// What the archive shall have, by name.
+/// Returns the members of the new archive with their names.
 fn places(
     file: &InputFile,
     sources: &mut Sources,

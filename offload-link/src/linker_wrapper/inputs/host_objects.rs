@@ -1,4 +1,4 @@
-//! What is asked of the host's objects beyond the headers of their sections, once there is device code.
+//! Reads host objects beyond their section headers, once the link has device code.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::file::{Inputs, Unit, UnitKind};
 use crate::linker_wrapper::inputs::symbols::Names;
 
-/// The symbols of a unit that matter to others; nothing when they cannot be read.
+/// Returns the symbols of a unit; `None` if they cannot be read.
 pub(crate) fn symbols(blocks: &Blocks, unit: &Unit) -> Option<Names> {
     if unit.kind == UnitKind::Other {
         return None;
@@ -26,7 +26,7 @@ pub(crate) fn symbols(blocks: &Blocks, unit: &Unit) -> Option<Names> {
     Some(Names::of(&symbols))
 }
 
-/// Whether a unit calls a runtime's registration: its images are linked already.
+/// Tells whether a unit calls a runtime's registration: then its images are linked already.
 pub(crate) fn registers(blocks: &Blocks, unit: &Unit) -> bool {
     let symbols = symbols(blocks, unit).unwrap_or_default();
     let symbols = symbols.symbols();
@@ -34,7 +34,7 @@ pub(crate) fn registers(blocks: &Blocks, unit: &Unit) -> bool {
     names.any(|name| is_registration(name))
 }
 
-/// Whether a symbol is a runtime's registration.
+/// Tells whether a symbol is a runtime's registration function.
 pub(crate) fn is_registration(name: &[u8]) -> bool {
     const CALLS: [&str; 4] = [
         "__tgt_register_lib",
@@ -49,38 +49,37 @@ pub(crate) fn is_registration(name: &[u8]) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntrySection {
     pub name: &'static str,
-    /// In bytes; 0 where the object is still to be made.
+    /// Size in bytes; 0 if the object does not exist yet.
     pub size: u64,
     pub flags: u64,
     pub alignment: u64,
-    /// The different sizes of its entries.
+    /// Distinct sizes of its entries.
     pub strides: Vec<u64>,
-    /// Whose entries can be in it.
+    /// Kinds whose entries it can contain.
     pub kinds: Vec<OffloadKind>,
-    /// COFF: symbols at its entries.
+    /// COFF: symbols of its entries.
     pub symbols: Vec<String>,
 }
 
-/// What the compiler left in a host object.
+/// What the compiler recorded in a host object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostSide {
     pub entries: Vec<EntrySection>,
-    /// Release of the clang that made it, by `.comment`.
+    /// Release of clang in `.comment`.
     pub clang: Option<u32>,
-    /// It asks for our registration.
+    /// Set if it needs the registration by this tool.
     pub deferred: bool,
-    /// Names of HIP's fat binary and its handle, and whether it defines them.
+    /// Names of HIP's fat binary and its handle, and whether the object defines them.
     pub hip: Vec<(String, bool)>,
 }
 
-/// What the symbols begin with by which objects of clang's older driver know HIP's fat binary, and the
-/// runtime's handle for it.
+/// Prefixes of the symbols for HIP's fat binary and its handle in objects of clang's older driver.
 pub(crate) const HIP_NAMES: [&str; 2] = ["__hip_fatbin", "__hip_gpubin_handle"];
 
-/// What a compiler says with entries that have the form since LLVM 20: their names have a section.
+/// Section with the names of entries, which compilers write since LLVM 20.
 const NAMES_SINCE_20: &str = ".llvm.rodata.offloading";
 
-/// Reads the host's side of a unit; nothing when it cannot be read.
+/// Reads the host side of a unit; `None` if it cannot be read.
 pub(crate) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
     let range = unit.data.clone();
     let data = blocks.apart();
@@ -102,8 +101,8 @@ pub(crate) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
     }
 }
 
-/// The release of the clang that made the first host object with device code: by what it says of itself, else by
-/// the layout of its offload entries.
+/// Returns the release of clang that made the first host object with device code: from `.comment`, else from the
+/// layout of its offload entries.
 pub(crate) fn release(inputs: &Inputs) -> Result<Option<LlvmRelease>, Error> {
     for (file, unit) in inputs.units().filter(|(_, unit)| unit.has_device_code()) {
         let blocks = file.blocks(unit);
@@ -127,7 +126,7 @@ impl HostSide {
             let stride = section.strides.first()?;
             EntryTable::find(section.name, *stride)
         });
-        // That of LLVM 21 has not changed since.
+        // The layout of LLVM 21 has not changed since.
         let old = [LlvmRelease::V19, LlvmRelease::V20].into_iter();
         let mut old = old.map(|release| (EntryTable::of(release), release));
         let table = tables.into_iter().next()?;
@@ -135,22 +134,22 @@ impl HostSide {
     }
 }
 
-/// Whether a unit wants a linker that registers its images.
+/// Tells whether a unit needs a linker that registers its images.
 fn demands<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
     let symbols = container::symbols(data, range).unwrap_or_default();
     let demand = |name: &[u8]| name == NEEDS_OFFLOAD_LINK.as_bytes();
     symbols.iter().any(|symbol| demand(symbol.name))
 }
 
-/// The name of the section, when offload entries are in it.
+/// Returns the section's name if it contains offload entries.
 fn entry_section(name: &[u8]) -> Option<&'static str> {
-    // COFF's linkers sort by what follows the dollar.
+    // COFF linkers sort sections by the text after the dollar sign.
     let name = name.strip_suffix(b"$OE").unwrap_or(name);
     let mut known = EntryTable::ALL.into_iter().flat_map(EntryTable::sections);
     known.find(|known| known.as_bytes() == name)
 }
 
-/// Whose entries a section of this name has.
+/// Returns the kinds whose entries a section with this name contains.
 pub(crate) fn kinds_of(section: &str) -> Vec<OffloadKind> {
     let here = |kind: &OffloadKind| {
         let mut layouts = EntryTable::ALL.into_iter();
@@ -166,8 +165,8 @@ const KINDS: [OffloadKind; 4] = [
     OffloadKind::SYCL,
 ];
 
-/// Whose entries a section really has, where they say so: runtimes that are older than these entries
-/// must not be given a table that has none for them.
+/// Returns the kinds of the entries in a section, if they record them: an old runtime must not get an empty table of
+/// a kind that it does not know.
 fn kinds_in(content: &[u8], section: &str) -> Option<Vec<OffloadKind>> {
     let table = EntryTable::V21;
     if table.sections().all(|new| new != section) {
@@ -184,7 +183,7 @@ fn kinds_in(content: &[u8], section: &str) -> Option<Vec<OffloadKind>> {
     Some(kinds)
 }
 
-/// By the names of the sections alone.
+/// Reads the host side from the names of sections alone.
 fn of_names(names: Vec<&[u8]>) -> HostSide {
     let since_20 = names.iter().any(|name| *name == NAMES_SINCE_20.as_bytes());
     let table = if since_20 {
@@ -278,7 +277,7 @@ fn of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<HostSide, El
     Ok(found)
 }
 
-/// `clang version 19.1.7` in the strings of `.comment`.
+/// Parses `clang version 19.1.7` in the strings of `.comment`.
 fn clang_release(comment: &[u8]) -> Option<u32> {
     let text = String::from_utf8_lossy(comment);
     let (_, rest) = text.split_once("clang version ")?;
@@ -300,7 +299,7 @@ mod tests {
         assert_eq!(kinds_in(&entries, new), Some(both));
         assert_eq!(kinds_in(&entries[..60], new), Some(vec![OffloadKind::HIP]));
         assert_eq!(kinds_in(&entries, old), None);
-        // Of no kind that is known, as from a big-endian host.
+        // An unknown kind, as from a big-endian host.
         entries[10..12].copy_from_slice(&[0, 4]);
         assert_eq!(kinds_in(&entries, new), None);
         assert_eq!(kinds_of(new), KINDS);

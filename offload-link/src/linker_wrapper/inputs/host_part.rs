@@ -1,19 +1,19 @@
-//! The host's part of bundles that are files or members of archives: what the host's linker reads in their place.
+//! Extracts the host parts of bundles that are files or archive members, for the host linker.
 //!
 //! | the host's entry            | becomes                                     |
 //! |-----------------------------|---------------------------------------------|
 //! | an object                   | a file                                      |
 //! | bitcode, LLVM IR as text    | an object, by clang                         |
-//! | assembly, of a text bundle  | an object, by clang                         |
-//! | source, of a text bundle    | an error: no linker compiles                |
-//! | empty, or none              | nothing: the bundle is for devices only     |
+//! | assembly, in a text bundle  | an object, by clang                         |
+//! | source, in a text bundle    | an error: linkers do not compile            |
+//! | empty or missing            | nothing: the bundle is for devices only     |
 //! | anything else               | an error                                    |
 //!
-//! clang's older driver does so with files (19: `clang-offload-bundler -unbundle`, then `-cc1` or `-cc1as`), and gives
-//! archives with such members to the host's linker, which reads none of them. Here the object is the host's side of
-//! its member: `host_archive.rs`.
+//! clang's older driver handles files like this (LLVM 19: `clang-offload-bundler -unbundle`, then `-cc1` or
+//! `-cc1as`). It passes archives with such members to the host linker, which ignores the members. Here
+//! `host_archive.rs` puts the object in the member's place.
 //!
-//! What registers HIP's older objects is found in these objects, so they are made before anything is decided.
+//! The objects are made before images are chosen, because they tell how HIP's older objects register themselves.
 
 use crate::linker_wrapper::inputs::host_archive::Maker;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::programs;
 use crate::linker_wrapper::report::fates::Report;
 
-/// What a bundle has for the host.
+/// The host part of a bundle.
 struct HostPart {
     bytes: Vec<u8>,
     form: HostCode,
@@ -44,14 +44,14 @@ struct HostPart {
 
 enum HostCode {
     Object,
-    /// With the release that wrote it, where that is known.
+    /// LLVM IR with the release that wrote it, if known.
     Ir(Option<u32>),
     Assembly,
 }
 
 impl Inputs {
-    /// Makes an object of the host's part of each bundle, which from then on is its unit, and what
-    /// the host's linker reads in the place of each file that has such a bundle.
+    /// Makes an object of the host part of each bundle, which becomes the bundle's unit, and sets the file that the
+    /// host linker reads instead.
     pub(crate) fn make_host_parts(
         &mut self,
         maker: &Maker<'_>,
@@ -82,7 +82,7 @@ impl Inputs {
             }
             if maker.actions.are_dry() {
                 report.warnings.push(format!(
-                    "{}: what its host's part needs is not known before that is linked",
+                    "{}: the symbols that its host part needs are unknown before it is linked",
                     terminal(&*file.path)
                 ));
             } else {
@@ -99,7 +99,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Takes an object for what the host link sees of a unit.
+    /// Uses an object as the host's view of a unit.
     fn adopt(&mut self, file: &mut InputFile, index: usize, path: &Path) -> Result<(), Error> {
         let from = file.units.get(index).map(|unit| file.unit_name(unit));
         let from = from.unwrap_or_default();
@@ -111,7 +111,7 @@ impl Inputs {
         let blocks = Blocks::open(path).map_err(|problem| wrong(problem.into()))?;
         let seen = self.look(path, &blocks)?;
         if let Some(unreadable) = self.unreadable.drain(unreadable..).next() {
-            let problem = format!("its host's part: {}", unreadable.problem);
+            let problem = format!("its host part: {}", unreadable.problem);
             return Err(wrong(problem.into()));
         }
         let object = match seen {
@@ -126,31 +126,31 @@ impl Inputs {
                 unit.device_code = object.device_code;
                 Ok(())
             }
-            (Some(_), _) => Err(wrong("its host's part is a bundle, too".into())),
-            (None, _) => Err(wrong("its host's part is no object".into())),
+            (Some(_), _) => Err(wrong("its host part is a bundle, too".into())),
+            (None, _) => Err(wrong("its host part is not an object".into())),
         }
     }
 }
 
-/// Bytes of entry IDs, and of compressed bundles that stay in memory while one is read.
+/// Limit in bytes on entry IDs, and on compressed bundles in memory while one is read.
 const MAX_IDS: u64 = 16 << 20;
 
-/// Largest part for the host, in bytes: it is in memory.
+/// Limit on a host part in bytes: it is kept in memory.
 const MAX_PART: u64 = 1 << 30;
 
-/// The host's part of a bundle, unless it is empty.
+/// Returns the host part of a bundle, unless it is empty.
 fn read(file: &InputFile, unit: &Unit, limit: u64) -> Result<Option<HostPart>, Problem> {
     let blocks = file.blocks(unit)?;
     let data = blocks.apart();
     let mut found = None;
-    // Only the host's part is unpacked.
+    // Unpacks only the host part.
     let mut unpacking = Unpacking {
         limit,
         memory: MAX_IDS,
     };
     let entries = bundled::entries(&data, unit.data.clone(), &mut unpacking);
     for entry in entries.map_err(with_hint)? {
-        // What is no entry ID is told with the images.
+        // Invalid entry IDs are reported with the images.
         if !matches!(entry.target(), Ok(None)) || entry.range.is_empty() {
             continue;
         }
@@ -158,9 +158,8 @@ fn read(file: &InputFile, unit: &Unit, limit: u64) -> Result<Option<HostPart>, P
         let said = |problem: &str| format!("entry `{id}`: {problem}");
         let size = entry.range.end.saturating_sub(entry.range.start);
         if size > MAX_PART {
-            let problem = format!(
-                "{size} bytes are more than the {MAX_PART} that a part for the host may have"
-            );
+            let problem =
+                format!("{size} bytes exceed the limit of {MAX_PART} bytes for a host part");
             return Err(said(&problem).into());
         }
         let bytes = entry.content(&data).map_err(|problem| match problem {
@@ -169,9 +168,7 @@ fn read(file: &InputFile, unit: &Unit, limit: u64) -> Result<Option<HostPart>, P
         })?;
         let form = form(&bytes, entry.comment).map_err(|problem| said(&problem))?;
         if found.is_some() {
-            return Err(
-                said("a second part for the host, and one file takes the place of one").into(),
-            );
+            return Err(said("second host part; a bundle can have only one").into());
         }
         found = Some(HostPart {
             bytes: bytes.into_owned(),
@@ -185,7 +182,7 @@ fn form(bytes: &[u8], comment: Option<Comment>) -> Result<HostCode, String> {
     let is_text = comment.is_some();
     match (Magic::of(bytes), DeviceText::of(bytes)) {
         _ if comment == Some(Comment::Slashes) => Err(
-            "the part for the host is source, which no linker compiles\nhint: compile the file with -c"
+            "the host part is source, which linkers do not compile\nhint: compile the file with -c"
                 .to_owned(),
         ),
         (Magic::Elf | Magic::Coff, _) => Ok(HostCode::Object),
@@ -195,14 +192,12 @@ fn form(bytes: &[u8], comment: Option<Comment>) -> Result<HostCode, String> {
         }
         (Magic::Unknown, Some(DeviceText::Ir)) => Ok(HostCode::Ir(None)),
         (Magic::Unknown, Some(DeviceText::Assembly)) if is_text => Ok(HostCode::Assembly),
-        _ => Err(
-            "the part for the host is neither an object nor bitcode nor assembly".to_owned(),
-        ),
+        _ => Err("the host part is neither an object nor bitcode nor assembly".to_owned()),
     }
 }
 
 impl Maker<'_> {
-    /// Writes or compiles the object of a part; its file.
+    /// Writes or compiles the object of a host part, and returns its path.
     fn object(
         &self,
         part: &HostPart,
@@ -216,7 +211,7 @@ impl Maker<'_> {
         let base = format!("{}-{count}.host", stem.to_string_lossy());
         let object = self.workplace.file(&format!("{base}.o"));
         let (actions, shown) = (self.actions, object.display());
-        actions.note(format_args!("what {from} has for the host: {shown}"));
+        actions.note(format_args!("host part of {from}: {shown}"));
         let extension = match part.form {
             HostCode::Object => return actions.write(&object, &part.bytes).map(|()| object),
             HostCode::Ir(_) => "bc",
@@ -233,7 +228,7 @@ impl Maker<'_> {
         Ok(object)
     }
 
-    /// By clang, whose assembly has directives that GNU's assembler does not know.
+    /// Compiles with clang, whose assembly has directives that GNU's assembler does not support.
     fn compile(
         &self,
         form: &HostCode,
@@ -253,7 +248,7 @@ impl Maker<'_> {
         let clang = clang.ok_or_else(|| {
             let release = release.map_or(String::new(), |release| format!(" {release}"));
             Error::Option(format!(
-                "{from}: there is no clang{release} to make an object of its part for the host\n\
+                "{from}: found no clang{release} to compile its host part\n\
                  hint: install clang, of the release that made the bundle or newer"
             ))
         })?;

@@ -1,15 +1,14 @@
-//! The bytes of an image, where they are: an image that is not linked is never read.
+//! Bytes of an image, read on demand: an image that is not linked is never read.
 //!
-//! | bytes                                       | are read                                            |
+//! | bytes                                       | when and how they are read                          |
 //! |---------------------------------------------|-----------------------------------------------------|
 //! | of a small file                             | once, and stay in memory                            |
-//! | of a large one                              | as far as they are asked for, and copied by the system |
+//! | of a large one                              | in requested ranges, and copied by the system |
 //! | of a small compressed bundle                | once, and stay in memory                            |
-//! | of others                                   | when they are asked for; large images stay in a temporary file |
-//! | of anything else that had to be unpacked    | they are in memory                                  |
+//! | of others                                   | on demand; large images stay in a temporary file |
+//! | of anything else that had to be unpacked    | not again: they are in memory                       |
 //!
-//! So the memory of a link does not grow with its archives. Whatever is read again must be of the file that was
-//! looked at.
+//! So the memory of a link does not grow with its archives. A second read of a file fails if the file has changed.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -28,35 +27,35 @@ use crate::decompressed;
 use crate::files::{Here, Opened, Reading, Stamp, copy_range};
 use crate::linker_wrapper::inputs::blocks::Blocks;
 
-/// Largest image of a compressed bundle that is unpacked to memory, in bytes.
+/// Limit on an image of a compressed bundle that is unpacked to memory, in bytes.
 const MAX_IN_MEMORY: u64 = 16 << 20;
 
 /// The bytes of an image.
 #[derive(Debug)]
 pub(crate) struct ImageBytes {
-    /// The file that holds it.
+    /// File that contains it.
     path: PathBuf,
-    /// Of the file when it was looked at.
+    /// Stamp of the file at the first look.
     stamp: Option<Stamp>,
     place: ImagePlace,
-    /// In bytes.
+    /// Size in bytes.
     size: u64,
 }
 
-/// Where the bytes are.
+/// Place of the bytes.
 #[derive(Debug)]
 enum ImagePlace {
     /// In a small file, or read from it.
     Small(Range<u64>, OnceLock<Vec<u8>>),
     /// In a large file.
     Large(Range<u64>),
-    /// In a compressed bundle of the file, as a range of what that contains; with the file that a large one is unpacked to.
+    /// In a compressed bundle: the range in its content, and the temporary file of a large image.
     Packed(Arc<CompressedBundle>, Range<u64>, OnceLock<File>, Arc<Disk>),
-    /// In what had to be unpacked.
+    /// In unpacked data.
     Unpacked(Arc<[u8]>, Range<u64>),
 }
 
-/// The bytes that a link may still decompress to files.
+/// Bytes that the link may still decompress to files.
 #[derive(Debug)]
 pub(crate) struct Disk {
     limit: u64,
@@ -64,13 +63,13 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Allows `limit` bytes.
+    /// Returns a budget of `limit` bytes.
     pub(crate) fn new(limit: u64) -> Arc<Self> {
         let left = AtomicU64::new(limit);
         Arc::new(Self { limit, left })
     }
 
-    /// Takes `size` bytes, if as many are left.
+    /// Takes `size` bytes from the budget, or fails.
     fn take(&self, size: u64) -> io::Result<()> {
         let order = Ordering::Relaxed;
         let taken = self
@@ -87,7 +86,7 @@ impl Disk {
 }
 
 impl ImageBytes {
-    /// In a range of a file.
+    /// Returns the bytes of a range of a file.
     pub(crate) fn in_file(path: &Path, blocks: &Blocks, range: Range<u64>) -> Self {
         let size = range.end.saturating_sub(range.start);
         let place = match blocks.is_kept() {
@@ -100,7 +99,7 @@ impl ImageBytes {
         Self::new(path, blocks, place, size)
     }
 
-    /// In what was unpacked of a file.
+    /// Returns the bytes of a range of unpacked data.
     pub(crate) fn unpacked(
         path: &Path,
         blocks: &Blocks,
@@ -111,7 +110,7 @@ impl ImageBytes {
         Self::new(path, blocks, ImagePlace::Unpacked(bytes, range), size)
     }
 
-    /// In a compressed bundle that was not unpacked.
+    /// Returns the bytes of a range in a compressed bundle, without unpacking it.
     pub(crate) fn packed(
         path: &Path,
         blocks: &Blocks,
@@ -133,17 +132,17 @@ impl ImageBytes {
         }
     }
 
-    /// The file that holds it.
+    /// Returns the file that contains it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// In bytes.
+    /// Returns the size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Whether they are the same bytes of the same file.
+    /// Tells whether both are the same range of the same file.
     pub(crate) fn is_same_place(&self, other: &Self) -> bool {
         let same = match (&self.place, &other.place) {
             (ImagePlace::Small(one, _), ImagePlace::Small(two, _)) => one == two,
@@ -156,11 +155,11 @@ impl ImageBytes {
         same && self.stamp == other.stamp && self.path == other.path
     }
 
-    /// All of them.
+    /// Returns all bytes.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or is not the one that was looked at.
+    /// Fails if the file cannot be read or has changed.
     pub(crate) fn all(&self) -> io::Result<Cow<'_, [u8]>> {
         Ok(match &self.place {
             ImagePlace::Small(range, known) => Cow::Borrowed(match known.get() {
@@ -189,11 +188,11 @@ impl ImageBytes {
         })
     }
 
-    /// Reads of them what `read` asks for; they start at 0.
+    /// Passes the bytes to `read`, which reads some of them. Offsets start at 0.
     ///
     /// # Errors
     ///
-    /// As [`Self::all`].
+    /// Fails like [`Self::all`].
     pub(crate) fn read<T>(&self, read: impl FnOnce(&ImageData<'_>) -> T) -> io::Result<T> {
         match &self.place {
             ImagePlace::Large(range) => self.with_file(|file| {
@@ -210,11 +209,11 @@ impl ImageBytes {
         }
     }
 
-    /// Writes them to a new file.
+    /// Writes the bytes to a new file.
     ///
     /// # Errors
     ///
-    /// As [`Self::all`], and when the file cannot be written.
+    /// Fails like [`Self::all`], and if the file cannot be written.
     pub(crate) fn copy_to(&self, path: &Path) -> io::Result<()> {
         match &self.place {
             ImagePlace::Large(range) => {
@@ -243,7 +242,7 @@ impl ImageBytes {
         self.size > MAX_IN_MEMORY
     }
 
-    /// The file without a name that it is unpacked to, once.
+    /// Returns the unnamed file with the unpacked image, and unpacks it at the first call.
     fn spooled(&self) -> io::Result<&File> {
         let ImagePlace::Packed(_, _, spooled, disk) = &self.place else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -257,7 +256,7 @@ impl ImageBytes {
         Ok(spooled.get_or_init(|| file))
     }
 
-    /// Unpacks it out of its compressed bundle.
+    /// Unpacks the image from its compressed bundle.
     fn unpack(&self, out: &mut impl Write) -> io::Result<()> {
         let ImagePlace::Packed(bundle, range, ..) = &self.place else {
             return Ok(());
@@ -278,7 +277,7 @@ impl ImageBytes {
         })
     }
 
-    /// Opens the file for `read`. What that found counts when the file did not change meanwhile.
+    /// Opens the file for `read`, and fails if the file has changed after that.
     fn with_file<T>(&self, read: impl FnOnce(&Rc<Reading>) -> io::Result<T>) -> io::Result<T> {
         let file = Opened::open(&self.path)?;
         let file = Reading::new(Opened::new(&self.path, file, None));
@@ -293,11 +292,11 @@ impl ImageBytes {
     }
 }
 
-/// The bytes of an image, as far as they are asked for.
+/// Bytes of an image for a parser.
 pub(crate) enum ImageData<'a> {
-    /// All of them.
+    /// All bytes.
     Known(Cow<'a, [u8]>),
-    /// Those that were read.
+    /// A cache of the ranges that were read.
     File(ReadCache<Here>),
 }
 
@@ -324,7 +323,7 @@ impl<'d> ReadRef<'d> for &'d ImageData<'_> {
     }
 }
 
-/// The bytes of a range of a file. Nothing is allocated before it is known that the file is that long.
+/// Reads a range of a file. Allocates memory only after a check that the file is long enough.
 fn range_of(file: &File, range: &Range<u64>) -> io::Result<Vec<u8>> {
     let end = file.metadata()?.len();
     let size = range.end.checked_sub(range.start);

@@ -1,4 +1,4 @@
-//! The images of the inputs.
+//! Finds the images of the inputs.
 
 use std::borrow::Cow;
 use std::io;
@@ -32,20 +32,20 @@ use crate::linker_wrapper::inputs::symbols::Names;
 use crate::linker_wrapper::line::arguments::Load;
 use crate::linker_wrapper::report::fates::{Fate, Report, ReportLine, target};
 
-/// One image, as a compiler left it in a host object.
+/// An image that a compiler put into a host object.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// `libk.a(k.o)`, for messages.
+    /// Name for messages, `libk.a(k.o)`.
     pub from: String,
     /// Index among the units of the inputs.
     pub unit: usize,
-    /// In what the host link takes when it is wanted: a member of an archive, as a rule.
+    /// Set if the host link loads it only on demand, usually because it is in an archive member.
     pub in_archive: bool,
-    /// An entry of a bundle.
+    /// Set for an entry of a bundle.
     pub bundled: bool,
-    /// Of such an entry: where the bundle starts, which tells bundles of a unit apart.
+    /// Offset of its bundle, which distinguishes several bundles of a unit.
     pub bundle: u64,
-    /// Others use it, and no runtime is told of it.
+    /// Set for an image of a device library: other images use it, but it is not registered.
     pub library: bool,
     pub offload_kind: OffloadKind,
     pub triple: String,
@@ -53,10 +53,10 @@ pub(crate) struct Image {
     bytes: ImageBytes,
 }
 
-/// Bytes of compressed bundles that stay in memory, all together.
+/// Limit on bytes of compressed bundles that stay in memory, for the whole link.
 const MAX_UNPACKED: u64 = 64 << 20;
 
-/// The problem with a bundle, and what to do about it.
+/// Returns the problem with a bundle, with a hint if one is known.
 pub(crate) fn with_hint(problem: bundled::Problem) -> Problem {
     match problem.is_limit() {
         true => format!("{problem}\nhint: {}", decompressed::hint()).into(),
@@ -65,7 +65,7 @@ pub(crate) fn with_hint(problem: bundled::Problem) -> Problem {
 }
 
 impl Image {
-    /// Every image of the inputs that waits to be linked, in their order. Compressed ones may claim as much as `limit` allows.
+    /// Returns every image of the inputs that must be linked, in input order. `limit` applies to decompressed data.
     pub(crate) fn all(
         inputs: &Inputs,
         limit: DecompressionLimit,
@@ -115,17 +115,18 @@ impl Image {
             let is_lost = |name: &Vec<u8>| name == OFFLOADING_SECTION.as_bytes();
             if names.is_ok_and(|names| names.iter().any(is_lost)) {
                 let problem =
-                    "it has a section `.llvm.offloading`, and no metadata that names what is in it";
+                    "it has a section `.llvm.offloading` but no metadata that names its content";
                 return Err(invalid(problem.into()));
             }
         }
-        // Linked and registered by whoever made the object; only Rust's statics are not.
+        // Images in memory have been linked and registered by the author of the object, except those in statics of
+        // Rust.
         let allocated = |standing| standing == Standing::Allocated;
         let any_allocated = found.iter().any(|found| allocated(found.standing));
         let finished = any_allocated && host_objects::registers(&blocks, unit);
         if any_allocated && !finished {
             report.warnings.push(format!(
-                "{from}: its images are in a section that programs have in memory, and stay in the output as well"
+                "{from}: its images are in a section that is loaded into memory, and also stay in the output"
             ));
         }
         let start = unit.data.start;
@@ -184,7 +185,7 @@ impl Image {
                 Ok(Some(target)) if entry.comment == Some(Comment::Slashes) => {
                     let id = terminal(&entry.id);
                     let problem = format!(
-                        "entry `{id}`: the code for {target} is source, which no linker compiles\n\
+                        "entry `{id}`: the code for {target} is source, which linkers do not compile\n\
                          hint: compile the file with -c"
                     );
                     return Err(invalid(problem.into()));
@@ -221,7 +222,7 @@ impl Image {
         Ok(())
     }
 
-    /// The members of a library for one target, or the library itself when it is bitcode.
+    /// Returns the images of a device library for one target, or the library itself if it is bitcode.
     pub(crate) fn of_library(
         path: &Path,
         triple: &str,
@@ -262,7 +263,7 @@ impl Image {
         Ok(members.collect())
     }
 
-    /// Who it is for.
+    /// Returns the target.
     #[must_use]
     pub(crate) fn target(&self) -> ImageTarget<'_> {
         ImageTarget {
@@ -271,13 +272,13 @@ impl Image {
         }
     }
 
-    /// In bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub(crate) fn size(&self) -> u64 {
         self.bytes.size()
     }
 
-    /// Its line of the report.
+    /// Returns the image's line of the report.
     pub(crate) fn line(&self, fate: Fate) -> ReportLine {
         ReportLine {
             from: self.from.clone(),
@@ -289,7 +290,7 @@ impl Image {
         }
     }
 
-    /// The command that does what we do without one: writes the image to a file.
+    /// Returns the command that writes the image to a file, which this tool does without a command.
     pub(crate) fn extraction(&self, path: &Path) -> Command {
         let mut image = format!("--image=file={},triple={}", path.display(), self.triple);
         if !self.processor.is_empty() {
@@ -301,26 +302,26 @@ impl Image {
             .arg(image)
     }
 
-    /// The image itself.
+    /// Returns all bytes.
     pub(crate) fn bytes(&self) -> Result<Cow<'_, [u8]>, Error> {
         let all = self.bytes.all();
         all.map_err(|problem| self.lost("read", &problem))
     }
 
-    /// Reads of it what `read` asks for; it starts at 0.
+    /// Passes the bytes to `read`, which reads some of them. Offsets start at 0.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&ImageData<'_>) -> T) -> Result<T, Error> {
         let read = self.bytes.read(read);
         read.map_err(|problem| self.lost("read", &problem))
     }
 
-    /// Writes it to a new file.
+    /// Writes the image to a new file.
     pub(crate) fn copy_to(&self, path: &Path) -> Result<(), Error> {
         let to = format!("copied to `{}`", path.display());
         let copied = self.bytes.copy_to(path);
         copied.map_err(|problem| self.lost(&to, &problem))
     }
 
-    /// For what cannot be done with it.
+    /// Returns the error for a failed operation on the image.
     fn lost(&self, done: &str, problem: &io::Error) -> Error {
         let (kind, target) = (self.offload_kind, target(&self.triple, &self.processor));
         Error::Input {
@@ -329,7 +330,7 @@ impl Image {
         }
     }
 
-    /// Its symbols; PTX and the like have none.
+    /// Returns its symbols; formats such as PTX have none.
     pub(crate) fn names(&self) -> Result<Names, Error> {
         self.read(|data| {
             let symbols = container::symbols(data, 0..self.size()).unwrap_or_default();
@@ -337,7 +338,7 @@ impl Image {
         })
     }
 
-    /// The language that it is written in, when it is text.
+    /// Returns the language if it is text.
     pub(crate) fn text(&self) -> Result<Option<DeviceText>, Error> {
         match self.read(|data| Magic::at(data, 0..self.size()))? {
             Magic::Elf | Magic::Bitcode => Ok(None),
@@ -345,12 +346,12 @@ impl Image {
         }
     }
 
-    /// Whether they are equal, which need not be read where they are one.
+    /// Tells whether the images are equal, without reading those at the same place.
     pub(crate) fn is_same(&self, other: &Self) -> Result<bool, Error> {
         Ok(self.is_same_place(other) || self.bytes()? == other.bytes()?)
     }
 
-    /// Whether they are the same bytes of the same file.
+    /// Tells whether both are the same range of the same file.
     pub(crate) fn is_same_place(&self, other: &Self) -> bool {
         self.bytes.is_same_place(&other.bytes)
     }
@@ -374,7 +375,7 @@ impl Image {
     }
 }
 
-/// Whether the host link takes parts of a file only when it wants them.
+/// Tells whether the host link loads parts of a file on demand.
 fn is_in_archive(file: &InputFile) -> bool {
     match file.load {
         Load::Whole => false,
@@ -431,7 +432,7 @@ mod tests {
             }
             std::fs::write(&path, []).unwrap();
             for image in &images {
-                // Whole, if it was read before, or an error.
+                // All bytes if they were read before, or an error.
                 if let Ok(read) = image.bytes() {
                     assert_eq!(read.len() as u64, image.size());
                 }

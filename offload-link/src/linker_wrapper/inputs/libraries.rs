@@ -1,4 +1,4 @@
-//! Where the host link finds what `-l` names.
+//! Finds the libraries after `-l` like the host link.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -12,16 +12,16 @@ use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
 
-/// Folders searched without being named, by the linker that a driver runs.
+/// Folders that a driver's linker searches by default.
 const DEFAULT_DIRS: &[&str] = &["/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
-/// The folders of the command line, then those that a driver adds.
+/// Folders to search: those of the command line, then those that a driver adds.
 pub(crate) struct Search {
     dirs: Vec<PathBuf>,
     family: Family,
 }
 
-/// The folders of the command line.
+/// Returns the folders of the command line.
 fn named_dirs(arguments: &Arguments) -> Vec<PathBuf> {
     let root = arguments.sysroot.as_deref().unwrap_or(OsStr::new(""));
     let dirs = arguments.library_dirs.iter();
@@ -36,7 +36,7 @@ fn named_dirs(arguments: &Arguments) -> Vec<PathBuf> {
     .collect()
 }
 
-/// Where libraries for devices are looked for: `LIBRARY_PATH`, then the folders of the command line.
+/// Returns the folders for device libraries: `LIBRARY_PATH`, then the folders of the command line.
 pub(crate) fn device_dirs(arguments: &Arguments) -> Vec<PathBuf> {
     let list = std::env::var_os("LIBRARY_PATH").unwrap_or_default();
     let mut dirs: Vec<PathBuf> = std::env::split_paths(&list).collect();
@@ -58,7 +58,7 @@ impl Search {
                 path.push(dir);
                 PathBuf::from(path)
             };
-            // Debian has each machine's libraries in a folder of their own, before the others.
+            // Debian's folders for one machine come before the others.
             if let Some(machine) = host::multiarch(arguments) {
                 let folders = ["/usr/local/lib", "/lib", "/usr/lib"];
                 dirs.extend(folders.map(|folder| below_root(&format!("{folder}/{machine}"))));
@@ -66,7 +66,7 @@ impl Search {
             dirs.extend(DEFAULT_DIRS.iter().map(|dir| below_root(dir)));
         }
         if arguments.family == Family::Coff {
-            // As Microsoft's linkers read it, after the folders of the command line.
+            // Microsoft's linkers search them after the folders of the command line.
             let list = std::env::var_os("LIB").unwrap_or_default();
             let folders = list.as_bytes().split(|byte| *byte == b';');
             let folders = folders.filter(|folder| !folder.is_empty());
@@ -78,12 +78,12 @@ impl Search {
         }
     }
 
-    /// Finds and opens the file that `-l<name>` stands for; on COFF hosts also an input without a folder. The host
-    /// linker reports a missing file.
+    /// Finds and opens the file for `-l<name>`; on COFF hosts also an input without a folder. A missing file is left
+    /// to the host linker's error.
     ///
     /// # Errors
     ///
-    /// If there is a file that cannot be opened: the host linker may open it a moment later.
+    /// Fails if a file exists but cannot be opened: the host linker may open it a moment later.
     pub(crate) fn find(
         &self,
         name: &OsStr,
@@ -127,7 +127,7 @@ impl Search {
     }
 }
 
-/// Tells whether nobody may look into the folder, so that the host linker finds nothing there, either.
+/// Tells whether no process may read the folder; then the host linker finds nothing there, either.
 fn is_closed(dir: &Path, problem: &io::Error) -> bool {
     let denied = |problem: &io::Error| problem.kind() == io::ErrorKind::PermissionDenied;
     let inside = fs::symlink_metadata(dir.join("."));
@@ -138,7 +138,7 @@ fn is_closed(dir: &Path, problem: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// What `name` is found as, among files that all exist in `d`.
+    /// Returns the file that `name` finds if all `files` exist in `d`.
     fn found(triple: &str, files: &[&str], name: &str, only_static: bool) -> Option<String> {
         let dir = tempfile::tempdir().unwrap();
         for file in files {

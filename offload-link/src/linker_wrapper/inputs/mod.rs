@@ -1,4 +1,4 @@
-//! What the host link reads: files and libraries, and the device code in them, in bundles too.
+//! Reads the files and libraries of the host link, and finds device code in them, in bundles too.
 
 pub(crate) mod blocks;
 pub(crate) mod file;

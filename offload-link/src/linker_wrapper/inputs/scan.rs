@@ -1,10 +1,10 @@
-//! The inputs of the host link: which of them hold device code.
+//! Finds the inputs of the host link that contain device code.
 //!
-//! Every build script is linked through here, so for an input without device code only the ELF
-//! header and the section headers are read, and of an archive the headers of its members: no
-//! names, no symbols. (COFF marks nothing but by names.) What cannot be read is left to the host linker, which will
-//! say so, with a warning, as some linkers do not; where other inputs have device code it is an error. An input that
-//! the system does not let us read is always an error: the host linker may read it a moment later.
+//! Every build script is linked through this file. So an input without device code costs only its ELF header and
+//! section headers, and an archive also the headers of its members; no names and no symbols are read. (COFF marks
+//! device code by names only.) An input that cannot be parsed is left to the host linker, with a warning, because
+//! some linkers give none; if other inputs have device code, it is an error. An input that the system refuses to read
+//! is always an error: the host linker may read it a moment later.
 
 use crate::linker_wrapper::inputs::file::{
     DeviceCode, FileKind, InputFile, Inputs, Place, Problem, Unit, UnitKind, Unreadable,
@@ -25,11 +25,11 @@ use crate::linker_wrapper::inputs::seen::Seen;
 use crate::linker_wrapper::line::arguments::{Arguments, Item};
 
 impl Inputs {
-    /// Looks at every input of the command line.
+    /// Reads every input of the command line.
     ///
     /// # Errors
     ///
-    /// If the system does not let us read an input that the host linker may read.
+    /// Fails if the system refuses to read an input that the host linker may read.
     pub(crate) fn scan(arguments: &Arguments) -> Result<Self, Error> {
         let mut inputs = Self::default();
         let mut search = None;
@@ -37,7 +37,7 @@ impl Inputs {
             let (path, file, load) = match item {
                 Item::File { path, load, .. } => match Opened::open(path) {
                     Ok(file) => (path.clone(), file, *load),
-                    // The host linker finds no such file, either.
+                    // The host linker does not find such a file, either.
                     Err(problem) if is_absent(&problem) => continue,
                     Err(problem) => return Err(Error::unopened(path, &problem)),
                 },
@@ -84,7 +84,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// What a file is, and its units; nothing when it cannot be read, which is noted.
+    /// Returns the format of a file and its units. A file that cannot be parsed has none and is recorded.
     pub(crate) fn look(
         &mut self,
         path: &Path,
@@ -132,7 +132,7 @@ impl Inputs {
         }))
     }
 
-    /// Remembers the machine of the first object.
+    /// Records the machine of the first object.
     fn note_host<'d, R: ReadRef<'d>>(&mut self, kind: UnitKind, data: R, range: Range<u64>) {
         if self.host.is_none() && kind == UnitKind::Elf {
             self.host = Elf::parse(data, range).ok().map(|elf| Machine {
@@ -162,7 +162,7 @@ impl Inputs {
                 let outside = match open_member(path, member.name, member.size) {
                     Ok(outside) => outside,
                     Err(problem) if problem.is_of_archive() => {
-                        // GNU's linker says nothing about that.
+                        // GNU's linker does not report this.
                         self.note_unreadable(name, problem.into());
                         continue;
                     }
@@ -184,7 +184,7 @@ impl Inputs {
         Ok(units)
     }
 
-    /// A member of an archive: in the archive, or a file outside of it. Archives in archives are nothing to linkers.
+    /// Adds a member of an archive: in the archive, or a file that a thin one names. Linkers ignore nested archives.
     fn unit<'d, R: ReadRef<'d>>(
         &mut self,
         name: String,
@@ -225,7 +225,7 @@ impl Inputs {
     }
 }
 
-/// Tells whether the error is of a pipe, a socket or a device, of which no part can be read again.
+/// Tells whether the error means a pipe, a socket or a device, which cannot be read twice.
 fn is_stream(problem: &io::Error) -> bool {
     problem.kind() == io::ErrorKind::NotSeekable
 }

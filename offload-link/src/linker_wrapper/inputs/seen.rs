@@ -1,4 +1,4 @@
-//! What an input or an archive member is, by its first bytes and the headers of its sections.
+//! Recognizes an input or archive member by its first bytes and its section headers.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use offload_formats::format::magic::Magic;
 use crate::linker_wrapper::inputs::file::{DeviceCode, Problem, UnitKind};
 use crate::linker_wrapper::inputs::host_objects::is_registration;
 
-/// What the first bytes and the section headers say.
+/// Format of an input or archive member.
 pub(crate) enum Seen {
     Object {
         kind: UnitKind,
@@ -38,7 +38,7 @@ impl Seen {
                 match elf::FileType(elf.file_type) {
                     elf::ET_DYN => return Ok(Self::SharedObject),
                     elf::ET_EXEC | elf::ET_CORE => return Ok(Self::Other),
-                    // GNU's linker takes whatever is none of these for an object.
+                    // GNU's linker treats any other file as an object.
                     _ => {}
                 }
                 (UnitKind::Elf, DeviceCode::of_elf(&elf), has_bundle(&elf)?)
@@ -59,7 +59,7 @@ impl Seen {
                 (UnitKind::Bitcode, device_code, false)
             }
             Magic::Coff => {
-                // Two bytes are a guess: who has another file does not want to hear of COFF.
+                // Two bytes do not prove COFF, so an error about COFF could mislead.
                 let Ok(sections) = coff::sections(data, range) else {
                     return Ok(Self::Other);
                 };
@@ -85,11 +85,11 @@ impl Seen {
     }
 }
 
-/// Whether an object has sections of a bundle. Linkers leave them out, so the names are read only
-/// when there are sections that are left out.
+/// Tells whether an object has the sections of a bundle. Linkers exclude them, so names are read only if there are
+/// excluded sections.
 ///
-/// Of images the type is what counts. A section of their name and another type is from an assembler that was not told
-/// it; or GNU's linker made the object, of others whose images were linked and registered then.
+/// For sections of images, the type decides. A section with their name and another type comes from an assembler that
+/// does not know the type, or from GNU's linker, after the images were linked and registered.
 fn has_bundle<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
     let left_out =
         |section: &Section| section.excluded() && section.section_type != SHT_LLVM_OFFLOADING;
@@ -119,7 +119,7 @@ fn registers<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Result<bool, Prob
 }
 
 impl DeviceCode {
-    /// By the types of the sections; their names cost another read.
+    /// Decides by the types of sections, because names cost another read.
     fn of_elf<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Self {
         let offloading = |section: &Section| section.section_type == SHT_LLVM_OFFLOADING;
         let codes = elf.sections().filter(offloading).map(|section| {
@@ -132,5 +132,5 @@ impl DeviceCode {
     }
 }
 
-/// What host bitcode says of the global that holds its offload binaries.
+/// Metadata of host bitcode for the global with its offload binaries.
 const METADATA: &[u8] = b".llvm.offloading";

@@ -1,30 +1,29 @@
-//! Which archive members the host link takes.
+//! Finds the archive members that the host link loads.
 //!
-//! An archive member is linked when it defines a symbol that something linked leaves undefined.
-//! Linkers differ in how often they go back to an archive; here order does not matter, so a member
-//! that any of them would take is taken.
+//! An archive member is linked if it defines an undefined symbol of a linked object. Linkers differ in how often they
+//! search an archive again; here order does not matter, so every member that any linker would load is included.
 
 use std::collections::HashMap;
 
 use offload_formats::format::global_symbol::GlobalSymbol;
 
-/// The symbols of one object or archive member.
+/// Symbols of one object or archive member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Symbols<'d> {
-    /// Defined for others.
+    /// Symbols that it defines for others.
     pub defined: Vec<&'d [u8]>,
-    /// Those of them that are seen outside of the linked file.
+    /// Defined symbols that are visible outside the linked file.
     pub visible: Vec<&'d [u8]>,
-    /// Undefined, and not weak: an archive is searched for it.
+    /// Undefined symbols that are not weak; archives are searched for them.
     pub undefined: Vec<&'d [u8]>,
 }
 
-/// The names of these symbols, when nothing else of the object stays in memory.
+/// Copied symbols, so that nothing else of the object stays in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// One behind the other.
+    /// All names, one after the other.
     bytes: Vec<u8>,
-    /// Where each ends, and what it is.
+    /// End of each name in `bytes`, and the state of the symbol.
     ends: Vec<(usize, Standing)>,
 }
 
@@ -70,15 +69,15 @@ impl Names {
     }
 }
 
-/// Something that the host link takes as a whole.
+/// An object or archive member, which the host link loads as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'a> {
     pub symbols: &'a Symbols<'a>,
-    /// Linked whatever its symbols.
+    /// Set if it is linked whatever its symbols.
     pub always: bool,
 }
 
-/// Which of `candidates` are linked, when `roots` must be defined.
+/// Returns which of `candidates` are linked if `roots` must be defined.
 #[must_use]
 pub(crate) fn linked<'a>(
     candidates: &[Candidate<'a>],
@@ -87,7 +86,7 @@ pub(crate) fn linked<'a>(
     let mut providers: HashMap<&[u8], usize> = HashMap::new();
     for (index, candidate) in candidates.iter().enumerate() {
         for name in &candidate.symbols.defined {
-            // One that is linked anyway comes before the first in the order of the command line.
+            // A candidate that is always linked has priority over earlier ones.
             let first = providers.entry(name).or_insert(index);
             if candidate.always && !candidates[*first].always {
                 *first = index;
@@ -103,7 +102,7 @@ pub(crate) fn linked<'a>(
         }
     }
     while let Some(name) = wanted.pop() {
-        // Taken out: a second wish for the same name changes nothing.
+        // Removed, because a second use of the name changes nothing.
         if let Some(index) = providers.remove(name) {
             if !taken[index] {
                 taken[index] = true;

@@ -1,9 +1,8 @@
-//! The command line: what is ours, what is an input, and the rest as it was spelled.
+//! The command line: options of this tool, inputs, and other arguments as spelled.
 //!
-//! Arguments are kept as given, with the response file that each came from. A walk over them marks
-//! what is consumed and notes what the host link is made of; [`Arguments::render`] then gives the
-//! host's command line back, changed in nothing but the marks and the insertions. A response file
-//! in which nothing changed is passed on by its own name.
+//! Arguments are kept as given, with the response file of each. A pass over them marks consumed ones and collects the
+//! items of the host link. [`Arguments::render`] then returns the host linker's command line, changed only by the
+//! marks and the insertions. A response file without changes is passed on by its own name.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -17,16 +16,16 @@ mod parse;
 mod put;
 mod walk;
 
-/// Whose arguments these are.
+/// The syntax of the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Position {
-    /// A linker's, as clang passes them. `answers` is set under LLVM's name.
+    /// Arguments of a linker, as clang passes them. `answers` is set under LLVM's name.
     Linker { answers: bool },
-    /// A compiler driver's, as rustc passes them.
+    /// Arguments of a compiler driver, as rustc passes them.
     Driver,
 }
 
-/// Whether a program takes a compiler driver's arguments: `gcc`, `clang++-19`, `aarch64-…-cc`.
+/// Tells whether a program takes a compiler driver's arguments: `gcc`, `clang++-19`, `aarch64-…-cc`.
 fn is_driver(path: &OsStr) -> bool {
     let name = Path::new(path).file_name().unwrap_or_default();
     let name = name.to_string_lossy();
@@ -39,81 +38,81 @@ fn is_driver(path: &OsStr) -> bool {
         })
 }
 
-/// The command line, understood.
+/// The parsed command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Arguments {
     pub position: Position,
     pub family: Family,
     pub options: Options,
-    /// What is linked and how, in order.
+    /// Items of the host link, in order.
     pub items: Vec<Item>,
     pub output: Option<OsString>,
     pub library_dirs: Vec<OsString>,
     pub sysroot: Option<OsString>,
-    /// Names that must be defined.
+    /// Symbols that must be defined.
     pub roots: Vec<OsString>,
     pub relocatable: bool,
     /// The last `-fuse-ld=` or `--ld-path=`.
     pub chosen_linker: Option<OsString>,
     /// `--target=` of the driver.
     pub target: Option<OsString>,
-    /// Nothing will be linked: there is nothing for us to do.
+    /// Set if the command links nothing; this tool has no work then.
     pub no_link: bool,
-    /// `-static`: there is nothing to load at run time.
+    /// `-static`: no library is loaded at run time.
     pub all_static: bool,
-    /// `-nostdlib`: no library is added to what the user named. Not `-nodefaultlibs`, which rustc
-    /// always gives, with the default libraries.
+    /// `-nostdlib`: only the libraries that the user named. Does not apply to `-nodefaultlibs`, which rustc always
+    /// passes, with the default libraries.
     pub no_libraries: bool,
-    /// A compiler driver that only compiles, or answers a question: no option is ours.
+    /// Set if a compiler driver only compiles or answers a question; then no option is ours.
     pub compiles: bool,
     tokens: Vec<Token>,
     argv: Vec<OsString>,
-    /// Token before which objects are inserted.
+    /// Index of the token before which objects are inserted.
     insertion: Option<usize>,
 }
 
-/// A part of the host link.
+/// An item of the host link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     /// A file given by path.
     File {
         path: PathBuf,
-        /// What brings it into the link.
+        /// When its parts are loaded.
         load: Load,
         token: usize,
     },
-    /// `-l`.
+    /// A library named by `-l`.
     Library {
         name: OsString,
         load: Load,
-        /// Shared libraries are not looked for.
+        /// Set if shared libraries are ignored.
         only_static: bool,
-        /// By `-l`, not by a longer name.
+        /// Set if `-l` names it, not a longer option.
         by_letter: bool,
-        /// The argument that names it.
+        /// Index of the argument that names it.
         token: usize,
     },
     LibraryDir(OsString),
     Rpath(OsString),
-    /// A toggle, for command lines that repeat the order of the items.
+    /// Start or end of `--whole-archive`, for command lines that repeat the items in order.
     WholeArchive(bool),
 }
 
-/// What brings the parts of an input into the host link.
+/// When the host link loads the parts of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// As usual: objects always, archive members when a symbol of theirs is wanted.
+    /// Objects always; archive members if one of their symbols is needed.
     Usual,
     /// `--whole-archive`: every member.
     Whole,
-    /// `--start-lib`: even an object, only when wanted.
+    /// `--start-lib`: objects, too, only if one of their symbols is needed.
     Wanted,
 }
 
 #[derive(Clone, Debug)]
 struct Token {
     text: OsString,
-    /// The argument of the command line that it came from.
+    /// Index of the original argument.
     origin: usize,
     edit: Edit,
 }
@@ -126,7 +125,7 @@ enum Edit {
 }
 
 impl Arguments {
-    /// What a driver is told about the machine: `-m32`, `-march=…`, `--target=…`.
+    /// Returns a driver's options about the machine: `-m32`, `-march=…`, `--target=…`.
     pub(crate) fn machine_flags(&self) -> Vec<OsString> {
         let target = self.target.iter().map(|target| {
             let mut flag = OsString::from("--target=");
@@ -141,12 +140,12 @@ impl Arguments {
         target.chain(flags.cloned()).collect()
     }
 
-    /// The command line as it was given.
+    /// Returns the command line as given.
     pub(crate) fn given(&self) -> Vec<OsString> {
         self.argv.clone()
     }
 
-    /// How the host's response files are written.
+    /// Returns the quoting rules of the host's response files.
     #[must_use]
     pub(crate) fn quoting(&self) -> Quoting {
         match self.family {
@@ -155,16 +154,15 @@ impl Arguments {
         }
     }
 
-    /// Where the output goes.
+    /// Returns the path of the output.
     #[must_use]
     pub(crate) fn output_path(&self) -> PathBuf {
         PathBuf::from(self.output.clone().unwrap_or_else(|| "a.out".into()))
     }
 
-    /// The host's command line, with `objects` among the inputs and `flags` at the end.
+    /// Returns the host linker's command line, with `objects` among the inputs and `flags` at the end.
     ///
-    /// `write` is called with the content of each response file that had to change, and returns
-    /// its new name.
+    /// Calls `write` with the content of each response file that must change. It returns the file's new name.
     pub(crate) fn render(
         &self,
         objects: &[PathBuf],
@@ -183,7 +181,7 @@ impl Arguments {
                 .iter()
                 .any(|token| token.edit != Edit::Keep);
             if from_file && !changed {
-                // Before the whole file, which then need not change.
+                // Inserted before the whole file, so the file need not change.
                 if self.insertion.is_some_and(|at| (index..end).contains(&at)) {
                     insert(&mut argv);
                 }
@@ -218,7 +216,7 @@ impl Arguments {
         Ok(argv)
     }
 
-    /// Whether a response file must be written again to give the host's command line.
+    /// Tells whether the host's command line needs a changed copy of a response file.
     #[must_use]
     pub(crate) fn repacks(&self) -> bool {
         self.tokens

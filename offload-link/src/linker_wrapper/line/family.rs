@@ -1,4 +1,4 @@
-//! Whose command line the host linker's is, which its options and library names follow.
+//! Family of the host linker, which determines its options and library names.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,16 +11,16 @@ pub(crate) enum Family {
     /// GNU ld, gold, lld, mold, for ELF.
     #[default]
     Gnu,
-    /// The same for Windows.
+    /// GNU-style linkers for Windows.
     MinGw,
     /// `lld-link`, `link.exe`.
     Coff,
-    /// Apple's, and `ld64.lld`.
+    /// Apple's linkers and `ld64.lld`.
     Darwin,
 }
 
 impl Family {
-    /// By the host's triple where one was given, else by the name of the linker.
+    /// Returns the family of the host's triple, or else of the linker's name.
     pub(crate) fn of(triple: Option<&OsStr>, linker: Option<&OsStr>) -> Self {
         let triple = triple.and_then(|text| Triple::parse(&text.to_string_lossy()).ok());
         if let Some(family) = triple.as_ref().map(Self::of_triple) {
@@ -55,12 +55,12 @@ impl Family {
         }
     }
 
-    /// Whether its objects are ELF files.
+    /// Tells whether its objects are ELF files.
     pub(crate) fn is_elf(self) -> bool {
         self == Self::Gnu
     }
 
-    /// The file names that `-l<name>` may stand for, the first found first.
+    /// Returns the file names that `-l<name>` may stand for; the first existing one is used.
     pub(crate) fn library_names(
         self,
         only_static: bool,
@@ -68,7 +68,7 @@ impl Family {
         match (self, only_static) {
             (Self::Gnu, false) => &[("lib", ".so"), ("lib", ".a")],
             (Self::Gnu | Self::Darwin, true) => &[("lib", ".a")],
-            // An import library has no device code, and ends the search.
+            // An import library has no device code, and the search ends with it.
             (Self::MinGw, false) => &[
                 ("lib", ".dll.a"),
                 ("", ".dll.a"),

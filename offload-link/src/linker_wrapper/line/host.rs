@@ -1,4 +1,4 @@
-//! What the command line says of the host that is linked for.
+//! Facts about the host in the command line.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use offload_formats::container::elf::Machine;
 
 use crate::linker_wrapper::line::arguments::{Arguments, Item};
 
-/// The host's machines, as compilers for them are named; the first is this one's triple for Rust.
+/// Machines of the host with their names for compilers; the first is Rust's triple.
 #[rustfmt::skip]
 const MACHINES: &[(u16, &str, &str)] = &[
     (elf::EM_X86_64.0, "x86_64-unknown-linux-gnu", "x86_64-linux-gnu-gcc"),
@@ -17,14 +17,14 @@ const MACHINES: &[(u16, &str, &str)] = &[
     (elf::EM_S390.0, "s390x-unknown-linux-gnu", "s390x-linux-gnu-gcc"),
 ];
 
-/// `e_machine` of programs that run here.
+/// `e_machine` of programs for this machine.
 const HERE: u16 = if cfg!(target_arch = "aarch64") {
     elf::EM_AARCH64.0
 } else {
     elf::EM_X86_64.0
 };
 
-/// The machine that the host's objects are for; without any, that of the host's triple.
+/// Returns the machine of the host objects, or else of the host's triple.
 pub(crate) fn machine(arguments: &Arguments, host: Option<Machine>) -> Machine {
     let named = || {
         let triple = target(arguments, None)?;
@@ -38,25 +38,25 @@ pub(crate) fn machine(arguments: &Arguments, host: Option<Machine>) -> Machine {
     })
 }
 
-/// What Debian calls the machine that is linked for: `x86_64-linux-gnu`.
+/// Returns Debian's name of the host: `x86_64-linux-gnu`.
 pub(crate) fn multiarch(arguments: &Arguments) -> Option<&'static str> {
     let number = machine(arguments, None).number;
     let (.., gcc) = MACHINES.iter().find(|row| row.0 == number)?;
     gcc.strip_suffix("-gcc")
 }
 
-/// The C compiler for a machine that is not this one.
+/// Returns the C compiler for a machine other than this one.
 pub(crate) fn foreign_compiler(host: Machine) -> Option<&'static str> {
     let (.., gcc) = MACHINES.iter().find(|row| row.0 == host.number)?;
     (host.number != HERE).then_some(*gcc)
 }
 
-/// Whether programs of that machine run here.
+/// Tells whether programs for that machine run on this one.
 pub(crate) fn is_here(host: Machine) -> bool {
     host.number == HERE
 }
 
-/// The host's triple, by Rust's name where rustc says it.
+/// Returns the host's triple, in Rust's form if rustc passes it.
 pub(crate) fn target(arguments: &Arguments, host: Option<Machine>) -> Option<String> {
     let given = arguments
         .options

@@ -1,4 +1,4 @@
-//! What the user asked for: the command line, understood.
+//! Parses the command line.
 
 pub(crate) mod arguments;
 pub(crate) mod family;

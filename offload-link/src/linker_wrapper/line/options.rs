@@ -1,8 +1,8 @@
-//! The wrapper's options, and those of linkers and compiler drivers that it must understand.
+//! Options of the wrapper, and the options of linkers and compiler drivers that it must recognize.
 //!
-//! Three tables of rows. [`OWN`] is consumed, wherever it stands. [`LD`] and [`CC`] are forwarded
-//! as spelled; their rows are there because they name inputs, say how these are linked, or are
-//! followed by a value that is no input.
+//! There are three tables. Options in [`OWN`] are consumed at any position. Options in [`LD`] and [`CC`] are
+//! forwarded as spelled; they have rows because they name inputs, control how inputs are linked, or have a value that
+//! is not an input.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::linker_wrapper::error::Error;
 use crate::llvm_tool::installation;
 use crate::options::linker::{Opt, Spelling};
 
-/// What an option of ours means.
+/// Meaning of an option of this tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Own {
     LinkerPath,
@@ -47,7 +47,7 @@ pub(crate) enum Own {
     TimeTraceGranularity,
     PrintRegistration,
     EmitWrapper,
-    /// LLVM's option of the same name, for the device link.
+    /// LLVM's option with this name, for the device link.
     PassRemarks(&'static str),
     Report,
     MaxDecompressedSize,
@@ -72,8 +72,8 @@ const fn own(
     }
 }
 
-/// Consumed, never forwarded: every option that `clang-linker-wrapper` of 16 to the main branch has,
-/// and ours (`docs/spec/linker-wrapper.md` §1.2; `LinkerWrapperOpts.td` of LLVM 16, 19 and 22).
+/// Options that are consumed and never forwarded: those of `clang-linker-wrapper` from 16 to the main branch, and
+/// ours (`docs/spec/linker-wrapper.md` §1.2; `LinkerWrapperOpts.td` of LLVM 16, 19 and 22).
 #[rustfmt::skip]
 pub(crate) const OWN: &[Opt<Own>] = &[
     own(Own::LinkerPath, &["linker-path"], Spelling::Value, "Host linker (or compiler driver) to run"),
@@ -81,95 +81,95 @@ pub(crate) const OWN: &[Opt<Own>] = &[
     own(Own::CudaPath, &["cuda-path"], Spelling::Value, "Root of the CUDA toolkit"),
     own(Own::DeviceLinker, &["device-linker"], Spelling::Value, "[<triple>=]<arg>: argument of the device linker"),
     own(Own::DeviceCompiler, &["device-compiler"], Spelling::Value, "[<triple>=]<arg>: argument of the compiler that runs it"),
-    own(Own::ShouldExtract, &["should-extract"], Spelling::Value, "Link archive members for these processors even if the host link leaves them out"),
+    own(Own::ShouldExtract, &["should-extract"], Spelling::Value, "Link archive members for these processors even if the host link does not load them"),
     own(Own::EmitFatbinOnly, &["emit-fatbin-only"], Spelling::Flag, "Write the linked image to the output; no registration, no host link"),
     own(Own::EmbedBitcode, &["embed-bitcode"], Spelling::Flag, "Keep linked bitcode as the image, for runtimes that compile it"),
-    own(Own::OverrideImage, &["override-image"], Spelling::Value, "<kind>=<file>: use this linked image instead of linking any"),
-    own(Own::Compress, &["compress"], Spelling::Flag, "Compress the bundles of images (HIP)"),
-    own(Own::CompressionLevel, &["compression-level"], Spelling::Value, "Level of that compression"),
-    own(Own::DryRun, &["dry-run"], Spelling::Flag, "Print the commands and run none"),
-    own(Own::Verbose, &["wrapper-verbose"], Spelling::Flag, "Print each command as it is run"),
-    own(Own::PrintRegistration, &["print-wrapped-module"], Spelling::Flag, "Print the source of what registers the images"),
-    own(Own::EmitWrapper, &["emit-wrapper"], Spelling::Equal, "c: make what registers the images from source, with the host's compiler"),
+    own(Own::OverrideImage, &["override-image"], Spelling::Value, "<kind>=<file>: use this linked image instead of a device link"),
+    own(Own::Compress, &["compress"], Spelling::Flag, "Compress HIP's bundles"),
+    own(Own::CompressionLevel, &["compression-level"], Spelling::Value, "Level for --compress"),
+    own(Own::DryRun, &["dry-run"], Spelling::Flag, "Print the commands without running them"),
+    own(Own::Verbose, &["wrapper-verbose"], Spelling::Flag, "Print each command before running it"),
+    own(Own::PrintRegistration, &["print-wrapped-module"], Spelling::Flag, "Print the source of the registration"),
+    own(Own::EmitWrapper, &["emit-wrapper"], Spelling::Equal, "c: compile the registration from C with the host compiler"),
     own(Own::SaveTemps, &["save-temps"], Spelling::Flag, "Keep intermediate files beside the output"),
-    own(Own::Jobs, &["wrapper-jobs"], Spelling::Value, "Device links at a time: a number, or `jobserver`"),
-    own(Own::TimeTrace, &["wrapper-time-trace"], Spelling::Value, "Write what took how long to this file, as JSON for trace viewers"),
-    own(Own::TimeTraceGranularity, &["wrapper-time-trace-granularity"], Spelling::Value, "Microseconds below which nothing is written there; default 500"),
-    own(Own::Mllvm, &["mllvm"], Spelling::Separate, "Option for LLVM in device links; `-mllvm --help` lists them"),
+    own(Own::Jobs, &["wrapper-jobs"], Spelling::Value, "Number of parallel device links, or `jobserver`"),
+    own(Own::TimeTrace, &["wrapper-time-trace"], Spelling::Value, "Write the time of each phase to this file, as JSON for trace viewers"),
+    own(Own::TimeTraceGranularity, &["wrapper-time-trace-granularity"], Spelling::Value, "Omit phases shorter than this many microseconds; default 500"),
+    own(Own::Mllvm, &["mllvm"], Spelling::Separate, "Option for LLVM in device links; `-mllvm --help` lists the options"),
     own(Own::OffloadOpt, &["offload-opt"], Spelling::Value, "Option for LLVM in device links, not in the compiler that runs them"),
-    own(Own::NoCanonicalPrefixes, &["no-canonical-prefixes"], Spelling::Flag, "Look for programs beside the name that this tool was started by, not beside its file"),
+    own(Own::NoCanonicalPrefixes, &["no-canonical-prefixes"], Spelling::Flag, "Find programs beside the path that started this tool, without following links"),
     own(Own::NoLto, &["no-lto"], Spelling::Flag, "Link bitcode for devices without LTO"),
     own(Own::OptLevel, &["opt-level"], Spelling::Value, "O<n>: optimization of device links"),
-    own(Own::DeviceDebug, &["device-debug"], Spelling::Flag, "Debug information in device links"),
+    own(Own::DeviceDebug, &["device-debug"], Spelling::Flag, "Keep debug information in device links"),
     own(Own::PtxasArg, &["ptxas-arg"], Spelling::Value, "Argument of ptxas"),
-    own(Own::ClangBackend, &["clang-backend"], Spelling::Flag, "Let clang generate device code, as is always done here"),
-    own(Own::BuiltinBitcode, &["builtin-bitcode"], Spelling::Value, "<triple>=<file>: bitcode of which a device link takes what it uses"),
-    own(Own::BitcodeLibrary, &["bitcode-library"], Spelling::Value, "<kind>-<triple>-<processor>=<file>: one more input of a device link"),
-    own(Own::PassRemarks("pass-remarks"), &["pass-remarks"], Spelling::Equal, "Remarks of the optimizer in device links"),
-    own(Own::PassRemarks("pass-remarks-missed"), &["pass-remarks-missed"], Spelling::Equal, "Its missed optimizations"),
-    own(Own::PassRemarks("pass-remarks-analysis"), &["pass-remarks-analysis"], Spelling::Equal, "Its analyses"),
-    own(Own::Llvm, &["llvm"], Spelling::Equal, "Release whose entry table the host objects use (19 to 23, main); default: found out"),
-    own(Own::Report, &["report"], Spelling::Equal, "text|json[:<file>]: what was found, linked and left out"),
+    own(Own::ClangBackend, &["clang-backend"], Spelling::Flag, "Accepted; clang always generates device code"),
+    own(Own::BuiltinBitcode, &["builtin-bitcode"], Spelling::Value, "<triple>=<file>: bitcode library for device links"),
+    own(Own::BitcodeLibrary, &["bitcode-library"], Spelling::Value, "<kind>-<triple>-<processor>=<file>: additional input of a device link"),
+    own(Own::PassRemarks("pass-remarks"), &["pass-remarks"], Spelling::Equal, "Print the optimizer's remarks in device links"),
+    own(Own::PassRemarks("pass-remarks-missed"), &["pass-remarks-missed"], Spelling::Equal, "Print the optimizer's missed optimizations"),
+    own(Own::PassRemarks("pass-remarks-analysis"), &["pass-remarks-analysis"], Spelling::Equal, "Print the optimizer's analyses"),
+    own(Own::Llvm, &["llvm"], Spelling::Equal, "Release whose entry table the host objects use (19 to 23, main); default: detected from the objects"),
+    own(Own::Report, &["report"], Spelling::Equal, "text|json[:<file>]: report which images were found, linked and left out"),
     own(Own::MaxDecompressedSize, &[decompressed::OPTION], Spelling::Equal, decompressed::HELP),
-    own(Own::DroppedImage, &["Werror=dropped-image"], Spelling::Flag, "Fail when an image was found and not linked"),
+    own(Own::DroppedImage, &["Werror=dropped-image"], Spelling::Flag, "Fail if an image that was found is not linked"),
     own(Own::PrintAbi, &["print-offload-abi"], Spelling::Flag, "Print this tool's name and version"),
 ];
 
-/// Answered when the tool was started under LLVM's name, without a linker to forward them to.
+/// Questions that are answered under LLVM's name if no linker is named that could get them.
 #[rustfmt::skip]
 pub(crate) const ANSWERED: &[Opt<Own>] = &[
     own(Own::Version, &["version", "v"], Spelling::Flag, "Print the version"),
-    own(Own::Help, &["help"], Spelling::Flag, "Print this"),
-    own(Own::HelpHidden, &["help-hidden"], Spelling::Flag, "Print this, and the options that are not for users"),
+    own(Own::Help, &["help"], Spelling::Flag, "Print this help"),
+    own(Own::HelpHidden, &["help-hidden"], Spelling::Flag, "Print this help with internal options"),
 ];
 
-/// What LLVM's tool adds to its own copy of the arguments. On a command line they are for the
-/// host linker, like anything unknown; listed for `--help-hidden` (`docs/spec/linker-wrapper.md` §1.2).
+/// Options that LLVM's tool adds to its own copy of the arguments. On a command line, they are forwarded like unknown
+/// options. `--help-hidden` lists them (`docs/spec/linker-wrapper.md` §1.2).
 #[rustfmt::skip]
 pub(crate) const INTERNAL: &[Opt<()>] = &[
-    Opt { id: (), names: &["arch", "triple", "linker-arg", "compiler-arg"], form: Spelling::Equal, help: "Inside of LLVM's tool only; forwarded" },
-    Opt { id: (), names: &["whole-program"], form: Spelling::Flag, help: "Inside of LLVM's tool only; forwarded" },
+    Opt { id: (), names: &["arch", "triple", "linker-arg", "compiler-arg"], form: Spelling::Equal, help: "Internal to LLVM's tool; forwarded" },
+    Opt { id: (), names: &["whole-program"], form: Spelling::Flag, help: "Internal to LLVM's tool; forwarded" },
 ];
 
-/// What begins like this is no option of any host linker or compiler driver: an unknown one is a
-/// mistake, and must not be lost on the way.
+/// Prefixes that no option of a host linker or compiler driver has: an unknown option with one is a mistake and must
+/// not be lost.
 pub(crate) const PREFIXES: [&str; 2] = ["device-", "wrapper-"];
 
-/// What an option of the host's tools means to us.
+/// Meaning of an option of the host's tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Host {
     Output,
     Library,
-    /// The same by a long name, which LLVM's tool does not look for.
+    /// A library named by a long option, which LLVM's tool ignores.
     NamedLibrary,
     LibraryDir,
     Sysroot,
     Rpath,
     WholeArchive,
     NoWholeArchive,
-    /// One library, of which every member is linked.
+    /// A library of which every member is linked.
     WholeLibrary,
     Static,
     Dynamic,
-    /// All libraries static, for the whole line.
+    /// Static libraries only, for the whole command line.
     AllStatic,
     StartLib,
     EndLib,
     PushState,
     PopState,
     Relocatable,
-    /// A name that must be defined: pulls in archive members.
+    /// A symbol that must be defined, which loads archive members.
     Root,
-    /// No library but those on the line.
+    /// Only the libraries on the command line.
     NoLibraries,
     FuseLd,
     LdPath,
     Target,
-    /// The value is for the linker, one argument of it.
+    /// One argument for the linker.
     Xlinker,
-    /// Nothing is linked: `-c`, `-E`, `-S`, `-###`, and questions such as `--version`.
+    /// The command links nothing: `-c`, `-E`, `-S`, `-###`, and questions such as `--version`.
     NoLink,
-    /// The value that follows is no input.
+    /// The next argument is a value, not an input.
     Value,
 }
 
@@ -182,7 +182,7 @@ const fn host(id: Host, names: &'static [&'static str], form: Spelling) -> Opt<H
     }
 }
 
-/// Of GNU ld, gold, lld and mold.
+/// Options of GNU ld, gold, lld and mold.
 #[rustfmt::skip]
 pub(crate) const LD: &[Opt<Host>] = &[
     host(Host::Output, &["o"], Spelling::Letter),
@@ -215,11 +215,11 @@ pub(crate) const LD: &[Opt<Host>] = &[
         "mri-script", "print-map-file", "spare-dynamic-tags", "task-link", "undefined-glob", "symbol-ordering-file",
         "call-graph-ordering-file", "thread-count", "mllvm", "flavor", "out-implib",
     ], Spelling::Value),
-    // Long names that begin like a letter option, and are no such thing.
+    // Long names that are not the letter option with which they begin.
     host(Host::Value, &["omagic"], Spelling::Flag),
 ];
 
-/// Of `lld-link` and `link.exe`: after a slash or a dash, in any case, the value after a colon.
+/// Options of `lld-link` and `link.exe`: after a slash or a dash, in any case, with the value after a colon.
 #[rustfmt::skip]
 pub(crate) const COFF: &[Opt<Host>] = &[
     host(Host::Output, &["out"], Spelling::Equal),
@@ -231,14 +231,14 @@ pub(crate) const COFF: &[Opt<Host>] = &[
     host(Host::NoLink, &["?", "help"], Spelling::Flag),
 ];
 
-/// Of Apple's linkers, before those of [`LD`]: some would be read as `-o` or `-l` there.
+/// Options of Apple's linkers. They precede those of [`LD`], where some would be read as `-o` or `-l`.
 #[rustfmt::skip]
 pub(crate) const DARWIN: &[Opt<Host>] = &[
     host(Host::Value, &["object_path_lto", "lto_library", "order_file", "syslibroot", "install_name", "framework"], Spelling::Separate),
     host(Host::WholeArchive, &["all_load"], Spelling::Flag),
 ];
 
-/// Of gcc and clang, where they link. What is not listed is joined or has no value.
+/// Options of gcc and clang when they link. Options without a row have a joined value or none.
 #[rustfmt::skip]
 pub(crate) const CC: &[Opt<Host>] = &[
     host(Host::Output, &["o"], Spelling::Letter),
@@ -262,92 +262,92 @@ pub(crate) const CC: &[Opt<Host>] = &[
         "include", "imacros", "isystem", "idirafter", "iquote", "iprefix", "iwithprefix", "isysroot", "-param", "aux-info",
         "dumpbase", "dumpdir", "arch", "framework", "rpath", "install_name", "bundle_loader", "wrapper", "gcc-toolchain",
     ], Spelling::Separate),
-    // Begin like a letter option, and are no such thing.
+    // Long names that are not the letter option with which they begin.
     host(Host::Value, &["export-dynamic", "emit-llvm", "undef"], Spelling::Flag),
 ];
 
-/// What the wrapper was asked to do.
+/// Values of the wrapper's options.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     pub linker: Option<PathBuf>,
     pub host_triple: Option<OsString>,
     pub cuda: Option<PathBuf>,
-    /// As given: `[<triple>=]<arg>`.
+    /// Values as given: `[<triple>=]<arg>`.
     pub device_linker: Vec<OsString>,
     pub device_compiler: Vec<OsString>,
-    /// Processors whose archive members are linked in any case.
+    /// Processors whose archive members are always linked.
     pub should_extract: Vec<String>,
     pub emit_fatbin_only: bool,
     pub override_images: Vec<OsString>,
     pub dry_run: bool,
     pub verbose: bool,
     pub save_temps: bool,
-    /// Default: one under LLVM's name, else what make or cargo allow.
+    /// Default: one under LLVM's name, otherwise as many as make or cargo allow.
     pub jobs: Option<Jobs>,
-    /// `-mllvm`: for LLVM in device links, and for the compiler that runs them.
+    /// `-mllvm`: options for LLVM in device links, and for the compiler that runs them.
     pub mllvm: Vec<OsString>,
-    /// `--offload-opt`: for LLVM in device links only. Each begins with a dash.
+    /// `--offload-opt`: options for LLVM in device links only. Each begins with a dash.
     pub offload_opt: Vec<OsString>,
-    /// `<triple>=<file>`, as given.
+    /// Values as given: `<triple>=<file>`.
     pub builtin_bitcode: Vec<OsString>,
-    /// `<kind>-<triple>-<processor>=<file>`, as given.
+    /// Values as given: `<kind>-<triple>-<processor>=<file>`.
     pub bitcode_libraries: Vec<OsString>,
-    /// The image is bitcode.
+    /// Set if the linked image is bitcode.
     pub embed_bitcode: bool,
     pub no_lto: bool,
-    /// Links are not followed where programs are looked for beside this one.
+    /// Set if programs are searched beside this tool without following links.
     pub no_canonical_prefixes: bool,
-    /// Of HIP bundles.
+    /// Set if HIP bundles are compressed.
     pub compress: bool,
     pub compression_level: Option<i32>,
     pub time_trace: Option<PathBuf>,
-    /// Microseconds; default 500.
+    /// Shortest phase in the trace, in microseconds; default 500.
     pub time_trace_granularity: Option<u64>,
-    /// Print the source of what registers the images.
+    /// Print the source of the registration.
     pub print_registration: bool,
-    /// What registers the images is made from C, by the host's compiler.
+    /// Compile the registration from C with the host compiler.
     pub wrapper_from_c: bool,
-    /// `--llvm`: the one release whose entry tables are registered.
+    /// `--llvm`: the only release whose entry tables are registered.
     pub llvm: Option<LlvmRelease>,
     pub report: Option<OsString>,
-    /// As given.
+    /// Limit on decompressed data, as given.
     pub max_decompressed_size: Option<String>,
     pub dropped_image_is_error: bool,
     pub answer: Option<Question>,
-    /// The clang that wrote the command line, if an option tells.
+    /// The clang that wrote the command line, if an option shows it.
     pub driver: Option<Driver>,
 }
 
-/// Drivers by the options that they pass.
+/// Releases of clang's driver, by the options that they pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Driver {
-    /// `--opt-level` and the like, which LLVM 20 replaced.
+    /// Passes `--opt-level` and similar options, which LLVM 20 replaced.
     Until19,
-    /// `--device-compiler` or `--should-extract`.
+    /// Passes `--device-compiler` or `--should-extract`.
     Since20,
 }
 
-/// How many device links run at a time.
+/// Number of parallel device links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Jobs {
     Count(usize),
-    /// As many as make or cargo give tokens for.
+    /// As many as make or cargo provide tokens for.
     Jobserver,
 }
 
-/// What is answered instead of linking.
+/// Question that the tool answers instead of linking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     Abi,
     Version,
     Help,
     HelpHidden,
-    /// What `-mllvm` asks LLVM to print.
+    /// Text that `-mllvm` requests from LLVM.
     Llvm,
 }
 
 impl Options {
-    /// Takes in one option; `value` is empty for flags.
+    /// Applies one option; `value` is empty for flags.
     pub(crate) fn apply(&mut self, id: Own, value: OsString) -> Result<(), Error> {
         match id {
             Own::OptLevel | Own::DeviceDebug | Own::PtxasArg | Own::ClangBackend => {
@@ -400,7 +400,7 @@ impl Options {
                 self.device_compiler.push("-Xcuda-ptxas".into());
                 self.device_compiler.push(value);
             }
-            // Device links run clang, which generates code: nothing to change.
+            // No effect: device links always run clang, which generates code.
             Own::ClangBackend => {}
             Own::BuiltinBitcode => self.builtin_bitcode.push(value),
             Own::BitcodeLibrary => self.bitcode_libraries.push(value),
@@ -449,15 +449,15 @@ impl Options {
 }
 
 impl Options {
-    /// Answers for LLVM, once every option is known.
+    /// Turns LLVM's questions into a question for this tool, once all options are known.
     pub(crate) fn ask(&mut self) {
         if self.answer.is_none() && self.llvm_questions().next().is_some() {
             self.answer = Some(Question::Llvm);
         }
     }
 
-    /// The options for LLVM that print something instead of linking: `--help`, `--version` and
-    /// their kin, as `-mllvm` or `--offload-opt` (`docs/spec/linker-wrapper.md` §10.1 number 26).
+    /// Returns the options for LLVM that print something instead of linking, such as `--help` and `--version` after
+    /// `-mllvm` or `--offload-opt` (`docs/spec/linker-wrapper.md` §10.1 number 26).
     pub(crate) fn llvm_questions(&self) -> impl Iterator<Item = &OsString> {
         const QUESTIONS: [&str; 5] = [
             "help",
@@ -475,22 +475,22 @@ impl Options {
         })
     }
 
-    /// The limit on what compressed inputs may become.
+    /// Returns the limit on decompressed inputs.
     ///
     /// # Errors
     ///
-    /// When the option or its variable is not a size.
+    /// Fails if the option or its variable is not a size.
     pub(crate) fn max_decompressed_size(&self) -> Result<DecompressionLimit, Error> {
         let option = self.max_decompressed_size.as_deref();
         decompressed::limit(option).map_err(Error::Option)
     }
 
-    /// The release whose rules hold where the inputs do not say one: `--llvm`, `OFFLOAD_LLVM`,
-    /// that of the name or place of `tool`, 22.
+    /// Returns the release whose rules apply if the inputs do not show one: from `--llvm`, `OFFLOAD_LLVM`, the name
+    /// or place of `tool`; else 22.
     ///
     /// # Errors
     ///
-    /// When the variable holds no release.
+    /// Fails if the variable is not a release.
     pub(crate) fn release(
         &self,
         tool: &OsStr,
@@ -517,7 +517,7 @@ impl Options {
     }
 }
 
-/// The release where no option gives one.
+/// Variable with the release, for command lines without an option for it.
 const VARIABLE: &str = "OFFLOAD_LLVM";
 
 fn number<N: std::str::FromStr>(name: &str, expected: &str, value: &OsStr) -> Result<N, Error> {

@@ -1,4 +1,4 @@
-//! Where the programs of a device link are looked for.
+//! Finds the programs of a device link.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use offload_build::tools::Search;
 
 use crate::linker_wrapper::line::arguments::Arguments;
 
-/// Where programs for devices are looked for.
+/// Returns the search for programs for devices.
 pub(crate) fn search(arguments: &Arguments) -> Search {
     let options = &arguments.options;
-    // clang's driver tells the compiler alone where CUDA is.
+    // clang's driver passes the path of CUDA only to the compiler.
     let compilers = options.device_compiler.iter().filter_map(|value| {
         let (_, root) = value.to_str()?.split_once("--cuda-path=")?;
         Some(PathBuf::from(root))

@@ -1,13 +1,13 @@
-//! The linked images of each kind, packed as the runtime of that kind loads them.
+//! Packs the linked images of each kind in the format of its runtime.
 //!
 //! | kind   | container                                                              |
 //! |--------|------------------------------------------------------------------------|
 //! | OpenMP | an offload binary for each image                                       |
 //! | CUDA   | one fatbin, with the bytes of NVIDIA's `fatbinary`                     |
-//! | HIP    | one bundle, images at multiples of 4096, compressed when asked         |
+//! | HIP    | one bundle, images at multiples of 4096, compressed on request         |
 //! | SYCL   | the offload binaries that the device link made                         |
 //!
-//! Specification: `docs/spec/linker-wrapper.md` §4; `docs/spec/hip-runtime.md` for what HIP's runtime wants.
+//! Specification: `docs/spec/linker-wrapper.md` §4; `docs/spec/hip-runtime.md` for the requirements of HIP's runtime.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -32,16 +32,16 @@ use crate::linker_wrapper::workplace::Workplace;
 #[derive(Clone, Debug)]
 pub(crate) struct Product {
     pub triple: String,
-    /// As the device linker was told; may be empty.
+    /// Processor for the device linker; may be empty.
     pub processor: String,
     pub kinds: Vec<OffloadKind>,
     pub image_kind: ImageKind,
     pub bytes: Vec<u8>,
-    /// The file that it was read from.
+    /// File that it was read from.
     pub file: std::path::PathBuf,
 }
 
-/// What is registered with one runtime.
+/// Images that are registered with one runtime.
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
     pub kind: OffloadKind,
@@ -62,20 +62,20 @@ pub(crate) struct Packed {
     pub image: Range<u64>,
 }
 
-/// How containers are made.
+/// Settings for packing.
 pub(crate) struct Packing<'a> {
     pub rules: Rules,
     pub search: &'a Search,
     pub workplace: &'a Workplace,
-    /// `--compress`, for HIP's bundles, with the level.
+    /// Level of `--compress` for HIP's bundles.
     pub compress: Option<Option<i32>>,
     pub actions: Actions,
-    /// `--save-temps`: a fat binary is a file too.
+    /// `--save-temps`: keep a fat binary as a file.
     pub keep: bool,
 }
 
 impl Packing<'_> {
-    /// One container for each kind, in the order in which the kinds come up.
+    /// Returns one container for each kind, in the order in which the kinds first appear.
     pub(crate) fn pack(
         &self,
         products: &[Product],
@@ -91,7 +91,7 @@ impl Packing<'_> {
         for kind in kinds {
             let of_kind = |product: &&Product| product.kinds.contains(&kind);
             let mut images: Vec<&Product> = products.iter().filter(of_kind).collect();
-            // The runtime takes the first image that fits, so the order is part of the output.
+            // The runtime loads the first image that fits, so their order matters.
             images.sort_by(|a, b| {
                 let key = |image: &Product| (image.triple.clone(), image.processor.clone());
                 key(b).cmp(&key(a))
@@ -121,9 +121,8 @@ impl Packing<'_> {
         Ok(containers)
     }
 
-    /// Writes the fatbin, with the bytes that NVIDIA's tool writes. Under LLVM's name, and for images that are not cubins,
-    /// that tool writes it if it is found. If it fails, as CUDA 13's does with the options that LLVM 19 passes, cubins are
-    /// packed here.
+    /// Returns the fatbin with the bytes of NVIDIA's tool. Under LLVM's name, and for images other than cubins, that
+    /// tool writes it if it exists. If it fails, like CUDA 13's with the options of LLVM 19, cubins are packed here.
     fn fatbin(&self, images: &[&Product]) -> Result<Vec<u8>, Error> {
         let failed = |problem: String| Error::Container {
             kind: OffloadKind::CUDA,
@@ -213,7 +212,7 @@ impl Packing<'_> {
         compressed_bundle::compress(&bytes, how).map_err(|problem| failed(problem.to_string()))
     }
 
-    /// LLVM's tool, or ours, with what it would have to do: for those who read or paste it.
+    /// Returns the equivalent command, with LLVM's tool or ours, to be read or pasted.
     fn bundler(&self, images: &[&Product]) -> Command {
         let name = match self.rules {
             Rules::Ours => "offload-bundler",
@@ -249,8 +248,8 @@ impl Packing<'_> {
         }
     }
 
-    /// LLVM's runtime-independent kind, or the one that HIP's runtime believes without looking into
-    /// the image. Five fields, as it finds no others.
+    /// Returns the entry ID: with LLVM's runtime-independent kind, or the kind that HIP's runtime accepts without
+    /// reading the image. It has five fields, which the runtime requires.
     fn device_id(&self, image: &Product) -> String {
         let kind = match self.rules {
             Rules::Ours => "hipv4",
@@ -274,7 +273,7 @@ impl Packing<'_> {
         for image in images {
             if !self.actions.are_dry() && Magic::of(&image.bytes) != Magic::OffloadBinary {
                 return Err(failed(format!(
-                    "the device link for {} made no offload binary",
+                    "the device link for {} did not make an offload binary",
                     target(&image.triple, &image.processor)
                 )));
             }
@@ -286,7 +285,7 @@ impl Packing<'_> {
 }
 
 impl Packed {
-    /// Puts an image into an offload binary as LLVM 22 does.
+    /// Packs an image into an offload binary like LLVM 22.
     pub(crate) fn new(product: &Product) -> Result<Self, Error> {
         let Product {
             triple,

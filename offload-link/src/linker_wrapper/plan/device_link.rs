@@ -1,4 +1,4 @@
-//! The device links of one host link, as values.
+//! Plans the device links of one host link.
 
 mod content;
 mod host_libraries;
@@ -30,7 +30,8 @@ pub(crate) use job::{DeviceLink, Missing};
 use host_libraries::host_libraries;
 use planner::Planner;
 
-/// The plan of each group's link, or why there is none. `release` is that of the clang that made the host objects.
+/// Returns the plan of each group's link, or the reason for its absence. `release` is the release of clang that made
+/// the host objects.
 pub(crate) fn plan<'a>(
     images: &'a Images,
     inputs: &Inputs,
@@ -47,7 +48,7 @@ pub(crate) fn plan<'a>(
     let search = programs::search(arguments);
     let mut libraries = host_libraries(arguments, inputs, way);
     if way == Way::Own {
-        // What the program will be linked with.
+        // Libraries that the program will be linked with.
         let machine = host::machine(arguments, inputs.host);
         let places = RuntimeFolders::find(arguments, release, machine);
         libraries.extend(runtime_libraries(&[OffloadKind::OPENMP], arguments, &places).0);
@@ -70,7 +71,7 @@ pub(crate) fn plan<'a>(
         .collect()
 }
 
-/// The clang in the folder of this tool: of its file, or of the name that it was started by.
+/// Returns the clang in the folder of this tool's file, or of the path that started it.
 fn clang_beside(tool: &OsStr, options: &Options) -> Option<Llvm> {
     let file = env::current_exe().ok()?;
     let real = file

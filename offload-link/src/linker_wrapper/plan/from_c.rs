@@ -1,7 +1,7 @@
-//! Registrations compiled from C: for hosts that there is no machine code for, and on request.
+//! Compiles registrations from C: for hosts without machine code in `registration/machine/`, and on request.
 //!
-//! In driver position the host's own compiler does it, with the options about the machine that the
-//! link has; in linker position clang, for the host's triple.
+//! In driver position the host compiler compiles it, with the link's options about the machine. In linker position it
+//! is clang, with the host's triple.
 
 use crate::linker_wrapper::actions::Actions;
 use std::ffi::OsString;
@@ -17,17 +17,17 @@ use crate::linker_wrapper::line::programs;
 use crate::linker_wrapper::plan::registration::Registration;
 use crate::linker_wrapper::workplace::Workplace;
 
-/// A registration in C, and what it needs to be compiled.
+/// A registration in C with the files that it needs.
 #[derive(Clone, Debug)]
 pub(crate) struct CSource {
     pub text: String,
     pub file: PathBuf,
-    /// Each image's file, with its bytes.
+    /// Files of the images, with their bytes.
     pub blobs: Vec<(PathBuf, Vec<u8>)>,
 }
 
 impl CSource {
-    /// That of `form`, whose files begin like `name` in the workplace.
+    /// Returns the C source of `form`. The names of its files in the workplace start with `name`.
     pub(crate) fn of(
         form: &Registration<'_>,
         name: &str,
@@ -38,7 +38,7 @@ impl CSource {
             .zip(blobs)
             .map(|(index, bytes): (usize, &[u8])| {
                 let file = workplace.file(&format!("{name}.{index}.image"));
-                // The assembler looks from where the compiler was started, which may be anywhere.
+                // The assembler resolves relative paths in the folder where the compiler was started.
                 let file = std::path::absolute(&file).unwrap_or(file);
                 (file, bytes.to_vec())
             })
@@ -59,7 +59,7 @@ impl CSource {
         actions.write(&self.file, self.text.as_bytes())
     }
 
-    /// The command that compiles it.
+    /// Returns the command that compiles it.
     pub(crate) fn compile(
         &self,
         arguments: &Arguments,
@@ -76,7 +76,7 @@ impl CSource {
     }
 }
 
-/// The compiler for the host, with what says which host that is.
+/// Returns the compiler for the host, with the options that select the host.
 fn compiler(arguments: &Arguments, linker: &Command, host: Machine) -> Result<Command, Error> {
     if arguments.position == Position::Driver {
         return Ok(linker.clone().args(arguments.machine_flags()));
@@ -98,7 +98,7 @@ fn compiler(arguments: &Arguments, linker: &Command, host: Machine) -> Result<Co
         }
         (None, _) if host::is_here(host) => Ok(Command::new("cc")),
         (None, triple) => Err(Error::Option(format!(
-            "what registers the images must be compiled for {}, and there is no clang\n\
+            "the registration must be compiled for {}, but clang was not found\n\
              hint: install clang, or link through a compiler driver",
             triple.as_deref().unwrap_or("the host")
         ))),

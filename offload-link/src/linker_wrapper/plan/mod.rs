@@ -1,4 +1,4 @@
-//! What will be done: device links, containers, what registers them, what the host link gets besides.
+//! Plans the work: device links, containers, registrations, and additions to the host link.
 
 pub(crate) mod containers;
 pub(crate) mod device_link;

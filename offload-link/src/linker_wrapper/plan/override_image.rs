@@ -1,4 +1,4 @@
-//! Images that were linked before, by `--override-image=<kind>=<file>`.
+//! Reads images that were linked before, from `--override-image=<kind>=<file>`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ use offload_formats::names::{ImageKind, OffloadKind};
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::plan::containers::Product;
 
-/// `e_machine` of linked images, and the triple that says as much.
+/// `e_machine` of linked images, with the corresponding triple.
 const MACHINES: [(u16, &str); 4] = [
     (elf::EM_X86_64.0, "x86_64"),
     (elf::EM_AARCH64.0, "aarch64"),
@@ -20,7 +20,7 @@ const MACHINES: [(u16, &str); 4] = [
     (elf::EM_CUDA.0, "nvptx64"),
 ];
 
-/// What `values` name. Only an ELF file says what it is for, in its header.
+/// Reads the images that `values` name. Only an ELF file shows its target, in its header.
 pub(crate) fn products(values: &[OsString]) -> Result<Vec<Product>, Error> {
     let products = values.iter().map(|value| {
         let text = value.to_string_lossy();

@@ -1,4 +1,4 @@
-//! What registers the linked images: an object for each kind, with every table of offload entries.
+//! Makes the objects that register linked images: one for each kind, with every table of offload entries.
 
 use crate::linker_wrapper::choose::host_entries::HipNames;
 use crate::linker_wrapper::choose::host_entries::HostEntries;
@@ -22,7 +22,7 @@ use crate::linker_wrapper::inputs::host_objects::EntrySection;
 use crate::linker_wrapper::line::arguments::Arguments;
 use crate::linker_wrapper::plan::containers::{Container, ContainerContent};
 
-/// How the objects for a host are made.
+/// How objects for a host are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Elf(Machine),
@@ -31,7 +31,7 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// Written here when there is machine code for the host, and nobody wants C.
+    /// Returns the form for a host: machine code if there is some for it and no option requests C.
     pub(crate) fn of(host: Machine, arguments: &Arguments) -> Self {
         let x86_64 = host.number == elf::EM_X86_64.0;
         match arguments.family {
@@ -45,7 +45,7 @@ impl Way {
 }
 
 impl EntrySection {
-    /// `entries` are its symbols.
+    /// Returns the table with the symbols `entries`.
     fn table<'a>(&'a self, relocatable: bool, entries: &'a [&'a str]) -> EntryTable<'a> {
         let section = self.name;
         match relocatable {
@@ -60,18 +60,18 @@ impl EntrySection {
     }
 }
 
-/// What registers a container with one runtime.
+/// Registration of a container with one runtime.
 #[derive(Debug)]
 pub(crate) enum Registration<'a> {
     OpenMp(OpenMp<'a>),
     FatBinary(FatBinary<'a>),
-    /// For HIP objects that register themselves.
+    /// Symbols for HIP objects that register themselves.
     Symbols(HipFatBinary<'a>),
     Sycl(Sycl<'a>),
 }
 
 impl Registration<'_> {
-    /// The object file; nothing when it has to be made from C.
+    /// Returns the object file; `None` if it must be compiled from C.
     pub(crate) fn to_object(&self, way: Way) -> Result<Option<Vec<u8>>, Error> {
         Ok(Some(match (self, way) {
             (Self::OpenMp(form), Way::Elf(host)) => form.to_object(host)?,
@@ -84,7 +84,7 @@ impl Registration<'_> {
         }))
     }
 
-    /// The same as a module of LLVM IR; nothing when there is none for the host.
+    /// Returns the registration as LLVM IR; `None` if the host has none.
     pub(crate) fn to_ir(&self, host: &Triple) -> Option<String> {
         match self {
             Self::OpenMp(form) => form.to_ir(host).ok(),
@@ -94,7 +94,7 @@ impl Registration<'_> {
         }
     }
 
-    /// The bytes that C reads from files.
+    /// Returns the bytes that C source includes from files.
     pub(crate) fn blobs(&self) -> Vec<&[u8]> {
         match self {
             Self::OpenMp(form) => form.images.iter().map(|image| image.bytes).collect(),
@@ -104,7 +104,7 @@ impl Registration<'_> {
         }
     }
 
-    /// The same in C, which reads `files`, one for each of [`Self::blobs`].
+    /// Returns the registration in C. It includes `files`, one for each of [`Self::blobs`].
     pub(crate) fn to_c(&self, files: &[&Path]) -> Result<String, Error> {
         let first = files.first().copied().unwrap_or(Path::new(""));
         Ok(match self {
@@ -116,8 +116,7 @@ impl Registration<'_> {
     }
 }
 
-/// Calls `each` for every object that registers a part of `container`, with what its name begins
-/// with.
+/// Calls `each` with every registration of `container`, and with the prefix of its object's name.
 pub(crate) fn forms(
     entries: &HostEntries,
     container: &Container,
@@ -143,7 +142,7 @@ pub(crate) fn forms(
                     image: packed.image.clone(),
                 })
                 .collect();
-            // A descriptor has one table; several descriptors are as good as one.
+            // A descriptor has one table, so each table gets its own.
             for table in &tables {
                 let form = Registration::OpenMp(OpenMp {
                     images: &images,
@@ -200,7 +199,8 @@ impl<'a> NamedTable<'a> {
     }
 }
 
-/// Of CUDA or HIP. Objects of HIP's older driver register themselves, and need no more than the symbols.
+/// Returns the fat binary of CUDA or HIP. Objects of HIP's older driver register themselves and need only the
+/// symbols.
 fn fat_binary(
     hip: &HipNames,
     (runtime, bytes): (Runtime, &[u8]),
@@ -229,7 +229,7 @@ fn fat_binary(
     }))
 }
 
-/// An image in the offload binaries that the device link made.
+/// Returns an image in the offload binary that the device link made.
 fn sycl_image<'a>(bytes: &'a [u8], entry: &'a BinaryEntry) -> SyclImage<'a> {
     SyclImage {
         bytes: range(bytes, &entry.image),

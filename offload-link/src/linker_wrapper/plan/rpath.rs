@@ -1,7 +1,7 @@
-//! Rpaths to runtime libraries that the loader does not find by itself.
+//! Adds rpaths to runtime libraries that the loader does not find.
 //!
-//! Distributions install `libomptarget.so` outside of the loader's folders. A build script can give an rpath to its own
-//! package's programs only, so a program that depends on such a package would not start.
+//! Distributions install `libomptarget.so` outside the loader's folders. A build script can set an rpath only for
+//! programs of its own package, so a program that depends on such a package would not start.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,15 +15,16 @@ use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::plan::runtime::libraries_of;
 
-/// Folders of every loader, besides those of `/etc/ld.so.conf`.
+/// Folders that every loader searches, besides those in `/etc/ld.so.conf`.
 const LOADER_FOLDERS: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
 
 const LOADER_LIST: &str = "/etc/ld.so.conf";
 
-/// The folders that the program needs an rpath to, for the runtimes of `kinds` that the line names or that are added
-/// from the folders `added`.
+/// Returns the folders that the program needs an rpath to, for runtimes of `kinds` that the command line names or
+/// that are linked from the folders `added`.
 ///
-/// None for another machine, where a folder of this one means nothing, and none that is on the line.
+/// The result is empty for another machine, where folders of this one mean nothing. It has no folder that is already
+/// on the command line.
 pub(crate) fn folders(
     kinds: &[OffloadKind],
     arguments: &Arguments,
@@ -46,7 +47,7 @@ pub(crate) fn folders(
         let line = line.filter(|_| named);
         let mut dirs = added.iter().map(PathBuf::as_path).chain(line);
         let file = format!("lib{library}.so");
-        // A link in a target folder is gone when the program runs; the library that it names is not.
+        // A link in Cargo's target folder may be gone when the program runs; the library that it points to stays.
         let Some(file) = dirs.find_map(|dir| dir.join(&file).canonicalize().ok()) else {
             continue;
         };
@@ -63,7 +64,7 @@ pub(crate) fn folders(
     found
 }
 
-/// The same as arguments of the linker, or of the driver that runs it.
+/// Returns the rpaths as arguments of the linker or the driver.
 pub(crate) fn options(folders: &[PathBuf], position: Position) -> Vec<OsString> {
     let options = folders.iter().flat_map(|folder| match position {
         Position::Driver => {
@@ -76,14 +77,14 @@ pub(crate) fn options(folders: &[PathBuf], position: Position) -> Vec<OsString> 
     options.collect()
 }
 
-/// The loader's folders, without links.
+/// Returns the loader's folders with links resolved.
 fn loader_folders() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = LOADER_FOLDERS.iter().map(PathBuf::from).collect();
     let mut lists = vec![PathBuf::from(LOADER_LIST)];
     let mut read = 0;
     while let (Some(list), true) = (lists.get(read).cloned(), read < 1000) {
         read += 1;
-        // A list that cannot be read has no folders for the loader, either.
+        // The loader does not get folders from a list that it cannot read, either.
         for line in fs::read_to_string(&list).unwrap_or_default().lines() {
             match line.trim().strip_prefix("include ") {
                 Some(pattern) => lists.extend(included(&list, pattern.trim())),
@@ -97,7 +98,7 @@ fn loader_folders() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The lists of a pattern such as `/etc/ld.so.conf.d/*.conf`.
+/// Returns the files that match a pattern such as `/etc/ld.so.conf.d/*.conf`.
 fn included(list: &Path, pattern: &str) -> Vec<PathBuf> {
     let pattern = list.parent().unwrap_or(Path::new("/")).join(pattern);
     let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name()) else {

@@ -1,6 +1,6 @@
-//! The runtime libraries that a registration calls, where the user named none.
+//! Adds the runtime libraries that a registration calls, if the user named none.
 //!
-//! Clang adds them when it links; rustc and C compilers do not know that there is device code
+//! Clang adds them when it links. rustc and C compilers do not know that there is device code
 //! (`docs/spec/linker-wrapper.md` §8.3 item 4).
 
 use std::env;
@@ -13,7 +13,7 @@ use offload_formats::names::OffloadKind;
 
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Position};
 
-/// Where runtimes are installed, the first first.
+/// Folders with installed runtimes, best first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RuntimeFolders {
     openmp: Vec<PathBuf>,
@@ -22,8 +22,8 @@ pub(crate) struct RuntimeFolders {
 }
 
 impl RuntimeFolders {
-    /// As the environment says; OpenMP's runtime is that of the release of LLVM which made the
-    /// device code.
+    /// Finds the folders from the environment. OpenMP's runtime must have the release of LLVM that made the device
+    /// code.
     pub(crate) fn find(arguments: &Arguments, release: Option<u32>, machine: Machine) -> Self {
         let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         let roots = |names: &[&str], usual: &str| -> Vec<PathBuf> {
@@ -54,11 +54,11 @@ fn folders(roots: &[PathBuf], below: &[&str]) -> Vec<PathBuf> {
     roots.iter().flat_map(all).collect()
 }
 
-/// A runtime: who needs it, its libraries, and which others stand for it.
+/// A runtime: its kinds, its libraries, and the libraries that replace it.
 struct Runtime {
     kind: OffloadKind,
     libraries: &'static [&'static str],
-    /// On the line already, under one of these names.
+    /// Names that mean that the runtime is on the command line already.
     instead: &'static [&'static str],
     places: fn(&RuntimeFolders) -> &[PathBuf],
 }
@@ -84,11 +84,11 @@ const RUNTIMES: [Runtime; 3] = [
     },
 ];
 
-/// What to add at the end of a compiler driver's line so that images of these kinds find their
-/// runtimes, and the folders that these are in, which the program must find at run time too.
+/// Returns the options to add at the end of a compiler driver's command line for the runtimes of these kinds, and the
+/// runtimes' folders, which the program needs at run time, too.
 ///
-/// Nothing where a linker's own arguments came: whoever wrote these links what is needed. Nothing
-/// for a library that is on the line, with `-nostdlib`, or where no program comes out.
+/// The result is empty in linker position, where the caller links the runtimes, with `-nostdlib`, and if the output
+/// is not a program. It has no library that is on the command line.
 pub(crate) fn runtime_libraries(
     kinds: &[OffloadKind],
     arguments: &Arguments,
@@ -121,7 +121,7 @@ pub(crate) fn runtime_libraries(
             line.push(option);
             used.push(folder.clone());
         }
-        // What a program turns out not to call is no dependency of it.
+        // `--as-needed`: a program does not depend on libraries that it does not call.
         line.push("-Wl,--push-state,--as-needed".into());
         line.extend(
             missing
@@ -133,13 +133,13 @@ pub(crate) fn runtime_libraries(
     (line, used)
 }
 
-/// The libraries of a kind's runtime.
+/// Returns the libraries of a kind's runtime.
 pub(crate) fn libraries_of(kind: OffloadKind) -> &'static [&'static str] {
     let runtime = RUNTIMES.iter().find(|runtime| runtime.kind == kind);
     runtime.map_or(&[], |runtime| runtime.libraries)
 }
 
-/// Whether the line has the library, by `-l` or by the path of its file.
+/// Tells whether the command line has the library, by `-l` or by its file's path.
 fn is_named(arguments: &Arguments, library: &str) -> bool {
     let file = format!("lib{library}.");
     let is_file = |name: &OsStr| name.to_string_lossy().starts_with(&file);

@@ -1,7 +1,7 @@
-//! What became of every image that was found.
+//! Reports the fate of every image that was found.
 //!
-//! On a link that succeeds nothing is said, because rustc turns a linker's output into warnings, unless
-//! a whole target is lost, which is worth one. The report goes where the user asked for it.
+//! A successful link prints nothing, because rustc turns a linker's output into warnings, unless a whole target is
+//! lost. The report is written where the user requests it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,51 +15,52 @@ use serde::Serialize;
 use crate::json;
 use crate::linker_wrapper::error::Error;
 
-/// One image and what became of it.
+/// An image with its fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReportLine {
-    /// The file, with the archive member: `libk.a(k.o)`.
+    /// Name of the file with the archive member: `libk.a(k.o)`.
     pub from: String,
-    /// Offload kind.
+    /// Offload kind of the image.
     pub kind: String,
     pub triple: String,
     /// Processor or target ID; may be empty.
     pub processor: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     pub fate: Fate,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// In the images of these targets.
+    /// Linked into the images of these targets.
     Linked(Vec<String>),
-    /// The same image is linked from elsewhere.
+    /// Equal to an image that is linked.
     Duplicate { of: String },
-    /// In an archive member that is no part of the link, or linked already.
+    /// In an archive member that is not part of the link, or linked already.
     NotLinked { reason: &'static str },
-    /// Part of the link, and not in the output.
+    /// Part of the link, but not in the output.
     LeftOut { reason: String },
 }
 
-/// The images of one host link.
+/// Images of one host link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     pub lines: Vec<ReportLine>,
-    /// Said to the user, where the user looks.
+    /// Warnings that are also printed on standard error.
     pub warnings: Vec<String>,
     /// Additions to the host link.
     pub notes: Vec<String>,
 }
 
-/// For a member that is no part of the host link, either.
+/// Reason for an image whose archive member is not part of the host link.
 pub(crate) const NOT_IN_LINK: &str = "the host link takes nothing from this archive member";
 
-/// OpenMP's device runtime as a library, of LLVM 17 to 20 and later: dozens of images, of which a link wants a few.
+/// Names of OpenMP's device runtime as a library, LLVM 17 to 20 and later: it has dozens of images, and a link needs
+/// few.
 const RUNTIME_LIBRARIES: [&str; 2] = ["libomptarget.devicertl.a", "libompdevice.a"];
 
 impl ReportLine {
-    /// The runtime library that has the image: `DIR/libompdevice.a` of `DIR/libompdevice.a(x.o)`.
+    /// Returns the runtime library that contains the image: `DIR/libompdevice.a` of `DIR/libompdevice.a(x.o)`.
     fn runtime_library(&self) -> Option<&str> {
         let (file, _) = self.from.strip_suffix(')')?.rsplit_once('(')?;
         let name = file.rsplit('/').next()?;
@@ -80,14 +81,14 @@ impl ReportLine {
         ))
     }
 
-    /// `openmp-amdgcn-amd-amdhsa--gfx90a`, as entry IDs are written.
+    /// Returns `openmp-amdgcn-amd-amdhsa--gfx90a`, in the form of an entry ID.
     #[must_use]
     pub(crate) fn target(&self) -> String {
         target(&self.triple, &self.processor)
     }
 }
 
-/// A triple and a processor, for messages, so they are escaped.
+/// Returns triple and processor, escaped for messages.
 #[must_use]
 pub(crate) fn target(triple: &str, processor: &str) -> String {
     if processor.is_empty() {
@@ -97,14 +98,14 @@ pub(crate) fn target(triple: &str, processor: &str) -> String {
     }
 }
 
-/// A line of the report, whatever is in the text.
+/// Escapes the text, so that it stays one line of the report.
 fn line_of(text: &str) -> String {
     let text = text.replace('\n', "; ");
     format!("{}\n", terminal(&text))
 }
 
 impl Report {
-    /// Images that belong in the output and are not there.
+    /// Returns the images that belong in the output but are missing.
     pub(crate) fn left_out(&self) -> impl Iterator<Item = (&ReportLine, &str)> {
         self.lines.iter().filter_map(|line| match &line.fate {
             Fate::LeftOut { reason } => Some((line, reason.as_str())),
@@ -112,7 +113,7 @@ impl Report {
         })
     }
 
-    /// A line for each image, and one for each runtime library.
+    /// Returns a line for each image, and one for each runtime library.
     #[must_use]
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
@@ -136,7 +137,7 @@ impl Report {
         text
     }
 
-    /// How many images of a runtime library have which fate.
+    /// Returns the number of images of a runtime library for each fate.
     fn library_text(&self, library: &str) -> String {
         let images = self.lines.iter();
         let images = images.filter(|line| line.runtime_library() == Some(library));
@@ -160,7 +161,7 @@ impl Report {
         ))
     }
 
-    /// The same as JSON, schema 1.
+    /// Returns the report as JSON, schema 1.
     #[must_use]
     pub(crate) fn to_json(&self) -> String {
         json::text(&JsonReport {
@@ -171,7 +172,7 @@ impl Report {
         })
     }
 
-    /// Writes the report as `request` says: `text` or `json`, then perhaps `:` and a file.
+    /// Writes the report as `request` demands: `text` or `json`, optionally followed by `:` and a file.
     pub(crate) fn deliver(&self, request: &OsStr) -> Result<(), Error> {
         let (json, file) = parse_request(request)?;
         let text = if json { self.to_json() } else { self.to_text() };
@@ -186,7 +187,8 @@ impl Report {
     }
 }
 
-/// `[text|json[:]]FILE`; without `text` or `json`, a file for the text.
+/// Parses `[text
+/// json[:]]FILE`. Without `text` or `json`, it is a file for the text.
 fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), Error> {
     let bytes = request.as_bytes();
     for (name, json) in [(&b"text"[..], false), (b"json", true)] {
@@ -201,13 +203,13 @@ fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), Error> {
     }
     if bytes.is_empty() {
         return Err(Error::Option(
-            "--report: expected `text` or `json`, then perhaps `:<file>`".into(),
+            "--report: expected `text` or `json`, optionally followed by `:<file>`".into(),
         ));
     }
     Ok((false, Some(request.into())))
 }
 
-/// Written under another name first, so that no half of a file is ever seen.
+/// Writes a temporary file and renames it, so the file is never incomplete.
 pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -420,7 +422,7 @@ mod tests {
         }
         assert_eq!(
             parse_request("".as_ref()).unwrap_err().to_string(),
-            "--report: expected `text` or `json`, then perhaps `:<file>`"
+            "--report: expected `text` or `json`, optionally followed by `:<file>`"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What is said of the link: the fate of each image, commands as they are shown, what took how long.
+//! Reports the link: the fate of each image, the commands, the time of each phase.
 
 pub(crate) mod fates;
 pub(crate) mod shown;

@@ -1,4 +1,4 @@
-//! How the commands of a link are shown, for `--dry-run` and `--wrapper-verbose`.
+//! Formats the commands of a link for `--dry-run` and `--wrapper-verbose`.
 
 use std::ffi::OsStr;
 
@@ -7,16 +7,16 @@ use offload_formats::escape::terminal_lines;
 
 use crate::linker_wrapper::tool::{LLVM_NAME, tool_name};
 
-/// Whose form the lines have. A shell reads both.
+/// Form of printed commands. A shell reads both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     Plain,
-    /// After a space the program in quotes, as LLVM's tool and clang's `-###` have it.
+    /// The form of LLVM's tool and of clang's `-###`: after a space, with the program in quotes.
     Llvm,
 }
 
 impl Shown {
-    /// Under LLVM's name commands are shown as LLVM shows them.
+    /// Returns LLVM's form under LLVM's name, else ours.
     pub(crate) fn of(tool: &OsStr) -> Self {
         match tool_name(tool) == LLVM_NAME {
             true => Self::Llvm,
@@ -24,7 +24,7 @@ impl Shown {
         }
     }
 
-    /// A line for the user.
+    /// Returns the command as a line for the user.
     pub(crate) fn line(self, command: &Command) -> String {
         match self {
             Self::Plain => command.to_string(),
@@ -38,7 +38,7 @@ impl Shown {
         }
     }
 
-    /// Shows it where LLVM does, on standard error.
+    /// Prints the command on standard error, like LLVM.
     pub(crate) fn print(self, command: &Command) {
         eprintln!("{}", terminal_lines(&self.line(command)));
     }

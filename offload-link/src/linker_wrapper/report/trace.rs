@@ -1,4 +1,4 @@
-//! What took how long: `--wrapper-time-trace`, as the JSON that trace viewers read.
+//! `--wrapper-time-trace`: records the time of each phase as JSON for trace viewers.
 //!
 //! A list of complete events (`"ph": "X"`), times in microseconds from the start of the tool:
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>, the format of
@@ -18,20 +18,20 @@ use crate::linker_wrapper::report::fates::write_beside;
 #[derive(Debug)]
 pub(crate) struct Trace {
     start: Instant,
-    /// Nothing is kept without one that asked for it.
+    /// Set if an option requests the trace; otherwise nothing is recorded.
     wanted: bool,
     granularity: Duration,
     events: Mutex<Vec<Event>>,
 }
 
-/// One thing that was done.
+/// One finished phase or process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Event {
     name: String,
     ph: &'static str,
-    /// Microseconds since the start.
+    /// Start in microseconds since the start of the tool.
     ts: u64,
-    /// Microseconds.
+    /// Duration in microseconds.
     dur: u64,
     pid: u32,
     tid: u64,
@@ -63,12 +63,12 @@ impl Trace {
         }
     }
 
-    /// Whether anybody asked.
+    /// Tells whether an option requests the trace.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted
     }
 
-    /// Begins a phase; `detail` says more of it, such as a command or a target.
+    /// Begins a phase; `detail` adds, for example, a command or a target.
     pub(crate) fn phase(&self, name: &'static str, detail: impl ToString) -> Phase<'_> {
         Phase {
             trace: self,
@@ -81,11 +81,11 @@ impl Trace {
         }
     }
 
-    /// Writes what was done so far to the file that the options name, if they do.
+    /// Writes all finished phases to the file of the option, if it was given.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub(crate) fn write(&self, options: &Options) -> Result<(), Error> {
         let Some(path) = &options.time_trace else {
             return Ok(());
@@ -138,7 +138,7 @@ struct Events {
     trace_events: Vec<Event>,
 }
 
-/// Of `ThreadId(1)`: viewers want a number, and it has no other way out.
+/// Returns the number in `ThreadId(1)`. Viewers need a number, and the type has no other accessor.
 fn thread_number() -> u64 {
     let text = format!("{:?}", std::thread::current().id());
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();

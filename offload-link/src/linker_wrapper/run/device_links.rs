@@ -1,4 +1,4 @@
-//! The device links, run in parallel.
+//! Runs the device links in parallel.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use crate::linker_wrapper::run::linked_image;
 use crate::linker_wrapper::workplace::Workplace;
 use crate::options::response_file::Quoting;
 
-/// Runs the links; the images in the order of `links`.
+/// Runs the links, and returns the images in the order of `links`.
 pub(crate) fn run(
     links: &[DeviceLink<'_>],
     workplace: &Workplace,
@@ -113,7 +113,7 @@ impl DeviceLink<'_> {
 }
 
 impl DeviceLink<'_> {
-    /// The command with its arguments in a file, when they are more than the kernel may take.
+    /// Returns the command with its arguments in a response file, if the kernel may refuse them on the command line.
     fn shorten(&self, command: &Command) -> Result<Option<Command>, Error> {
         let sizes = command
             .arguments()
@@ -136,5 +136,5 @@ impl DeviceLink<'_> {
     }
 }
 
-/// Bytes of arguments that every kernel takes, even as a single one.
+/// Number of argument bytes that every kernel accepts, even in one argument.
 const SHORT: usize = 100_000;

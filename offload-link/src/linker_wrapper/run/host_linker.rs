@@ -1,4 +1,4 @@
-//! The program that does the host link, and how it is run.
+//! Finds and runs the host linker.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -17,15 +17,15 @@ use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::temporaries::Temporaries;
 use crate::options::response_file::Quoting;
 
-/// MinGW's compiler, as rustc calls it.
+/// MinGW's compiler, under the name that rustc uses.
 const MINGW: &str = "x86_64-w64-mingw32-gcc";
 
-/// Whether the program that started us, directly or not, is ourselves.
+/// Tells whether this tool is, directly or indirectly, a child of itself.
 pub(crate) fn is_nested() -> bool {
     env::var_os(GUARD).is_some()
 }
 
-/// The program with the arguments that come before all others.
+/// Returns the program with the arguments that precede all others.
 pub(crate) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Command, Error> {
     let driver = arguments.position == Position::Driver;
     if let Some(path) = &arguments.options.linker {
@@ -57,7 +57,7 @@ pub(crate) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Comma
         .or_else(|| env::var_os("CC"))
         .filter(|value| !value.is_empty() && !is_ourselves(value))
         .unwrap_or_else(|| "cc".into());
-    // As make and cargo read CC: a program, and arguments after spaces.
+    // Like CC in make and cargo: a program, and arguments separated by spaces.
     if Path::new(&named).is_file() {
         return Ok(Command::new(named));
     }
@@ -72,7 +72,7 @@ fn in_path(name: &str) -> bool {
     env::split_paths(&path).any(|dir| dir.join(name).is_file())
 }
 
-/// Whether `program` is this file; asked only when the name is one of ours.
+/// Tells whether `program` is this file; called only for names of this tool.
 fn is_ourselves(program: &OsStr) -> bool {
     if !crate::linker_wrapper::tool::TOOL_NAMES
         .contains(&&*crate::linker_wrapper::tool::tool_name(program))
@@ -87,8 +87,7 @@ fn is_ourselves(program: &OsStr) -> bool {
     }
 }
 
-/// Becomes the host linker, or runs it to its end when its line is longer than the kernel takes;
-/// the result is the exit status.
+/// Execs the host linker, or runs it if its command line is longer than the kernel accepts. Returns the exit status.
 pub(crate) fn become_or_run(command: &Command, quoting: Quoting) -> Result<u8, Error> {
     let source = process(command).exec();
     if source.kind() != ErrorKind::ArgumentListTooLong {
@@ -97,8 +96,8 @@ pub(crate) fn become_or_run(command: &Command, quoting: Quoting) -> Result<u8, E
     run(command, quoting, &Temporaries::default()).map(code)
 }
 
-/// Runs the host linker to its end. A line longer than the kernel takes goes into a response
-/// file, which every host linker and compiler driver reads.
+/// Runs the host linker. A command line longer than the kernel accepts goes into a response file, which every host
+/// linker and compiler driver reads.
 pub(crate) fn run(
     command: &Command,
     quoting: Quoting,
@@ -123,7 +122,7 @@ pub(crate) fn run(
     result.map_err(|source| start_error(&short, source))
 }
 
-/// Whether the host linker is lld, which must be told not to collect offload entries.
+/// Tells whether the host linker is lld, which needs an option to keep offload entries.
 pub(crate) fn is_lld(arguments: &Arguments, linker: &Command) -> bool {
     if arguments.family != Family::Gnu {
         return false; // the others have no such option, nor need it
@@ -136,7 +135,7 @@ pub(crate) fn is_lld(arguments: &Arguments, linker: &Command) -> bool {
     }
     if !driver {
         let program = linker.program().as_os_str();
-        // `ld` is a link to the one that is installed, and starting it takes longer than looking.
+        // `ld` is a link to the installed linker, and reading that is faster than starting it.
         let installed = Path::new(program).canonicalize().unwrap_or_default();
         let names = [file(program), file(installed.as_os_str())];
         if names.iter().any(|name| says_lld(name)) {
@@ -157,7 +156,7 @@ pub(crate) fn is_lld(arguments: &Arguments, linker: &Command) -> bool {
     asked.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("LLD"))
 }
 
-/// As a shell would say it.
+/// Returns the exit status like a shell.
 pub(crate) fn code(status: ExitStatus) -> u8 {
     let code = status
         .code()
@@ -165,8 +164,7 @@ pub(crate) fn code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// With the environment as it is: the variables that are hidden from device compilers are meant
-/// for the host's linker.
+/// Keeps the environment: variables that are hidden from device compilers are for the host linker.
 fn process(command: &Command) -> std::process::Command {
     let mut process = std::process::Command::new(command.program());
     process.args(command.arguments()).env(GUARD, "1");
@@ -195,7 +193,7 @@ mod tests {
         let body = format!("#!/bin/sh\ncat \"${{1#@}}\" > '{}'\n", out.display());
         fs::write(&linker, body).unwrap();
         fs::set_permissions(&linker, fs::Permissions::from_mode(0o755)).unwrap();
-        // On Linux no argument may have 128 KiB.
+        // Linux limits one argument to 128 KiB.
         let args = ["a b".to_owned(), "x".repeat(200_000)].map(OsString::from);
         let command = Command::new(&linker).args(args.clone());
         let files = Temporaries::default();

@@ -1,4 +1,4 @@
-//! A host link with device code: the phases in their order.
+//! Runs a host link with device code: all phases in order.
 
 use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::inputs::host_archive;
@@ -37,19 +37,19 @@ use crate::linker_wrapper::tool::Rules;
 use crate::linker_wrapper::workplace::Workplace;
 use crate::{files, say};
 
-/// What the phases share.
+/// Values that the phases share.
 pub(crate) struct Link<'a> {
     pub arguments: Arguments,
     pub inputs: Inputs,
     pub linker: Command,
-    /// As the tool was started.
+    /// Name under which the tool was started.
     pub tool: &'a OsStr,
     pub trace: &'a Trace,
     pub actions: Actions,
 }
 
 impl Link<'_> {
-    /// Links; the result is the exit status of the host linker.
+    /// Links, and returns the exit status of the host linker.
     pub(crate) fn run(mut self) -> Result<u8, Error> {
         let mut report = Report::default();
         let result = self.link(&mut report);
@@ -89,7 +89,7 @@ impl Link<'_> {
         for (link, bytes) in links.into_iter().zip(made) {
             if link.group.kinds.is_empty() {
                 report.warnings.push(format!(
-                    "the image for {} is of no kind that a runtime knows: not registered",
+                    "the image for {} has a kind without a runtime: not registered",
                     link.group.target()
                 ));
                 continue;
@@ -106,7 +106,7 @@ impl Link<'_> {
         self.finish(products, entries, rules, report, &files, &workplace)
     }
 
-    /// The device links that can be made here. What is lost for want of a tool is told.
+    /// Plans the device links that this machine can run, and reports targets whose tools are missing.
     fn plan<'images>(
         &self,
         images: &'images Images,
@@ -125,7 +125,7 @@ impl Link<'_> {
                     links.push(link);
                 }
                 Err(missing) => {
-                    // The one thing said on a link that succeeds: a target that was asked for is lost.
+                    // The only message of a successful link: a requested target is lost.
                     let reason = note_missing(report, &missing);
                     say::warning(&self.tool.to_string_lossy(), &reason);
                     reasons.push(reason);
@@ -145,7 +145,7 @@ impl Link<'_> {
         Ok(links)
     }
 
-    /// Runs the device links, or shows them; the images in their order.
+    /// Runs or shows the device links, and returns the images in their order.
     fn make(
         &self,
         links: &[DeviceLink<'_>],
@@ -155,7 +155,7 @@ impl Link<'_> {
         let options = &self.arguments.options;
         if self.actions.are_dry() {
             for link in links {
-                // LLVM shows these since its main branch.
+                // LLVM shows these commands on its main branch.
                 if rules.writes_for_main() {
                     for (path, image) in &link.inputs {
                         self.actions.show(&image.extraction(path));
@@ -177,7 +177,7 @@ impl Link<'_> {
         device_links::run(links, workplace, jobs, self.actions, self.trace)
     }
 
-    /// What follows the device links.
+    /// Finishes the link after the device links.
     fn finish(
         &self,
         products: Vec<Product>,
@@ -221,7 +221,7 @@ impl Link<'_> {
         self.host_link(entries, &containers, &runtime, files, workplace)
     }
 
-    /// Under LLVM's name, its rules.
+    /// Returns the rules: LLVM's under LLVM's name.
     fn rules(&self) -> Result<Rules, Error> {
         if crate::linker_wrapper::tool::tool_name(self.tool)
             != crate::linker_wrapper::tool::LLVM_NAME
@@ -260,8 +260,8 @@ impl Link<'_> {
         self.inputs.make_host_parts(&maker, report)
     }
 
-    /// No host linker reads offload binaries, bundles, and archives of nothing else. What was made of
-    /// the host's parts of bundles is put in the place of what has them.
+    /// Removes inputs that host linkers cannot read: offload binaries, bundles, and archives of them. Replaces inputs
+    /// that have host parts by the files with these parts.
     fn take_out_containers(&mut self) -> Result<(), Error> {
         for file in &self.inputs.files {
             let for_devices = match file.kind {
@@ -272,11 +272,11 @@ impl Link<'_> {
                 continue;
             }
             let done = self.arguments.put(file.item, file.in_place.as_deref());
-            // Else it stays, where a linker reads it or says that it cannot.
+            // Otherwise it stays: the linker reads it or reports it.
             if let (false, Some(_)) = (done, &file.in_place) {
                 return Err(Error::Input {
                     from: terminal(&*file.path).to_string(),
-                    source: "nothing can be put in its place where it is named\n\
+                    source: "cannot replace it on the command line\n\
                              hint: name the file in an argument of its own"
                         .into(),
                 });
@@ -285,7 +285,7 @@ impl Link<'_> {
         Ok(())
     }
 
-    /// The container instead of a program.
+    /// Writes the container instead of a program.
     fn emit(&self, containers: &[Container]) -> Result<u8, Error> {
         let content = match containers {
             _ if self.actions.are_dry() => return Ok(0),
@@ -324,13 +324,13 @@ impl Link<'_> {
         let arguments = &self.arguments;
         let host = host::machine(arguments, self.inputs.host);
         let mut flags = Vec::new();
-        // LLVM's lines have no such option, and its tests ask for LLVM's lines.
+        // LLVM's command lines do not have this option, and its tests compare the lines.
         let as_llvm = self.actions.show_as_llvm();
         if !containers.is_empty() && !arguments.relocatable && !as_llvm {
             flags = self.keep_entries();
         }
         flags.extend_from_slice(runtime);
-        // A second time only when a relocatable link took other entries than was foreseen.
+        // A second link is necessary if a relocatable link loaded other entries than expected.
         for _ in 0..2 {
             let mut objects = Vec::new();
             for container in containers {
@@ -369,7 +369,7 @@ impl Link<'_> {
         )))
     }
 
-    /// Makes the object that registers a container; its file.
+    /// Makes the object that registers a container, and returns its path.
     fn registration(
         &self,
         name: &str,
@@ -401,7 +401,7 @@ impl Link<'_> {
         Ok(object)
     }
 
-    /// Shows what registers a container: under LLVM's name as LLVM IR, otherwise as C.
+    /// Prints the registration: under LLVM's name as LLVM IR, otherwise as C.
     fn print_registration(
         &self,
         name: &str,
@@ -424,7 +424,7 @@ impl Link<'_> {
         Ok(())
     }
 
-    /// lld collects sections that only `__start_` and `__stop_` name, unless told otherwise.
+    /// Keeps sections that only `__start_` and `__stop_` name, which lld removes by default.
     fn keep_entries(&self) -> Vec<OsString> {
         if !host_linker::is_lld(&self.arguments, &self.linker) {
             return Vec::new();

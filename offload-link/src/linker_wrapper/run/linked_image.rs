@@ -1,4 +1,4 @@
-//! What a device link made, looked at before it goes into a program, which would not start with it, or run without it.
+//! Checks the image of a device link before it goes into a program, which might not start or not use it.
 
 use offload_build::tools;
 use offload_formats::format::magic::Magic;
@@ -6,7 +6,7 @@ use offload_formats::names::{ImageKind, TargetId, Triple};
 
 type ImageProblem = Box<dyn std::error::Error + Send + Sync>;
 
-/// Whether a runtime can take `image`, of that kind, for an image of the target.
+/// Tells whether a runtime can load `image`, of this kind, for the target.
 pub(crate) fn check(
     image: &[u8],
     kind: ImageKind,
@@ -17,24 +17,24 @@ pub(crate) fn check(
     let triple = Triple::parse(triple)?;
     match magic {
         _ if image.is_empty() => Err("it is empty".into()),
-        // Whatever was asked for, runtimes that compile take it.
+        // Runtimes that compile accept it for any kind.
         Magic::Bitcode => Ok(()),
-        _ if kind == ImageKind::BITCODE => Err("it is no bitcode".into()),
-        // Its forms are looked at where it is packed.
+        _ if kind == ImageKind::BITCODE => Err("it is not bitcode".into()),
+        // Packing checks these formats.
         _ if triple.arch().starts_with("spirv") || has_other_objects(&triple) => Ok(()),
         Magic::Elf if image.get(4) != Some(&CLASS_32) => {
-            // A processor of another form than target IDs have is left to the device linker.
+            // Device linkers check processors that do not have the form of target IDs.
             let id = TargetId::parse(processor).or_else(|_| TargetId::parse(""))?;
             Ok(tools::check(image, &triple, &id, &Default::default())?)
         }
         Magic::Elf => Ok(()),
-        _ => Err("it is no ELF file".into()),
+        _ => Err("it is not an ELF file".into()),
     }
 }
 
 const CLASS_32: u8 = 1;
 
-/// CPUs as devices under systems without ELF.
+/// Tells whether the device is a CPU with a system that does not use ELF.
 fn has_other_objects(triple: &Triple) -> bool {
     let systems = ["windows", "darwin", "macos"];
     triple.is_cpu() && systems.iter().any(|system| triple.os().starts_with(system))
@@ -64,7 +64,7 @@ mod tests {
             "image has e_flags 0x6005004, expected sm_90 (in bits 0-7 or 8-15)"
         );
         assert_eq!(nvptx(b"", "sm_80"), "it is empty");
-        assert_eq!(nvptx(b"MZ", "sm_80"), "it is no ELF file");
+        assert_eq!(nvptx(b"MZ", "sm_80"), "it is not an ELF file");
         assert_eq!(nvptx(b"BC\xc0\xde", "sm_80"), "ok");
         let cpu = |image, triple| said(image, ImageKind::OBJECT, triple, "");
         assert_eq!(
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(cpu(b"MZ", "x86_64-pc-windows-msvc"), "ok");
         assert_eq!(
             said(cubin, ImageKind::BITCODE, "nvptx64-nvidia-cuda", "sm_80"),
-            "it is no bitcode"
+            "it is not bitcode"
         );
     }
 }

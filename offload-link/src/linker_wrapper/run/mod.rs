@@ -1,4 +1,4 @@
-//! The link, done or shown.
+//! Runs or shows the link.
 
 pub(crate) mod device_links;
 pub(crate) mod host_linker;

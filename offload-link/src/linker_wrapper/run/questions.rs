@@ -1,4 +1,4 @@
-//! What is answered instead of linking.
+//! Answers questions instead of linking.
 
 use crate::linker_wrapper::actions::Actions;
 use std::env;
@@ -16,7 +16,7 @@ use crate::linker_wrapper::tool::LLVM_NAME;
 use crate::llvm_tool::print;
 use crate::options::response_file::Quoting;
 
-/// Prints it; the result is the exit status.
+/// Prints the answer, and returns the exit status.
 pub(crate) fn answer(answer: Question, options: &Options, tool: &OsStr) -> Result<u8, Error> {
     let version = env!("CARGO_PKG_VERSION");
     let text = match answer {
@@ -32,17 +32,17 @@ pub(crate) fn answer(answer: Question, options: &Options, tool: &OsStr) -> Resul
     Ok(print(&text))
 }
 
-/// The command lines of each name.
+/// Command lines for each name of the tool.
 pub(crate) const USAGE: &str = "\
 usage: offload-link [options] <arguments of the compiler driver that links>
        offload-ld [options] [--linker-path=<linker>] <arguments of the linker>
        clang-linker-wrapper [options] --linker-path=<linker> [--] <arguments of the linker>
 ";
 
-/// The line after the usage, if nobody asked for the options.
+/// Line after the usage, unless the options follow.
 pub(crate) const MORE: &str = "\nThe options: offload-link --help\n";
 
-/// Who this is, before the host linker says who it is.
+/// Returns the tool's introduction, which precedes the host linker's version.
 pub(crate) fn introduction() -> String {
     let (version, release) = (env!("CARGO_PKG_VERSION"), LlvmRelease::default());
     format!(
@@ -59,14 +59,14 @@ pub(crate) fn help() -> String {
     )
 }
 
-/// LLVM is in the device compiler, so that is what lists LLVM's options
-/// (`docs/spec/linker-wrapper.md` §10.1 number 26).
+/// Runs the device compiler, which contains LLVM and so can list LLVM's options (`docs/spec/linker-wrapper.md` §10.1
+/// number 26).
 fn ask_llvm(options: &Options, tool: &OsStr) -> Result<u8, Error> {
     let question = options.llvm_questions().next();
     let question = question.cloned().unwrap_or_else(|| "--help".into());
     let Some(clang) = device_clang(tool) else {
         return Err(Error::Option(format!(
-            "`{}` is a question to LLVM, and there is no clang beside this tool or in PATH",
+            "clang is needed to answer `{}`, but there is none beside this tool or in PATH",
             question.to_string_lossy()
         )));
     };
@@ -80,7 +80,7 @@ fn ask_llvm(options: &Options, tool: &OsStr) -> Result<u8, Error> {
     Ok(host_linker::code(status).max(print(PASSES)))
 }
 
-/// What links of bitcode take besides: lld and clang's helper for NVIDIA have it, clang has not.
+/// Options that links of bitcode accept besides those of clang: lld and clang's helper for NVIDIA have them.
 const PASSES: &str = "
 For links of bitcode:
   --load-pass-plugin=<string>         - Plugin that has further passes

@@ -1,8 +1,8 @@
-//! The last step of a relocatable link: its output is finished, and says so.
+//! Finishes the output of a relocatable link and marks it as finished.
 //!
-//! The object's own constructor registers its images and its entries. So no later link may see the
-//! images as waiting, nor the entries as its own: sections of offload binaries become ordinary
-//! ones, and the entry section gets a name that no table is made of.
+//! The object's own constructor registers its images and entries. So later links must not link the images again, nor
+//! register the entries: sections of offload binaries become ordinary ones, and the entry section gets a name without
+//! a table.
 
 use std::fs;
 use std::path::Path;
@@ -20,12 +20,12 @@ use crate::linker_wrapper::inputs::host_objects::EntrySection;
 use crate::linker_wrapper::report::fates::write_beside;
 use crate::linker_wrapper::tool::Rules;
 
-/// What an entry section is called once its table is closed. The table is named by the section
-/// and its size, so two such sections in one program do not meet.
+/// Name of an entry section in a finished object. The table is named by the section's symbol and size, so two such
+/// sections in one program stay separate.
 const FINISHED: &str = ".offloading.entries";
 
-/// The command that does to the file at `path` what follows the link: LLVM's under its name, with the
-/// hash that it prints before the file is there; otherwise as near as a command comes to it.
+/// Returns the command that corresponds to the work on the file at `path`. Under LLVM's name it is LLVM's, with the
+/// hash that LLVM prints before the file exists; otherwise it is the closest equivalent.
 pub(crate) fn shown(path: &Path, tables: &[EntrySection], rules: Rules) -> Command {
     const OF_NOTHING: &str = "4b2008fd98c1dd4";
     let release = match rules {
@@ -51,8 +51,8 @@ pub(crate) fn shown(path: &Path, tables: &[EntrySection], rules: Rules) -> Comma
     })
 }
 
-/// Changes the file at `path`. When its entries are not those of `tables`, corrects `tables`
-/// instead, and says `false`: the link must be made again.
+/// Changes the file at `path`, and returns true. If its entries differ from `tables`, corrects `tables` instead and
+/// returns false: the link must be repeated.
 pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, Error> {
     let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
         from: path.display().to_string(),
@@ -82,12 +82,12 @@ pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, E
         bytes = rename_section(&bytes, table.name, FINISHED)
             .map_err(|source| invalid(source.into()))?;
     }
-    close_sections(&mut bytes).ok_or_else(|| invalid("section headers are not there".into()))?;
+    close_sections(&mut bytes).ok_or_else(|| invalid("section headers are missing".into()))?;
     write_beside(path, &bytes)?;
     Ok(true)
 }
 
-/// Makes ordinary sections of those in which offload binaries wait: the last link leaves them out.
+/// Makes ordinary sections of sections with offload binaries, which the last link would remove.
 fn close_sections(bytes: &mut [u8]) -> Option<()> {
     let header = elf::FileHeader64::<object::Endianness>::parse(&*bytes).ok()?;
     let headers = header.e_shoff(header.endian().ok()?);
@@ -105,6 +105,6 @@ fn close_sections(bytes: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Bytes of a section header, and where its type is.
+/// Size of a section header in bytes, and the offset of its type.
 const SECTION_HEADER: u64 = 64;
 const SH_TYPE: u64 = 4;

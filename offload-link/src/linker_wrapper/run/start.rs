@@ -1,4 +1,4 @@
-//! A link from its start: answered, handed to the host linker as it is, or linked with its device code.
+//! Starts a link: answers a question, execs the host linker, or links device code.
 
 use offload_build::tools::Command;
 use offload_formats::container::elf::Machine;
@@ -20,10 +20,10 @@ use crate::linker_wrapper::tool::{LLVM_NAME, tool_name};
 use crate::llvm_tool::print;
 use crate::{files, say};
 
-/// Links. `name` is that under which the tool was started; the result is the exit status.
+/// Links. `name` is the name under which the tool was started. Returns the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
     let linked = link(name, args);
-    // Parsers call a file damaged that could not be read, or found nothing in it.
+    // After a failed read, a parser reports a damaged file or finds nothing.
     let linked = match files::check() {
         Ok(()) => linked,
         Err(failure) => Err(failure.into()),
@@ -37,8 +37,8 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
     }
 }
 
-/// A program with a part of its device code crashes: what cannot be read may have some. Without any device code
-/// the host linker decides.
+/// Fails if an input cannot be parsed and others have device code: a program with only a part of its device code
+/// crashes. Without any device code, the host linker decides.
 fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), Error> {
     if !inputs.have_device_code() {
         for Unreadable { from, problem } in &inputs.unreadable {
@@ -55,7 +55,7 @@ fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), Error> {
     errors.next().map_or(Ok(()), Err)
 }
 
-/// Answers a line that is a question alone.
+/// Answers a command line that is only a question.
 fn introduce(args: &[OsString]) -> Option<u8> {
     match args {
         [] => {
@@ -63,7 +63,7 @@ fn introduce(args: &[OsString]) -> Option<u8> {
             Some(1)
         }
         [only] if only == "--help" => Some(print(&questions::help())),
-        // The host linker's version follows, which compilers and build systems ask for.
+        // The host linker's version follows, for compilers and build systems that parse it.
         [only] if only == "--version" => {
             _ = print(&questions::introduction());
             None
@@ -84,7 +84,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     }
     let trace = Trace::new(&arguments.options);
     let actions = Actions::new(&arguments.options, tool);
-    // Below another of us the images are linked already.
+    // In a child of this tool, the images are linked already.
     let nested = host_linker::is_nested() && matches!(arguments.position, Position::Linker { .. });
     let mut inputs = if nested || arguments.no_link {
         Inputs::default()
@@ -93,7 +93,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
         Inputs::scan(&arguments)?
     };
     if let (Some(name), true) = (&inputs.missing_library, tool_name(tool) == LLVM_NAME) {
-        // Elsewhere that is the host linker's to say, which knows folders of its own.
+        // Otherwise the host linker reports it, because it may search other folders.
         let name = name.to_string_lossy();
         return Err(Error::Option(format!("unable to find library -l{name}")));
     }
@@ -139,7 +139,7 @@ struct HostLink<'a> {
 }
 
 impl HostLink<'_> {
-    /// Becomes the host linker, or runs it where something is left to be done afterwards.
+    /// Execs the host linker, or runs it if there is work after it.
     fn run(self) -> Result<u8, Error> {
         let (arguments, actions) = (&self.arguments, self.actions);
         let quoting = arguments.quoting();
@@ -152,7 +152,7 @@ impl HostLink<'_> {
         }
         let flags = self.rpath();
         if !actions.are_dry() && !self.trace.is_wanted() && !arguments.repacks() {
-            // The hot path: no file is made, and this process ends by becoming the linker.
+            // The hot path: no file is written, and the process becomes the linker.
             let line = arguments.render(&[], &flags, |_| Err(Error::Recursion))?;
             let command = self.linker.args(line);
             actions.show(&command);
@@ -173,7 +173,7 @@ impl HostLink<'_> {
         Ok(host_linker::code(status))
     }
 
-    /// Where the runtime is: what a package registered itself calls it, too.
+    /// Returns rpaths to runtimes, which registrations by packages call, too.
     fn rpath(&self) -> Vec<OsString> {
         let arguments = &self.arguments;
         if arguments.no_link || tool_name(self.tool) == LLVM_NAME {

@@ -1,4 +1,4 @@
-//! The place of an output while it is written: beside its place under a temporary name, or apart in a file without a name.
+//! Where an output is while it is written: beside its final path under a temporary name, or apart in an unnamed file.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -12,56 +12,56 @@ use tempfile::TempPath;
 use crate::llvm_tool::output::{Output, Style};
 use crate::signals::Watch;
 
-/// The places of all outputs, and what removes them on a signal.
+/// Places of all outputs, and the watch that removes them on a signal.
 #[derive(Default)]
 pub(super) struct OutputPlaces {
     pub(super) list: Vec<OutputPlace>,
-    /// Starts with the first temporary file. Without it a signal leaves the files, as for want of threads.
+    /// Starts with the first temporary file. If no thread can be started, a signal leaves the files.
     watch: Option<Watch>,
 }
 
-/// The place of an output.
+/// Where one output is written.
 pub(super) enum OutputPlace {
     Beside(Beside),
     Apart(Apart),
 }
 
-/// A file without a name, to be copied to what cannot be renamed to: standard output, devices, pipes, files in folders
-/// where no other can be made.
+/// An unnamed file, to be copied to a path that a rename cannot replace: standard output, devices, pipes, files in
+/// folders where no other file can be created.
 pub(super) struct Apart {
     file: File,
-    /// None is standard output.
+    /// Path of the output; `None` is standard output.
     target: Option<PathBuf>,
-    /// Empty if it is not a regular file.
+    /// Identities of the file; empty if it is not a regular file.
     identities: Vec<Identity>,
 }
 
 /// A file under a temporary name in the folder of its final name.
 pub(super) struct Beside {
     temporary: TempPath,
-    /// None if it is opened again when something is written to it: there may be more outputs than a process may have files.
+    /// `None` if each write opens it again: there may be more outputs than a process may have open files.
     file: Option<File>,
-    /// The final name, links followed.
+    /// Final path with links resolved.
     target: PathBuf,
     identities: Vec<Identity>,
-    /// Its final mode.
+    /// Final mode.
     mode: u32,
 }
 
-/// Identity of a file, which all of its names share.
+/// Identity of a file, the same under all its names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
-    /// The path, links followed.
+    /// Path with links resolved.
     Path(PathBuf),
-    /// Device and number: hard links.
+    /// Device and inode, equal for hard links.
     File(u64, u64),
 }
 
-/// How many files stay open.
+/// Number of files that stay open.
 const MAX_OPEN: usize = 32;
 
 impl OutputPlaces {
-    /// Makes a place for an output.
+    /// Chooses a place for an output.
     pub(super) fn add(&mut self, output: &Output) -> io::Result<()> {
         let path = &output.path;
         let archive = matches!(output.style, Style::Archive);
@@ -70,7 +70,7 @@ impl OutputPlaces {
             return Ok(());
         }
         if path.as_os_str().as_bytes().ends_with(b"/") {
-            // Never a file: the system says it best.
+            // Not a file: opening it returns the system's error.
             OpenOptions::new()
                 .write(true)
                 .create(true)
@@ -79,13 +79,13 @@ impl OutputPlaces {
         }
         let existing = fs::metadata(path).ok();
         if let Some(existing) = &existing {
-            // Pipes and devices are opened once, when there is something to write.
+            // Pipes and devices are opened once, when there is data to write.
             if !existing.is_file() && !existing.is_dir() {
                 let place = Apart::place(Some(path.clone()), Vec::new())?;
                 self.list.push(place);
                 return Ok(());
             }
-            // Folders, and files that are not ours to write: the system says it best.
+            // Opening folders or files without write permission returns the system's error.
             OpenOptions::new().write(true).open(path)?;
         }
         let target = follow(path)?;
@@ -104,7 +104,7 @@ impl OutputPlaces {
                 ..place
             }),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                // Says what is wrong, if something is, before any work is done.
+                // Fails before any work is done if the file cannot be written.
                 OpenOptions::new()
                     .write(true)
                     .create(true)
@@ -118,7 +118,7 @@ impl OutputPlaces {
         Ok(())
     }
 
-    /// Creates the file, which nobody else can read while it is written if its final mode is known.
+    /// Creates the file. If its final mode is known, other users cannot read it before it is complete.
     fn beside(&mut self, target: PathBuf, mode: Option<u32>) -> io::Result<Beside> {
         let folder = match target.parent() {
             Some(folder) if folder != Path::new("") => folder,
@@ -152,12 +152,12 @@ impl OutputPlaces {
             file: open.then_some(file),
             target,
             identities: Vec::new(),
-            // No bit that gives a program other rights: the content is new.
+            // The content is new, so set-user-ID and similar bits are dropped.
             mode: mode.unwrap_or(present) & 0o777,
         })
     }
 
-    /// Gives all of them their names; `wrong` makes an error of the index of an output.
+    /// Renames all files. `wrong` turns the index of an output and its error into the result.
     pub(super) fn finish<E>(self, wrong: impl Fn(usize, io::Error) -> E) -> Result<(), E> {
         let Self { list, watch } = self;
         for (index, place) in list.into_iter().enumerate() {
@@ -187,7 +187,7 @@ impl OutputPlace {
         }
     }
 
-    /// Returns the identity of a file; `None` if it is not a regular file.
+    /// Returns the identity of the file; `None` if it is not a regular file.
     pub(super) fn identities(&self) -> &[Identity] {
         match self {
             Self::Beside(place) => &place.identities,
@@ -243,7 +243,7 @@ impl Apart {
     }
 }
 
-/// The file of a place, open.
+/// Open file of a place.
 pub(super) enum OpenedPlace<'a> {
     Kept(&'a File),
     Again(File),
@@ -260,9 +260,9 @@ impl Deref for OpenedPlace<'_> {
     }
 }
 
-/// Follows links, also one whose file does not exist yet, so that no link is replaced: as `open` does.
+/// Resolves links like `open`, also one whose target does not exist yet, so that no link is replaced.
 fn follow(path: &Path) -> io::Result<PathBuf> {
-    /// The number of links that Linux follows.
+    /// Number of links that Linux follows.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS {
@@ -271,12 +271,12 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
         };
         path = path.parent().unwrap_or(Path::new("")).join(next);
     }
-    // The system says that there are too many.
+    // Returns the system's error about too many links.
     fs::metadata(&path)?;
     Ok(path)
 }
 
-/// The path with all links in its folder followed.
+/// Returns the path with all links in its folder resolved.
 fn in_real_folder(path: &Path) -> io::Result<PathBuf> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(path.to_owned());
@@ -285,7 +285,7 @@ fn in_real_folder(path: &Path) -> io::Result<PathBuf> {
         true => Path::new("."),
         false => folder,
     };
-    // Where that fails, the next who uses the folder says why.
+    // If this fails, the next use of the folder reports the error.
     let real = fs::canonicalize(folder);
     Ok(real.unwrap_or_else(|_| folder.to_owned()).join(name))
 }

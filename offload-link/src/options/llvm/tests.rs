@@ -88,7 +88,7 @@ fn reads_both_dashes_and_both_places_of_a_value() {
     }
 }
 
-/// The texts are those of `clang-offload-bundler` 22.1.
+/// Expects the texts of `clang-offload-bundler` 22.1.
 #[test]
 fn says_every_mistake() {
     let missing = "tool: for the --type option: must be specified at least once!";
@@ -137,7 +137,7 @@ fn says_every_mistake() {
     }
 }
 
-/// The texts are those of `llvm-offload-binary` 22.1.
+/// Expects the texts of `llvm-offload-binary` 22.1.
 #[test]
 fn takes_positional_arguments_and_letters() {
     const ROWS: &[Row<u8>] = &[

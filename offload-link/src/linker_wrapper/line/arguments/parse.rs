@@ -1,4 +1,4 @@
-//! The command line, from its words to [`Arguments`].
+//! Parses the words of the command line into [`Arguments`].
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::linker_wrapper::tool::LLVM_NAME;
 use crate::options::linker::{Dashes, FoundOption, find};
 use crate::options::response_file::{self, Quoting};
 
-/// What must be known before the first argument is understood.
+/// Facts that parsing of the first argument needs.
 #[derive(Clone, Debug, Default)]
 struct Told {
     linker: Option<OsString>,
-    /// The host's.
+    /// Triple of the host.
     triple: Option<OsString>,
 }
 
@@ -49,21 +49,21 @@ impl Told {
     }
 }
 
-/// `<triple>` of `-Wl,--host-triple=<triple>`.
+/// Returns `<triple>` of `-Wl,--host-triple=<triple>`.
 fn behind_a_driver(text: &OsStr) -> Option<OsString> {
     let mut parts = text.to_str()?.strip_prefix("-Wl,")?.split(',');
     let triple = parts.find_map(|part| part.strip_prefix("--host-triple="));
     triple.map(OsString::from)
 }
 
-/// The target whose libraries rustc names: `…/lib/rustlib/<target>/lib`.
+/// Returns the target whose libraries rustc names: `…/lib/rustlib/<target>/lib`.
 fn rustc_target(text: &OsStr) -> Option<OsString> {
     let mut parts = Path::new(text).iter();
     parts.find(|part| *part == "rustlib")?;
     parts.next().map(OsStr::to_owned)
 }
 
-/// Whether `tool` takes the arguments of a linker, whatever they are.
+/// Tells whether `tool` always takes the arguments of a linker.
 fn is_linker(tool: &str) -> bool {
     [LLVM_NAME, "offload-ld", "ld.offload"].contains(&tool)
 }
@@ -82,7 +82,7 @@ impl Position {
 }
 
 impl Arguments {
-    /// Understands `argv`, which is without the program's name; `tool` is that.
+    /// Parses `argv`, which does not contain the program's name `tool`.
     pub(crate) fn parse(argv: Vec<OsString>, tool: &str) -> Result<Self, Error> {
         let mut tokens = tokens(&argv, Quoting::Gnu)?;
         let dashes = match is_linker(tool) {
@@ -121,8 +121,9 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Before the first input after `-o`, or the first of all; never behind the libraries, before what ends a program.
-    /// Linkers for Windows take archives' members whatever the order: there after the output, as LLVM.
+    /// Returns the position before the first input after `-o`, or before the first of all; never after the libraries
+    /// or before objects that must be first or last. For Windows, order does not matter for archive members, so
+    /// objects follow the output like in LLVM.
     fn insertion_point(&self, output: Option<usize>, end: usize) -> Option<usize> {
         let inputs = || {
             self.items.iter().filter_map(|item| match item {
@@ -141,14 +142,14 @@ impl Arguments {
     }
 }
 
-/// Whether an object is one of those that the C runtime has behind all others, or Rust's for MinGW around them.
+/// Tells whether an object belongs to the C runtime, which puts it after all others, or to Rust's frame for MinGW.
 fn is_frame(path: &Path) -> bool {
     let frame = ["crtend.o", "crtendS.o", "crtn.o", "rsbegin.o", "rsend.o"];
     let name = path.file_name().unwrap_or_default();
     frame.iter().any(|frame| name == *frame)
 }
 
-/// The arguments, with what response files stand for.
+/// Returns the arguments with response files expanded.
 fn tokens(argv: &[OsString], quoting: Quoting) -> Result<Vec<Token>, Error> {
     let mut tokens = Vec::with_capacity(argv.len());
     for (origin, text) in argv.iter().enumerate() {

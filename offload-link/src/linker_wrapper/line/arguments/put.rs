@@ -1,4 +1,4 @@
-//! Another file in the place of an input on the host's command line, or none.
+//! Replaces or removes an input on the host's command line.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use super::{Arguments, Edit, Item, Position};
 
-/// What names a library: alone, or with the name behind it.
+/// Options for a library, joined with the name or followed by it.
 const LETTERS: [&[u8]; 3] = [b"-l", b"--library", b"-library"];
 
 impl Arguments {
-    /// Puts a file in the place of an item, or takes it off the command line. Whether that was done: there may be no
-    /// argument of which it is all, or a part between commas.
+    /// Replaces an item by a file, or removes it. Returns false if that is impossible because no argument, and no
+    /// part of one between commas, names only this item.
     #[must_use]
     pub(crate) fn put(&mut self, item: usize, file: Option<&Path>) -> bool {
         let (at, names) = match self.items.get(item) {
@@ -48,7 +48,7 @@ impl Arguments {
         true
     }
 
-    /// An argument as the host link would have it.
+    /// Returns an argument as the host linker gets it.
     fn text(&self, at: usize) -> &OsStr {
         let token = self.tokens.get(at);
         token.map_or(OsStr::new(""), |token| match &token.edit {
@@ -57,7 +57,7 @@ impl Arguments {
         })
     }
 
-    /// Of an argument that is all of a name.
+    /// Edits an argument that consists of the name.
     fn alone(&mut self, at: usize, file: Option<OsString>) {
         let mut dropped = Vec::new();
         let before = |at: usize| at.checked_sub(1);
@@ -83,7 +83,7 @@ impl Arguments {
     }
 }
 
-/// Of an argument with parts between commas.
+/// Edits an argument that contains the name between commas.
 fn in_list(list: &[u8], is_named: impl Fn(&[u8]) -> bool, file: Option<&OsStr>) -> Option<Edit> {
     let file = file.map(OsStr::as_bytes);
     if file.is_some_and(|file| file.contains(&b',')) {
@@ -105,7 +105,7 @@ fn in_list(list: &[u8], is_named: impl Fn(&[u8]) -> bool, file: Option<&OsStr>) 
 mod tests {
     use super::*;
 
-    /// The command line without the input `name`, and with `new` in its place.
+    /// Returns the command line without the input `name`, and with `new` instead of it.
     fn put(argv: &[&str], tool: &str, name: &str) -> [Option<Vec<String>>; 2] {
         [None, Some(Path::new("new"))].map(|file| {
             let argv = argv.iter().map(OsString::from).collect();

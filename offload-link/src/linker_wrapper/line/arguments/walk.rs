@@ -1,4 +1,5 @@
-//! The walk over the command line: each argument is ours, an input, a value, or the host's affair.
+//! Classifies each argument of the command line: option of this tool, input, value, or other argument of the host
+//! linker.
 
 use crate::options::near::distance;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +14,7 @@ use crate::linker_wrapper::line::options::{
 };
 use crate::options::linker::{Dashes, FoundOption, find};
 
-/// Understands `tokens`, marks what is ours, and says which token names the output.
+/// Parses `tokens`, marks the options of this tool, and returns the token that names the output.
 pub(crate) fn walk(
     arguments: Arguments,
     tokens: &mut [Token],
@@ -40,7 +41,7 @@ struct State {
     lazy: bool,
 }
 
-/// Which of the two streams of arguments: a driver's, and the linker's inside it.
+/// Stream of arguments: a driver's, or the linker's inside it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stream {
     Linker = 0,
@@ -58,13 +59,13 @@ struct Walk {
     state: State,
     saved: Vec<State>,
     output_token: Option<usize>,
-    /// In each stream, the option whose value comes next, and the argument it is in.
+    /// For each stream, the option that waits for its value, and the index of its argument.
     pending: [Option<(Pending, usize)>; 2],
-    /// The `-Xlinker` that the present argument is for.
+    /// Index of the `-Xlinker` before the current argument.
     xlinker: Option<usize>,
-    /// So far every argument was ours.
+    /// Set while every argument so far was an option of this tool.
     only_ours: bool,
-    /// The option before was `-compress`: LLVM 19's driver adds `-verbose` to it by mistake.
+    /// Set after `-compress`: LLVM 19's driver adds `-verbose` to it by mistake.
     compress: bool,
 }
 
@@ -73,7 +74,7 @@ impl Walk {
         for index in 0..tokens.len() {
             let text = tokens[index].text.clone();
             tokens[index].edit = match self.arguments.position {
-                // LLVM 16 ends the wrapper's own options with it, and so may a user.
+                // LLVM 16 ends the wrapper's own options with it; users may, too.
                 Position::Linker { .. } if self.only_ours && text == "--" => {
                     self.only_ours = false;
                     Edit::Drop
@@ -94,7 +95,7 @@ impl Walk {
             self.arguments.options.answer = Some(Question::Help);
         }
         if self.arguments.family == Family::Coff && self.state.whole {
-            // `/wholearchive` is for the whole line, wherever it stands.
+            // `/wholearchive` applies to the whole command line.
             for item in &mut self.arguments.items {
                 if let Item::File { load, .. } | Item::Library { load, .. } = item {
                     *load = Load::Whole;
@@ -108,7 +109,7 @@ impl Walk {
             .flatten()
             .find(|(pending, _)| match pending {
                 Pending::Own(_) => true,
-                // As LLVM's tool does; a driver explains it better.
+                // Like LLVM's tool; a driver's own error is better.
                 Pending::Host(
                     Host::Output
                     | Host::Library
@@ -161,12 +162,12 @@ impl Walk {
         self.one(Stream::Driver, text, at).map(edit)
     }
 
-    /// Takes in one argument; says whether it stays on the host's command line.
+    /// Parses one argument, and tells whether it stays on the host's command line.
     fn one(&mut self, stream: Stream, text: &OsStr, at: usize) -> Result<bool, Error> {
         if !matches!(self.pending[stream as usize], Some((Pending::Host(_), _))) {
             return self.next(stream, text, at);
         }
-        // No option of the linker has one of ours as its value; LLVM's tool sees it there too.
+        // No option of the linker takes one of our options as its value; LLVM's tool recognizes it there, too.
         let ours = self.arguments.position != Position::Driver
             && (text.as_bytes().starts_with(b"--") || text == "-mllvm")
             && self.own(stream, text).is_some();
@@ -247,7 +248,7 @@ impl Walk {
         }
     }
 
-    /// An option of Microsoft's linkers: after a slash or a dash, its value after a colon.
+    /// Parses an option of Microsoft's linkers: after a slash or a dash, with its value after a colon.
     fn coff(&self, stream: Stream, text: &OsStr) -> Option<FoundOption<Host>> {
         if self.arguments.family != Family::Coff || stream != Stream::Linker {
             return None;
@@ -283,7 +284,7 @@ impl Walk {
             (Position::Driver, Stream::Driver) => Dashes::Two,
             _ => Dashes::Either,
         };
-        // Written as the option of compilers that it looks like.
+        // It looks like a compiler option, which needs exactly one dash.
         let dashes = match text == "-Werror=dropped-image" {
             true => Dashes::Either,
             false => dashes,
@@ -393,8 +394,8 @@ impl Walk {
     }
 }
 
-/// The linker's options that begin with `o` have two dashes: `-omagic` names the output `magic`
-/// (GNU ld, gold and lld alike).
+/// Finds an option of a linker. Names that begin with `o` need two dashes: `-omagic` names the output `magic` in GNU
+/// ld, gold and lld.
 fn find_ld(text: &OsStr) -> Option<FoundOption<Host>> {
     let dashes = match text.as_bytes().starts_with(b"-o") {
         true => Dashes::Two,
@@ -403,7 +404,7 @@ fn find_ld(text: &OsStr) -> Option<FoundOption<Host>> {
     find(LD, text, dashes)
 }
 
-/// Beside the options of Microsoft's linkers, `-opt:ref` is no `-o`.
+/// Excludes `-o` joined with a value: among the options of Microsoft's linkers, `-opt:ref` is not `-o`.
 fn separate(found: Option<FoundOption<Host>>) -> Option<FoundOption<Host>> {
     found.filter(|found| {
         matches!(
@@ -413,13 +414,13 @@ fn separate(found: Option<FoundOption<Host>>) -> Option<FoundOption<Host>> {
     })
 }
 
-/// A name that Microsoft's linkers look for in their folders.
+/// Tells whether Microsoft's linkers search their folders for this name.
 fn is_library(text: &OsStr) -> bool {
     let text = text.to_string_lossy();
     text.to_ascii_lowercase().ends_with(".lib") && !text.contains(['/', '\\'])
 }
 
-/// An option that only this tool can mean, and that it does not have.
+/// Refuses an unknown option that only this tool could have.
 fn refuse_mistaken(text: &OsStr) -> Result<(), Error> {
     let text = text.to_string_lossy();
     let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'));

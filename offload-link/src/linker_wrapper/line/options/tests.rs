@@ -25,7 +25,7 @@ fn files(arguments: &Arguments) -> Vec<PathBuf> {
     files.collect()
 }
 
-/// How LLVM's tool, and ours, let an option be written.
+/// Spellings of an option in LLVM's tool and in ours.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// No value.
@@ -38,11 +38,11 @@ enum Shape {
     Separate,
     /// `-nvalue` or `-n value`, one dash.
     Letter,
-    /// One of [`Shape::Value`] that is written with either number of dashes and is the linker's.
+    /// Like [`Shape::Value`], with one or two dashes; an option of the linker.
     Either,
 }
 
-/// Who an option is for.
+/// Receiver of an option.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Wrapper,
@@ -51,8 +51,8 @@ enum Class {
 
 use Class::{Forwarded, Wrapper};
 
-/// The table of `docs/spec/linker-wrapper.md` §1.2: every option of clang-linker-wrapper 16
-/// to main, with a value that it accepts.
+/// The table of `docs/spec/linker-wrapper.md` §1.2: every option of clang-linker-wrapper from 16 to main, with a
+/// valid value.
 #[rustfmt::skip]
 const TABLE: &[(&str, Shape, Class, &str)] = &[
     ("linker-path", Shape::Value, Wrapper, "ld"),
@@ -110,7 +110,7 @@ const TABLE: &[(&str, Shape, Class, &str)] = &[
     ("dynamic-linker", Shape::Either, Forwarded, "/lib64/ld.so"),
 ];
 
-/// Each way to write a row, with one dash and with two where the option may have either.
+/// Returns every spelling of a row, with one and two dashes if the option accepts both.
 fn spellings(name: &str, shape: Shape, value: &str) -> Vec<Vec<String>> {
     let one = |text: String| vec![text];
     let two = |option: String| vec![option, value.to_owned()];
@@ -221,7 +221,7 @@ fn knows_every_option_of_every_release_among_a_drivers_arguments() {
 
 #[test]
 fn has_a_row_for_each_of_its_options_in_the_table_of_the_specification() {
-    // Ours, which LLVM's tool does not have.
+    // Options that LLVM's tool does not have.
     let own = [
         "llvm",
         "report",

@@ -1,4 +1,4 @@
-//! What the images of a device link are, by their bytes.
+//! Recognizes the format of a device link's images by their bytes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,22 +11,22 @@ use offload_formats::format::bitcode;
 use offload_formats::format::device_text::DeviceText;
 use offload_formats::format::magic::Magic;
 
-/// What the bytes of an image are: what a file says about that is advisory.
+/// Format of an image by its bytes; the kind that a file records is only advisory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InputContent {
     Bitcode,
     Ptx,
-    /// A cubin for NVIDIA's linker, which goes by the extension.
+    /// A cubin for NVIDIA's linker, which requires this extension.
     Cubin,
-    /// A cubin that leaves nothing to link.
+    /// A cubin that needs no link.
     Complete,
-    /// LLVM IR or assembly, which no device linker reads.
+    /// LLVM IR or assembly, which device linkers do not read.
     Source(SourceText),
     Other,
 }
 
 impl InputContent {
-    /// Of text all is read, of anything else the headers.
+    /// Reads all of a text, and the headers of other formats.
     pub(crate) fn of<'d, R: ReadRef<'d>>(data: R, way: Way) -> Self {
         let size = data.len().unwrap_or_default();
         match Magic::at(data, 0..size) {
@@ -49,7 +49,7 @@ impl InputContent {
         }
     }
 
-    /// One by which clang gives the file to the linker, and does not compile it.
+    /// Returns an extension with which clang passes the file to the linker instead of compiling it.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::Ptx | Self::Source(SourceText::Assembly) => "s",
@@ -59,7 +59,7 @@ impl InputContent {
         }
     }
 
-    /// What the device link reads; of a text what is made from it.
+    /// Returns the input of the device link; for a text, the object or bitcode made of it.
     pub(crate) fn input(self, path: PathBuf) -> DeviceInput {
         match self {
             Self::Bitcode => DeviceInput::Bitcode(path),
@@ -76,16 +76,16 @@ impl InputContent {
 #[derive(Debug, Default)]
 pub(crate) struct RuntimeUse {
     called: BTreeSet<Vec<u8>>,
-    /// By those that have the runtime in them already, or are the runtime.
+    /// Functions that the bitcode itself defines, because it contains or is the runtime.
     defined: BTreeSet<Vec<u8>>,
     unreadable: bool,
 }
 
-/// What the names of these functions start with.
+/// Prefixes of these functions' names.
 const BEGINNINGS: [&[u8]; 4] = [b"__kmpc_", b"omp_", b"__omp_", b"ompx_"];
 
 impl RuntimeUse {
-    /// Of LLVM IR as text: whether one is named is all that is looked for.
+    /// Adds LLVM IR as text. Only the names of the functions matter.
     pub(crate) fn add_text(&mut self, text: &[u8]) {
         let mut names = text.split(|byte| *byte == b'@');
         self.unreadable |= names.any(|rest| BEGINNINGS.iter().any(|name| rest.starts_with(name)));
@@ -110,7 +110,7 @@ impl RuntimeUse {
         }
     }
 
-    /// Whether the runtime has to join. What cannot be read may call it.
+    /// Tells whether the runtime must be linked. Bitcode that cannot be read may call it.
     pub(crate) fn is_missing(&self) -> bool {
         self.unreadable || !self.called.is_subset(&self.defined)
     }

@@ -1,4 +1,4 @@
-//! The libraries of the host that a CPU's image is linked with.
+//! Finds the host libraries that a CPU's image is linked with.
 
 use std::ffi::{OsStr, OsString};
 
@@ -7,11 +7,11 @@ use offload_build::tools::Way;
 use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs};
 use crate::linker_wrapper::line::arguments::{Arguments, Item};
 
-/// What a CPU's image may need of the host program: its libraries, in their order.
+/// Returns the libraries of the host program that a CPU's image may need, in their order.
 ///
-/// Not its objects, whose code would then exist twice, no archive of Rust's, and, unless LLVM's line is
-/// asked for, none with device code of its own: that has been taken out of it, and its host code defines
-/// the same functions.
+/// The result has no host objects, whose code would then exist twice, and no archives of Rust. Except under LLVM's
+/// rules, it also has no archive with device code: its images are linked already, and its host code defines the same
+/// functions.
 pub(crate) fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -> Vec<OsString> {
     let mut args = Vec::new();
     let option = |option: &str, value: &OsStr| match way {

@@ -1,4 +1,4 @@
-//! A device link as a value, and a group that has none.
+//! A device link as a value, and a group without one.
 
 use std::path::PathBuf;
 
@@ -8,25 +8,25 @@ use offload_formats::names::ImageKind;
 use crate::linker_wrapper::choose::groups::Group;
 use crate::linker_wrapper::inputs::images::Image;
 
-/// One device link: the files it reads, the commands, and the image they make.
+/// A device link: its input files, its commands and the image that they make.
 #[derive(Debug)]
 pub(crate) struct DeviceLink<'a> {
     pub group: &'a Group,
-    /// Each written from an image of the inputs before the commands run.
+    /// Files that are written from images of the inputs before the commands run.
     pub inputs: Vec<(PathBuf, &'a Image)>,
-    /// Makes objects and bitcode of those that are text; each with the image.
+    /// Commands that make objects and bitcode from texts, each with the text's image.
     pub translations: Vec<(&'a Image, Command)>,
     pub commands: Vec<Command>,
     pub output: PathBuf,
-    /// What the image is: an object, or bitcode when that was asked for.
+    /// Kind of the image: an object, or bitcode on request.
     pub kind: ImageKind,
-    /// Whether what the commands say is shown, also when they succeed.
+    /// Set if the commands' output is shown after a success, too.
     pub shows_output: bool,
-    /// The image is SPIR-V, which OpenMP's runtime takes in an ELF file.
+    /// Set if the image is SPIR-V, which OpenMP's runtime requires in an ELF file.
     pub wraps_spirv: bool,
 }
 
-/// A group that cannot be linked on this machine, and why.
+/// A group that cannot be linked on this machine, with the reason.
 #[derive(Debug)]
 pub(crate) struct Missing<'a> {
     pub group: &'a Group,
@@ -34,7 +34,7 @@ pub(crate) struct Missing<'a> {
 }
 
 impl Group {
-    /// As the device linker is told: `generic` means that there is nothing to say.
+    /// Returns the processor for the device linker; `generic` means that there is no option for it.
     pub(crate) fn processor(&self) -> &str {
         match self.processor.as_str() {
             "generic" => "",
@@ -42,7 +42,7 @@ impl Group {
         }
     }
 
-    /// What the image's file is called after: for LLVM the architecture and the processor.
+    /// Returns the name of the image's file without its extension; for LLVM, architecture and processor.
     pub(crate) fn label(&self, way: Way) -> String {
         let arch = self.triple.split('-').next().unwrap_or_default();
         match (way, self.processor.as_str()) {

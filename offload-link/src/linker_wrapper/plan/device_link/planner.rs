@@ -1,4 +1,4 @@
-//! The plan of one device link: its files, its clang, its commands.
+//! Plans one device link: its files, its clang, its commands.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -22,31 +22,31 @@ use crate::linker_wrapper::inputs::images::Image;
 use crate::linker_wrapper::line::arguments::Arguments;
 use crate::linker_wrapper::workplace::Workplace;
 
-/// An image that no device linker reads.
+/// A text image, which device linkers do not read.
 struct Text<'a> {
     image: &'a Image,
     language: SourceText,
     path: PathBuf,
-    /// The image's own, where it has one.
+    /// Processor of the image, if it has one.
     processor: &'a str,
 }
 
-/// What makes texts readable, and the link.
+/// Commands that compile the texts, and the link.
 type Planned<'a> = (Vec<(&'a Image, Command)>, PlannedLink);
 
-/// The images of a group, as a link reads them.
+/// The images of a group as inputs of a link.
 #[derive(Default)]
 struct LinkMembers<'a> {
-    /// The newest release that wrote bitcode among them.
+    /// Newest release of LLVM that wrote bitcode in the group.
     made_by: Option<u32>,
     runtime: RuntimeUse,
-    /// Each file that an image is written to.
+    /// Files that images are written to.
     files: Vec<(PathBuf, &'a Image)>,
     inputs: Vec<DeviceInput>,
     texts: Vec<Text<'a>>,
 }
 
-/// What the plans of one host link have in common.
+/// Settings that all plans of one host link share.
 pub(crate) struct Planner<'a> {
     pub(crate) arguments: &'a Arguments,
     pub(crate) way: Way,
@@ -77,7 +77,7 @@ impl Planner<'_> {
         } = self.members(images, group, names)?;
         let mut copies = Vec::new();
         for (index, library) in libraries_of(&options.bitcode_libraries, group).enumerate() {
-            // By another name clang would compile it instead of giving it to the linker.
+            // With another extension, clang would compile it instead of passing it to the linker.
             let path = self
                 .workplace
                 .file(&format!("{}.library-{index}.o", group.label(self.way)));
@@ -121,7 +121,7 @@ impl Planner<'_> {
         })
     }
 
-    /// By `llvm`, or by the newest installation that has all that is needed.
+    /// Completes the plan with `llvm`, or with the newest installation that has all required parts.
     fn complete<'a>(
         &self,
         job: &LinkJob,
@@ -181,7 +181,7 @@ impl Planner<'_> {
             options: LinkOptions {
                 has_device_libraries: false,
                 plugin_options: &plugin_options,
-                // Our own way says each option once.
+                // Our rules pass each option once.
                 mllvm: match self.way {
                     Way::Llvm => &options.mllvm,
                     Way::Own => &[],
@@ -208,7 +208,7 @@ impl Planner<'_> {
         Ok((translations, linker.plan(job, output)?))
     }
 
-    /// What the link reads of each member, and where it is written.
+    /// Returns the inputs of the link and the files that they are written to.
     fn members<'a>(
         &self,
         images: &'a Images,
@@ -252,8 +252,8 @@ impl Planner<'_> {
         Ok(members)
     }
 
-    /// The clang for bitcode that `made_by` wrote: of that release or newer. Without bitcode the release of the
-    /// host objects' compiler is as good as any.
+    /// Returns a clang of the release `made_by`, which wrote bitcode, or of a newer one. Without bitcode, any release
+    /// works, for example the host compiler's.
     fn clang(&self, made_by: Option<u32>) -> Result<Option<Llvm>, NotFound> {
         let reads = |llvm: &Llvm| match (llvm.release(), made_by) {
             (Some(release), Some(made_by)) => release >= made_by,
@@ -265,7 +265,7 @@ impl Planner<'_> {
             let plain = self.search.program(&["clang"]).map(Llvm::of);
             plain.filter(|llvm| self.way == Way::Llvm && reads(llvm))
         };
-        // Beside LLVM's tool is the clang that belongs to it.
+        // LLVM's tool uses the clang beside it.
         let chosen = match self.way {
             Way::Llvm => beside.or_else(same),
             Way::Own => same().or(beside),
@@ -280,7 +280,7 @@ impl Planner<'_> {
     }
 }
 
-/// Nothing is no error: objects for a CPU need no clang.
+/// Returns no clang if there is no bitcode: objects for a CPU do not need one.
 fn too_old(older: &[Llvm], made_by: Option<u32>) -> Result<Option<Llvm>, NotFound> {
     let (Some(made_by), false) = (made_by, older.is_empty()) else {
         return Ok(None);
@@ -288,7 +288,7 @@ fn too_old(older: &[Llvm], made_by: Option<u32>) -> Result<Option<Llvm>, NotFoun
     Err(NotFound::newer_clang(made_by, older))
 }
 
-/// `<stem of the host file>-<triple>-<processor>.o`, and a number when that is taken.
+/// Returns `<stem of the host file>-<triple>-<processor>.o`, with a number if that name is used.
 fn file_name(
     image: &Image,
     group: &Group,
@@ -307,7 +307,7 @@ fn file_name(
         .unwrap_or_default()
 }
 
-/// The group's triple, if both it and its processor can be said to a device linker.
+/// Returns the group's triple, if both it and the processor are valid in options of a device linker.
 fn checked_triple(images: &Images, group: &Group) -> Result<Triple, Error> {
     let first = group.members.first();
     let wrong = |source: String| Error::Input {
@@ -316,7 +316,7 @@ fn checked_triple(images: &Images, group: &Group) -> Result<Triple, Error> {
     };
     let triple = Triple::parse(&group.triple)
         .map_err(|error| wrong(format!("triple `{}`: {error}", terminal(&group.triple))))?;
-    // What no option and no entry ID can say.
+    // Options and entry IDs cannot contain these characters.
     if let Err(error @ TargetIdError::Character { .. }) = TargetId::parse(group.processor()) {
         return Err(wrong(format!("processor {:?}: {error}", group.processor)));
     }

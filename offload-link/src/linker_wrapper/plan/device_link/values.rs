@@ -1,4 +1,4 @@
-//! The values of options that are for some targets: `[<triple>=]<value>` and the like.
+//! Values of options for some targets: `[<triple>=]<value>` and similar forms.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
 
 use crate::linker_wrapper::choose::groups::Group;
 
-/// The files of `--bitcode-library=<kind>-<triple>-<processor>=<file>` for a group.
+/// Returns the files of `--bitcode-library=<kind>-<triple>-<processor>=<file>` for a group.
 pub(crate) fn libraries_of<'a>(
     values: &'a [OsString],
     group: &'a Group,
@@ -23,7 +23,7 @@ pub(crate) fn libraries_of<'a>(
     })
 }
 
-/// The parts before and behind the first `at`, which is ASCII.
+/// Splits at the first `at`, which is ASCII.
 pub(crate) fn split(value: &OsStr, at: char) -> Option<(OsString, OsString)> {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let bytes = value.as_bytes();
@@ -33,8 +33,8 @@ pub(crate) fn split(value: &OsStr, at: char) -> Option<(OsString, OsString)> {
     Some((owned(before), owned(behind)))
 }
 
-/// The values that are for `triple`, of `[<triple>=]<value>` as a release reads it
-/// (`docs/spec/linker-wrapper.md` §1.6).
+/// Returns the values for `triple` in `[<triple>=]<value>`, by the rules of a release (`docs/spec/linker-wrapper.md`
+/// §1.6).
 pub(crate) fn for_target(values: &[OsString], triple: &str, release: LlvmRelease) -> Vec<OsString> {
     let applies = |value: &OsString| -> Option<OsString> {
         let Some((before, behind)) = split(value, '=') else {
@@ -74,11 +74,11 @@ mod tests {
             for_22("nvptx64-nvidia-cuda"),
             ["foo=bar", "a", "b", "-DX=1"]
         );
-        // To 19 what is before `=` is a triple, of whatever kind.
+        // Up to LLVM 19, any text before `=` is a triple.
         let for_19 = |triple| for_target(&values, triple, LlvmRelease::V19);
         assert_eq!(for_19("nvptx64-nvidia-cuda"), ["a", "b"]);
         assert_eq!(for_19("amdgcn-amd-amdhsa"), ["a"]);
-        // On the main branch one triple may stand for several.
+        // On the main branch, one triple may stand for several.
         let values = ["amdgpu-amd-amdhsa=c".into()];
         let for_release = |release| for_target(&values, "amdgcn-amd-amdhsa", release);
         assert_eq!(for_release(LlvmRelease::Main), ["c"]);
