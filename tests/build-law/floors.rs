@@ -70,10 +70,7 @@ const WORLD: [(&str, &[&str]); 4] = [
 ];
 
 /// Folders with circles that are still to be taken apart: the list gets shorter, never longer.
-const PENDING: &[(&str, &str)] = &[
-    ("offload-build", ""),
-    ("offload-build", "plan"),
-];
+const PENDING: &[(&str, &str)] = &[("offload-build", ""), ("offload-build", "plan")];
 
 /// A path of a module in its crate: `["format", "bundle"]`. The crate's own file is `[]`.
 type Module = Vec<String>;

@@ -1,6 +1,6 @@
 //! The first read that failed in this process.
 //!
-//! Formats read through `ReadRef`, whose errors say nothing: a parser takes a failing disk for a damaged file, and
+//! Formats read through `ReadAt`, whose errors say nothing: a parser takes a failing disk for a damaged file, and
 //! whoever asks for device code may take that for "none". So each reader records here what the system said. No tool
 //! writes an output or ends successfully after that ([`check`]).
 

@@ -3,7 +3,7 @@
 //! | file         | purpose                                                                 |
 //! |--------------|-------------------------------------------------------------------------|
 //! | `opened.rs`  | a file, open or opened again for each read                              |
-//! | `reading.rs` | the same with the blocks that were read last, for `ReadRef`             |
+//! | `reading.rs` | the same with the blocks that were read last, for `ReadAt`              |
 //! | `failure.rs` | the first read that failed: parsers cannot tell it from a damaged file  |
 //! | `stamp.rs`   | detects files that changed after the first look                         |
 //! | `thin.rs`    | opens the members of thin archives, with limits                         |

@@ -3,17 +3,16 @@
 //! Pieces name a source by its number. A compressed bundle is a source without a file: whoever
 //! wants parts of it decompresses it once, for all of them.
 
+use offload_formats::escape::terminal;
+use offload_formats::format::bytes::{ReadAt, ReadCache};
+use offload_formats::format::compressed_bundle::{self, CompressedBundle};
+use offload_formats::format::pieces::Piece;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
-use object::{ReadCache, ReadRef};
-use offload_formats::escape::terminal;
-use offload_formats::format::compressed_bundle::{self, CompressedBundle};
-use offload_formats::format::pieces::Piece;
 
 use super::error::Error;
 use crate::decompressed;
@@ -221,7 +220,7 @@ impl SourceFile {
     }
 
     /// For reading headers; what was read stays in memory.
-    pub(crate) fn data(&self) -> impl ReadRef<'_> + '_ {
+    pub(crate) fn data(&self) -> impl ReadAt<'_> + '_ {
         &self.cache
     }
 

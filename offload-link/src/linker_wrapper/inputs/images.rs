@@ -1,12 +1,5 @@
 //! The images of the inputs.
 
-use std::borrow::Cow;
-use std::io;
-use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
-
-use object::ReadRef;
 use offload_build::toolchain::Command;
 use offload_formats::container::archive::Archive;
 use offload_formats::container::bundled::{self, Unpacking};
@@ -15,10 +8,15 @@ use offload_formats::container::{self, Standing};
 use offload_formats::escape::terminal;
 use offload_formats::format::bitcode;
 use offload_formats::format::bundle_text::Comment;
-use offload_formats::format::bytes::Window;
+use offload_formats::format::bytes::{ReadAt, Window};
 use offload_formats::format::device_text::DeviceText;
 use offload_formats::format::magic::Magic;
 use offload_formats::names::{ImageTarget, OffloadKind};
+use std::borrow::Cow;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::decompressed::{self, DecompressionLimit};
 use crate::linker_wrapper::error::Error;
@@ -235,8 +233,8 @@ impl Image {
         let blocks = Blocks::open(path).map_err(|source| invalid(source.into()))?;
         let data = &blocks.apart();
         let size = data
-            .len()
-            .map_err(|()| invalid("its size cannot be read".into()))?;
+            .size()
+            .ok_or_else(|| invalid("its size cannot be read".into()))?;
         let image = |from: String, range: Range<u64>| Self {
             from,
             unit: usize::MAX, // in no input
