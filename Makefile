@@ -1,12 +1,14 @@
 # make demo   what it does, on this machine, in a minute
-# make test   every test; needs what `.ci/setup test` installs
+# make test   every test, random ones with few cases; needs what `.ci/setup test` installs
+# make test-all  every test with all of its cases
 # make bench  the figures of docs/benchmarks.md, beside LLVM's tools
 # make fuzz  each fuzz target for SECONDS (60)
 # make gpu-kit  programs for a machine with a GPU and no compiler, in target/gpu-kit (docs/gpu-kit.md)
 # make lint   formatting, clippy and documentation, warnings denied
+# make msrv   the crates with the Rust of `rust-version`, if rustup has it or gets it
 export CUDA_PATH ?= $(CURDIR)/.tools/cuda
 
-.PHONY: demo test bench fuzz gpu-kit lint
+.PHONY: demo test test-all msrv bench fuzz gpu-kit lint
 demo:
 	@.ci/setup demo
 	@.ci/demo
@@ -14,6 +16,9 @@ demo:
 test:
 	@.ci/setup test
 	.ci/test
+
+test-all:
+	@OFFLOAD_TEST_ALL=1 $(MAKE) --no-print-directory test
 
 bench:
 	@.ci/setup test
@@ -36,3 +41,6 @@ lint:
 	cargo clippy --package offload-formats --lib --no-default-features --locked -- -D warnings
 	cargo check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/check
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+msrv:
+	@.ci/msrv

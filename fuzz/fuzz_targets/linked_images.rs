@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use libfuzzer_sys::fuzz_target;
 use offload_formats::container::kernels::kernels;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
-use offload_build::link::{check, processor_of, spirv};
+use offload_build::tools::{check, processor_of, spirv};
 use offload_formats::names::{TargetId, Triple};
 
 const TARGETS: [(&str, &str); 8] = [

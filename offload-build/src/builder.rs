@@ -1,12 +1,12 @@
 //! `Build`: the one type that a build script names.
 
-use crate::declare::layers;
+use crate::declare::layers::{self, Declared};
 use crate::declare::module::Target;
 use crate::declare::settings::{self, Setting, Settings};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::native;
-use crate::plan::stages::Plan;
+use crate::plan::Plan;
 use crate::run::{Run, finish};
 
 /// The device code of a package: read from its manifest, changed by the build script, then built.
@@ -27,21 +27,12 @@ pub struct Build {
     added: Vec<Declared>,
 }
 
-/// Modules, and what the build script says of all of them.
-#[derive(Debug)]
-pub(crate) struct Declared {
-    /// Settings of each module, from the manifest (or [`Build::new`]) and from variables.
-    pub(crate) modules: Vec<Settings>,
-    /// Settings from methods of [`Build`].
-    pub(crate) own: Settings,
-}
-
 /// Keys that hold for one target: what [`Build::target`] edits.
 #[derive(Debug, Default)]
 pub struct TargetBuild(Settings);
 
 impl Build {
-    /// What `[package.metadata.offload]` of this package declares.
+    /// Reads what `[package.metadata.offload]` of this package declares.
     ///
     /// # Errors
     ///
@@ -105,7 +96,7 @@ impl Build {
         self
     }
 
-    /// The language of the sources: `openmp`, `hip`, `cuda`, `bitcode` or `prebuilt`.
+    /// Sets the language of the sources: `openmp`, `hip`, `cuda`, `bitcode` or `prebuilt`.
     ///
     /// # Errors
     ///
@@ -173,7 +164,7 @@ impl Build {
         self.text("std", std)
     }
 
-    /// Whether sources call device functions of other sources; without it each file's are its own.
+    /// Lets sources call device functions of other sources; without it, each file's functions are private.
     #[must_use]
     pub fn rdc(mut self, rdc: bool) -> Self {
         self.declared
@@ -182,7 +173,7 @@ impl Build {
         self
     }
 
-    /// Whether the sources of HIP or CUDA have host code, too: functions that launch kernels, and kernels that are
+    /// Compiles host code of HIP or CUDA sources, too: functions that launch kernels, and kernels that are
     /// registered when the program starts.
     #[must_use]
     pub fn host(mut self, host: bool) -> Self {
@@ -217,7 +208,7 @@ impl Build {
         self.list("artifact", artifact)
     }
 
-    /// What all images are packed in: `bundle` (HIP), `fatbin` (CUDA), `offload-binary`, or `raw`, nothing.
+    /// Packs all images in a container: `bundle` (HIP), `fatbin` (CUDA), `offload-binary`, or `raw`, none.
     ///
     /// # Errors
     ///
@@ -226,7 +217,7 @@ impl Build {
         self.choice("container", container)
     }
 
-    /// How a HIP module's bundle is compressed: `zstd`, `zlib`, either with a level (`zstd:19`), or `none`.
+    /// Compresses a HIP module's bundle: `zstd`, `zlib`, either with a level (`zstd:19`), or `none`.
     #[must_use]
     pub fn compress(self, compress: &str) -> Self {
         self.text("compress", compress)
@@ -238,13 +229,13 @@ impl Build {
         self.text("compiler", compiler)
     }
 
-    /// What compiles are started with: `ccache`, `sccache`, another program with arguments, or `none`.
+    /// Starts compiles with a launcher: `ccache`, `sccache`, another program with arguments, or `none`.
     #[must_use]
     pub fn launcher(self, launcher: &str) -> Self {
         self.text("launcher", launcher)
     }
 
-    /// Who registers the images: `complete`, `deferred`, `none`, or `auto`.
+    /// Selects who registers the images: `complete`, `deferred`, `none`, or `auto`.
     ///
     /// # Errors
     ///
@@ -253,7 +244,7 @@ impl Build {
         self.choice("register", register)
     }
 
-    /// What a missing tool is: an `error`, reason to `skip` the targets that need it, or for a `stub` when no image is left.
+    /// Selects what to do when a target's tools are missing: `error`, `skip` the target, or `stub` if no image is left.
     ///
     /// # Errors
     ///
@@ -283,7 +274,7 @@ impl Build {
         self
     }
 
-    /// Everything that [`Build::run`] would do; its `Display` is the dry run.
+    /// Returns everything that [`Build::run`] would do; its `Display` is the dry run.
     ///
     /// # Errors
     ///

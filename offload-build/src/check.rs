@@ -1,4 +1,4 @@
-//! Whether a linked image is what its target loads, and has every kernel that the host registers.
+//! Checks that a linked image is what its target loads, and has every kernel that the host registers.
 
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSymbol, elf};
@@ -58,39 +58,39 @@ const AMD_MACHINES: &[(&str, u32)] = &[
     ("gfx1201", 0x4e),
 ];
 
-/// Why an image is refused.
+/// Reason to refuse an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CheckError {
-    /// It is no ELF file, or a broken one.
+    /// The image is not a valid ELF file.
     NotElf {
-        /// What the reader says.
+        /// The reader's message.
         problem: String,
     },
-    /// It is for another machine.
+    /// The image is for another machine.
     Machine {
         /// `e_machine` found.
         found: u16,
         /// `e_machine` of the target.
         expected: u16,
     },
-    /// It is for another processor, or another setting of a feature.
+    /// The image is for another processor, or another setting of a feature.
     Flags {
         /// `e_flags` found.
         found: u32,
-        /// What they should say.
+        /// The expected value.
         expected: String,
     },
-    /// It is no PTX, or cannot be read.
+    /// The image is not valid PTX.
     NotPtx {
-        /// What the reader says.
+        /// The reader's message.
         problem: String,
     },
-    /// It is PTX for another processor.
+    /// The image is PTX for another processor.
     PtxTarget {
-        /// What its `.target` says.
+        /// The `.target` found.
         found: String,
-        /// What it should say.
+        /// The expected `.target`.
         expected: String,
     },
     /// Entries that the host registers, or functions that PTX calls, are not defined in it.
@@ -169,7 +169,7 @@ pub fn check(
 /// # Errors
 ///
 /// When they are another target's.
-pub fn check_header(
+pub(crate) fn check_header(
     found: u16,
     e_flags: u32,
     triple: &Triple,
@@ -184,7 +184,7 @@ pub fn check_header(
 /// # Errors
 ///
 /// At the first thing that the driver would refuse, when the program starts.
-pub fn check_ptx(
+pub(crate) fn check_ptx(
     image: &[u8],
     id: &TargetId,
     entries: &BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! What Cargo tells a build script, and what the build script tells Cargo. The only `env::var`.
+//! The variables of a build script, and its directives for Cargo. The only `env::var`.
 
 use crate::error::Error;
 use offload_formats::escape::Colors;
@@ -20,7 +20,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// That of this process.
+    /// Returns the environment of this process.
     pub(crate) fn of_process() -> Self {
         Self::new(std::env::vars_os().collect())
     }
@@ -51,7 +51,7 @@ impl Environment {
         }
     }
 
-    /// One without which this is no build script.
+    /// Returns a variable that every build script has.
     pub(crate) fn required(&self, name: &str) -> Result<String, Error> {
         self.cargo(name).ok_or_else(|| {
             Error::new(format_args!(
@@ -132,6 +132,11 @@ impl Environment {
         .map(PathBuf::from)
         .collect();
         crate::process::search::Search { path, cuda }
+    }
+
+    /// Watches a path in `out` that never exists: what was not found is looked for in the next build again.
+    pub(crate) fn look_again(&self, out: &Path) {
+        self.watch(&out.join("offload/looks-again-for-what-was-missing"));
     }
 
     /// Watches `path`, a file or a folder.

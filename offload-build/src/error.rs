@@ -4,7 +4,7 @@ use offload_formats::container::decompression_limit::VARIABLE;
 use std::error::Error as StdError;
 use std::fmt;
 
-/// Why device code could not be built.
+/// The reason why device code was not built.
 ///
 /// [`Display`](fmt::Display) prints what failed, then each cause, then hints. [`Debug`], which Rust prints for an error
 /// that `main` returns and Cargo shows, prints the same.
@@ -70,7 +70,7 @@ pub(crate) fn unpacking(
     Error::because(path.display(), problem)
 }
 
-/// For `map_err`: a failure to read, write or rename `path`.
+/// Returns a function for `map_err`: a failure to read, write or rename `path`.
 pub(crate) fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
     let path = path.display().to_string();
     move |source| Error::because(path, source)
@@ -101,7 +101,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Its causes are in its own text.
+/// The error's causes are in its own text.
 impl StdError for Error {}
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Files that are whole under their names: written beside their place and renamed.
+//! Files that are complete under their names: written beside their place and renamed.
 
+use md5::{Digest, Md5};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ pub(crate) fn part(output: &Path) -> PathBuf {
     name.into()
 }
 
-/// Which program this is, without starting it: where it really lies, its size, and when it was installed.
+/// Identifies a program without starting it: its real path, its size, and when it was installed.
 #[must_use]
 pub(crate) fn identity(program: &Path) -> String {
     let real = program
@@ -68,10 +69,25 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         })
 }
 
-/// Where a file really is, links resolved. What Windows says of it starts with `\\?\`, which compilers do not take.
+/// Returns the real path of a file, links resolved. On Windows it starts with `\\?\`, which compilers do not take.
 pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
     let real = path.canonicalize().ok()?;
     let plain = real.to_str().and_then(|real| real.strip_prefix(r"\\?\"));
     let plain = plain.filter(|plain| cfg!(windows) && plain.get(1..3) == Some(r":\"));
     Some(plain.map_or(real.clone(), PathBuf::from))
+}
+
+/// `name`, or where file systems would refuse it with an extension, its end behind a hash of all of it.
+pub(crate) fn short_name(name: &str) -> String {
+    const LONGEST: usize = 160;
+    if name.len() <= LONGEST {
+        return name.to_owned();
+    }
+    let hash = Md5::digest(name);
+    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut start = name.len() - LONGEST + digits.len() + 1;
+    while !name.is_char_boundary(start) {
+        start += 1;
+    }
+    format!("{digits}-{}", name.split_at(start).1)
 }

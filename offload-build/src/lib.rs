@@ -8,15 +8,15 @@
 //! }
 //! ```
 //!
-//! [`Build`] is all that a build script needs. The modules are for tools that compile and link device code as well:
-//! compilers ([`toolchain`]) and device links ([`link`]). The formats are the crate `offload-formats`.
+//! [`Build`] is all that a build script needs; [`Build::plan`] returns what it would do as a [`Plan`]. The formats of
+//! images and containers are the crate `offload-formats`.
 //!
-//! Every user compiles this crate before the first kernel, so no feature is on by default:
+//! Every user compiles this crate before the first kernel, so no feature is enabled by default:
 //!
 //! | feature | what it adds |
 //! |---------|---------------|
-//! | `zlib`, `zstd` | compressed bundles and offload binaries; without them only their headers can be read |
-//! | `tools` | what no build script needs: the feature `tools` of `offload-formats`, and device links of SPIR-V and of LLVM IR as text |
+//! | `zlib`, `zstd` | compressed bundles and offload binaries; without the feature only their headers are readable |
+//! | `tools` | parts for `offload-link` alone: the feature `tools` of `offload-formats`, device links of SPIR-V and of LLVM IR as text |
 
 mod builder;
 mod check;
@@ -40,22 +40,18 @@ pub use builder::{Build, TargetBuild};
 pub use error::Error;
 pub use plan::Plan;
 
-/// Device links, for `offload-link`.
+/// Commands, programs and device links, for `offload-link` alone: no version keeps it as it is.
 #[doc(hidden)]
-pub mod link {
-    pub use crate::check::{CheckError, check, check_header, check_ptx, processor_of};
+pub mod tools {
+    pub use crate::check::{CheckError, check, processor_of};
+    pub use crate::device_link::fatbinary::cuda_fatbinary;
     pub use crate::device_link::{
-        DeviceInput, DeviceLinker, LinkJob, LinkOptions, PlannedLink, Way, fatbinary,
+        DeviceInput, DeviceLinker, LinkJob, LinkOptions, PlannedLink, Way,
     };
     #[cfg(feature = "tools")]
     pub use crate::device_link::{SourceText, spirv};
-}
-
-/// Compilers and commands, for `offload-link`.
-#[doc(hidden)]
-pub mod toolchain {
     pub use crate::installed::llvm::Llvm;
-    pub use crate::process::command::{Command, CommandError, Quoted};
+    pub use crate::process::command::{Command, CommandError, GUARD, Quoted, without_rustc};
+    pub use crate::process::jobserver;
     pub use crate::process::search::{NotFound, Search};
-    pub use crate::process::{command, jobserver};
 }

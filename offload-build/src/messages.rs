@@ -11,7 +11,7 @@ use std::path::Path;
 /// Bytes of messages that are printed; a terminal has no use for more.
 const LIMIT: usize = 64 << 10;
 
-/// Why a step failed.
+/// The reason why a step failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A program did; a hint, or nothing.

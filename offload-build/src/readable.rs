@@ -31,7 +31,7 @@ impl Readable {
         })
     }
 
-    /// Its bytes, as parsers read them.
+    /// Returns its bytes, as parsers read them.
     pub(crate) fn data(&self) -> &ReadCache<impl Read + Seek> {
         &self.cache
     }

@@ -33,12 +33,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Watch {
     ending: Arc<AtomicBool>,
     handle: Handle,
-    temporaries: Temporaries,
+    temporaries: WatchedFiles,
 }
 
 /// Files and folders that a signal removes.
 #[derive(Clone, Debug, Default)]
-struct Temporaries(Arc<Mutex<Paths>>);
+struct WatchedFiles(Arc<Mutex<Paths>>);
 
 #[derive(Debug, Default)]
 struct Paths {
@@ -65,7 +65,7 @@ impl Watch {
         let watch = Self {
             ending: Arc::new(AtomicBool::new(false)),
             handle: signals.handle(),
-            temporaries: Temporaries::default(),
+            temporaries: WatchedFiles::default(),
         };
         let (ending, temporaries) = (Arc::clone(&watch.ending), watch.temporaries.clone());
         thread::Builder::new()
@@ -119,7 +119,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
     found.is_file().then(|| Stamp::of(&found))
 }
 
-impl Temporaries {
+impl WatchedFiles {
     fn lock(&self) -> MutexGuard<'_, Paths> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,7 +154,7 @@ impl Drop for Watch {
     }
 }
 
-fn end(number: i32, temporaries: &Temporaries) -> ! {
+fn end(number: i32, temporaries: &WatchedFiles) -> ! {
     let known = ENDING.iter().find(|(known, _)| *known == number);
     let signal = known.map_or(Signal::TERM, |(_, signal)| *signal);
     let since = Instant::now();

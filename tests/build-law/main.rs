@@ -11,3 +11,4 @@ mod build_dependency;
 mod floors;
 mod measured;
 mod references;
+mod third_parties;

@@ -16,8 +16,10 @@ use offload_formats::format::compressed_bundle::{
 use offload_formats::names::EntryId;
 use support::{Random, run, tool};
 
-/// Cases for each release, type and direction.
-const CASES: usize = 120;
+/// Cases for each release and direction.
+fn case_count() -> usize {
+    support::cases(30, 120)
+}
 
 /// A target as users write it, right or nearly so.
 fn target(random: &mut Random) -> String {
@@ -64,11 +66,11 @@ fn writes_entry_ids_as_the_bundler_does() {
     let Some(bundler) = tool("llvm22", &["clang-offload-bundler"]) else {
         return;
     };
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
     fs::write(&input, "").unwrap();
-    for _ in 0..2 * CASES {
+    for _ in 0..2 * case_count() {
         let target = target(&mut random);
         // Where the host is needed and not the target, it comes second.
         let host = target
@@ -88,7 +90,8 @@ fn writes_entry_ids_as_the_bundler_does() {
         let ours = EntryId::parse_target(&target).unwrap();
         assert_eq!(ours.to_string(), theirs, "{target}");
     }
-    println!("llvm22: {} entry IDs, equal", 2 * CASES);
+    random.expect_every_choice();
+    println!("llvm22: {} entry IDs, equal", 2 * case_count());
 }
 
 const RELEASES: [&str; 2] = ["llvm19", "llvm22"];
@@ -120,7 +123,7 @@ impl Case {
             .collect();
         let only_hip = !ids.is_empty() && ids.iter().all(|id| id.starts_with("hip"));
         if !only_hip || random.below(3) > 0 {
-            let place = random.below(ids.len() as u64 + 1) as usize;
+            let place = random.any_below(ids.len() as u64 + 1) as usize;
             ids.insert(place, "host-x86_64-unknown-linux-gnu-");
         }
         Self {
@@ -188,9 +191,9 @@ fn with_bundlers(mut test: impl FnMut(&str, &dyn Fn() -> Command, &dyn Fn(usize)
 
 #[test]
 fn bundles_what_the_bundler_bundles_and_reads_what_it_bundled() {
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     with_bundlers(|word, bundler, file| {
-        for _ in 0..CASES {
+        for _ in 0..case_count() {
             let case = Case::new(&mut random);
             let output = file(case.images.len());
             let mut command = bundler();
@@ -211,22 +214,24 @@ fn bundles_what_the_bundler_bundles_and_reads_what_it_bundled() {
             assert_eq!(images(&theirs, bundle), case.images());
             assert_eq!(bundle.size, theirs.len() as u64);
         }
-        println!("{word}: {CASES} bundles, equal");
+        println!("{word}: {} bundles, equal", case_count());
     });
+    random.expect_every_choice();
 }
 
 #[test]
 fn bundles_what_the_bundler_lists_and_unbundles() {
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     with_bundlers(|word, bundler, file| {
-        for _ in 0..CASES {
+        for _ in 0..case_count() {
             let case = Case::new(&mut random);
             let input = file(case.images.len());
             fs::write(&input, case.to_bytes()).unwrap();
             expect_unbundled(word, bundler, file, &case, Order::OfAHash);
         }
-        println!("{word}: {CASES} unbundled, equal");
+        println!("{word}: {} unbundled, equal", case_count());
     });
+    random.expect_every_choice();
 }
 
 /// The order in which entries are listed.
@@ -283,11 +288,11 @@ const VERSIONS: [(&str, Option<&str>, Version); 3] = [
 
 #[test]
 fn decompresses_what_the_bundler_compresses() {
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     with_bundlers(|word, bundler, file| {
         let rows = VERSIONS.iter().filter(|(llvm, _, _)| *llvm == word);
         for (_, variable, version) in rows {
-            for _ in 0..CASES {
+            for _ in 0..case_count() {
                 let case = Case::new(&mut random);
                 let output = file(case.images.len());
                 let mut command = bundler();
@@ -311,19 +316,21 @@ fn decompresses_what_the_bundler_compresses() {
                 assert!(bundle == case.to_bytes(), "{word}: other bytes: {case:?}");
             }
             println!(
-                "{word}: {CASES} decompressed, version {}, equal",
+                "{word}: {} decompressed, version {}, equal",
+                case_count(),
                 version.raw()
             );
         }
     });
+    random.expect_every_choice();
 }
 
 #[test]
 fn compresses_what_the_bundler_unbundles() {
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     with_bundlers(|word, bundler, file| {
         let mut counts = [[0; 2]; 3];
-        for _ in 0..CASES {
+        for _ in 0..case_count() {
             let case = Case::new(&mut random);
             // LLVM 19 does not know version 3.
             let versions = [Version::V1, Version::V2, Version::V3];
@@ -360,8 +367,12 @@ fn compresses_what_the_bundler_unbundles() {
                 );
             }
         }
-        println!("{word}: {CASES} unbundled, equal; by version, zlib and zstd: {counts:?}");
+        println!(
+            "{word}: {} unbundled, equal; by version, zlib and zstd: {counts:?}",
+            case_count()
+        );
     });
+    random.expect_every_choice();
 }
 
 /// The types of text, with what starts a comment in each.
@@ -400,9 +411,9 @@ fn text_case(random: &mut Random) -> (Case, Comment) {
 
 #[test]
 fn bundles_texts_as_the_bundler_does_and_reads_what_it_bundled() {
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     with_bundlers(|word, bundler, file| {
-        for _ in 0..CASES {
+        for _ in 0..case_count() {
             let (case, comment) = text_case(&mut random);
             let output = file(case.images.len());
             let mut command = bundler();
@@ -422,15 +433,16 @@ fn bundles_texts_as_the_bundler_does_and_reads_what_it_bundled() {
             });
             assert_eq!(entries.collect::<Vec<_>>(), case.images());
         }
-        println!("{word}: {CASES} text bundles, equal");
+        println!("{word}: {} text bundles, equal", case_count());
     });
+    random.expect_every_choice();
 }
 
 #[test]
 fn bundles_texts_that_the_bundler_lists_and_unbundles() {
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     with_bundlers(|word, bundler, file| {
-        for _ in 0..CASES {
+        for _ in 0..case_count() {
             let (case, comment) = text_case(&mut random);
             let input = file(case.images.len());
             fs::write(
@@ -440,6 +452,7 @@ fn bundles_texts_that_the_bundler_lists_and_unbundles() {
             .unwrap();
             expect_unbundled(word, bundler, file, &case, Order::OfTheFile);
         }
-        println!("{word}: {CASES} text bundles unbundled, equal");
+        println!("{word}: {} text bundles unbundled, equal", case_count());
     });
+    random.expect_every_choice();
 }

@@ -50,8 +50,8 @@ fn normalizes_as_clang_does() {
         "",
         "gnueabihf",
     ];
-    let (mut random, mut compared) = (Random::new(), 0);
-    while compared < 200 {
+    let (mut random, mut compared) = (Random::dealt(), 0);
+    while compared < support::cases(80, 200) {
         let count = 1 + random.below(5);
         let words: Vec<&str> = (0..count).map(|_| *random.pick(&WORDS)).collect();
         let Ok(ours) = Triple::parse(&words.join("-")) else {
@@ -240,7 +240,9 @@ fn allows_the_features_that_clang_allows() {
 }
 
 /// How many random cases are compared in each test.
-const CASES: usize = 80;
+fn case_count() -> usize {
+    support::cases(30, 80)
+}
 
 /// A target whose processor the bundler knows, for it takes all others for the same.
 fn target(random: &mut Random, processors: &[&str]) -> String {
@@ -303,11 +305,11 @@ fn serves_where_the_bundler_finds_an_entry() {
         "sm_70",
         "",
     ];
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     let folder = tempfile::tempdir().unwrap();
     let [bundle, image] = ["out", "image"].map(|name| folder.path().join(name));
     let mut served = 0;
-    for _ in 0..CASES {
+    for _ in 0..case_count() {
         let entry = target(&mut random, &PROCESSORS);
         // Where the host is needed, it comes second; nobody asks for this one.
         let mut targets = vec![entry.as_str()];
@@ -352,8 +354,9 @@ fn serves_where_the_bundler_finds_an_entry() {
             served += usize::from(ours);
         }
     }
-    println!("llvm22: {} pairs, {served} served", CASES * 4);
-    assert!(served > CASES / 4, "{served}");
+    random.expect_every_choice();
+    println!("llvm22: {} pairs, {served} served", case_count() * 4);
+    assert!(served > case_count() / 4, "{served}");
 }
 
 #[test]
@@ -361,9 +364,9 @@ fn finds_the_conflict_that_the_bundler_reports() {
     let Some(bundler) = tool("llvm22", &["clang-offload-bundler"]) else {
         return;
     };
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     let (mut reported, mut silent) = (0, 0);
-    for _ in 0..2 * CASES {
+    for _ in 0..2 * case_count() {
         let count = 2 + random.below(5);
         let targets: BTreeSet<String> = (0..count)
             .map(|_| {
@@ -383,7 +386,7 @@ fn finds_the_conflict_that_the_bundler_reports() {
             })
             .collect();
         let mut targets: Vec<String> = targets.into_iter().collect();
-        let by = random.below(targets.len() as u64) as usize;
+        let by = random.any_below(targets.len() as u64) as usize;
         targets.rotate_left(by);
         let mut command = Command::new(&bundler);
         command.args(["-type=bc", "-unbundle", "-input=/dev/null"]);
@@ -417,11 +420,12 @@ fn finds_the_conflict_that_the_bundler_reports() {
             silent += 1;
         }
     }
+    random.expect_every_choice();
     println!(
         "llvm22: {reported} conflicts reported, {silent} not, of {}",
-        2 * CASES
+        2 * case_count()
     );
-    assert!(reported > CASES / 4, "{reported}");
+    assert!(reported > case_count() / 4, "{reported}");
 }
 
 /// Any words in any number.
@@ -452,10 +456,10 @@ fn takes_and_rewrites_targets_as_the_bundler_of_the_release() {
         let Some(bundler) = tool(word, &["clang-offload-bundler"]) else {
             continue;
         };
-        let mut random = Random::new();
+        let mut random = Random::dealt();
         let folder = tempfile::tempdir().unwrap();
         let (mut taken, mut refused) = (0, 0);
-        while taken < 2 * CASES || refused < CASES {
+        while taken < 2 * case_count() || refused < case_count() {
             let target = words(&mut random);
             let ours = EntryId::parse_target_for(&target, release);
             // Where the host is needed, it comes first.
@@ -498,6 +502,7 @@ fn takes_and_rewrites_targets_as_the_bundler_of_the_release() {
             assert_eq!(ours.display_for(release), theirs, "{target}");
             taken += 1;
         }
+        random.expect_every_choice();
         println!("{word}: {taken} taken, {refused} refused");
     }
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSymbol};
-use offload_build::link::fatbinary::cuda_fatbinary;
+use offload_build::tools::cuda_fatbinary;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::names::LlvmRelease;
 use tempfile::TempDir;

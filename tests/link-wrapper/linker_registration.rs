@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, elf};
-use offload_build::toolchain::Llvm;
+use offload_build::tools::Llvm;
 use offload_formats::container::elf::{Machine, SHT_LLVM_OFFLOADING};
 use offload_formats::container::embed::elf_object;
 use offload_formats::format::pieces::to_bytes;

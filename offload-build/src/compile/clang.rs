@@ -22,12 +22,12 @@ const ASSEMBLY: [&str; 4] = [
     "--end-no-unused-arguments",
 ];
 
-/// What all compiles of one module have in common.
+/// Options that all compiles of one module share.
 #[derive(Clone, Debug)]
 pub(crate) struct Clang<'a> {
     /// The compiler.
     pub clang: &'a Path,
-    /// Its release, where that can be told.
+    /// The compiler's release, if known.
     pub release: Option<u32>,
     /// The host's triple.
     pub host: &'a str,
@@ -45,35 +45,35 @@ pub(crate) struct Clang<'a> {
     pub colors: Colors,
 }
 
-/// What one compile has of its own.
+/// Options of one compile.
 #[derive(Clone, Debug)]
 pub(crate) struct Compile<'a> {
     /// The source.
     pub source: &'a Path,
     /// The file that is made; its dependencies are written beside it, see [`depfile`].
     pub output: &'a Path,
-    /// Of HIP: the file that machine code is written to as text, of which the output is assembled. Without it the output
+    /// HIP: the file for machine code as text, from which the output is assembled. Without it the output
     /// is bitcode.
     pub assembly: Option<&'a Path>,
     /// `-O`.
     pub opt_level: &'a str,
-    /// Of HIP and CUDA: whether other sources call its device functions.
+    /// HIP and CUDA: true if other sources call its device functions.
     pub rdc: bool,
-    /// Of HIP: whether host code starts its kernels, also those that are the source's own, by the same names.
+    /// HIP: true if host code starts its kernels, also those that are the source's own, by the same names.
     pub has_host_code: bool,
     /// `-D`, by name; empty for a name without value.
     pub define: &'a BTreeMap<String, String>,
-    /// As spelled, behind everything else.
+    /// Options as spelled, after all others.
     pub flags: &'a [String],
-    /// What makes names of this source's own unique in a program (HIP and CUDA).
+    /// Makes the source's private names unique in a program (HIP and CUDA).
     pub unit: &'a str,
-    /// Which file it is, for names that say so (OpenMP); empty where nobody knows.
+    /// The file's number in names of kernels (OpenMP); empty if unknown.
     pub file: &'a str,
     /// All of the compile, or a half of it.
     pub part: Part<'a>,
 }
 
-/// What of a compile one command does. Clang makes no device code of what it calls preprocessed
+/// The part of a compile that one command does. Clang makes no device code of what it calls preprocessed
 /// (`-x hip-cpp-output`: an empty image; `-x cpp-output` with OpenMP: the host's object), so the second half reads
 /// the text as a source again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(crate) enum Part<'a> {
     Compile(&'a Path),
 }
 
-/// Where a compile writes what it read.
+/// Returns the file to which a compile writes what it read.
 #[must_use]
 pub(crate) fn depfile(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
@@ -167,7 +167,8 @@ impl Clang<'_> {
         self.finish_with(command, &options, compile)
     }
 
-    /// For HIP, for whose device pass later releases write no dependencies with `-MD`, and warn that `-MF` is unused.
+    /// Finishes a command for HIP, for whose device pass later releases write no dependencies with `-MD`, and warn that
+    /// `-MF` is unused.
     /// They do not warn of `-Wp`, by which a cache knows the file; but it takes its path for a part of the result.
     pub(crate) fn finish_hip(&self, command: Command, compile: &Compile<'_>) -> Command {
         if self

@@ -14,7 +14,7 @@ pub(crate) const EXTENSION: &str = "cubin";
 /// Options that say how much an image tells of its source.
 const DEBUG: [&str; 4] = ["-G", "--device-debug", "-lineinfo", "--generate-line-info"];
 
-/// What all compiles of one module have in common.
+/// Options that all compiles of one module share.
 #[derive(Clone, Debug)]
 pub(crate) struct Nvcc<'a> {
     /// The compiler.
@@ -125,7 +125,7 @@ fn level(opt_level: &str) -> &str {
     }
 }
 
-/// What `nvlink` is told, besides its inputs, to link what nvcc made for code with these `flags`; `root` is that of
+/// Returns the options with which `nvlink` links what nvcc made for code with these `flags`; `root` is that of
 /// the toolkit, whose library of the device's runtime joins where it is called.
 #[must_use]
 pub(crate) fn link_options(root: &Path, flags: &[String]) -> Vec<std::ffi::OsString> {

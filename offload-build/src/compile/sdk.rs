@@ -1,4 +1,4 @@
-//! Options of clang that every pass over a source of HIP or CUDA gets: its language, and where the vendor's headers and
+//! Options of clang for every pass over a source of HIP or CUDA: its language, and where the vendor's headers and
 //! libraries are.
 
 use crate::compile::clang::{Compile, Part};
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Launches as CUDA 9.2 and later have them: without a toolkit clang takes those of before.
 const NEW_LAUNCHES: [&str; 2] = ["-Xclang", "-target-sdk-version=12.0"];
 
-/// Where ROCm's headers and libraries are: the same for every pass over a source.
+/// Adds the places of ROCm's headers and libraries: the same for every pass over a source.
 pub(crate) fn of_tree(
     command: Command,
     rocm: Option<RocmTree<'_>>,
@@ -35,7 +35,7 @@ pub(crate) fn of_tree(
     command
 }
 
-/// Where CUDA's toolkit is, or that there is none.
+/// Adds the place of CUDA's toolkit, or says that there is none.
 pub(crate) fn toolkit(command: Command, cuda: Option<&Path>, compile: &Compile<'_>) -> Command {
     // Toolkits are newer than the newest that a release of clang knows.
     let command = command.arg("-Wno-unknown-cuda-version");

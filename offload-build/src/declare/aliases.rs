@@ -10,7 +10,7 @@ use crate::error::Error;
 struct Alias {
     language: &'static str,
     key: &'static str,
-    /// And what a part of the value is called here.
+    /// The variables, and how a part of the value is called here.
     variables: &'static [(&'static str, Parts)],
 }
 
@@ -102,7 +102,7 @@ fn processor(text: &str) -> Vec<String> {
     }
 }
 
-/// As CMake has it in `CUDA_ARCHITECTURES`: `80-real` is an image, `80-virtual` PTX, and `80` both.
+/// Reads a value of CMake's `CUDA_ARCHITECTURES`: `80-real` is an image, `80-virtual` PTX, and `80` both.
 fn architecture(text: &str) -> Vec<String> {
     let (name, is_real, is_virtual) =
         match (text.strip_suffix("-real"), text.strip_suffix("-virtual")) {

@@ -1,4 +1,4 @@
-//! Which keys say nothing to which languages: where one is written for such a module alone, that is an error.
+//! Keys that do not apply to a language: an error if one is written for such a module alone.
 //!
 //! What is written for several is one when none of them takes it: a package's keys above its modules, and methods of
 //! `Build`. What a workspace or a variable says may be for another package.
@@ -42,7 +42,7 @@ pub(crate) fn check(modules: &[Settings]) -> Result<(), Error> {
                     Some(Reach::World) | None => false,
                 };
                 if is_wrong {
-                    let language = module.text("language").unwrap_or_default();
+                    let language = module.text("language").expect("it has a language");
                     let problem = format!("`{key}` has no effect on modules of `{language}`");
                     return Err(settings.error_at(key, problem));
                 }

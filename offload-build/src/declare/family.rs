@@ -1,4 +1,4 @@
-//! Whose command lines a compiler speaks.
+//! Families of compilers: which command lines a compiler takes.
 
 use std::path::Path;
 
@@ -55,7 +55,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// That of `compiler`, a path or a name.
+    /// Returns the family of `compiler`, a path or a name.
     #[must_use]
     pub(crate) fn of(compiler: &Path) -> Self {
         match compiler.file_stem() {
@@ -65,7 +65,7 @@ impl Family {
         }
     }
 
-    /// Its name in the manifest.
+    /// Returns its name in the manifest.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What device code is written in, and what follows from it.
+//! Languages of device code, and the values of keys that depend on them.
 
 use offload_formats::names::{OffloadKind, Triple};
 use std::path::Path;
@@ -71,7 +71,7 @@ impl Language {
     }
 }
 
-/// Whether a source is C++, whose objects need its library.
+/// Tells whether a source is C++, whose objects need its library.
 pub(crate) fn is_cpp(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
     CPP.iter().any(|known| extension == *known)
@@ -86,7 +86,7 @@ pub(crate) enum Container {
     Bundle,
     /// A fat binary as CUDA's runtime and driver load it.
     Fatbin,
-    /// None: each image by itself.
+    /// No container: each image by itself.
     Raw,
 }
 

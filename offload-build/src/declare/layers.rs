@@ -9,8 +9,17 @@ use crate::error::Error;
 use crate::process::command::Command;
 use std::path::{Path, PathBuf};
 
-/// How the names of our variables start.
+/// Prefix of our variables.
 const PREFIX: &str = "OFFLOAD_";
+
+/// Modules, and what the build script says of all of them.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    /// Settings of each module, from the manifest (or [`Build::new`]) and from variables.
+    pub(crate) modules: Vec<Settings>,
+    /// Settings from methods of [`Build`].
+    pub(crate) own: Settings,
+}
 
 /// Returns those of the modules that the manifest declares.
 pub(crate) fn settings(environment: &Environment) -> Result<Vec<Settings>, Error> {
@@ -117,7 +126,7 @@ const OTHERS: [&str; 7] = [
     "REQUIRE",
 ];
 
-/// How groups of them start.
+/// Prefixes of groups of variables, after [`PREFIX`].
 const GROUPS: [&str; 5] = ["LINK_", "BUNDLER_", "PACKAGER_", "TEST_", "BENCH_"];
 
 /// The variables that are called like ours and that nothing reads, each with the name that may be meant.
@@ -137,7 +146,7 @@ fn unknown(environment: &Environment) -> Vec<(String, String)> {
     let names = environment.names(PREFIX).into_iter();
     let names = names.filter(|name| !name.strip_prefix(PREFIX).is_some_and(is_known));
     let hinted = names.map(|name| {
-        let own = name.strip_prefix(PREFIX).unwrap_or_default();
+        let own = name.strip_prefix(PREFIX).expect("it has our prefix");
         let hint = nearest(own, known.iter().map(String::as_str));
         (
             name,

@@ -18,7 +18,7 @@ pub(crate) struct Source<'a> {
     pub(crate) text: &'a str,
 }
 
-/// What is wrong with a manifest, and where.
+/// A problem of a manifest, and its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ManifestError {
     place: String,
@@ -113,7 +113,7 @@ fn below<'t, 'a>(table: &'t Table<'a>, name: &str) -> Option<&'t Table<'a>> {
 
 type Table<'t> = DeTable<'t>;
 type Value<'t> = Spanned<DeValue<'t>>;
-type Module = (Range<usize>, Settings);
+type ModuleTable = (Range<usize>, Settings);
 
 impl<'a> Source<'a> {
     fn parse(self) -> Result<Spanned<Table<'a>>, ManifestError> {
@@ -142,7 +142,7 @@ impl<'a> Source<'a> {
         self,
         table: &Table<'a>,
         profile: &str,
-    ) -> Result<(Settings, Vec<Module>), ManifestError> {
+    ) -> Result<(Settings, Vec<ModuleTable>), ManifestError> {
         let mut modules = Vec::new();
         if let Some(value) = table.get("module") {
             let items = value
@@ -313,7 +313,8 @@ impl<'a> Source<'a> {
 
     /// `Cargo.toml:12:3`: lines and columns count from 1, columns in characters.
     fn place(self, span: &Range<usize>) -> String {
-        let before = self.text.get(..span.start).unwrap_or_default();
+        let before = self.text.get(..span.start);
+        let before = before.expect("the parser's spans are of this text");
         let line = before.matches('\n').count() + 1;
         let column = before
             .rsplit('\n')

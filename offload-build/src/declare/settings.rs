@@ -15,7 +15,7 @@ pub(crate) struct Key {
     pub(crate) per_target: bool,
 }
 
-/// What a key holds.
+/// Form of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// One string.
@@ -84,7 +84,8 @@ const fn target_key(name: &'static str, form: Form) -> Key {
 pub(crate) enum Setting {
     Text(String),
     List(Vec<String>),
-    /// Empty for a name without a value, nothing for one that a layer below may have and this one leaves out.
+    /// Values by name: empty for a name without a value, `None` for one that a layer below may have and this one leaves
+    /// out.
     Map(BTreeMap<String, Option<String>>),
     Flag(bool),
 }
@@ -97,15 +98,15 @@ pub(crate) struct Entry {
     pub(crate) reach: Reach,
 }
 
-/// For how much a value was written: where it has no effect, that is an error, unless others may have use for it.
+/// Scope of a setting. A setting without effect is an error, except in scopes shared with other modules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// For one module.
+    /// One module.
     #[default]
     Module,
-    /// For all modules of the package.
+    /// All modules of the package.
     Package,
-    /// For other packages, too.
+    /// Other packages, too.
     World,
 }
 
@@ -176,7 +177,7 @@ impl Settings {
         self.values.get(name)
     }
 
-    /// Where the value of `name` was written.
+    /// Returns the place where the value of `name` was written.
     pub(crate) fn origin(&self, name: &'static str) -> &str {
         self.entry(name).map_or("default", |entry| &entry.origin)
     }
@@ -283,7 +284,7 @@ pub(crate) fn nearest<'n>(found: &str, names: impl IntoIterator<Item = &'n str>)
     }
 }
 
-/// How many characters must be put in, taken out or replaced (Levenshtein).
+/// Counts the characters to insert, remove or replace (Levenshtein).
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

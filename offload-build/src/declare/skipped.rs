@@ -1,4 +1,4 @@
-//! Targets of the manifest that get no image: refused, or left out and recorded.
+//! Declared targets that get no image: an error, or left out and recorded.
 
 use crate::declare::module::{Missing, Module, Target};
 use crate::error::Error;
@@ -10,7 +10,7 @@ pub(crate) struct Skipped {
     pub(crate) module: String,
     /// The target as the manifest spells it.
     pub(crate) target: String,
-    /// Why, then hints, a line each.
+    /// The reason, then hints, a line each.
     pub(crate) reason: String,
     /// True if programs could use the image, so that they lose it.
     is_lost: bool,
@@ -61,12 +61,13 @@ impl Display for Skipped {
     }
 }
 
-/// The error of a module that must not lose `skipped`, with the ways on; `built` are the targets that have images.
+/// The error of a module that must not lose `skipped`, with the ways on; `built` are the targets that have images, and `modules` counts the
+/// modules of the package.
 pub(crate) fn refused(
     module: &Module,
     skipped: &[Skipped],
     built: &[Target],
-    is_only_module: bool,
+    modules: usize,
 ) -> Option<Error> {
     let lost = skipped.iter().filter(|skipped| skipped.is_lost);
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
@@ -86,12 +87,12 @@ pub(crate) fn refused(
         format!("module `{name}`: no image for {targets}: {reason}\n")
     });
     let others: Vec<&str> = built.iter().map(|target| &*target.written).collect();
-    let others = match is_only_module {
-        true => format!(
+    let others = match modules {
+        1 => format!(
             "OFFLOAD_TARGETS={} builds the other targets; ",
             others.join(",")
         ),
-        false => String::new(),
+        _ => String::new(),
     };
     Some(Error::missing(format_args!(
         "{}hint: {others}OFFLOAD_MISSING=skip leaves out the targets that cannot be built",
@@ -111,21 +112,4 @@ pub(crate) fn nothing_left(module: &Module, skipped: &[Skipped]) -> Error {
         "{text}module `{name}`: no image can be built\n\
          hint: OFFLOAD_MISSING=stub builds the crate without device code"
     ))
-}
-
-/// The list of the file that Rust includes.
-pub(crate) fn rust(skipped: &[Skipped]) -> String {
-    let rows = skipped.iter().map(|Skipped { target, reason, .. }| {
-        let reason = reason.lines().next().unwrap_or_default();
-        format!("    Skipped {{ target: {target:?}, reason: {reason:?} }},\n")
-    });
-    let (start, end) = match skipped {
-        [] => ("&[", "]"),
-        _ => ("&[\n", "]"),
-    };
-    let rows: String = rows.collect();
-    format!(
-        "\n/// The targets that this build left out.\n\
-         #[allow(dead_code, unreachable_pub)]\npub const SKIPPED: &[Skipped] = {start}{rows}{end};\n"
-    )
 }

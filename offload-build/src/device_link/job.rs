@@ -10,11 +10,11 @@ pub struct LinkJob {
     pub triple: Triple,
     /// The processor or target ID; empty when the triple says all.
     pub processor: String,
-    /// Who manages the images: each kind once.
+    /// The managers of the images: each kind once.
     pub kinds: Vec<OffloadKind>,
-    /// Whether bitcode among the inputs calls functions of OpenMP's device runtime.
+    /// True if bitcode among the inputs calls functions of OpenMP's device runtime.
     pub uses_openmp_runtime: bool,
-    /// In the order in which the linker sees them.
+    /// The images, in the order in which the linker sees them.
     pub inputs: Vec<DeviceInput>,
 }
 
@@ -24,7 +24,7 @@ impl LinkJob {
         self.inputs.iter().any(is_bitcode)
     }
 
-    /// Whether OpenMP's device runtime has to join here.
+    /// Tells whether OpenMP's device runtime has to join here.
     pub(crate) fn needs_openmp_runtime(&self) -> bool {
         self.uses_openmp_runtime && self.kinds.contains(&OffloadKind::OPENMP) && self.has_bitcode()
     }

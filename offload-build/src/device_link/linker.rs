@@ -1,4 +1,4 @@
-//! What all device links of one build have in common, and the parts that several command lines share.
+//! Options that all device links of one build share, and the parts that several command lines share.
 
 use crate::device_link::job::{DeviceInput, LinkJob};
 use crate::installed::llvm::Llvm;
@@ -8,7 +8,7 @@ use offload_formats::names::{ImageKind, Triple};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// What `OpenMPOpt` did in each compile and must not do again here: both call functions of the device runtime
+/// Passes that `OpenMPOpt` ran in each compile and must not run again here: both call functions of the device runtime
 /// that it had no use for before, so that they were not linked into the module and stay undefined.
 const DECIDED_BEFORE: [&str; 2] = [
     "-openmp-opt-disable-spmdization",
@@ -18,17 +18,17 @@ const DECIDED_BEFORE: [&str; 2] = [
 /// Makes clang run lld.
 pub(crate) const LLD: &str = "-fuse-ld=lld";
 
-/// Whose command lines are planned.
+/// The tool whose command lines are planned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
-    /// Those of `clang-linker-wrapper` of clang's release, to the argument.
+    /// The lines of `clang-linker-wrapper` of clang's release, to the argument.
     Llvm,
-    /// Those that need the least to be installed.
+    /// Our own lines, which need the least to be installed.
     #[default]
     Own,
 }
 
-/// What `clang-linker-wrapper` can be asked for besides arguments of the device compiler and linker.
+/// Options of `clang-linker-wrapper` besides arguments of the device compiler and linker.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkOptions<'a> {
     /// `-mllvm` and `--offload-opt`: options of LLVM for the linker's code generation, in order.
@@ -49,7 +49,7 @@ pub struct LinkOptions<'a> {
     pub cuda: Option<&'a Path>,
     /// The host program: beside it lie auxiliary outputs. Empty: clang's default.
     pub executable: &'a OsStr,
-    /// Whether the host linker is lld, by the end of its name.
+    /// True if the host linker is lld, by the end of its name.
     pub host_is_lld: bool,
     /// Device libraries have joined where the bitcode was compiled: the link needs none.
     pub has_device_libraries: bool,
@@ -57,24 +57,24 @@ pub struct LinkOptions<'a> {
     pub dry_run: bool,
 }
 
-/// What every device link of one build or one host link has in common.
+/// Options that all device links of one build or one host link share.
 #[derive(Clone, Debug)]
 pub struct DeviceLinker<'a> {
     /// The LLVM that made the images; CPU objects can do without.
     pub llvm: Option<&'a Llvm>,
-    /// Where other programs are looked for.
+    /// The search for other programs.
     pub search: &'a Search,
     /// The host's C compiler, for CPU objects when there is no clang.
     pub cc: &'a Path,
-    /// Whose command lines.
+    /// The tool whose command lines are planned.
     pub way: Way,
     /// `0`, `1`, `2`, `3`, `s` or `z`: of the code made from bitcode.
     pub opt_level: &'a str,
-    /// Put behind the inputs of CPU targets: `-L`, `-l`, `-Wl,…`, archives and shared objects.
+    /// Arguments after the inputs of CPU targets: `-L`, `-l`, `-Wl,…`, archives and shared objects.
     pub host_libraries: &'a [OsString],
-    /// For the compiler driver, as spelled (`--device-compiler=`).
+    /// Arguments for the compiler driver, as spelled (`--device-compiler=`).
     pub compiler_args: &'a [OsString],
-    /// For the linker, each behind `-Xlinker` (`--device-linker=`).
+    /// Arguments for the linker, each after `-Xlinker` (`--device-linker=`).
     pub linker_args: &'a [OsString],
     /// The rest.
     pub options: LinkOptions<'a>,
@@ -83,11 +83,11 @@ pub struct DeviceLinker<'a> {
 /// A device link as it will happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedLink {
-    /// Run one after the other; none when the image is there already.
+    /// Commands in order; none if the image exists already.
     pub commands: Vec<Command>,
     /// The file that then holds the image.
     pub output: PathBuf,
-    /// What the image is.
+    /// Kind of the image.
     pub kind: ImageKind,
 }
 
@@ -120,7 +120,7 @@ impl DeviceLinker<'_> {
         }
     }
 
-    /// For a CPU other than this one without a linker of its own: lld, and without a C library none.
+    /// Returns options for a foreign CPU: lld if it has no linker of its own, and no C library if it has none.
     pub(crate) fn foreign(&self, job: &LinkJob) -> Vec<&'static str> {
         // As GNU's tools call it.
         let name = match job.triple.arch() {
@@ -183,7 +183,11 @@ impl DeviceLinker<'_> {
         if given.into_iter().any(is_runtime) {
             return Ok(Vec::new());
         }
-        let processor = job.processor.split(':').next().unwrap_or_default();
+        let processor = job
+            .processor
+            .split(':')
+            .next()
+            .expect("a split text has a first part");
         let runtime = self.llvm()?.device_runtime(vendor, processor)?;
         let passes = DECIDED_BEFORE.iter().flat_map(|pass| ["-mllvm", pass]);
         let options = passes.chain(["-mlink-builtin-bitcode"]).map(OsString::from);
@@ -224,7 +228,7 @@ impl DeviceLinker<'_> {
             .args(behind("-Xlinker", self.linker_args))
     }
 
-    /// That lld is where clang looks for it, which runs it: beside itself or in `PATH`.
+    /// Checks that lld is where clang looks for it, which runs it: beside itself or in `PATH`.
     pub(crate) fn check_lld(&self) -> Result<(), NotFound> {
         let is_needed = !self.options.dry_run && self.search.program(&["ld.lld"]).is_none();
         match self.llvm() {
@@ -252,7 +256,7 @@ pub(crate) fn processor_flag(triple: &Triple, processor: &str) -> String {
     format!("{flag}={processor}")
 }
 
-/// Each of `values` behind the option that takes it.
+/// Returns each of `values` after the option that takes it.
 pub(crate) fn behind<'a>(
     option: &'a str,
     values: &'a [OsString],

@@ -1,4 +1,4 @@
-//! Floor 4: link jobs: which images go together, and the device link of each, as commands.
+//! Link jobs: images that go together, and the device link of each, as commands.
 //!
 //! Two ways lead to an image ([`Way`]). LLVM's runs what `clang-linker-wrapper` of clang's release runs. Our own
 //! needs less: no `clang-nvlink-wrapper`, no C library for the GPU, for objects of CPUs no clang at all.
@@ -16,7 +16,7 @@
 //! Specification: `docs/spec/linker-wrapper.md` §3.2–3.6. Differently from LLVM, OpenMP's device runtime joins here and
 //! not at each compile, so that an image has one copy of it, and neither ROCm nor CUDA is needed.
 
-pub mod fatbinary;
+pub(crate) mod fatbinary;
 mod job;
 mod linker;
 mod nvptx;

@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 impl DeviceLinker<'_> {
-    /// Whether clang can link this by itself: by its helper, which runs NVIDIA's tools.
+    /// Tells whether clang can link this by itself: by its helper, which runs NVIDIA's tools.
     pub(crate) fn has_nvlink_wrapper(&self, job: &LinkJob) -> bool {
         let helper =
             |llvm| crate::installed::llvm::Llvm::sibling(llvm, "clang-nvlink-wrapper").is_ok();

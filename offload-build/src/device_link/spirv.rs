@@ -90,7 +90,7 @@ fn pad(bytes: &mut Vec<u8>, alignment: usize) {
     bytes.resize(bytes.len().next_multiple_of(alignment), 0);
 }
 
-/// Why there is no ELF file around a module.
+/// Reason why a module cannot be put in an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpirvError {

@@ -1,4 +1,4 @@
-//! Device code as text, made what a device linker reads: LLVM IR becomes bitcode, assembly an object.
+//! Translates device code from text to what a device linker reads: LLVM IR to bitcode, assembly to an object.
 //!
 //! clang's older driver does the same with the entries of text bundles before its link, with the
 //! assembler for all that is called `.s` (clang 19, `-###`). No pass runs over the IR: that is the
@@ -10,17 +10,17 @@ use crate::process::search::NotFound;
 use offload_formats::names::Triple;
 use std::path::{Path, PathBuf};
 
-/// What a text is, beside PTX.
+/// Language of a text other than PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceText {
     /// LLVM IR.
     Ir,
-    /// For the target's assembler.
+    /// Assembly of the target.
     Assembly,
 }
 
 impl SourceText {
-    /// Where the bitcode or object made from `text` goes; not `.bc`, which clang would compile.
+    /// Returns the path of the bitcode or object made from `text`; not `.bc`, which clang would compile.
     #[must_use]
     pub fn made_from(text: &Path) -> PathBuf {
         let mut path = text.to_owned().into_os_string();

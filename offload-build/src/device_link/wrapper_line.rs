@@ -40,7 +40,7 @@ impl DeviceLinker<'_> {
         })
     }
 
-    /// What clang will run in turn; what is missing is said before anything runs.
+    /// Checks that the programs exist that clang will run: a missing one is reported before anything runs.
     fn check_tools(&self, job: &LinkJob, llvm: &Llvm) -> Result<(), NotFound> {
         if job.kinds.contains(&OffloadKind::SYCL) {
             llvm.sibling("clang-sycl-linker")?;
@@ -176,7 +176,7 @@ impl DeviceLinker<'_> {
             .args(self.builtin_bitcode())
     }
 
-    /// Files, with bitcode as a language where the linker shall not see it.
+    /// Adds the inputs, with bitcode as a language if the linker must not see it.
     fn inputs(&self, job: &LinkJob, mut command: Command) -> Command {
         let mut is_ir = false;
         for input in &job.inputs {
@@ -203,7 +203,7 @@ impl DeviceLinker<'_> {
         Some(joined("-B", &linker.parent()?.into()))
     }
 
-    /// What makes links possible that fail with LLVM's own lines: for CPUs that this machine has no linker for, and
+    /// Returns options for links that fail with LLVM's own lines: for CPUs that this machine has no linker for, and
     /// of bitcode without LTO, for which only clang of the main branch looks for no libraries.
     fn beyond_llvm(&self, job: &LinkJob, release: u32) -> Vec<&'static str> {
         if job.is_spirv() {
@@ -229,7 +229,8 @@ impl DeviceLinker<'_> {
             .args(self.host_libraries)
     }
 
-    /// What makes the linker read bitcode. The helper for nvlink always does, and takes the value that clang 19
+    /// Returns options that make the linker read bitcode. The helper for nvlink always does, and takes the value that
+    /// clang 19
     /// gives to `-plugin` for an input.
     fn lto(&self, job: &LinkJob) -> &'static [&'static str] {
         if job.triple.is_nvptx() {
@@ -242,13 +243,18 @@ impl DeviceLinker<'_> {
         }
     }
 
-    /// What clang 19 tells AMD's linker about bitcode by itself and clang 16 does not: without it the code is for no
+    /// Returns what clang 19 tells AMD's linker about bitcode by itself and clang 16 does not: without it the code is
+    /// for no
     /// processor.
     fn told_by_later(&self, job: &LinkJob, release: u32) -> Vec<OsString> {
         if self.way == Way::Llvm || !job.triple.is_amdgpu() || release >= TELLS_PROCESSOR {
             return Vec::new();
         }
-        let processor = job.processor.split(':').next().unwrap_or_default();
+        let processor = job
+            .processor
+            .split(':')
+            .next()
+            .expect("a split text has a first part");
         let level = match self.opt_level {
             "s" | "z" => "2",
             level => level,

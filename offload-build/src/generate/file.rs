@@ -5,13 +5,13 @@ use offload_formats::container::kernels::{Argument, Kernel};
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
-/// What `$OUT_DIR/<module>.rs` says.
+/// Content of `$OUT_DIR/<module>.rs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostFile {
     pub(crate) module: String,
     /// Names of kernels and globals, as the runtime knows them, sorted.
     pub(crate) kernels: Vec<String>,
-    /// What images say of those kernels that the program starts itself.
+    /// Kernels that the program starts itself, as the images describe them.
     pub(crate) described: Vec<Described>,
     /// Targets without an image.
     pub(crate) skipped: Vec<Skipped>,
@@ -24,46 +24,46 @@ pub(crate) struct Described {
     pub(crate) name: String,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) images: Vec<(String, Kernel)>,
-    /// Where there is host code.
+    /// What stands for the kernel on the host, if there is host code.
     pub(crate) stub: Option<Stub>,
 }
 
-/// Where a program has what stands for a kernel on the host.
+/// Place of what stands for a kernel on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stub {
-    /// In the kernel's offload entry.
+    /// The kernel's offload entry contains it.
     Entry {
         symbol: String,
         /// The entry's size, in words of eight bytes.
         words: usize,
-        /// Which of them is the address.
+        /// Index of the word that is the address.
         address: usize,
     },
-    /// It is this function.
+    /// This function stands for the kernel.
     Function { symbol: String },
 }
 
-/// Where the images are.
+/// Place of the images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// In the static library of this module, under these symbols.
+    /// The static library of this module contains them, under these symbols.
     Linked {
         anchor: String,
         /// Symbol and size of all images in their container.
         container: (String, u64),
         images: Vec<Image>,
     },
-    /// In the hands of `offload-link`, which has yet to link them.
+    /// `offload-link` has yet to link them.
     Deferred { anchor: String, images: Vec<Image> },
-    /// In the static library of this module, where another compiler has put them: nothing has their bytes.
+    /// Another compiler has put them in the static library of this module: Rust cannot read their bytes.
     Kept { anchor: String, images: Vec<Image> },
-    /// In a file, which Rust includes.
+    /// Rust includes them as a file.
     Included {
-        /// Below `OUT_DIR`.
+        /// Path below `OUT_DIR`.
         file: String,
-        /// In bytes.
+        /// Size in bytes.
         size: u64,
-        /// Whether the file is something that a runtime loads, or just images.
+        /// True if a runtime loads the file; false if it only contains images.
         is_container: bool,
         images: Vec<Image>,
     },
@@ -80,12 +80,12 @@ pub(crate) struct Image {
     pub(crate) place: Place,
 }
 
-/// Where the bytes of an image are.
+/// Place of an image's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Behind a symbol of the library, so many.
+    /// A symbol of the library, and the size in bytes.
     Symbol(String, u64),
-    /// In the included file.
+    /// A part of the included file.
     Part(Range<u64>),
     /// Not linked yet, or packed so that nothing has them by themselves.
     Nowhere,

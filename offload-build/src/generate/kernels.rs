@@ -1,112 +1,94 @@
 //! The kernels in the file that Rust includes: constants for each.
 
-use crate::generate::file::{Described, HostFile, Number, Stub};
+use crate::generate::file::{Described, Number, Stub};
+use crate::generate::template::fill;
 use offload_formats::container::kernels::{Argument, Kernel, source_name};
 use offload_formats::escape::terminal;
 use std::collections::BTreeSet;
-use std::fmt::{self, Write as _};
 
-impl HostFile {
-    /// A constant for each kernel, under its symbol and under its plain name, and all of them.
-    pub(crate) fn write_kernels(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "\n/// The kernels that the program starts.\n\
-             #[allow(dead_code, unreachable_pub, non_upper_case_globals)]\npub mod kernel {{\n    \
-             #[allow(unused_imports)]\n    use super::{{Argument, ArgumentKind, Kernel, KernelImage}};"
-        )?;
-        let mut constants = Vec::new();
-        for (index, kernel) in self.described.iter().enumerate() {
-            let (public, constant) = match constant_name(&kernel.name) {
-                Some(constant) => ("pub ", constant),
-                None => ("", format!("KERNEL_{index}")),
-            };
-            let stub = match kernel.stub {
-                Some(_) => format!("stub_{index}"),
-                None => "no_stub".to_owned(),
-            };
-            kernel.write(f, public, &constant, &stub)?;
-            constants.push(constant);
+/// Returns a constant for each kernel, under its symbol and under its plain name, and the names of the former.
+pub(crate) fn constants(described: &[Described]) -> (String, Vec<String>) {
+    let mut text = String::new();
+    let mut constants = Vec::new();
+    for (index, kernel) in described.iter().enumerate() {
+        let (public, constant) = match constant_name(&kernel.name) {
+            Some(constant) => ("pub ", constant),
+            None => ("", format!("KERNEL_{index}")),
+        };
+        let stub = match kernel.stub {
+            Some(_) => format!("stub_{index}"),
+            None => "no_stub".to_owned(),
+        };
+        text += &kernel.constant(public, &constant, &stub);
+        constants.push(constant);
+    }
+    for (index, plain) in plain_names(described) {
+        if let (Some(constant), Some(kernel)) = (constants.get(index), described.get(index)) {
+            let title = terminal(&source_name(&kernel.name)).to_string();
+            text += &format!("\n    /// `{title}`.\n    pub const {plain}: Kernel = {constant};\n");
         }
-        for (index, plain) in plain_names(&self.described) {
-            if let (Some(constant), Some(kernel)) =
-                (constants.get(index), self.described.get(index))
-            {
-                writeln!(
-                    f,
-                    "\n    /// `{}`.\n    pub const {plain}: Kernel = {constant};",
-                    terminal(&source_name(&kernel.name))
-                )?;
-            }
-        }
-        writeln!(
-            f,
-            "\n    /// All of them.\n    pub static ALL: &[Kernel] = &[{}];\n}}",
-            constants.join(", ")
+    }
+    (text, constants)
+}
+
+impl Described {
+    /// Returns the constant. Whatever an image says is written as a literal, or escaped in a comment: names of symbols may
+    /// hold any character.
+    fn constant(&self, public: &str, constant: &str, stub: &str) -> String {
+        let source_name = source_name(&self.name);
+        let arguments = self.arguments.iter().map(argument);
+        let images = self
+            .images
+            .iter()
+            .map(|(target, image)| in_image(target, image));
+        fill(
+            include_str!("templates/kernel.rs.in"),
+            &[
+                ("title", &terminal(&source_name).to_string()),
+                ("public", public),
+                ("constant", constant),
+                ("name", &format!("{:?}", self.name)),
+                ("source_name", &format!("{source_name:?}")),
+                ("arguments", &arguments.collect::<String>()),
+                ("images", &images.collect::<String>()),
+                ("stub", stub),
+            ],
         )
     }
 }
 
-impl Described {
-    /// Writes the constant. Whatever an image says is written as a literal, or escaped in a comment: names of symbols may
-    /// hold any character.
-    fn write(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        public: &str,
-        constant: &str,
-        stub: &str,
-    ) -> fmt::Result {
-        let name = &self.name;
-        let source_name = source_name(name);
-        writeln!(
-            f,
-            "\n    /// `{}`.\n    {public}const {constant}: Kernel = Kernel {{\n        name: {name:?},\n        \
-             source_name: {source_name:?},\n        arguments: &[",
-            terminal(&source_name)
-        )?;
-        for Argument { offset, size, kind } in &self.arguments {
-            let kind = match kind {
-                Some(kind) => format!("Some(ArgumentKind::{kind:?})"),
-                None => "None".to_owned(),
-            };
-            let (offset, size) = (Number::from(*offset), Number::from(*size));
-            writeln!(
-                f,
-                "            Argument {{ offset: {offset}, size: {size}, kind: {kind} }},"
-            )?;
-        }
-        writeln!(f, "        ],\n        images: &[")?;
-        for (target, image) in &self.images {
-            let Kernel {
-                arguments_size,
-                max_threads,
-                required_threads,
-                shared_size,
-                private_size,
-                registers,
-                scalar_registers,
-                wavefront,
-                ..
-            } = image;
-            let (arguments_size, shared_size, private_size) = (
-                Number::from(*arguments_size),
-                Number::from(*shared_size),
-                Number::from(*private_size),
-            );
-            writeln!(
-                f,
-                "            KernelImage {{ target: {target:?}, arguments_size: {arguments_size}, \
-                 max_threads: {max_threads:?}, required_threads: {required_threads:?}, \
-                 shared_size: {shared_size}, private_size: {private_size}, registers: {registers:?}, \
-                 scalar_registers: {scalar_registers:?}, wavefront: {wavefront:?} }},"
-            )?;
-        }
-        writeln!(
-            f,
-            "        ],\n        stub: super::linked::{stub},\n    }};"
-        )
-    }
+/// Returns the row of an argument.
+fn argument(argument: &Argument) -> String {
+    let Argument { offset, size, kind } = argument;
+    let kind = match kind {
+        Some(kind) => format!("Some(ArgumentKind::{kind:?})"),
+        None => "None".to_owned(),
+    };
+    let (offset, size) = (Number::from(*offset), Number::from(*size));
+    format!("            Argument {{ offset: {offset}, size: {size}, kind: {kind} }},\n")
+}
+
+/// Returns the row of a kernel in the image for `target`.
+fn in_image(target: &str, kernel: &Kernel) -> String {
+    let Kernel {
+        max_threads,
+        required_threads,
+        registers,
+        scalar_registers,
+        wavefront,
+        ..
+    } = kernel;
+    let (arguments_size, shared_size, private_size) = (
+        Number::from(kernel.arguments_size),
+        Number::from(kernel.shared_size),
+        Number::from(kernel.private_size),
+    );
+    format!(
+        "            KernelImage {{ target: {target:?}, arguments_size: {arguments_size}, \
+         max_threads: {max_threads:?}, required_threads: {required_threads:?}, \
+         shared_size: {shared_size}, private_size: {private_size}, registers: {registers:?}, \
+         scalar_registers: {scalar_registers:?}, wavefront: {wavefront:?} }},\n"
+    )
 }
 
 /// Constants beside those of the symbols: the last part of the name in the source, without template arguments, for each
@@ -114,8 +96,14 @@ impl Described {
 fn plain_names(described: &[Described]) -> Vec<(usize, String)> {
     let plain = |kernel: &Described| {
         let name = source_name(&kernel.name);
-        let name = name.split('<').next().unwrap_or_default();
-        let last = name.rsplit("::").next().unwrap_or_default();
+        let name = name
+            .split('<')
+            .next()
+            .expect("a split text has a first part");
+        let last = name
+            .rsplit("::")
+            .next()
+            .expect("a split text has a first part");
         constant_name(last)
     };
     let names: Vec<Option<String>> = described.iter().map(plain).collect();
@@ -169,15 +157,13 @@ const KEYWORDS: [&str; 47] = [
     "virtual", "where", "while",
 ];
 
-/// What reads the address that stands for each kernel on the host.
-pub(crate) fn write_stubs(described: &[Described], out: &mut String) -> fmt::Result {
-    let stubs = described.iter().enumerate();
-    let stubs = stubs.filter_map(|(index, kernel)| Some((index, kernel.stub.as_ref()?)));
-    writeln!(
-        out,
-        "type Address = *const ::core::ffi::c_void;\n\npub(crate) fn no_stub() -> Option<Address> {{\n    None\n}}\n"
-    )?;
-    for (index, stub) in stubs {
+/// Returns functions that read the address that stands for each kernel on the host.
+pub(crate) fn stubs(described: &[Described]) -> String {
+    let stubs = described
+        .iter()
+        .enumerate()
+        .filter_map(|(index, kernel)| Some((index, kernel.stub.as_ref()?)));
+    let function = |(index, stub): (usize, &Stub)| {
         let (item, symbol, address) = match stub {
             Stub::Entry {
                 symbol,
@@ -194,11 +180,15 @@ pub(crate) fn write_stubs(described: &[Described], out: &mut String) -> fmt::Res
                 format!("function_{index}"),
             ),
         };
-        writeln!(
-            out,
-            "unsafe extern \"C\" {{\n    #[link_name = {symbol:?}]\n    {item};\n}}\n\n\
-             #[inline(never)]\npub(crate) fn stub_{index}() -> Option<Address> {{\n    Some({address} as Address)\n}}\n"
-        )?;
-    }
-    Ok(())
+        fill(
+            include_str!("templates/stub.rs.in"),
+            &[
+                ("symbol", &format!("{symbol:?}")),
+                ("item", &item),
+                ("index", &index.to_string()),
+                ("address", &address),
+            ],
+        )
+    };
+    stubs.map(function).collect()
 }

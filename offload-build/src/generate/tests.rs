@@ -1,6 +1,7 @@
 //! The generated file, compiled by rustc as crates include it.
 
 use super::*;
+use crate::generate::file::Number;
 use offload_formats::container::kernels::{Argument, ArgumentKind, Kernel};
 use std::process::Command;
 

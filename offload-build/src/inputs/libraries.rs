@@ -1,15 +1,12 @@
-//! The libraries for devices that a module links: found, and taken apart for each target.
+//! The libraries of device code that a module links: found, and read for each target.
 //!
 //! `archives` names files, `link` names libraries, which are looked for as linkers do it: first what is
 //! for one target, then archives of bundles. Specification: `docs/spec/linker-wrapper.md` §7.4.
 
 use crate::declare::module::{Module, Target};
-use crate::device_link::DeviceInput;
 use crate::error;
 use crate::error::Error;
-use crate::files;
 use crate::readable::{self, Readable};
-use crate::steps::task::Done;
 use offload_formats::container::bundled::{DeviceTarget, Unpacking};
 use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::device_library::{self, LibraryImage};
@@ -20,116 +17,55 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-/// Takes the images for one target out of a library.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Extraction {
-    pub(crate) library: PathBuf,
-    /// As the manifest spells it.
-    pub(crate) target: String,
-    /// Which of its images, and where each goes.
-    pub(crate) files: Vec<(usize, PathBuf)>,
-    /// The limit on what compressed images become.
-    pub(crate) decompressed: DecompressionLimit,
-}
+/// The libraries that the device links of a module take, read once.
+pub(crate) struct Libraries(BTreeMap<String, Result<Vec<Rc<Library>>, Error>>);
 
-impl Extraction {
-    pub(crate) fn execute(&self) -> Result<Done, Error> {
-        let library = Readable::open(&self.library)?;
-        let images = images(&self.library, &library, self.decompressed)?;
-        for (index, path) in &self.files {
-            let image = images.get(*index);
-            let content = image.and_then(|image| image.content(library.data()));
-            library.check()?;
-            let content = content.ok_or_else(|| changed(&self.library))?;
-            files::write(path, content).map_err(error::io(path))?;
-        }
-        Ok(Done {
-            reads: vec![self.library.clone()],
-            ..Done::default()
-        })
-    }
-}
-
-/// For a dry run: the command that does the like.
-impl fmt::Display for Extraction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let library = self.library.display();
-        writeln!(
-            f,
-            "# images of {library} for {}, in this process",
-            self.target
+impl Libraries {
+    /// Finds and reads the libraries for each target of `module`. An error counts when that target's link is planned.
+    pub(crate) fn of(module: &Module) -> Self {
+        let mut read: BTreeMap<PathBuf, Rc<Library>> = BTreeMap::new();
+        let mut library = |path: PathBuf| match read.get(&path) {
+            Some(known) => Ok(Rc::clone(known)),
+            None => {
+                let library = Rc::new(Library::read(&path, module.decompressed)?);
+                read.insert(path, Rc::clone(&library));
+                Ok(library)
+            }
+        };
+        let mut of_target = |target: &Target| {
+            let paths = paths(module, target)?.into_iter();
+            paths.map(&mut library).collect()
+        };
+        let targets = module.targets.iter();
+        Self(
+            targets
+                .map(|target| (target.written.clone(), of_target(target)))
+                .collect(),
         )
     }
-}
 
-/// What a target's device link takes from the libraries of `module`: extractions, and the files that
-/// they write, below `folder`.
-pub(crate) fn inputs(
-    module: &Module,
-    target: &Target,
-    folder: &Path,
-) -> Result<(Vec<Extraction>, Vec<DeviceInput>), Error> {
-    let (mut extractions, mut inputs) = (Vec::new(), Vec::new());
-    let mut lacking: BTreeMap<String, Vec<Seen>> = BTreeMap::new();
-    let mut served = BTreeSet::new();
-    for (number, path) in paths(module, target)?.into_iter().enumerate() {
-        let seen = Seen::of(&path, module.decompressed)?;
-        let name = name_of(&path).name.to_owned();
-        let mut files = Vec::new();
-        for (index, image) in seen.of_target(target)? {
-            let stem = Path::new(&image.member).file_stem().unwrap_or_default();
-            let stem = stem
-                .to_string_lossy()
-                .replace(|c: char| c.is_control(), "_");
-            let extension = if seen.bitcode.contains(&index) {
-                "bc"
-            } else {
-                "o"
-            };
-            let file = folder.join(format!("library-{number}-{index}-{stem}.{extension}"));
-            inputs.push(match extension {
-                "bc" => DeviceInput::Bitcode(file.clone()),
-                _ => DeviceInput::Object(file.clone()),
-            });
-            files.push((index, file));
-        }
-        if files.is_empty() {
-            lacking.entry(name).or_default().push(seen);
-            continue;
-        }
-        served.insert(name);
-        extractions.push(Extraction {
-            library: path,
-            target: target.written.clone(),
-            files,
-            decompressed: module.decompressed,
-        });
-    }
-    match lacking.into_iter().find(|(name, _)| !served.contains(name)) {
-        None => Ok((extractions, inputs)),
-        Some((_, libraries)) => {
-            let libraries: Vec<String> = libraries.iter().map(ToString::to_string).collect();
-            Err(Error::new(format_args!(
-                "module `{}`: no library code for `{}`: {}",
-                module.name,
-                target.written,
-                libraries.join("; ")
-            )))
+    /// Returns the libraries for one of the module's targets, in the order of the link.
+    pub(crate) fn of_target(&self, target: &Target) -> Result<&[Rc<Library>], Error> {
+        match self.0.get(&target.written) {
+            Some(Ok(libraries)) => Ok(libraries),
+            Some(Err(error)) => Err(Error::new(error)),
+            None => Ok(&[]),
         }
     }
 }
 
 /// A library, with what is in it.
-struct Seen {
-    path: PathBuf,
+pub(crate) struct Library {
+    pub(crate) path: PathBuf,
     images: Vec<LibraryImage>,
-    /// Which of them are bitcode.
-    bitcode: BTreeSet<usize>,
+    /// Indices of those that are bitcode.
+    pub(crate) bitcode: BTreeSet<usize>,
 }
 
-impl Seen {
-    fn of(path: &Path, decompressed: DecompressionLimit) -> Result<Self, Error> {
+impl Library {
+    fn read(path: &Path, decompressed: DecompressionLimit) -> Result<Self, Error> {
         let library = Readable::open(path)?;
         let images = images(path, &library, decompressed)?;
         let mut bitcode = BTreeSet::new();
@@ -148,8 +84,8 @@ impl Seen {
         })
     }
 
-    /// The images that a target's device link takes.
-    fn of_target(&self, target: &Target) -> Result<Vec<(usize, &LibraryImage)>, Error> {
+    /// Returns the images that a target's device link takes.
+    pub(crate) fn of_target(&self, target: &Target) -> Result<Vec<(usize, &LibraryImage)>, Error> {
         let images = self.images.iter().enumerate();
         let served: Vec<_> = images
             .filter(|(_, image)| self.is_for(image, target))
@@ -201,7 +137,7 @@ impl Seen {
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let targets = self.images.iter().filter_map(|image| image.target.as_ref());
         let targets: BTreeSet<String> = targets.map(DeviceTarget::to_string).collect();
@@ -256,20 +192,20 @@ fn paths(module: &Module, target: &Target) -> Result<Vec<PathBuf>, Error> {
     Ok(paths)
 }
 
-/// What a link for `target` looks for, then the archive of bundles.
+/// Returns the file names that a link for `target` looks for, then the archive of bundles.
 fn names(name: &str, target: &Target) -> Vec<String> {
     let mut names = library_name::candidates(name, &target.triple, &target.id.to_string());
     names.push(format!("lib{name}.a"));
     names
 }
 
-/// What the name of a library says.
-fn name_of(path: &Path) -> LibraryName<'_> {
+/// Returns what the name of a library says.
+pub(crate) fn name_of(path: &Path) -> LibraryName<'_> {
     let stem = path.file_stem().and_then(OsStr::to_str);
     LibraryName::parse(stem.unwrap_or_default())
 }
 
-fn images(
+pub(crate) fn images(
     path: &Path,
     library: &Readable,
     decompressed: DecompressionLimit,
@@ -284,7 +220,7 @@ fn images(
     })
 }
 
-fn changed(path: &Path) -> Error {
+pub(crate) fn changed(path: &Path) -> Error {
     Error::new(format_args!(
         "`{}` changed while it was read",
         path.display()

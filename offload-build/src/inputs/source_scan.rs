@@ -12,14 +12,14 @@ pub(crate) struct Scan {
     /// Names of `__global__` functions, without namespaces, in order.
     pub(crate) kernels: Vec<String>,
     /// Host functions that other languages can call, `extern "C"`, in order.
-    pub(crate) host_functions: Vec<Found>,
+    pub(crate) host_functions: Vec<FoundFunction>,
     /// The first launch, `<<<…>>>`, in host code.
-    pub(crate) launch: Option<Found>,
+    pub(crate) launch: Option<FoundFunction>,
 }
 
 /// A function, and the line on which its name is, from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundFunction {
     pub(crate) function: String,
     pub(crate) line: usize,
 }
@@ -93,7 +93,7 @@ impl Scan {
             return skip_block(tokens, |_| {});
         };
         let has = |words: &[&str]| head.iter().any(|token| words.contains(&token.text));
-        let found = |line| Found {
+        let found = |line| FoundFunction {
             function: name.text.to_owned(),
             line,
         };
@@ -241,7 +241,10 @@ impl<'s> Tokens<'s> {
     /// Takes `R"x(…)x"`, whose `R` was read.
     fn raw_literal(&mut self) -> &'s str {
         let delimiter = self.rest.get(1..).unwrap_or_default();
-        let delimiter = delimiter.split('(').next().unwrap_or_default();
+        let delimiter = delimiter
+            .split('(')
+            .next()
+            .expect("a split text has a first part");
         self.take_past(1, &format!("){delimiter}\""))
     }
 }
@@ -282,7 +285,7 @@ impl<'s> Iterator for Tokens<'s> {
 mod tests {
     use super::*;
 
-    fn names(found: &[Found]) -> Vec<(&str, usize)> {
+    fn names(found: &[FoundFunction]) -> Vec<(&str, usize)> {
         let names = found.iter();
         names.map(|found| (&*found.function, found.line)).collect()
     }
@@ -337,7 +340,7 @@ mod tests {
         assert_eq!(names(&scan.host_functions), [("launch", 3), ("more", 7)]);
         assert_eq!(
             scan.launch,
-            Some(Found {
+            Some(FoundFunction {
                 function: "launch".into(),
                 line: 4
             })

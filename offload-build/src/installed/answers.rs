@@ -1,4 +1,4 @@
-//! What programs answered to questions about themselves, kept for as long as they are the same programs.
+//! Answers of programs to questions about themselves, kept while they are the same programs.
 
 use crate::files;
 use crate::process::command::{Command, CommandError};
@@ -15,7 +15,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Those kept below a build script's `out`.
+    /// Returns the answers kept below a build script's `out`.
     #[must_use]
     pub(crate) fn below(out: &Path, variables: &str) -> Self {
         Self {
@@ -24,7 +24,8 @@ impl Answers {
         }
     }
 
-    /// What `command` writes, on standard output and then on standard error; it is started when nothing is known.
+    /// Returns what `command` writes, on standard output and then on standard error; it is started if its answer is not
+    /// known.
     ///
     /// # Errors
     ///

@@ -7,20 +7,20 @@ use offload_formats::container::elf::Machine;
 use offload_formats::registration::coff::WindowsAbi;
 use std::path::{Path, PathBuf};
 
-/// What programs are built for.
+/// The host that programs are built for.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
-    /// As Cargo has it.
+    /// The triple as Cargo spells it.
     pub(crate) triple: String,
     machine: Option<Machine>,
     windows: Option<Windows>,
-    /// Whether it is another one than that on which the build runs.
+    /// True if it differs from the machine that builds.
     pub(crate) is_cross: bool,
     /// Folders in which the programs' linker looks, as far as Cargo and the C compilers say.
     folders: Vec<PathBuf>,
 }
 
-/// What sets hosts of Windows apart.
+/// Properties of Windows hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Windows {
     abi: WindowsAbi,
@@ -31,7 +31,7 @@ struct Windows {
     has_static_crt: bool,
 }
 
-/// How host objects look.
+/// Format of host objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Objects {
     /// ELF, which a relocatable link joins.
@@ -41,7 +41,7 @@ pub(crate) enum Objects {
 }
 
 impl Host {
-    /// That of Cargo's `TARGET`.
+    /// Returns the host of Cargo's `TARGET`.
     pub(crate) fn of(environment: &Environment) -> Result<Self, Error> {
         let triple = environment.required("TARGET")?;
         let machine = machine(&triple);
@@ -79,7 +79,7 @@ impl Host {
         self.folders.clone().into_iter().chain(named)
     }
 
-    /// How the objects of modules with host code look.
+    /// Returns the format of the objects of modules with host code.
     pub(crate) fn objects(&self) -> Result<Objects, Error> {
         let windows = self.windows.filter(|windows| windows.is_x86_64);
         let objects = windows.map(|windows| Objects::Coff(windows.abi));
@@ -107,7 +107,7 @@ impl Host {
         self.machine
     }
 
-    /// As clang spells it, where it may take another by itself.
+    /// Returns the triple as clang spells it, if clang's default may differ.
     pub(crate) fn clang_target(&self) -> Option<String> {
         match self.windows {
             // Cargo has a triple for each set of libraries, clang for each ABI.
@@ -154,7 +154,7 @@ impl Host {
         }
     }
 
-    /// What the import library of a DLL may be called, on a host of Windows.
+    /// Returns the names that the import library of a DLL may have, on a Windows host.
     pub(crate) fn import_libraries(&self, name: &str) -> Vec<String> {
         let microsofts = format!("{name}.lib");
         match self.windows.map(|windows| windows.abi) {
@@ -169,7 +169,10 @@ impl Host {
 
     /// The processor, as triples name it.
     pub(crate) fn arch(&self) -> &str {
-        self.triple.split('-').next().unwrap_or_default()
+        self.triple
+            .split('-')
+            .next()
+            .expect("a split text has a first part")
     }
 
     /// The folder of OpenMP's offload runtime for this host, of the release of `llvm`; otherwise those that were

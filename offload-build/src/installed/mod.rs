@@ -4,6 +4,7 @@ pub(crate) mod answers;
 pub(crate) mod compilers;
 pub(crate) mod host;
 pub(crate) mod llvm;
+pub(crate) mod machine;
 pub(crate) mod native;
 pub(crate) mod rocm;
 pub(crate) mod runtimes;

@@ -16,21 +16,21 @@ use crate::process::search::Search;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
-/// How `targets` names them.
+/// The name in `targets` for the GPUs of this machine.
 pub(crate) const NAME: &str = "native";
 
-/// What this machine has, as far as anybody asked.
+/// The GPUs of this machine, asked for at most once.
 pub(crate) struct Native<'a> {
     environment: &'a Environment,
-    amd: OnceCell<Found>,
-    nvidia: OnceCell<Found>,
+    amd: OnceCell<Gpus>,
+    nvidia: OnceCell<Gpus>,
 }
 
 /// GPUs of one vendor.
-struct Found {
-    /// Each kind once.
+struct Gpus {
+    /// The processors, each once.
     processors: Vec<String>,
-    /// What was asked, and what came of it.
+    /// Programs that were asked, and what they answered.
     asked: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Native<'a> {
         )))
     }
 
-    fn amd(&self, declared: &str) -> Found {
+    fn amd(&self, declared: &str) -> Gpus {
         let search = self.environment.search();
         let roots = rocm::named_roots(self.environment).into_iter();
         let mut roots = roots.chain(rocm::ROCM_FOLDERS.iter().map(PathBuf::from));
@@ -143,7 +143,7 @@ impl<'a> Native<'a> {
         })
     }
 
-    fn nvidia(&self, declared: &str) -> Found {
+    fn nvidia(&self, declared: &str) -> Gpus {
         let search = self.environment.search();
         let query = ["--query-gpu=compute_cap", "--format=csv,noheader"];
         let smi = search.program(&["nvidia-smi"]);
@@ -163,7 +163,7 @@ impl<'a> Native<'a> {
 }
 
 /// The first that knows something is the last that is asked.
-fn ask(commands: [(&str, Option<Command>); 2], read: impl Fn(&str) -> Option<String>) -> Found {
+fn ask(commands: [(&str, Option<Command>); 2], read: impl Fn(&str) -> Option<String>) -> Gpus {
     let mut asked = Vec::new();
     for (name, command) in commands {
         let Some(command) = command else {
@@ -186,11 +186,11 @@ fn ask(commands: [(&str, Option<Command>); 2], read: impl Fn(&str) -> Option<Str
             }
         }
         if !processors.is_empty() {
-            return Found { processors, asked };
+            return Gpus { processors, asked };
         }
         asked.push(format!("`{command}` named none"));
     }
-    Found {
+    Gpus {
         processors: Vec::new(),
         asked,
     }

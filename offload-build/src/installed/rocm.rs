@@ -13,7 +13,7 @@ use crate::process::search::Search;
 use crate::process::search::program_in;
 use std::path::{Path, PathBuf};
 
-/// Where a ROCm tree is that nothing names.
+/// Usual folders of a ROCm tree.
 pub(crate) const ROCM_FOLDERS: &[&str] = &["/opt/rocm", "/usr"];
 
 /// Variables that name the root of a tree, the first first.
@@ -58,7 +58,7 @@ pub(crate) fn asked_roots(search: &Search, answers: &Answers) -> Result<Vec<Path
     Ok(roots)
 }
 
-/// Where a ROCm tree is, and what clang does not find in it by itself.
+/// A ROCm tree, and what clang does not find in it by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RocmTree<'a> {
     /// The root of headers and device libraries.
@@ -84,7 +84,8 @@ pub(crate) fn clang(root: &Path) -> Option<Llvm> {
     paths.into_iter().find(|path| path.is_file()).map(Llvm::of)
 }
 
-/// Where a tree's device libraries are that clang does not find by itself: distributions keep them beside the clang of
+/// Returns the folder of a tree's device libraries if clang does not find it by itself: distributions keep them beside
+/// the clang of
 /// their release. A clang of `release` reads those of its own and of older ones, of which the newest is taken.
 #[must_use]
 pub(crate) fn device_libraries(root: &Path, release: Option<u32>) -> Option<PathBuf> {
@@ -148,7 +149,7 @@ pub(crate) fn clang_behind(version: &str) -> Option<Llvm> {
     paths.into_iter().find(|path| path.is_file()).map(Llvm::of)
 }
 
-/// What hipcc says about itself and its clang, in one line.
+/// Returns what hipcc says about itself and its clang, in one line.
 #[must_use]
 pub(crate) fn version_line(version: &str) -> String {
     let of = |start: &str| {

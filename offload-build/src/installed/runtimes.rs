@@ -5,27 +5,25 @@ use crate::declare::module::Module;
 use crate::environment::Environment;
 use crate::error;
 use crate::error::Error;
-use crate::files;
 use crate::installed::compilers::Compiler;
 use crate::installed::host::Host;
 use crate::installed::llvm::machine_of;
 use crate::installed::sdk;
 use crate::process::search::NotFound;
-use offload_formats::escape::terminal;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a module's host code calls.
+/// The runtime that a module's host code calls.
 #[derive(Debug)]
 pub(crate) struct Runtime {
-    /// As `-l` wants them.
+    /// The libraries' names after `-l`.
     pub(crate) libraries: &'static [&'static str],
-    /// Where they are, unless the linker alone knows.
+    /// The libraries' folder, unless only the linker knows it.
     pub(crate) folder: Result<PathBuf, NotFound>,
 }
 
 impl Runtime {
-    /// That of a module's language; nothing when no host code calls any.
+    /// Returns the runtime of a module's language; nothing if no host code calls one.
     pub(crate) fn of(
         module: &Module,
         compiler: &Compiler,
@@ -51,103 +49,15 @@ impl Runtime {
         Some(Self { libraries, folder })
     }
 
-    /// Makes `place`, a folder below `OUT_DIR`, in which linkers find these libraries of `folder`, and nothing else.
-    ///
-    /// Linkers search it instead of `folder`, which may hold other libraries that are not the system's. Because it lies in
-    /// the target folder, `cargo run` and `cargo test` add it to the loader's path, also for programs that only depend on
-    /// this package. So if the loader does not find `folder` itself, `for_loader`, the libraries are copied; otherwise
-    /// linker scripts name them. There are no links to `folder`: whatever edits the target folder would edit the
-    /// system's libraries through them.
-    pub(crate) fn provide(
-        &self,
-        folder: &Path,
-        place: &Path,
-        for_loader: bool,
-    ) -> Result<(), Error> {
-        fs::create_dir_all(place).map_err(error::io(place))?;
-        remove_links(place)?;
-        for library in self.libraries {
-            let plain = format!("lib{library}.so");
-            let files = versions(folder, library)?;
-            // Packages for those who only run programs lack the plain name, which linkers look for.
-            let linked = files.iter().find(|file| **file == plain).or(files.last());
-            if for_loader {
-                let named = files.iter().map(|file| (file, file));
-                let last = linked.filter(|file| **file != plain);
-                for (name, file) in named.chain(last.map(|file| (&plain, file))) {
-                    copy(&folder.join(file), name, place)?;
-                }
-            } else if let Some(file) = linked {
-                let (script, file) = (place.join(&plain), folder.join(file));
-                files::write(&script, linker_script(&file)?.as_bytes())
-                    .map_err(error::io(&script))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The files that [`Self::provide`] copies.
-    pub(crate) fn copied(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
-        let mut copied = Vec::new();
+    /// Returns the files of the libraries in `folder`.
+    pub(crate) fn files(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+        let mut found = Vec::new();
         for library in self.libraries {
             let files = versions(folder, library)?;
-            copied.extend(files.iter().map(|file| folder.join(file)));
+            found.extend(files.iter().map(|file| folder.join(file)));
         }
-        Ok(copied)
+        Ok(found)
     }
-}
-
-/// Copies a library to `place`, where it is called `name` too, by a link within `place`.
-fn copy(library: &Path, name: &str, place: &Path) -> Result<(), Error> {
-    let real = fs::canonicalize(library).map_err(error::io(library))?;
-    let real_name = real.file_name().unwrap_or_default();
-    let copy = place.join(real_name);
-    let bytes = fs::read(&real).map_err(error::io(&real))?;
-    files::write(&copy, &bytes).map_err(error::io(&copy))?;
-    match Path::new(real_name) == Path::new(name) {
-        true => Ok(()),
-        false => {
-            let link = place.join(name);
-            symlink(Path::new(real_name), &link).map_err(error::io(&link))
-        }
-    }
-}
-
-#[cfg(unix)]
-fn symlink(name: &Path, link: &Path) -> std::io::Result<()> {
-    files::remove(link)?;
-    std::os::unix::fs::symlink(name, link)
-}
-
-#[cfg(not(unix))]
-fn symlink(name: &Path, link: &Path) -> std::io::Result<()> {
-    fs::copy(link.with_file_name(name), link).map(|_| ())
-}
-
-/// Removes links, which earlier versions of this crate made.
-fn remove_links(place: &Path) -> Result<(), Error> {
-    for file in fs::read_dir(place).map_err(error::io(place))? {
-        let file = file.map_err(error::io(place))?;
-        let path = file.path();
-        if file.file_type().map_err(error::io(&path))?.is_symlink() {
-            fs::remove_file(&path).map_err(error::io(&path))?;
-        }
-    }
-    Ok(())
-}
-
-/// A script for ELF linkers (GNU ld, gold, lld, mold) that stands for a library.
-fn linker_script(library: &Path) -> Result<String, Error> {
-    let name = library.to_str().filter(|name| !name.contains(['"', '\n']));
-    let name = name.ok_or_else(|| {
-        Error::new(format_args!(
-            "`{}`: linker scripts cannot name this library",
-            terminal(library)
-        ))
-    })?;
-    Ok(format!(
-        "/* Made by offload-build. */\nINPUT ( \"{name}\" )\n"
-    ))
 }
 
 /// The folder of HIP's or CUDA's runtime: where programs' linker looks, as far as anybody says, then the vendor's tree.
@@ -183,7 +93,7 @@ fn gpu_folder(
         libraries.iter().all(has)
     };
     searched.iter().find(fits).cloned().ok_or_else(|| {
-        let name = libraries.first().copied().unwrap_or_default();
+        let name = libraries.first().expect("a runtime has a library");
         missing(module, &format!("lib{name}.so"), &searched)
     })
 }
@@ -209,7 +119,7 @@ fn windows_folder(
         libraries.iter().all(has)
     };
     searched.iter().find(fits).cloned().ok_or_else(|| {
-        let name = libraries.first().copied().unwrap_or_default();
+        let name = libraries.first().expect("a runtime has a library");
         let files = host.import_libraries(name);
         missing(module, &files.join("` or `"), &searched)
     })
@@ -226,7 +136,7 @@ fn missing(module: &Module, file: &str, searched: &[PathBuf]) -> NotFound {
 }
 
 /// The files of a shared library in `folder`, sorted.
-fn versions(folder: &Path, library: &str) -> Result<Vec<String>, Error> {
+pub(crate) fn versions(folder: &Path, library: &str) -> Result<Vec<String>, Error> {
     let name = format!("lib{library}.so");
     let mut found = Vec::new();
     for file in fs::read_dir(folder).map_err(error::io(folder))? {

@@ -13,13 +13,13 @@ use crate::process::install::Need;
 use crate::process::search::Search;
 use std::path::{Path, PathBuf};
 
-/// Where the vendor's files are, and how a module says otherwise.
+/// Places of the vendor's files, and options that name another.
 struct Sdk {
     vendor: &'static str,
     /// Variables that name the root, the first first, and the folders where it is without them.
     variables: &'static [&'static str],
     usual: &'static [&'static str],
-    /// In a root.
+    /// A header that every root contains.
     header: &'static str,
     /// Options that say where it is.
     options: &'static [&'static str],
@@ -28,10 +28,10 @@ struct Sdk {
     need: Need,
 }
 
-/// Where a vendor's files are.
+/// The root of a vendor's files.
 pub(crate) struct Root {
     pub(crate) path: PathBuf,
-    /// Whether a variable says so.
+    /// True if a variable names it.
     pub(crate) is_named: bool,
 }
 
@@ -86,7 +86,8 @@ pub(crate) fn root(
     }
 }
 
-/// Where the vendor's tree may be, for what is there whatever the sources include: named by `flags`, by a variable, or
+/// Returns places of the vendor's tree, for files that do not depend on the sources: named by `flags`, by a variable,
+/// or
 /// in a usual place.
 pub(crate) fn roots(module: &Module, environment: &Environment) -> Vec<PathBuf> {
     let Some(sdk) = Sdk::of(module) else {
@@ -119,7 +120,7 @@ impl Sdk {
         }
     }
 
-    /// What variables name, and the usual places.
+    /// Returns the places that variables name, and the usual ones.
     fn places(&self, environment: &Environment) -> [Vec<PathBuf>; 2] {
         let variables = self.variables.iter();
         let named = variables.filter_map(|name| environment.variable(name));
@@ -140,7 +141,10 @@ impl Sdk {
             self.without.iter().all(has)
         };
         let names_root = |flag: &String| {
-            let name = flag.split('=').next().unwrap_or_default();
+            let name = flag
+                .split('=')
+                .next()
+                .expect("a split text has a first part");
             self.options.contains(&name)
         };
         let mut targets = module.targets.iter().map(|target| &target.own.flags);

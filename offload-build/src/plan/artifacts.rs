@@ -11,51 +11,18 @@
 
 use crate::declare::language::ArtifactKind;
 use crate::declare::module::{Module, Target};
-use crate::error;
 use crate::error::Error;
-use crate::files;
-use crate::process::command::Command;
-use crate::steps::host_objects::entries::has_entries;
-use crate::steps::task::Done;
-use offload_formats::container::archive::{self, Index, MemberPlan};
-use offload_formats::container::definitions;
-use offload_formats::container::object_bundle::{NewEntry, embed_bundle};
-use offload_formats::format::pieces::{self, Piece};
+use crate::steps::artifact::{Artifact, FOLDER, Member};
 use offload_formats::names::{ConflictScope, EntryId, conflict, library_name};
-use offload_formats::registration::deferred::add_demand;
-use std::collections::BTreeSet;
-use std::fmt;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where they are, below `OUT_DIR`: `cargo offload build` looks there.
-const FOLDER: &str = "offload/artifacts";
-
-/// What a module has of one source.
+/// Files that a module has of one source.
 pub(crate) struct Unit {
-    /// As its members are called, without an extension.
+    /// Name of its members, without an extension.
     pub(crate) stem: String,
     pub(crate) host: PathBuf,
-    /// Those of the targets that compile it, in the order of the manifest.
+    /// Images of the targets that compile it, in the order of the manifest.
     pub(crate) images: Vec<(Target, PathBuf)>,
-}
-
-/// Writes an archive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Artifact {
-    pub(crate) library: PathBuf,
-    members: Vec<Member>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Member {
-    name: String,
-    content: PathBuf,
-    /// Entry IDs, and the images that go into the content.
-    images: Vec<(String, PathBuf)>,
-    /// The entry ID of the content, where images go into it.
-    host: String,
 }
 
 /// The archives that `module` asks for, made of `units`, for a host of that triple.
@@ -110,22 +77,6 @@ pub(crate) fn plan(
     Ok(artifacts)
 }
 
-/// Removes what an earlier build left there and `artifacts` does not name.
-pub(crate) fn clean(out: &Path, artifacts: &BTreeSet<&Path>) -> Result<(), Error> {
-    let folder = out.join(FOLDER);
-    let files = match fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        files => files.map_err(error::io(&folder))?,
-    };
-    for file in files {
-        let path = file.map_err(error::io(&folder))?.path();
-        if !artifacts.contains(&*path) {
-            fs::remove_file(&path).map_err(error::io(&path))?;
-        }
-    }
-    Ok(())
-}
-
 /// Processors have triples of three fields, and the place of the fourth stays empty (`docs/spec/bundler.md` §6).
 fn entry_id(target: &Target) -> String {
     let triple = target.triple.as_str().trim_end_matches('-');
@@ -157,125 +108,4 @@ fn check(module: &Module) -> Result<(), Error> {
         written(one),
         written(other)
     )))
-}
-
-impl Artifact {
-    pub(crate) fn inputs(&self) -> Vec<PathBuf> {
-        let of_member = |member: &Member| {
-            let images = member.images.iter().map(|(_, image)| image.clone());
-            [member.content.clone()]
-                .into_iter()
-                .chain(images)
-                .collect::<Vec<_>>()
-        };
-        self.members.iter().flat_map(of_member).collect()
-    }
-
-    pub(crate) fn execute(&self) -> Result<Done, Error> {
-        let contents = self.members.iter().map(Member::bytes);
-        let contents: Vec<Vec<u8>> = contents.collect::<Result<_, _>>()?;
-        let inputs: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
-        let mut plans = Vec::new();
-        for (number, (member, bytes)) in self.members.iter().zip(&inputs).enumerate() {
-            let range = 0..bytes.len() as u64;
-            let wrong = |problem| Error::because(member.content.display(), problem);
-            let symbols = definitions(*bytes, range.clone()).map_err(wrong)?;
-            let piece = Piece::Copy {
-                input: number,
-                range,
-            };
-            plans.push((member, [piece], symbols));
-        }
-        let plans: Vec<MemberPlan<'_>> = plans
-            .iter()
-            .map(|(member, content, symbols)| MemberPlan {
-                name: &member.name,
-                content,
-                symbols,
-            })
-            .collect();
-        let wrong = |problem| Error::because(self.library.display(), problem);
-        let layout = archive::layout(&plans, Index::Always).map_err(wrong)?;
-        let bytes = whole(&layout, &inputs, &self.library)?;
-        files::write(&self.library, &bytes).map_err(error::io(&self.library))?;
-        Ok(Done::default())
-    }
-}
-
-impl Member {
-    fn bytes(&self) -> Result<Vec<u8>, Error> {
-        let read = |path: &PathBuf| fs::read(path).map_err(error::io(path));
-        let mut content = read(&self.content)?;
-        if self.images.is_empty() {
-            return Ok(content);
-        }
-        if has_entries(&self.content, &content)? {
-            let wrong = |problem| Error::because(self.content.display(), problem);
-            let demanding = add_demand(&content).map_err(wrong)?;
-            content = whole(&demanding, &[&content], &self.content)?;
-        }
-        let images = self.images.iter().map(|(_, path)| read(path));
-        let images: Vec<Vec<u8>> = images.collect::<Result<_, _>>()?;
-        let mut entries: Vec<NewEntry<'_>> = self
-            .images
-            .iter()
-            .zip(&images)
-            .map(|((id, _), image)| NewEntry {
-                id,
-                size: Some(image.len() as u64),
-            })
-            .collect();
-        entries.push(NewEntry {
-            id: &self.host,
-            size: None,
-        });
-        let planned = embed_bundle(content.as_slice(), 0..content.len() as u64, &entries);
-        let planned = planned.map_err(|problem| Error::because(self.content.display(), problem))?;
-        let inputs: Vec<&[u8]> = [&content]
-            .into_iter()
-            .chain(&images)
-            .map(Vec::as_slice)
-            .collect();
-        whole(&planned, &inputs, &self.content)
-    }
-}
-
-/// All pieces of what is made of `path`.
-fn whole(pieces: &[Piece], inputs: &[&[u8]], path: &Path) -> Result<Vec<u8>, Error> {
-    let lacks = || {
-        Error::new(format_args!(
-            "{}: a piece is outside of its input",
-            path.display()
-        ))
-    };
-    pieces::to_bytes(pieces, inputs).ok_or_else(lacks)
-}
-
-/// For a dry run: what does the like.
-impl fmt::Display for Artifact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "# library `{}`, in this process", self.library.display())?;
-        for member in &self.members {
-            let images = member.images.iter();
-            let ids: Vec<&str> = images.map(|(id, _)| id.as_str()).collect();
-            let with = match ids.as_slice() {
-                [] => String::new(),
-                ids => format!(" with {}", ids.join(", ")),
-            };
-            writeln!(f, "#   {}: {}{with}", member.name, member.content.display())?;
-        }
-        let contents = self.members.iter().map(|member| &member.content);
-        let has_bundles = self.members.iter().any(|member| !member.images.is_empty());
-        match has_bundles {
-            true => Ok(()),
-            false => writeln!(
-                f,
-                "{}",
-                Command::new("ar")
-                    .arg("rcsD")
-                    .arg(&self.library)
-                    .args(contents)
-            ),
-        }
-    }
 }

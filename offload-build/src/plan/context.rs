@@ -1,25 +1,17 @@
-//! What the plan of every module is made from: compiles of sources, and an image for each target.
+//! Values that the plan of every module is made from, and the compile of a source.
 
 use crate::compile::clang::{self, Clang, Compile, Part};
-use crate::compile::device;
-use crate::compile::nvcc::{self, Nvcc};
 use crate::declare::family::Family;
 use crate::declare::language::Language;
-use crate::declare::module::{Module, Target, excluded};
-use crate::declare::skipped::{self, Skipped};
-use crate::device_link::DeviceInput;
-use crate::error::Error;
-use crate::inputs::libraries;
+use crate::declare::module::{Module, Target};
+use crate::files;
+use crate::inputs::libraries::Libraries;
 use crate::installed::compilers::Compiler;
 use crate::installed::host::Host;
 use crate::installed::llvm::Llvm;
-use crate::plan::artifacts::Unit;
-use crate::plan::machine_code;
-use crate::plan::stages::Step;
 use crate::process::command::Command;
 use crate::process::launcher::{Launched, Launcher};
 use crate::process::search::Search;
-use crate::steps::images::planned::PlannedImage;
 use crate::steps::task::Task;
 use crate::steps::task::file_numbers;
 use crate::steps::task::finish::Finish;
@@ -27,7 +19,7 @@ use md5::{Digest, Md5};
 use offload_formats::escape::Colors;
 use std::path::{Path, PathBuf};
 
-/// What the plan of a module is made from, besides the module.
+/// Values that the plan of a module is made from, besides the module.
 pub(crate) struct Context<'a> {
     pub(crate) compiler: &'a Compiler,
     pub(crate) search: &'a Search,
@@ -42,14 +34,15 @@ pub(crate) struct Context<'a> {
     pub(crate) variables: &'a str,
     /// Name and version of the package.
     pub(crate) package: &'a str,
-    /// What compiles are started with.
+    /// The program that starts compiles.
     pub(crate) launcher: Option<&'a Launcher>,
     /// Unique in the whole program: prefix of symbols and name of the library.
     pub(crate) unique: &'a str,
     pub(crate) deferred: bool,
+    pub(crate) libraries: &'a Libraries,
 }
 
-/// What a compile is for.
+/// The side that a compile is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Side<'a> {
     /// The host, as people are told.
@@ -57,200 +50,10 @@ pub(crate) enum Side<'a> {
     Device(&'a Target),
 }
 
-/// How a plan makes the images of a module.
-#[derive(Debug, Default)]
-pub(crate) struct DeviceCode {
-    pub(crate) compiles: Vec<Step>,
-    /// After all of these.
-    pub(crate) links: Vec<Step>,
-    pub(crate) images: Vec<PlannedImage>,
-    /// The targets that have one.
-    pub(crate) built: Vec<Target>,
-    /// The others.
-    pub(crate) skipped: Vec<Skipped>,
-}
-
 impl Context<'_> {
     /// The folder of a module's intermediate files.
     pub(crate) fn folder(&self, module: &Module) -> PathBuf {
         self.out.join("offload").join(&module.name)
-    }
-
-    /// Plans an image for each target, or, where the device is linked with the program, what it is linked from.
-    pub(crate) fn device_code(
-        &self,
-        module: &Module,
-        units: &mut [Unit],
-    ) -> Result<DeviceCode, Error> {
-        let mut code = DeviceCode::default();
-        // An image and PTX for one processor are made of the same bitcode.
-        let mut compiled: Vec<(Target, Vec<DeviceInput>)> = Vec::new();
-        for target in &module.targets {
-            if let Some(reason) = foreign(target, self.host) {
-                code.skipped.push(Skipped::useless(module, target, reason));
-                continue;
-            }
-            if target.is_ptx && (self.deferred || self.compiler.family == Family::Nvcc) {
-                let reason = match self.deferred {
-                    true => "offload-link makes images alone, no PTX",
-                    false => "PTX is made by clang: leave out `compiler`, or this target",
-                };
-                code.skipped.push(Skipped::missing(module, target, reason));
-                continue;
-            }
-            let folder = self.folder(module).join(target.folder());
-            let is_like = |(other, _): &&(Target, Vec<DeviceInput>)| target.compiles_like(other);
-            let (tasks, inputs) = match compiled.iter().find(is_like) {
-                Some((_, inputs)) => (Vec::new(), inputs.clone()),
-                None => self.device_compiles(module, target, &folder, units),
-            };
-            if inputs.is_empty() {
-                return Err(Error::new(format_args!(
-                    "module `{}`: `exclude` leaves `{}` without sources",
-                    module.name, target.written
-                )));
-            }
-            // Those of a target without an image go into artifacts.
-            let start = code.compiles.len();
-            code.compiles.extend(tasks);
-            let (extractions, libraries) = libraries::inputs(module, target, &folder)?;
-            let extractions = extractions.into_iter().map(Step::Extract);
-            code.compiles.extend(extractions);
-            let bitcode = libraries
-                .iter()
-                .find(|input| matches!(input, DeviceInput::Bitcode(_)));
-            if let (Family::Nvcc, Some(_)) = (self.compiler.family, bitcode) {
-                return Err(Error::new(format_args!(
-                    "module `{}`: libraries for `{}` have bitcode, which `nvcc` does not link: take clang, without `compiler`",
-                    module.name, target.written
-                )));
-            }
-            let sources = inputs.clone();
-            let inputs = [inputs, libraries].concat();
-            if let (Family::Nvcc, false, [DeviceInput::Object(cubin)]) =
-                (self.compiler.family, module.rdc, inputs.as_slice())
-            {
-                // Complete already.
-                let image = DeviceInput::Object(cubin.clone());
-                code.images.push(PlannedImage::new(target, image));
-            } else if self.deferred {
-                let images = inputs.into_iter();
-                code.images
-                    .extend(images.map(|input| PlannedImage::new(target, input)));
-            } else {
-                let output = folder.join("image");
-                let is_bitcode = |input: &&DeviceInput| matches!(input, DeviceInput::Bitcode(_));
-                if let Some(other) = inputs
-                    .iter()
-                    .find(|input| target.is_ptx && !is_bitcode(input))
-                {
-                    return Err(Error::new(format_args!(
-                        "module `{}`: PTX for `{}` is made of bitcode, and `{}` is none",
-                        module.name,
-                        target.written,
-                        other.path().display()
-                    )));
-                }
-                match self.device_link(module, target, inputs, &output) {
-                    Ok(task) => code.links.push(Step::Run(task)),
-                    Err(unknown) if unknown.is_unsupported() => {
-                        let skipped = Skipped::unlinked(module, target, &unknown);
-                        return Err(Error::new(skipped));
-                    }
-                    Err(missing) => {
-                        code.skipped
-                            .push(Skipped::unlinked(module, target, &missing));
-                        if module.artifacts.is_empty() {
-                            code.compiles.truncate(start);
-                        }
-                        continue;
-                    }
-                }
-                let image = match target.is_ptx {
-                    true => DeviceInput::Ptx(output),
-                    false => DeviceInput::Object(output),
-                };
-                code.images.push(PlannedImage::new(target, image));
-            }
-            compiled.push((target.clone(), sources));
-            code.built.push(target.clone());
-        }
-        if code.built.is_empty() {
-            return Err(skipped::nothing_left(module, &code.skipped));
-        }
-        Ok(code)
-    }
-
-    fn device_compiles(
-        &self,
-        module: &Module,
-        target: &Target,
-        folder: &Path,
-        units: &mut [Unit],
-    ) -> (Vec<Step>, Vec<DeviceInput>) {
-        let family = self.compiler.family;
-        let is_machine_code = self.makes_machine_code(module);
-        let bitcode = !target.triple.is_cpu() && family != Family::Nvcc && !is_machine_code;
-        let mut tasks = Vec::new();
-        let mut inputs = Vec::new();
-        for (source, unit) in module.sources.iter().zip(units) {
-            if excluded(&target.own.exclude, self.root, source) {
-                continue;
-            }
-            let extension = match family {
-                Family::Nvcc => nvcc::EXTENSION,
-                _ if bitcode => "bc",
-                _ => "o",
-            };
-            let output = folder
-                .join(stem(self.root, source))
-                .with_extension(extension);
-            let task = self.compile(
-                module,
-                source,
-                Side::Device(target),
-                &output,
-                |clang, compile| {
-                    let processor = target.id.to_string();
-                    let sdk = self.compiler.sdk.as_deref();
-                    match module.language {
-                        Language::OpenMp => clang.device_image(&target.triple, &processor, compile),
-                        Language::Hip => {
-                            let text = machine_code::assembly(&output);
-                            let compile = Compile {
-                                assembly: is_machine_code.then_some(text.as_path()),
-                                ..compile.clone()
-                            };
-                            device::hip(clang, &processor, self.compiler.rocm(), &compile)
-                        }
-                        Language::Cuda if family == Family::Nvcc => {
-                            let nvcc = Nvcc {
-                                nvcc: &self.compiler.program,
-                                std: clang.std,
-                                include: clang.include,
-                                debug: clang.debug,
-                            };
-                            nvcc.cubin(&processor, compile)
-                        }
-                        Language::Cuda => device::cuda(clang, &processor, sdk, compile),
-                        Language::Bitcode | Language::Prebuilt => {
-                            device::bitcode(clang, &target.triple, &processor, compile)
-                        }
-                    }
-                },
-            );
-            tasks.push(Step::Run(match is_machine_code {
-                true => self.assembled(task, target),
-                false => task,
-            }));
-            unit.images.push((target.clone(), output.clone()));
-            inputs.push(if bitcode {
-                DeviceInput::Bitcode(output)
-            } else {
-                DeviceInput::Object(output)
-            });
-        }
-        (tasks, inputs)
     }
 
     /// A number for a module in names of symbols.
@@ -383,18 +186,6 @@ impl Context<'_> {
     }
 }
 
-/// Why programs for `host` take no image for `target`: OpenMP's CPU device is the processor that runs them.
-fn foreign(target: &Target, host: &Host) -> Option<String> {
-    let is_foreign = target.triple.is_cpu() && target.triple.arch() != host.arch();
-    is_foreign.then(|| {
-        let (triple, variable) = (&host.triple, host.triple.replace('-', "_"));
-        format!(
-            "programs for `{triple}` load none of another processor\n\
-             hint: OFFLOAD_TARGETS_{variable} lists the targets of builds for this host"
-        )
-    })
-}
-
 /// A name for the files made from `source`: its path in the package, in one word.
 pub(crate) fn stem(root: &Path, source: &Path) -> String {
     let relative = source
@@ -402,22 +193,7 @@ pub(crate) fn stem(root: &Path, source: &Path) -> String {
         .unwrap_or(source)
         .to_string_lossy();
     // The dot goes as well: what is behind the last one is replaced by each file's own extension.
-    shortened(&relative.replace('-', "--").replace(['/', '\\'], "-")) + "."
-}
-
-/// `name`, or where file systems would refuse it with an extension, its end behind a hash of all of it.
-pub(crate) fn shortened(name: &str) -> String {
-    const LONGEST: usize = 160;
-    if name.len() <= LONGEST {
-        return name.to_owned();
-    }
-    let hash = Md5::digest(name);
-    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut start = name.len() - LONGEST + digits.len() + 1;
-    while !name.is_char_boundary(start) {
-        start += 1;
-    }
-    format!("{digits}-{}", name.split_at(start).1)
+    files::short_name(&relative.replace('-', "--").replace(['/', '\\'], "-")) + "."
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The device link of a module for one target, as a task, and what to try when it lacks a function.
+//! The device link of a module for one target, as a task, and hints for undefined functions.
 
 use crate::compile::nvcc;
 use crate::declare::family::Family;

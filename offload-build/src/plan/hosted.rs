@@ -2,30 +2,20 @@
 //! library of the host code together with what registers the images: on ELF one object, on COFF several.
 
 use crate::compile::host;
-use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
-use crate::files;
 use crate::installed::host::Objects;
-use crate::installed::llvm::Llvm;
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
-use crate::plan::stages::{Plan, Step};
-use crate::process::command::Command;
-use crate::steps::archive::Archive;
+use crate::plan::stages::{Plan, step};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::Images;
 use crate::steps::register::Registration;
-use crate::steps::task::Task;
-use crate::steps::task::finish::Finish;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Plans a module, and says for which of its targets there will be an image.
 pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
-    if context.compiler.family == Family::Nvcc {
-        return crate::plan::nvcc::plan(module, context);
-    }
     let form = context.host.objects()?;
     let folder = context.folder(module);
     let mut compiles = Vec::new();
@@ -33,7 +23,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     for source in &module.sources {
         let stem = context::stem(context.root, source);
         let output = folder.join("host").join(&stem).with_extension("o");
-        compiles.push(Step::Run(context.compile(
+        compiles.push(step(context.compile(
             module,
             source,
             context::Side::Host("the host"),
@@ -82,11 +72,11 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     };
     let output = registration.output.clone();
     let mut objects: Vec<PathBuf> = [output].into_iter().chain(hosts).collect();
-    let mut stages = vec![compiles, code.links, vec![Step::Register(registration)]];
+    let mut stages = vec![compiles, code.links, vec![step(registration)]];
     if let Objects::Elf(_) = form {
         let object = folder.join("module.o");
         let join = context.join(&module.name, objects, &object);
-        stages.push(vec![Step::Run(join)]);
+        stages.push(vec![step(join)]);
         objects = vec![object];
     }
     let names = match form {
@@ -95,59 +85,8 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         Objects::Elf(_) => names,
     };
     let archive = context.archive(objects, names);
-    let artifacts = artifacts.into_iter().map(Step::Artifact);
-    stages.push(
-        [Step::Archive(archive)]
-            .into_iter()
-            .chain(artifacts)
-            .collect(),
-    );
+    let artifacts = artifacts.into_iter().map(step);
+    stages.push([step(archive)].into_iter().chain(artifacts).collect());
     let skipped = code.skipped;
     Ok((Plan { stages, skipped }, code.built))
-}
-
-impl Context<'_> {
-    /// The module's library.
-    pub(crate) fn archive(&self, objects: Vec<PathBuf>, own: Option<Own>) -> Archive {
-        let name = format!("{}_offload", self.unique);
-        Archive {
-            library: self.out.join(self.host.static_library(&name)),
-            name,
-            objects,
-            own,
-        }
-    }
-
-    /// One relocatable object of what registers the images, which comes first, and the host objects.
-    pub(crate) fn join(&self, module: &str, inputs: Vec<PathBuf>, object: &Path) -> Task {
-        // hipcc links HIP's runtime, and nvcc NVIDIA's; there the host's compiler is the system's.
-        let llvm = self.compiler.llvm.as_ref();
-        let mut link = match llvm {
-            Some(llvm) => Command::new(&llvm.clang).arg("--no-default-config"),
-            None => Command::new("cc"),
-        };
-        if self.host.is_cross {
-            link = link.arg(format!("--target={}", self.host.triple));
-            // Without it clang takes the linker for that host when there is one, otherwise this machine's.
-            let lld = |llvm: &Llvm| llvm.sibling("ld.lld").is_ok();
-            if llvm.is_some_and(lld) {
-                link = link.arg("-fuse-ld=lld");
-            }
-        }
-        let link = link
-            .args(["-r", "-nostdlib", "-o"])
-            .arg(files::part(object))
-            .args(&inputs);
-        Task {
-            title: format!("host code and registration of `{module}`"),
-            commands: vec![link],
-            launched: None,
-            inputs,
-            depfile: None,
-            output: object.to_owned(),
-            finish: Finish::None,
-            environment: String::new(),
-            undefined_hint: "",
-        }
-    }
 }

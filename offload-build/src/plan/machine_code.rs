@@ -18,13 +18,14 @@ use std::path::{Path, PathBuf};
 /// not).
 const GROUPS: u32 = 19;
 
-/// Where a compile writes what `output` is assembled of.
+/// Returns the file from which `output` is assembled.
 pub(crate) fn assembly(output: &Path) -> PathBuf {
     output.with_extension("s")
 }
 
 impl Context<'_> {
-    /// Whether the sources of `module` become machine code before they are linked. Libraries and artifacts are bitcode, and
+    /// Tells whether the sources of `module` become machine code before they are linked. Libraries and artifacts are
+    /// bitcode, and
     /// what calls functions of a library is linked with it as bitcode.
     pub(crate) fn makes_machine_code(&self, module: &Module) -> bool {
         let release = self.compiler.llvm.as_ref().and_then(Llvm::release);

@@ -1,13 +1,34 @@
-//! Plans: the steps of a build, as values.
+//! Plans: the steps of a build, as values, made of what was declared and what was found.
 
-pub(crate) mod artifacts;
-pub(crate) mod context;
-pub(crate) mod device_link;
-pub(crate) mod device_only;
-pub(crate) mod hosted;
-pub(crate) mod machine_code;
-pub(crate) mod nvcc;
-pub(crate) mod prebuilt;
-pub(crate) mod stages;
+mod artifacts;
+mod context;
+mod device_code;
+mod device_link;
+mod device_only;
+mod hosted;
+mod libraries;
+mod library;
+mod machine_code;
+mod nvcc;
+mod prebuilt;
+mod stages;
 
+pub(crate) use context::Context;
+pub(crate) use prebuilt::plan as plan_prebuilt;
 pub use stages::Plan;
+
+use crate::declare::family::Family;
+use crate::declare::module::{Module, Target};
+use crate::error::Error;
+
+/// Plans a module whose sources are compiled, and returns the targets for which there will be an image.
+pub(crate) fn plan_compiled(
+    module: &Module,
+    context: &Context<'_>,
+) -> Result<(Plan, Vec<Target>), Error> {
+    match (module.has_host_code, context.compiler.family) {
+        (true, Family::Nvcc) => nvcc::plan(module, context),
+        (true, _) => hosted::plan(module, context),
+        (false, _) => device_only::plan(module, context),
+    }
+}

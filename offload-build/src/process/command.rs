@@ -28,7 +28,7 @@ pub const GUARD: &str = "OFFLOAD_LINK_ACTIVE";
 /// An external program with its arguments.
 ///
 /// ```
-/// use offload_build::toolchain::command::Command;
+/// use offload_build::tools::Command;
 ///
 /// let command = Command::new("clang").arg("-c").arg("dir with space/k.c");
 /// assert_eq!(command.to_string(), "clang -c 'dir with space/k.c'");
@@ -79,7 +79,7 @@ impl Command {
         self
     }
 
-    /// What is started: a path, or a name that the system looks up in `PATH`.
+    /// Returns the program: a path, or a name that the system looks up in `PATH`.
     #[must_use]
     pub fn program(&self) -> &Path {
         &self.program
@@ -128,7 +128,7 @@ impl Command {
 }
 
 impl Command {
-    /// With the environment that device compilers get.
+    /// Returns the process, with the environment that device compilers get.
     fn process(&self) -> std::process::Command {
         let mut process = std::process::Command::new(&self.program);
         process.args(&self.args).stdin(Stdio::null());
@@ -159,7 +159,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// As a POSIX shell takes it: pasted into one, the line runs the same command.
+/// Prints the command as a POSIX shell takes it: pasted into one, the line runs the same command.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Quoted(self.program.as_os_str()))?;
@@ -185,7 +185,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// What a program that succeeded wrote.
+/// Output of a program that succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// Standard output; bytes that are not UTF-8 replaced.
@@ -216,7 +216,7 @@ impl CommandError {
         &self.command
     }
 
-    /// What the program wrote; nothing when it did not start.
+    /// Returns what the program wrote; nothing if it did not start.
     #[must_use]
     pub fn output(&self) -> &str {
         match &self.cause {
@@ -225,7 +225,7 @@ impl CommandError {
         }
     }
 
-    /// How the program ended; nothing when it did not start.
+    /// Returns how the program ended; nothing if it did not start.
     #[must_use]
     pub fn status(&self) -> Option<ExitStatus> {
         match &self.cause {

@@ -1,6 +1,6 @@
-//! How to get what is missing, on the usual systems.
+//! Commands that install missing programs, on the usual systems.
 
-/// What a build may lack.
+/// Something that a build may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// A compiler, with what its device links run.
@@ -23,9 +23,9 @@ pub(crate) enum Need {
     SpirvTools,
 }
 
-/// What is installed, by which commands: of Debian and Ubuntu with `<n>` for the release, of Fedora, of Arch, and in an
+/// Commands that install something: of Debian and Ubuntu with `<n>` for the release, of Fedora, of Arch, and in an
 /// environment of one's own.
-struct Row {
+struct Package {
     need: Need,
     what: &'static str,
     commands: &'static [(&'static str, &'static str)],
@@ -37,8 +37,8 @@ const PACMAN: &str = "Arch";
 const CONDA: &str = "conda-forge";
 const PYPI: &str = "PyPI";
 
-const ROWS: [Row; 9] = [
-    Row {
+const ROWS: [Package; 9] = [
+    Package {
         need: Need::Clang,
         what: "clang",
         commands: &[
@@ -48,7 +48,7 @@ const ROWS: [Row; 9] = [
             (CONDA, "conda install clangxx lld llvm-tools"),
         ],
     },
-    Row {
+    Package {
         need: Need::ClangWithRuntime,
         what: "clang with OpenMP's offload runtime of the same release",
         commands: &[
@@ -56,7 +56,7 @@ const ROWS: [Row; 9] = [
             (DNF, "dnf install clang lld llvm libomp-devel"),
         ],
     },
-    Row {
+    Package {
         need: Need::Llvm,
         what: "the LLVM tools of clang's release",
         commands: &[
@@ -66,7 +66,7 @@ const ROWS: [Row; 9] = [
             (CONDA, "conda install llvm-tools"),
         ],
     },
-    Row {
+    Package {
         need: Need::Lld,
         what: "lld of clang's release",
         commands: &[
@@ -76,7 +76,7 @@ const ROWS: [Row; 9] = [
             (CONDA, "conda install lld"),
         ],
     },
-    Row {
+    Package {
         need: Need::OffloadRuntime,
         what: "the OpenMP runtime of clang's release",
         commands: &[
@@ -84,7 +84,7 @@ const ROWS: [Row; 9] = [
             (DNF, "dnf install libomp-devel"),
         ],
     },
-    Row {
+    Package {
         need: Need::CudaTools,
         what: "NVIDIA's compilers",
         commands: &[
@@ -95,7 +95,7 @@ const ROWS: [Row; 9] = [
             (PYPI, "pip install nvidia-cuda-nvcc"),
         ],
     },
-    Row {
+    Package {
         need: Need::CudaToolkit,
         what: "NVIDIA's CUDA toolkit",
         commands: &[
@@ -105,7 +105,7 @@ const ROWS: [Row; 9] = [
             (CONDA, "conda install cuda-toolkit"),
         ],
     },
-    Row {
+    Package {
         need: Need::Rocm,
         what: "ROCm's HIP headers and device libraries",
         commands: &[
@@ -114,7 +114,7 @@ const ROWS: [Row; 9] = [
             (PACMAN, "pacman -S hip-runtime-amd rocm-device-libs"),
         ],
     },
-    Row {
+    Package {
         need: Need::SpirvTools,
         what: "the tools of SPIR-V",
         commands: &[
@@ -132,9 +132,8 @@ const USUAL: u32 = 19;
 impl Need {
     /// `install clang (Debian, Ubuntu: …; Fedora: …)`, of that release of LLVM where it is known.
     pub(crate) fn install(self, release: Option<u32>) -> String {
-        let Some(row) = ROWS.iter().find(|row| row.need == self) else {
-            return String::new();
-        };
+        let row = ROWS.iter().find(|row| row.need == self);
+        let row = row.expect("each need has a row");
         let release = release.unwrap_or(USUAL).to_string();
         let commands = row.commands.iter().map(|(system, command)| {
             let command = command.replace("<n>", &release);
@@ -144,7 +143,7 @@ impl Need {
         format!("install {} ({})", row.what, commands.join("; "))
     }
 
-    /// What has a program that lies beside clang.
+    /// Returns the package that has a program beside clang.
     pub(crate) fn of_sibling(program: &str) -> Self {
         match program {
             "ld.lld" => Self::Lld,

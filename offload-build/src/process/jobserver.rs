@@ -9,12 +9,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How many pieces of work may run at a time.
+/// Number of pieces of work that may run at a time.
 #[derive(Debug)]
 pub enum Jobs {
-    /// One at once, and one more for each token that the server gives.
+    /// One piece at once, and one more for each token that the server gives.
     Server(Server),
-    /// So many.
+    /// This number.
     Count(usize),
 }
 

@@ -63,7 +63,7 @@ impl Launcher {
         Some(Self { program, args })
     }
 
-    /// Whether it sends preprocessed text to other machines, instead of keeping results.
+    /// Tells whether it sends preprocessed text to other machines, instead of keeping results.
     #[must_use]
     pub(crate) fn sends(&self) -> bool {
         let stem = self.program.file_stem().unwrap_or_default();
@@ -92,7 +92,7 @@ fn from(root: &Path, name: &str) -> String {
 /// Commands in the place of others, with the same result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Launched {
-    /// Those that the launcher starts are behind others.
+    /// The commands; those that the launcher starts come last.
     pub commands: Vec<Command>,
 }
 
@@ -105,7 +105,7 @@ impl Launched {
     }
 }
 
-/// As a POSIX shell takes them, a line each.
+/// Prints the commands as a POSIX shell takes them, a line each.
 impl fmt::Display for Launched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.commands.iter().try_for_each(|command| {

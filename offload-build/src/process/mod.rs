@@ -1,7 +1,8 @@
-//! Programs as values: commands, compiler launchers, and work under a jobserver.
+//! Programs as values: commands, searches, compiler launchers, and work under a jobserver.
 
-pub mod command;
+pub(crate) mod command;
 pub(crate) mod install;
 pub mod jobserver;
 pub(crate) mod launcher;
 pub(crate) mod search;
+pub(crate) mod temporary;

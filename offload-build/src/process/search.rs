@@ -23,7 +23,7 @@ impl Search {
         names.iter().find_map(|name| self.programs(name).next())
     }
 
-    /// Every executable file `name` in the folders of `PATH`, in order.
+    /// Returns every executable file `name` in the folders of `PATH`, in order.
     pub fn programs(&self, name: &str) -> impl Iterator<Item = PathBuf> {
         // A relative folder in PATH would depend on where the build is started: not searched.
         let here = Path::new("/");
@@ -69,7 +69,7 @@ pub(crate) fn program_in(folder: &Path, name: &str) -> PathBuf {
 pub struct NotFound {
     program: String,
     searched: Vec<String>,
-    /// What is there for others: not the file is missing, but support for this processor.
+    /// Processors that are supported: not the file is missing, but support for another one.
     supported: Vec<String>,
     hint: Cow<'static, str>,
 }
@@ -93,7 +93,7 @@ impl NotFound {
         self
     }
 
-    /// Whether no installation would help: the release does not know the processor.
+    /// Tells whether no installation would help: the release does not know the processor.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         !self.supported.is_empty()

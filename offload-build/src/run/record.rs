@@ -6,18 +6,19 @@ use crate::declare::module::{Module, Register, Target};
 use crate::declare::skipped::Skipped;
 use crate::installed::compilers::Compiler;
 use crate::installed::host::Host;
-use crate::plan::stages::Made;
+use crate::installed::machine::Registrar;
+use crate::steps::step::Made;
 use std::fmt::{self, Display, Write as _};
 
-/// Where it is, below `OUT_DIR`.
+/// Path of the record, below `OUT_DIR`.
 pub(crate) const FILE: &str = "offload/manifest.json";
 
-/// What is recorded of a module.
+/// The record of a module.
 pub(crate) struct Record<'a> {
     pub(crate) module: &'a Module,
-    pub(crate) deferred: bool,
+    pub(crate) registration: Registrar,
     pub(crate) compiler: Option<&'a Compiler>,
-    /// Those that have an image.
+    /// Targets that have an image.
     pub(crate) targets: &'a [Target],
     /// The others.
     pub(crate) skipped: &'a [Skipped],
@@ -31,60 +32,61 @@ pub(crate) fn text(host: &Host, records: &[Record<'_>]) -> String {
     let _ = write!(
         text,
         "{{\n  \"schema\": 1,\n  \"host\": {},\n  \"modules\": {}\n}}\n",
-        Text(&host.triple),
+        Json(&host.triple),
         List(records, 2)
     );
     text
 }
 
-impl Display for Record<'_> {
+/// A value as JSON.
+struct Json<'a, T: ?Sized>(&'a T);
+
+impl Display for Json<'_, Record<'_>> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let module = self.module;
-        let compiler = self
+        let record = self.0;
+        let module = record.module;
+        let compiler = record
             .compiler
             .map(|compiler| compiler.program.to_string_lossy());
-        let version = self.compiler.map(|compiler| &*compiler.version);
+        let version = record.compiler.map(|compiler| &*compiler.version);
         let register = match module.register {
             Register::None => "none",
-            _ if self.deferred => "deferred",
+            _ if record.registration == Registrar::LastLink => "deferred",
             _ => "complete",
         };
-        let left_out: Vec<String> = self.skipped.iter().map(ToString::to_string).collect();
+        let left_out: Vec<String> = record.skipped.iter().map(ToString::to_string).collect();
         write!(
             f,
             "{{\n      \"name\": {},\n      \"language\": {},\n      \"register\": {},\n      \"container\": {},\n      \
              \"compiler\": {},\n      \"compiler_version\": {},\n      \"targets\": {},\n      \"left_out\": {},\n      \
              \"files\": {}\n    }}",
-            Text(&module.name),
-            Text(module.language.name()),
-            Text(register),
-            Text(module.container.name()),
-            Text(&compiler.unwrap_or_default()),
-            Text(version.unwrap_or_default()),
-            List(self.targets, 6),
-            List(
-                &left_out.iter().map(|text| Text(text)).collect::<Vec<_>>(),
-                6
-            ),
-            List(self.made, 6),
+            Json(&module.name),
+            Json(module.language.name()),
+            Json(register),
+            Json(module.container.name()),
+            Json(&*compiler.unwrap_or_default()),
+            Json(version.unwrap_or_default()),
+            List(record.targets, 6),
+            List(&left_out, 6),
+            List(record.made, 6),
         )
     }
 }
 
-impl Display for Target {
+impl Display for Json<'_, Target> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let processor = self.id.to_string();
+        let processor = self.0.id.to_string();
         write!(
             f,
             "{{ \"target\": {}, \"triple\": {}, \"processor\": {} }}",
-            Text(&self.written),
-            Text(self.triple.as_str()),
-            Text(&processor)
+            Json(self.0.written.as_str()),
+            Json(self.0.triple.as_str()),
+            Json(&processor)
         )
     }
 }
 
-impl Display for Made {
+impl Display for Json<'_, Made> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let paths = |paths: &[std::path::PathBuf]| -> Vec<String> {
             paths
@@ -92,25 +94,26 @@ impl Display for Made {
                 .map(|path| path.to_string_lossy().into_owned())
                 .collect()
         };
-        let (outputs, inputs) = (paths(&self.outputs), paths(&self.inputs));
-        let texts = |texts: &[String]| {
-            List(&texts.iter().map(|text| Text(text)).collect::<Vec<_>>(), 10).to_string()
-        };
+        let (outputs, inputs) = (paths(&self.0.outputs), paths(&self.0.inputs));
+        let texts = |texts: &[String]| List(texts, 10).to_string();
         write!(
             f,
             "{{\n          \"what\": {},\n          \"outputs\": {},\n          \"inputs\": {},\n          \"commands\": {}\n        }}",
-            Text(&self.title),
+            Json(self.0.title.as_str()),
             texts(&outputs),
             texts(&inputs),
-            texts(&self.commands)
+            texts(&self.0.commands)
         )
     }
 }
 
-/// A text, quoted.
-struct Text<'a>(&'a str);
+impl Display for Json<'_, String> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Json(self.0.as_str()).fmt(f)
+    }
+}
 
-impl Display for Text<'_> {
+impl Display for Json<'_, str> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('"')?;
         for c in self.0.chars() {
@@ -128,13 +131,22 @@ impl Display for Text<'_> {
 /// Values, each on a line of its own, in brackets that are indented so far.
 struct List<'a, T>(&'a [T], usize);
 
-impl<T: Display> Display for List<'_, T> {
+impl<'a, T> Display for List<'a, T>
+where
+    Json<'a, T>: Display,
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(values, indent) = self;
         f.write_char('[')?;
         for (index, value) in values.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
-            write!(f, "{comma}\n{:width$}{value}", "", width = indent + 2)?;
+            write!(
+                f,
+                "{comma}\n{:width$}{}",
+                "",
+                Json(value),
+                width = indent + 2
+            )?;
         }
         match values.is_empty() {
             true => f.write_char(']'),
@@ -151,10 +163,11 @@ mod tests {
     fn quotes_what_json_has_signs_for() {
         let text = "a \"b\" \\ c\n\t\u{7f}é".to_owned();
         assert_eq!(
-            Text(&text).to_string(),
+            Json(&text).to_string(),
             "\"a \\\"b\\\" \\\\ c\\n\\u0009\\u007fé\""
         );
-        assert_eq!(List::<Text<'_>>(&[], 2).to_string(), "[]");
-        assert_eq!(List(&[1, 2], 2).to_string(), "[\n    1,\n    2\n  ]");
+        assert_eq!(List::<String>(&[], 2).to_string(), "[]");
+        let texts = ["a".to_owned(), "b".to_owned()];
+        assert_eq!(List(&texts, 2).to_string(), "[\n    \"a\",\n    \"b\"\n  ]");
     }
 }

@@ -1,4 +1,4 @@
-//! Builds without device code: what a crate needs to check, link and start all the same.
+//! Builds without device code, whose crates still check, link and start.
 //!
 //! The host functions of OpenMP's sources are compiled by the system's compiler, which ignores or runs target regions on
 //! the host. Those of HIP and CUDA need the vendor's headers: in their place there are functions that say so and abort.
@@ -6,22 +6,55 @@
 
 use crate::declare::language::Language;
 use crate::declare::module::Module;
+use crate::declare::skipped::Skipped;
 use crate::environment::Environment;
 use crate::error;
 use crate::error::Error;
 use crate::files;
-use crate::generate::Described;
+use crate::generate::{Content, Described, HostFile};
 use crate::inputs::source_scan::{self, Scan};
 use crate::installed::host::Host;
 use crate::process::command::{Command, CommandError};
+use crate::run::unique::unique;
 use crate::steps::archive::write_library;
 use offload_formats::container::kernels::Kernel;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Writes the file that Rust includes, and what host code links, for a module without device code.
+pub(crate) fn build(
+    module: &Module,
+    environment: &Environment,
+    out: &Path,
+    reason: &str,
+) -> Result<(), Error> {
+    environment.tell("rustc-cfg", "offload_stub");
+    if module.has_host_code {
+        let host = Host::of(environment)?;
+        let unique = unique(environment, module);
+        let made = host_library(module, environment, &host, &unique, out);
+        // Documentation links nothing.
+        if let Err(error) = made {
+            environment.report("warning", &error.to_string());
+        }
+    }
+    let path = out.join(format!("{}.rs", module.name));
+    let skipped = module.targets.iter();
+    let skipped = skipped.map(|target| Skipped::missing(module, target, reason));
+    let described = kernels(module)?;
+    let file = HostFile {
+        module: module.name.clone(),
+        kernels: described.iter().map(|kernel| kernel.name.clone()).collect(),
+        described,
+        skipped: skipped.collect(),
+        content: Content::NotBuilt(reason.to_owned()),
+    };
+    files::write(&path, file.to_string().as_bytes()).map_err(error::io(&path))
+}
+
 /// Describes the kernels that the sources of `module` define, as far as a scan finds them.
-pub(crate) fn kernels(module: &Module) -> Result<Vec<Described>, Error> {
+fn kernels(module: &Module) -> Result<Vec<Described>, Error> {
     if !matches!(module.language, Language::Hip | Language::Cuda) {
         return Ok(Vec::new());
     }
@@ -82,7 +115,7 @@ fn scans(module: &Module) -> Result<Vec<(&Path, Scan)>, Error> {
 /// # Errors
 ///
 /// If the system's compiler is missing or fails, or a file cannot be read or written.
-pub(crate) fn host_library(
+fn host_library(
     module: &Module,
     environment: &Environment,
     host: &Host,

@@ -1,29 +1,34 @@
-//! The static library of a module with host code.
+//! Writes the static library of a module with host code.
 
 use crate::error;
 use crate::error::Error;
 use crate::files;
+use crate::messages::Failure;
+use crate::process::command::Command;
+use crate::steps::digests::Digests;
 use crate::steps::host_objects::own::Own;
-use crate::steps::task::Done;
+use crate::steps::step::{Done, Made, Step};
 use offload_formats::container::archive::{self, NewMember};
 use offload_formats::container::definitions;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Puts the objects of a module into its static library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Archive {
-    /// As `-l` wants it.
+    /// The library's name after `-l`.
     pub(crate) name: String,
     pub(crate) library: PathBuf,
     /// The joined one, or what registers the images and then the host objects.
     pub(crate) objects: Vec<PathBuf>,
-    /// Whether its registration is complete: then nothing else shall find its entries, or mix them with others'.
+    /// The module's own names, if its registration is complete: nothing else may find its entries, or mix them with
+    /// others'.
     pub(crate) own: Option<Own>,
 }
 
 impl Archive {
-    pub(crate) fn execute(&self) -> Result<Done, Error> {
+    fn run(&self) -> Result<Done, Error> {
         let read = |path: &PathBuf| {
             let bytes = fs::read(path).map_err(error::io(path))?;
             Ok((path.clone(), bytes))
@@ -47,6 +52,30 @@ impl Archive {
         });
         write_library(&self.library, &members.collect::<Vec<_>>())?;
         Ok(Done::default())
+    }
+}
+
+impl Step for Archive {
+    fn title(&self) -> String {
+        format!("library `{}`", self.name)
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# {}, in this process", self.title())?;
+        let command = Command::new("ar").arg("rcsD").arg(&self.library);
+        writeln!(f, "{}", command.args(&self.objects))
+    }
+
+    fn execute(&self, _digests: &Digests) -> Result<Done, Failure> {
+        Ok(self.run()?)
+    }
+
+    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+        Made::in_process(
+            self.title(),
+            vec![self.library.clone()],
+            self.objects.clone(),
+        )
     }
 }
 

@@ -1,7 +1,14 @@
 //! Steps of a plan: what each does, prints and makes.
 
 pub(crate) mod archive;
+pub(crate) mod artifact;
+pub(crate) mod describe;
+pub(crate) mod digests;
+pub(crate) mod extract;
 pub(crate) mod host_objects;
 pub(crate) mod images;
+pub(crate) mod pack;
 pub(crate) mod register;
+pub(crate) mod step;
+pub(crate) mod take;
 pub(crate) mod task;

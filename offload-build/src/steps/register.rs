@@ -1,4 +1,4 @@
-//! The object that registers the images of a module, and the file that Rust includes.
+//! Writes the object that registers the images of a module, and the file that Rust includes.
 
 use crate::declare::language::Language;
 use crate::error;
@@ -6,11 +6,14 @@ use crate::error::Error;
 use crate::files;
 use crate::generate::{Content, Described, HostFile, Place, Stub};
 use crate::installed::host::Objects;
-use crate::steps::host_objects::entries::{Entries, Named, Place as EntryPlace};
+use crate::messages::Failure;
+use crate::process::command::Quoted;
+use crate::steps::digests::Digests;
+use crate::steps::host_objects::entries::{Entries, EntryPlace, Named};
 use crate::steps::host_objects::own::Own;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, Packed};
-use crate::steps::task::Done;
+use crate::steps::step::{Done, Made, Step};
 use offload_formats::format::offload_entry::EntryTable as Layout;
 use offload_formats::names::OffloadKind;
 use offload_formats::registration::Global;
@@ -19,6 +22,7 @@ use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::HipSymbols;
 use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -31,13 +35,13 @@ pub(crate) struct Registration {
     pub(crate) host: Objects,
     /// Unique in the whole program: prefix of symbols.
     pub(crate) unique: String,
-    /// What makes its names its own; nothing where the last link registers the images.
+    /// Its own names; nothing if the last link registers the images.
     pub(crate) own: Option<Own>,
     pub(crate) output: PathBuf,
     pub(crate) host_file: PathBuf,
 }
 
-/// What is written.
+/// Files to be written.
 struct Written {
     object: Vec<u8>,
     described: Vec<Described>,
@@ -46,18 +50,7 @@ struct Written {
 }
 
 impl Registration {
-    pub(crate) fn outputs(&self) -> Vec<PathBuf> {
-        vec![self.output.clone(), self.host_file.clone()]
-    }
-
-    pub(crate) fn inputs(&self) -> Vec<PathBuf> {
-        self.images
-            .paths()
-            .chain(self.hosts.iter().cloned())
-            .collect()
-    }
-
-    pub(crate) fn execute(&self) -> Result<Done, Error> {
+    fn run(&self) -> Result<Done, Error> {
         let entries = Entries::of(&self.hosts)?.ok_or_else(|| {
             Error::new(match self.images.language {
                 Language::OpenMp => {
@@ -86,7 +79,7 @@ impl Registration {
         Ok(Done::with_warning(written.warning))
     }
 
-    /// Each image in an offload binary of its own, which OpenMP's runtime does not see: it gets the images.
+    /// Writes each image in an offload binary of its own, which OpenMP's runtime does not see: it gets the images.
     fn openmp(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
         let images = self.images.read()?;
         self.images.check(&images, &entries.names())?;
@@ -107,7 +100,7 @@ impl Registration {
                 image: image.clone(),
             })
             .collect();
-        let symbols = Symbols::new(self, &anchor, size, ranges);
+        let symbols = ImageSymbols::new(self, &anchor, size, ranges);
         let registration = OpenMp {
             images: &blobs,
             table: entries.table(),
@@ -126,7 +119,7 @@ impl Registration {
         })
     }
 
-    /// All images in the one file that HIP's or CUDA's runtime loads.
+    /// Writes all images in the one file that HIP's or CUDA's runtime loads.
     fn fat_binary(&self, anchor: String, entries: &Entries, own: &Own) -> Result<Written, Error> {
         let images = self.images.read()?;
         let mut described = self.images.kernels(&images)?;
@@ -141,7 +134,7 @@ impl Registration {
             ranges,
             warning,
         } = self.images.pack(&images)?;
-        let symbols = Symbols::new(self, &anchor, bytes.len() as u64, ranges);
+        let symbols = ImageSymbols::new(self, &anchor, bytes.len() as u64, ranges);
         let entry_symbols = entries.symbols(own);
         let tables = entries.tables(&entry_symbols);
         let registration = FatBinary {
@@ -166,7 +159,7 @@ impl Registration {
         })
     }
 
-    /// What the last link makes the images from.
+    /// Writes what the last link makes the images from.
     fn deferred(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
         let language = self.images.language;
         let mut binaries = Vec::new();
@@ -208,8 +201,36 @@ impl Registration {
     }
 }
 
+impl Step for Registration {
+    fn title(&self) -> String {
+        format!("registration of `{}`", self.module)
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let output = Quoted(self.output.as_os_str());
+        writeln!(f, "# {}, in this process: {output}", self.title())?;
+        let mut images = self.images.planned.iter();
+        images.try_for_each(|image| writeln!(f, "#   {image}"))
+    }
+
+    fn execute(&self, _digests: &Digests) -> Result<Done, Failure> {
+        Ok(self.run()?)
+    }
+
+    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+        Made::in_process(
+            self.title(),
+            vec![self.output.clone(), self.host_file.clone()],
+            self.images
+                .paths()
+                .chain(self.hosts.iter().cloned())
+                .collect(),
+        )
+    }
+}
+
 impl Entries {
-    /// As the registration finds them, where they are in one section.
+    /// Returns the table that the registration finds, if they are in one section.
     fn table(&self) -> EntryTable<'_> {
         let section = self.section();
         match self.place {
@@ -230,7 +251,7 @@ impl Entries {
         }
     }
 
-    /// Where each of them is that has a place of its own.
+    /// Returns the symbols of entries that have a place of their own.
     fn symbols(&self, own: &Own) -> Vec<String> {
         match self.place {
             EntryPlace::Section { .. } => Vec::new(),
@@ -241,7 +262,7 @@ impl Entries {
         }
     }
 
-    /// As the registration finds them; `symbols` are where they are, unless they are in one section.
+    /// Returns the tables that the registration finds; `symbols` name the entries, unless they are in one section.
     fn tables<'a>(&'a self, symbols: &'a [String]) -> Vec<HostTable<'a>> {
         let layout = self.layout;
         let table = |table| HostTable { layout, table };
@@ -255,7 +276,7 @@ impl Entries {
         }
     }
 
-    /// Where the program reads what stands for a kernel on the host.
+    /// Returns where the program reads what stands for a kernel on the host.
     fn stub(&self, named: &Named, own: Option<&Own>) -> Stub {
         let symbol = own.map(|own| own.name(&named.symbol));
         Stub::Entry {
@@ -273,15 +294,15 @@ impl Entries {
 const WORD: u64 = 8;
 
 /// The symbols by which a program finds its own images.
-struct Symbols {
+struct ImageSymbols {
     anchor: String,
     container: String,
     size: u64,
-    /// Of each image, and where it is in the container.
+    /// Symbol of each image, and its range in the container.
     images: Vec<(String, Range<u64>)>,
 }
 
-impl Symbols {
+impl ImageSymbols {
     fn new(of: &Registration, anchor: &str, size: u64, ranges: Vec<Range<u64>>) -> Self {
         let symbol = |(index, range)| (format!("{}_image_{index}", of.unique), range);
         Self {

@@ -30,7 +30,7 @@ pub(super) fn plan(
     };
     let ids: Vec<&str> = targets.0.iter().map(|target| &*target.written).collect();
     let host = targets.hosts().next();
-    let images = Images {
+    let images = BundleImages {
         ids: &ids,
         sources,
         numbers: &numbers,
@@ -60,14 +60,14 @@ pub(super) fn plan(
 }
 
 /// The files, each with the entry ID it gets.
-struct Images<'a> {
+struct BundleImages<'a> {
     ids: &'a [&'a str],
     sources: &'a Sources,
     /// Of the sources.
     numbers: &'a [usize],
 }
 
-impl Images<'_> {
+impl BundleImages<'_> {
     fn sizes(&self) -> impl Iterator<Item = (&str, u64)> {
         let sizes = self
             .numbers

@@ -44,7 +44,7 @@ pub(crate) struct FoundBundle {
     pub member: Option<String>,
     /// The section that it is in.
     pub section: Option<String>,
-    pub form: Form,
+    pub form: BundleForm,
     /// Of the file: the input, or the member of a thin archive.
     pub range: Range<u64>,
     pub compressed: Option<CompressedBundle>,
@@ -53,7 +53,7 @@ pub(crate) struct FoundBundle {
 
 /// How the images of a bundle lie in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum BundleForm {
     Binary,
     Text,
     /// Each in a section of an object.
@@ -249,7 +249,7 @@ impl Reader<'_> {
     ) -> Result<u64, Error> {
         let data = self.sources.file(source).apart();
         let magic = Magic::at(&data, range.clone());
-        let place = Place {
+        let place = BundlePlace {
             member: member.map(str::to_owned),
             section: None,
             range: range.clone(),
@@ -287,7 +287,7 @@ impl Reader<'_> {
         })?;
         let only = bundled && member.is_none() && found.bundles.len() == 1;
         for bundle in found.bundles {
-            let place = Place {
+            let place = BundlePlace {
                 range: bundle.bundle.range(),
                 section: bundle.section.as_deref().map(lossy),
                 ..place.clone()
@@ -307,7 +307,7 @@ impl Reader<'_> {
         &mut self,
         source: usize,
         bundle: AnyBundle,
-        mut place: Place,
+        mut place: BundlePlace,
         file_type: FileType,
     ) -> Result<Option<usize>, Error> {
         let member = place.member.clone();
@@ -372,14 +372,14 @@ impl Reader<'_> {
         Ok(Some(inner))
     }
 
-    fn binary(&mut self, source: usize, bundle: Bundle, place: Place) {
+    fn binary(&mut self, source: usize, bundle: Bundle, place: BundlePlace) {
         let entries = bundle.entries.into_iter();
         let entries = entries.map(|entry| Entry::copy(entry.id, source, entry.image));
         self.bundles
-            .push(place.found(Form::Binary, entries.collect()));
+            .push(place.found(BundleForm::Binary, entries.collect()));
     }
 
-    fn text(&mut self, source: usize, comment: Comment, place: Place) -> Result<(), Error> {
+    fn text(&mut self, source: usize, comment: Comment, place: BundlePlace) -> Result<(), Error> {
         let file = self.sources.file(source);
         let range = match place.compressed {
             Some(_) => file.whole(),
@@ -393,13 +393,13 @@ impl Reader<'_> {
             .map(|entry| Entry::copy(entry.id, source, entry.text))
             .collect();
         if !entries.is_empty() {
-            self.bundles.push(place.found(Form::Text, entries));
+            self.bundles.push(place.found(BundleForm::Text, entries));
         }
         Ok(())
     }
 
     /// The bundle of an object, in its sections; whether there is one.
-    fn object(&mut self, source: usize, place: Place) -> Result<bool, Error> {
+    fn object(&mut self, source: usize, place: BundlePlace) -> Result<bool, Error> {
         let file = self.sources.file(source);
         let range = match place.compressed {
             Some(_) => file.whole(),
@@ -428,7 +428,7 @@ impl Reader<'_> {
             }
             entries.push(entry);
         }
-        self.bundles.push(place.found(Form::Object, entries));
+        self.bundles.push(place.found(BundleForm::Object, entries));
         Ok(true)
     }
 
@@ -487,15 +487,15 @@ fn lossy(bytes: &[u8]) -> String {
 
 /// Where a bundle is.
 #[derive(Clone)]
-struct Place {
+struct BundlePlace {
     member: Option<String>,
     section: Option<String>,
     range: Range<u64>,
     compressed: Option<CompressedBundle>,
 }
 
-impl Place {
-    fn found(self, form: Form, entries: Vec<Entry>) -> FoundBundle {
+impl BundlePlace {
+    fn found(self, form: BundleForm, entries: Vec<Entry>) -> FoundBundle {
         FoundBundle {
             index: 0,
             member: self.member,

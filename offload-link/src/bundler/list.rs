@@ -5,7 +5,7 @@ use std::path::Path;
 use offload_formats::escape::terminal;
 use serde::Serialize;
 
-use super::contents::{Contents, Entry, Form, FoundBundle};
+use super::contents::{BundleForm, Contents, Entry, FoundBundle};
 use super::options::Listing;
 
 /// What is printed.
@@ -24,7 +24,7 @@ fn ids(contents: &Contents) -> String {
         .collect()
 }
 
-impl Form {
+impl BundleForm {
     fn name(self) -> &'static str {
         match self {
             Self::Binary => "binary",

@@ -32,10 +32,10 @@ use options::{OWN_TABLE, Options, TABLE};
 use request::{From, Manner, Members, Request};
 use targets::Targets;
 
-use crate::llvm_tool::{self, Error, Line, Output, Sources, installation, outputs, print};
+use crate::llvm_tool::{self, CommandLine, Error, Output, Sources, installation, outputs, print};
 use crate::options::llvm::{Answer, Started};
 
-pub(crate) use contents::{Contents, Form};
+pub(crate) use contents::{BundleForm, Contents};
 
 /// Runs the tool under the name that it was started with; the result is the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
@@ -45,9 +45,9 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
 fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     let table = if is_llvm(started) { &TABLE } else { &OWN_TABLE };
     let (values, files) = match llvm_tool::read_line(table, &args, started)? {
-        Line::Answer(answer) => return Ok(print(&reply(answer, started))),
-        Line::Mistaken => return Ok(1),
-        Line::Work(values, files) => (values, files),
+        CommandLine::Answer(answer) => return Ok(print(&reply(answer, started))),
+        CommandLine::Mistaken => return Ok(1),
+        CommandLine::Work(values, files) => (values, files),
     };
     let release = installation::stands_for(OsStr::new(started.path));
     let mut warnings = Vec::new();

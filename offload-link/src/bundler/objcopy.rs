@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::Search;
+use offload_build::tools::Search;
 
 /// Where objects are taken apart and put together; never started by us.
 fn program() -> String {

@@ -8,7 +8,7 @@ use offload_formats::names::LlvmRelease;
 
 use crate::decompressed;
 use crate::llvm_tool::Error;
-use crate::options::llvm::{Group, Row, Table, Takes, Value};
+use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
 
 /// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ const fn row(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Ro
 }
 
 const fn ours(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Row<Id> {
-    Row::new(id, name, takes, help).listed(Group::Ours)
+    Row::new(id, name, takes, help).listed(HelpGroup::Ours)
 }
 
 const TEXT: Takes = Takes::Text("string");
@@ -81,9 +81,9 @@ pub(super) const TABLE: Table<Id> = Table {
         ours(Id::Llvm, "llvm", Takes::Text("release"), "Write as this release does: 19 to 23, or main; default 22"),
         ours(Id::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
         ours(Id::Threads, "threads", Takes::Uint("n"), "Threads that compress; default: one for each processor"),
-        row(Id::Help, "h", Takes::Bool, "").listed(Group::Unlisted),
-        row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(Group::GenericHidden),
-        row(Id::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(Group::GenericHidden),
+        row(Id::Help, "h", Takes::Bool, "").listed(HelpGroup::Unlisted),
+        row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
+        row(Id::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
     ],
     required: &["type"],
     positional: 0,

@@ -91,6 +91,14 @@ impl Manner {
     }
 }
 
+/// Ends with `text` when there is a problem.
+fn refuse(problem: bool, text: &str) -> Result<(), Error> {
+    match problem {
+        true => Err(Error::new(text)),
+        false => Ok(()),
+    }
+}
+
 impl Options {
     pub(super) fn manner(&self) -> Result<Manner, Error> {
         let limit = decompressed::limit(self.limit.as_deref());
@@ -131,60 +139,22 @@ impl Options {
             ));
         }
         if self.check_archive {
-            if !self.unbundle {
-                return Err(Error::new(
-                    "-check-input-archive cannot be used while bundling",
-                ));
-            }
-            if self.file_type.as_deref() != Some("a") {
-                return Err(Error::new(
-                    "-check-input-archive can only be used for unbundling archives (-type=a)",
-                ));
-            }
+            refuse(
+                !self.unbundle,
+                "-check-input-archive cannot be used while bundling",
+            )?;
+            refuse(
+                self.file_type.as_deref() != Some("a"),
+                "-check-input-archive can only be used for unbundling archives (-type=a)",
+            )?;
         }
-        if outputs.is_empty() {
-            return Err(Error::new("no output file specified!"));
-        }
+        refuse(outputs.is_empty(), "no output file specified!")?;
         let Some(targets) = &self.targets else {
             return Err(Error::new(
                 "for the --targets option: must be specified at least once!",
             ));
         };
-        let counts = |problem: bool, text: &str| match problem {
-            true => Err(Error::new(text)),
-            false => Ok(()),
-        };
-        if self.unbundle {
-            counts(
-                inputs.len() != 1,
-                "only one input file supported in unbundling mode",
-            )?;
-            counts(
-                outputs.len() != targets.len(),
-                "number of output files and targets should match in unbundling mode",
-            )?;
-        } else {
-            counts(
-                self.file_type.as_deref() == Some("a"),
-                "Archive files are only supported for unbundling",
-            )?;
-            counts(
-                outputs.len() != 1,
-                "only one output file supported in bundling mode",
-            )?;
-            counts(
-                inputs.len() != targets.len(),
-                "number of input files and targets should match in bundling mode",
-            )?;
-            counts(
-                self.align == Some(0),
-                "-bundle-align: `0` is not an alignment",
-            )?;
-            counts(
-                self.bundle.is_some(),
-                "--bundle cannot be used while bundling",
-            )?;
-        }
+        self.check_counts(inputs.len(), outputs.len(), targets.len())?;
         let targets = Targets::parse(targets, self.llvm)?;
         targets.check_hosts(self.unbundle)?;
         targets.warnings().for_each(warn);
@@ -202,6 +172,40 @@ impl Options {
                 output: outputs.into_iter().next().unwrap_or_default(),
             }
         })
+    }
+
+    /// Checks how many files there are, and what only one of the modes has.
+    fn check_counts(&self, inputs: usize, outputs: usize, targets: usize) -> Result<(), Error> {
+        if self.unbundle {
+            refuse(
+                inputs != 1,
+                "only one input file supported in unbundling mode",
+            )?;
+            return refuse(
+                outputs != targets,
+                "number of output files and targets should match in unbundling mode",
+            );
+        }
+        refuse(
+            self.file_type.as_deref() == Some("a"),
+            "Archive files are only supported for unbundling",
+        )?;
+        refuse(
+            outputs != 1,
+            "only one output file supported in bundling mode",
+        )?;
+        refuse(
+            inputs != targets,
+            "number of input files and targets should match in bundling mode",
+        )?;
+        refuse(
+            self.align == Some(0),
+            "-bundle-align: `0` is not an alignment",
+        )?;
+        refuse(
+            self.bundle.is_some(),
+            "--bundle cannot be used while bundling",
+        )
     }
 
     /// `-list` and `--extract-all`.

@@ -22,11 +22,11 @@ use offload_formats::escape::{terminal, terminal_lines};
 use offload_formats::names::library_name::{self, LibraryName};
 use offload_formats::names::{EntryId, EntryKind};
 
-use crate::bundler::{self, Contents, Form};
+use crate::bundler::{self, BundleForm, Contents};
 use crate::cargo_offload::error::Error;
 use crate::cargo_offload::table;
 use crate::llvm_tool::{Sources, outputs};
-use line::{Line, USAGE};
+use line::{ArchiveLine, USAGE};
 
 /// Runs the command that the first of `args` names.
 pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
@@ -34,7 +34,7 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
         [] => return Err(Error::new(USAGE)),
         [command, args @ ..] => (command.to_string_lossy(), args),
     };
-    let line = Line::read(args)?;
+    let line = ArchiveLine::read(args)?;
     match &*command {
         "list" => {
             let (files, limit) = (line.files()?, line.limit()?);
@@ -62,10 +62,10 @@ fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), Error> {
             let kind = id.as_ref().map_or("?", |id| id.kind().name());
             let target = id.as_ref().map_or_else(|| entry.id.clone(), target_text);
             let form = match (bundle.form, &bundle.compressed) {
-                (Form::Object, _) => "section",
-                (Form::Text, _) => "text",
-                (Form::Binary, Some(_)) => "compressed",
-                (Form::Binary, None) => "bundle",
+                (BundleForm::Object, _) => "section",
+                (BundleForm::Text, _) => "text",
+                (BundleForm::Binary, Some(_)) => "compressed",
+                (BundleForm::Binary, None) => "bundle",
             };
             rows.push([
                 terminal(bundle.member.as_deref().unwrap_or_default()).to_string(),
@@ -93,7 +93,7 @@ fn target_text(id: &EntryId) -> String {
     }
 }
 
-fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
+fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), Error> {
     let files = line.files()?;
     let [file] = files.as_slice() else {
         return Err(Error::new(format_args!(
@@ -161,7 +161,7 @@ fn split(line: &Line, out: &mut impl Write) -> Result<(), Error> {
 /// Text is for compilers, and no linker finds it in an archive.
 fn refuse_texts(contents: &Contents) -> Result<(), Error> {
     let mut bundles = contents.bundles.iter();
-    let Some(text) = bundles.find(|bundle| bundle.form == Form::Text) else {
+    let Some(text) = bundles.find(|bundle| bundle.form == BundleForm::Text) else {
         return Ok(());
     };
     Err(Error::new(format_args!(

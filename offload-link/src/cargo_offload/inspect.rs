@@ -23,7 +23,7 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
     let mut memory = limit.memory();
     for path in &files {
         let shown = terminal(path.as_os_str()).to_string();
-        let mut table = Table {
+        let mut table = ImageTable {
             rows: Vec::new(),
             unread: Vec::new(),
             memory: &mut memory,
@@ -73,7 +73,7 @@ fn line(args: &[OsString]) -> Result<(Vec<PathBuf>, DecompressionLimit), Error> 
 }
 
 /// What is told of a file.
-struct Table<'a> {
+struct ImageTable<'a> {
     rows: Vec<[String; 5]>,
     /// Objects that are not read, and why.
     unread: Vec<String>,
@@ -81,11 +81,11 @@ struct Table<'a> {
     memory: &'a mut u64,
 }
 
-type Problem = Box<dyn std::error::Error>;
+type InspectProblem = Box<dyn std::error::Error>;
 
-impl Table<'_> {
+impl ImageTable<'_> {
     /// Adds the images of a file that the command line names.
-    fn file(&mut self, path: &Path) -> Result<(), Problem> {
+    fn file(&mut self, path: &Path) -> Result<(), InspectProblem> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
@@ -107,7 +107,7 @@ impl Table<'_> {
         cache: &ReadCache<Here>,
         archives: &[String],
         around: &Nesting,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), InspectProblem> {
         let texts = |members: &[Vec<u8>]| -> Vec<String> {
             let members = members.iter().map(|member| terminal(&**member).to_string());
             archives.iter().cloned().chain(members).collect()
@@ -115,7 +115,7 @@ impl Table<'_> {
         let found = container::find_within(cache, self.memory);
         let found = found.map_err(|problem| match decompressed::hint_for(&problem) {
             Some(hint) => format!("{problem}\nhint: {hint}").into(),
-            None => Problem::from(problem),
+            None => InspectProblem::from(problem),
         });
         for item in found? {
             match item {

@@ -21,4 +21,4 @@ pub(crate) use failure::{ReadFailure, check, is_absent};
 pub(crate) use opened::Opened;
 pub(crate) use reading::{Here, Reading};
 pub(crate) use stamp::Stamp;
-pub(crate) use thin::{Member, MemberError, Nesting, open_member};
+pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};

@@ -25,7 +25,11 @@ const MAX_DEPTH: usize = 16;
 const MAX_NESTED: usize = 10_000;
 
 /// Opens a member of the thin archive at `archive`. `size` is that of the member's header.
-pub(crate) fn open_member(archive: &Path, name: &[u8], size: u64) -> Result<Member, MemberError> {
+pub(crate) fn open_member(
+    archive: &Path,
+    name: &[u8],
+    size: u64,
+) -> Result<ThinMember, MemberError> {
     let folder = archive.parent().unwrap_or(Path::new(""));
     let path = folder.join(std::ffi::OsStr::from_bytes(name));
     let opened = Opened::open(&path).and_then(|file| Ok((file.metadata()?, file)));
@@ -33,15 +37,15 @@ pub(crate) fn open_member(archive: &Path, name: &[u8], size: u64) -> Result<Memb
         path: path.clone(),
         problem,
     };
-    let (metadata, file) = opened.map_err(|error| wrong(Problem::Open(error)))?;
+    let (metadata, file) = opened.map_err(|error| wrong(ThinProblem::Open(error)))?;
     if !metadata.is_file() {
-        return Err(wrong(Problem::NotRegular));
+        return Err(wrong(ThinProblem::NotRegular));
     }
     let found = metadata.len();
     if found > size {
-        return Err(wrong(Problem::Larger { found, size }));
+        return Err(wrong(ThinProblem::Larger { found, size }));
     }
-    Ok(Member {
+    Ok(ThinMember {
         path,
         file,
         metadata,
@@ -50,7 +54,7 @@ pub(crate) fn open_member(archive: &Path, name: &[u8], size: u64) -> Result<Memb
 
 /// A member of a thin archive, open.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct ThinMember {
     pub path: PathBuf,
     pub file: File,
     pub metadata: Metadata,
@@ -72,7 +76,7 @@ impl Nesting {
         archive: &Path,
         name: &[u8],
         size: u64,
-    ) -> Result<(Member, Self), MemberError> {
+    ) -> Result<(ThinMember, Self), MemberError> {
         let member = open_member(archive, name, size)?;
         let stamp = Stamp::of(&member.metadata);
         let wrong = |problem| {
@@ -80,16 +84,16 @@ impl Nesting {
             Err(MemberError { path, problem })
         };
         if self.archives.contains(&stamp) {
-            return wrong(Problem::Cycle);
+            return wrong(ThinProblem::Cycle);
         }
         if self.archives.len() >= MAX_DEPTH {
-            return wrong(Problem::Depth);
+            return wrong(ThinProblem::Depth);
         }
         if !self.archives.is_empty() {
             self.nested.set(self.nested.get() + 1);
         }
         if self.nested.get() > MAX_NESTED {
-            return wrong(Problem::TooMany);
+            return wrong(ThinProblem::TooMany);
         }
         let mut archives = self.archives.clone();
         archives.push(stamp);
@@ -102,11 +106,11 @@ impl Nesting {
 #[derive(Debug)]
 pub(crate) struct MemberError {
     path: PathBuf,
-    problem: Problem,
+    problem: ThinProblem,
 }
 
 #[derive(Debug)]
-enum Problem {
+enum ThinProblem {
     Open(io::Error),
     NotRegular,
     Larger { found: u64, size: u64 },
@@ -119,8 +123,8 @@ impl MemberError {
     /// Tells whether linkers may do without the member: it does not exist, or it is newer than the archive.
     pub(crate) fn is_of_archive(&self) -> bool {
         match &self.problem {
-            Problem::Open(error) => is_absent(error),
-            Problem::Larger { .. } => true,
+            ThinProblem::Open(error) => is_absent(error),
+            ThinProblem::Larger { .. } => true,
             _ => false,
         }
     }
@@ -128,7 +132,7 @@ impl MemberError {
     /// The system's error if the member cannot be opened.
     pub(crate) fn unopened(&self) -> Option<(&Path, &io::Error)> {
         match &self.problem {
-            Problem::Open(error) => Some((&self.path, error)),
+            ThinProblem::Open(error) => Some((&self.path, error)),
             _ => None,
         }
     }
@@ -138,16 +142,16 @@ impl fmt::Display for MemberError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = terminal(&*self.path);
         match &self.problem {
-            Problem::Open(error) => write!(f, "cannot open `{path}`: {error}"),
-            Problem::NotRegular => write!(f, "`{path}` is not a regular file"),
-            Problem::Larger { found, size } => write!(
+            ThinProblem::Open(error) => write!(f, "cannot open `{path}`: {error}"),
+            ThinProblem::NotRegular => write!(f, "`{path}` is not a regular file"),
+            ThinProblem::Larger { found, size } => write!(
                 f,
                 "`{path}` has {found:#x} bytes, expected at most {size:#x}, the size in the archive\n\
                  hint: create the archive again"
             ),
-            Problem::Cycle => write!(f, "the thin archive `{path}` contains itself"),
-            Problem::Depth => write!(f, "more than {MAX_DEPTH} thin archives in each other"),
-            Problem::TooMany => write!(
+            ThinProblem::Cycle => write!(f, "the thin archive `{path}` contains itself"),
+            ThinProblem::Depth => write!(f, "more than {MAX_DEPTH} thin archives in each other"),
+            ThinProblem::TooMany => write!(
                 f,
                 "more than {MAX_NESTED} members of thin archives in thin archives"
             ),

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
-use offload_build::toolchain::{Command, CommandError};
+use offload_build::tools::{Command, CommandError};
 
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::line::options::Options;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::CommandError;
+use offload_build::tools::CommandError;
 use offload_formats::escape::terminal;
 use offload_formats::names::OffloadKind;
 use offload_formats::registration;

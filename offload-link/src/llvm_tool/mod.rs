@@ -24,7 +24,7 @@ pub(crate) use sources::Sources;
 
 /// What a tool has to do.
 #[derive(Debug)]
-pub(crate) enum Line<Id> {
+pub(crate) enum CommandLine<Id> {
     /// Say something about itself.
     Answer(Answer),
     /// Nothing: the command line is wrong, which has been said.
@@ -63,7 +63,7 @@ pub(crate) fn read_line<Id: Copy + PartialEq>(
     table: &Table<Id>,
     args: &[OsString],
     started: &Started<'_>,
-) -> Result<Line<Id>, Error> {
+) -> Result<CommandLine<Id>, Error> {
     let mut expanded = Vec::new();
     for arg in args {
         let these = response_file::expand(arg, Quoting::Gnu)
@@ -75,9 +75,9 @@ pub(crate) fn read_line<Id: Copy + PartialEq>(
         eprintln!("{}", terminal_lines(line));
     }
     Ok(match parsed.answer {
-        Some(answer) => Line::Answer(answer),
-        None if !parsed.mistakes.is_empty() => Line::Mistaken,
-        None => Line::Work(parsed.values, parsed.positional),
+        Some(answer) => CommandLine::Answer(answer),
+        None if !parsed.mistakes.is_empty() => CommandLine::Mistaken,
+        None => CommandLine::Work(parsed.values, parsed.positional),
     })
 }
 

@@ -18,11 +18,11 @@ use super::error::Error;
 use super::output::{Output, Style};
 use super::sources::{Parts, Sources};
 use crate::files::{self, CopyError};
-use place::{Place, Places};
+use place::{OutputPlace, OutputPlaces};
 
 /// Writes all outputs, or none: they get their names when the last one is complete.
 pub(crate) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Result<(), Error> {
-    let mut places = Places::default();
+    let mut places = OutputPlaces::default();
     for output in outputs {
         places.add(output).map_err(|error| match output.style {
             Style::Archive => Error::new(super::error::system_message(&error)),
@@ -70,7 +70,7 @@ pub(crate) fn clashes(outputs: &[Output]) -> Vec<String> {
 
 /// Refuses different images for one file under two names, of which one image would be lost. For two equal names LLVM's
 /// behavior is known, and [`clashes`] warns.
-fn refuse_same(outputs: &[Output], places: &Places) -> Result<(), Error> {
+fn refuse_same(outputs: &[Output], places: &OutputPlaces) -> Result<(), Error> {
     let mut names: HashMap<place::Identity, &Output> = HashMap::new();
     for (output, place) in outputs.iter().zip(&places.list) {
         for identity in place.identities() {
@@ -117,7 +117,7 @@ fn copy(output: &Output, sources: &Sources, file: &File) -> Result<(), Error> {
 const OUTPUTS_OF_A_PASS: usize = 128;
 
 /// Each compressed bundle once, to all who want a part of it; to more than [`OUTPUTS_OF_A_PASS`] in several passes.
-fn decompress(outputs: &[Output], places: &[Place], sources: &Sources) -> Result<(), Error> {
+fn decompress(outputs: &[Output], places: &[OutputPlace], sources: &Sources) -> Result<(), Error> {
     // The outputs that want a part of each.
     let mut wanted: Vec<(usize, Vec<usize>)> = Vec::new();
     let mut known: HashMap<usize, usize> = HashMap::new();
@@ -150,7 +150,7 @@ fn decompress(outputs: &[Output], places: &[Place], sources: &Sources) -> Result
 /// Decompresses the bundle `source` to those of the outputs that `wanting` lists.
 fn decompress_one(
     outputs: &[Output],
-    places: &[Place],
+    places: &[OutputPlace],
     sources: &Sources,
     source: usize,
     wanting: &[usize],

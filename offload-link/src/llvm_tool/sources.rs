@@ -17,7 +17,8 @@ use std::rc::Rc;
 use super::error::Error;
 use crate::decompressed;
 use crate::files::{
-    CopyError, Here, Member, MemberError, Opened, Reading, Stamp, copy_range, open_member, shrunk,
+    CopyError, Here, MemberError, Opened, Reading, Stamp, ThinMember, copy_range, open_member,
+    shrunk,
 };
 
 /// Every file that was opened, in order, and the compressed bundles in them.
@@ -100,7 +101,7 @@ impl Sources {
 
     /// Adds a member of a thin archive. Keeps no descriptor: an archive may have more members than a process may have
     /// files.
-    pub(crate) fn add_member(&mut self, member: Member) -> usize {
+    pub(crate) fn add_member(&mut self, member: ThinMember) -> usize {
         let (stamp, size) = (Stamp::of(&member.metadata), member.metadata.len());
         let file = Opened::new(&member.path, member.file, Some(stamp));
         file.close();
@@ -373,16 +374,16 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 /// Sends what is decompressed to the places that want a part of it.
 pub(crate) struct Parts<'a> {
     position: u64,
-    parts: Vec<Part<'a>>,
+    parts: Vec<WantedPart<'a>>,
     /// The output that could not be written.
     pub failed: Option<(&'a Path, io::Error)>,
 }
 
 /// A range of the decompressed bundle; the file that gets it, the offset in that file, and the file's final name.
-pub(crate) type Part<'a> = (Range<u64>, &'a File, u64, &'a Path);
+pub(crate) type WantedPart<'a> = (Range<u64>, &'a File, u64, &'a Path);
 
 impl<'a> Parts<'a> {
-    pub(crate) fn new(parts: Vec<Part<'a>>) -> Self {
+    pub(crate) fn new(parts: Vec<WantedPart<'a>>) -> Self {
         Self {
             position: 0,
             parts,

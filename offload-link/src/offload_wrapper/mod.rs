@@ -29,7 +29,9 @@ use offload_formats::registration::hip_symbols::HipSymbols;
 use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
 
-use crate::llvm_tool::{self, Error, Line, Output, Sources, Style, installation, outputs, print};
+use crate::llvm_tool::{
+    self, CommandLine, Error, Output, Sources, Style, installation, outputs, print,
+};
 use crate::options::llvm::{Answer, Started};
 use options::{Options, TABLE, UnknownKind};
 
@@ -43,9 +45,9 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
 
 fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     let (values, positional) = match llvm_tool::read_line(&TABLE, &args, started)? {
-        Line::Answer(answer) => return Ok(print(&reply(answer, started))),
-        Line::Mistaken => return Ok(1),
-        Line::Work(values, positional) => (values, positional),
+        CommandLine::Answer(answer) => return Ok(print(&reply(answer, started))),
+        CommandLine::Mistaken => return Ok(1),
+        CommandLine::Work(values, positional) => (values, positional),
     };
     if positional.is_empty() {
         eprintln!(
@@ -87,14 +89,14 @@ fn release(started: &Started<'_>) -> Result<LlvmRelease, Error> {
 }
 
 /// What an output is.
-enum Form {
+enum OutputForm {
     Elf(Machine),
     Coff(WindowsAbi),
     C,
     Ir,
 }
 
-impl Form {
+impl OutputForm {
     fn of(options: &Options) -> Result<Self, Error> {
         let extension = options.output.extension().unwrap_or_default();
         if extension == "c" {
@@ -129,11 +131,7 @@ impl Form {
 }
 
 fn registration(options: &Options) -> Result<Vec<u8>, Error> {
-    let form = Form::of(options)?;
-    let section = match options.relocatable {
-        false => BlobSection::Offloading,
-        true => BlobSection::Finished,
-    };
+    let form = OutputForm::of(options)?;
     let layout = offload_entry::EntryTable::of(options.llvm);
     let table = layout.section(options.kind).map(|section| HostTable {
         layout,
@@ -143,50 +141,67 @@ fn registration(options: &Options) -> Result<Vec<u8>, Error> {
         },
     });
     if let Some(runtime) = Runtime::of(options.kind) {
-        let [input] = &*options.inputs else {
-            return Err(Error::new(
-                "CUDA / HIP offloading uses a single fatbinary or offload bundle",
-            ));
-        };
-        let bytes = read(input)?;
-        let fat_binary = FatBinary {
-            runtime,
-            bytes: &bytes,
-            tables: table.as_slice(),
-            symbols: HipSymbols::default(),
-            globals: &[],
-        };
-        return written(match form {
-            Form::Elf(machine) => fat_binary.to_object(machine),
-            Form::Coff(abi) => fat_binary.to_coff(abi),
-            Form::Ir => fat_binary.to_ir(&options.host).map(String::into_bytes),
-            Form::C => fat_binary.to_c(&absolute(input)?).map(String::into_bytes),
-        });
+        return fat_binary(options, form, runtime, table.as_slice());
     }
-    let files = options.inputs.iter().map(|input| read(input));
-    let files: Vec<Vec<u8>> = files.collect::<Result<_, _>>()?;
+    match table.filter(|_| options.kind == OffloadKind::OPENMP) {
+        Some(HostTable { table, .. }) => openmp(options, form, table),
+        None => sycl(options, form),
+    }
+}
+
+fn fat_binary(
+    options: &Options,
+    form: OutputForm,
+    runtime: Runtime,
+    tables: &[HostTable<'_>],
+) -> Result<Vec<u8>, Error> {
+    let [input] = &*options.inputs else {
+        return Err(Error::new(
+            "CUDA / HIP offloading uses a single fatbinary or offload bundle",
+        ));
+    };
+    let bytes = read(input)?;
+    let fat_binary = FatBinary {
+        runtime,
+        bytes: &bytes,
+        tables,
+        symbols: HipSymbols::default(),
+        globals: &[],
+    };
+    written(match form {
+        OutputForm::Elf(machine) => fat_binary.to_object(machine),
+        OutputForm::Coff(abi) => fat_binary.to_coff(abi),
+        OutputForm::Ir => fat_binary.to_ir(&options.host).map(String::into_bytes),
+        OutputForm::C => fat_binary.to_c(&absolute(input)?).map(String::into_bytes),
+    })
+}
+
+fn openmp(options: &Options, form: OutputForm, table: EntryTable<'_>) -> Result<Vec<u8>, Error> {
+    let files = files(options)?;
+    let images = options.inputs.iter().zip(&files).map(|(path, bytes)| {
+        let image = image_of(path, bytes)?;
+        Ok(Blob { bytes, image })
+    });
+    let openmp = OpenMp {
+        images: &images.collect::<Result<Vec<_>, Error>>()?,
+        table,
+        section: section(options),
+        globals: &[],
+    };
     let paths = options.inputs.iter().map(|input| absolute(input));
     let paths: Vec<PathBuf> = paths.collect::<Result<_, _>>()?;
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    written(match form {
+        OutputForm::Elf(machine) => openmp.to_object(machine),
+        OutputForm::Coff(abi) => openmp.to_coff(abi),
+        OutputForm::Ir => openmp.to_ir(&options.host).map(String::into_bytes),
+        OutputForm::C => openmp.to_c(&paths).map(String::into_bytes),
+    })
+}
+
+fn sycl(options: &Options, form: OutputForm) -> Result<Vec<u8>, Error> {
+    let files = files(options)?;
     let inputs = options.inputs.iter().zip(&files);
-    if let Some(HostTable { table, .. }) = table.filter(|_| options.kind == OffloadKind::OPENMP) {
-        let images = inputs.map(|(path, bytes)| {
-            let image = image_of(path, bytes)?;
-            Ok(Blob { bytes, image })
-        });
-        let openmp = OpenMp {
-            images: &images.collect::<Result<Vec<_>, Error>>()?,
-            table,
-            section,
-            globals: &[],
-        };
-        return written(match form {
-            Form::Elf(machine) => openmp.to_object(machine),
-            Form::Coff(abi) => openmp.to_coff(abi),
-            Form::Ir => openmp.to_ir(&options.host).map(String::into_bytes),
-            Form::C => openmp.to_c(&paths).map(String::into_bytes),
-        });
-    }
     let entries = inputs.map(|(path, bytes)| Ok((bytes, entries(path, bytes)?)));
     let entries: Vec<_> = entries.collect::<Result<_, Error>>()?;
     let images = entries.iter().flat_map(|(bytes, entries)| {
@@ -201,26 +216,39 @@ fn registration(options: &Options) -> Result<Vec<u8>, Error> {
     });
     let sycl = Sycl {
         images: &images.collect::<Vec<_>>(),
-        section,
+        section: section(options),
         globals: &[],
     };
+    let refused = |text, hint: &str| Err(Error::new(text).with_hint(Some(hint.into())));
     written(match form {
-        Form::Elf(machine) => sycl.to_object(machine),
-        Form::Coff(_) => {
-            return Err(
-                Error::new("objects of SYCL are written for ELF hosts").with_hint(Some(
-                    "name the output .ll, and compile it for that host".into(),
-                )),
+        OutputForm::Elf(machine) => sycl.to_object(machine),
+        OutputForm::Ir => sycl.to_ir(&options.host).map(String::into_bytes),
+        OutputForm::Coff(_) => {
+            return refused(
+                "objects of SYCL are written for ELF hosts",
+                "name the output .ll, and compile it for that host",
             );
         }
-        Form::Ir => sycl.to_ir(&options.host).map(String::into_bytes),
-        Form::C => {
-            return Err(Error::new(
+        OutputForm::C => {
+            return refused(
                 "images of SYCL are parts of their files, which C cannot embed",
-            )
-            .with_hint(Some("name the output .o or .ll".into())));
+                "name the output .o or .ll",
+            );
         }
     })
+}
+
+/// Where the images are in the object.
+fn section(options: &Options) -> BlobSection {
+    match options.relocatable {
+        false => BlobSection::Offloading,
+        true => BlobSection::Finished,
+    }
+}
+
+/// The bytes of all inputs.
+fn files(options: &Options) -> Result<Vec<Vec<u8>>, Error> {
+    options.inputs.iter().map(|input| read(input)).collect()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {

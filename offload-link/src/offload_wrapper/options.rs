@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
 
 use crate::llvm_tool::Error;
-use crate::options::llvm::{Group, Row, Table, Takes, Value};
+use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
 
 /// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) const TABLE: Table<Id> = Table {
         row(Id::Output, "o", Takes::Text("file"), "Where to write: an object (.o, .obj), C (.c), or else LLVM IR"),
         row(Id::Triple, "triple", Takes::Text("string"), "The host; default: this machine"),
         row(Id::Relocatable, "relocatable", Takes::Bool, "For a relocatable link: the images are finished"),
-        row(Id::Llvm, "llvm", Takes::Text("release"), "The compiler of the host: 19 to 23, or main; default 22").listed(Group::Ours),
+        row(Id::Llvm, "llvm", Takes::Text("release"), "The compiler of the host: 19 to 23, or main; default 22").listed(HelpGroup::Ours),
     ],
     required: &["kind"],
     positional: usize::MAX,

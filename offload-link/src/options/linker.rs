@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// How an option is written. A long name may follow one dash or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum Spelling {
     /// `--name`.
     Flag,
     /// `--name=value` or `--name value`.
@@ -31,14 +31,14 @@ pub(crate) struct Opt<Id: 'static> {
     /// Its names, without dashes.
     pub names: &'static [&'static str],
     /// How it is written.
-    pub form: Form,
+    pub form: Spelling,
     /// What `--help` says; empty for options that are not the tool's own.
     pub help: &'static str,
 }
 
 /// What an argument is, by a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found<Id> {
+pub(crate) enum FoundOption<Id> {
     /// An option without value.
     Flag(Id),
     /// An option and its value.
@@ -59,15 +59,19 @@ pub(crate) enum Dashes {
 }
 
 /// The row that `arg` is written as; the longest name wins.
-pub(crate) fn find<Id: Copy>(table: &[Opt<Id>], arg: &OsStr, dashes: Dashes) -> Option<Found<Id>> {
+pub(crate) fn find<Id: Copy>(
+    table: &[Opt<Id>],
+    arg: &OsStr,
+    dashes: Dashes,
+) -> Option<FoundOption<Id>> {
     let bytes = arg.as_bytes();
     let short = bytes.strip_prefix(b"-")?;
     let long = short.strip_prefix(b"-");
-    let mut best: Option<(usize, Found<Id>)> = None;
+    let mut best: Option<(usize, FoundOption<Id>)> = None;
     for row in table {
         for name in row.names {
             let text = match (row.form, dashes) {
-                (Form::Letter | Form::Separate, _) => Some(short),
+                (Spelling::Letter | Spelling::Separate, _) => Some(short),
                 (_, Dashes::Either) => Some(long.unwrap_or(short)),
                 (_, Dashes::Two) => long,
                 (_, Dashes::One) => Some(short),
@@ -76,12 +80,16 @@ pub(crate) fn find<Id: Copy>(table: &[Opt<Id>], arg: &OsStr, dashes: Dashes) -> 
                 continue;
             };
             let found = match (row.form, rest) {
-                (Form::Flag, b"") => Found::Flag(row.id),
-                (Form::Value | Form::Letter | Form::Separate, b"") => Found::Next(row.id),
-                (Form::Value | Form::Equal, [b'=', value @ ..]) => {
-                    Found::Value(row.id, OsString::from_vec(value.to_vec()))
+                (Spelling::Flag, b"") => FoundOption::Flag(row.id),
+                (Spelling::Value | Spelling::Letter | Spelling::Separate, b"") => {
+                    FoundOption::Next(row.id)
                 }
-                (Form::Letter, value) => Found::Value(row.id, OsString::from_vec(value.to_vec())),
+                (Spelling::Value | Spelling::Equal, [b'=', value @ ..]) => {
+                    FoundOption::Value(row.id, OsString::from_vec(value.to_vec()))
+                }
+                (Spelling::Letter, value) => {
+                    FoundOption::Value(row.id, OsString::from_vec(value.to_vec()))
+                }
                 _ => continue,
             };
             if best.as_ref().is_none_or(|(len, _)| name.len() > *len) {
@@ -97,13 +105,13 @@ pub(crate) fn help<Id>(table: &[Opt<Id>]) -> String {
     let mut text = String::new();
     for row in table.iter().filter(|row| !row.help.is_empty()) {
         let value = match row.form {
-            Form::Flag => "",
-            Form::Value | Form::Equal => "=<value>",
-            Form::Letter | Form::Separate => " <value>",
+            Spelling::Flag => "",
+            Spelling::Value | Spelling::Equal => "=<value>",
+            Spelling::Letter | Spelling::Separate => " <value>",
         };
         for name in row.names {
             let dashes = match row.form {
-                Form::Letter | Form::Separate => "-",
+                Spelling::Letter | Spelling::Separate => "-",
                 _ => "--",
             };
             let spelled = format!("{dashes}{name}{value}");
@@ -121,42 +129,42 @@ mod tests {
         Opt {
             id: 0,
             names: &["l"],
-            form: Form::Letter,
+            form: Spelling::Letter,
             help: "",
         },
         Opt {
             id: 1,
             names: &["library", "lib"],
-            form: Form::Value,
+            form: Spelling::Value,
             help: "search for a library",
         },
         Opt {
             id: 2,
             names: &["lto"],
-            form: Form::Flag,
+            form: Spelling::Flag,
             help: "",
         },
         Opt {
             id: 3,
             names: &["mllvm"],
-            form: Form::Separate,
+            form: Spelling::Separate,
             help: "",
         },
     ];
 
     #[test]
     fn finds_the_longest_name_in_each_form() {
-        let value = |id, text: &str| Some(Found::Value(id, text.into()));
+        let value = |id, text: &str| Some(FoundOption::Value(id, text.into()));
         for (arg, expected) in [
             ("-lm", value(0, "m")),
-            ("-l", Some(Found::Next(0))),
+            ("-l", Some(FoundOption::Next(0))),
             ("--library=m", value(1, "m")),
             ("-library=m", value(1, "m")),
             ("--library=", value(1, "")),
-            ("--library", Some(Found::Next(1))),
-            ("-lto", Some(Found::Flag(2))),
+            ("--library", Some(FoundOption::Next(1))),
+            ("-lto", Some(FoundOption::Flag(2))),
             ("-lto2", value(0, "to2")),
-            ("-mllvm", Some(Found::Next(3))),
+            ("-mllvm", Some(FoundOption::Next(3))),
             ("-mllvmx", None),
             ("--l", None),
             ("m", None),
@@ -167,7 +175,7 @@ mod tests {
         assert_eq!(find(TABLE, "-lto".as_ref(), Dashes::Two), value(0, "to"));
         assert_eq!(
             find(TABLE, "--lto".as_ref(), Dashes::Two),
-            Some(Found::Flag(2))
+            Some(FoundOption::Flag(2))
         );
         assert_eq!(find(TABLE, "--lto".as_ref(), Dashes::One), None);
     }

@@ -20,7 +20,7 @@ pub(crate) struct Row<Id: 'static> {
     /// What it takes.
     pub takes: Takes,
     /// Where help lists it.
-    pub group: Group,
+    pub group: HelpGroup,
     /// What help says; further lines stand below the first.
     pub help: &'static str,
 }
@@ -32,13 +32,13 @@ impl<Id: Copy> Row<Id> {
             id,
             name,
             takes,
-            group: Group::Tool,
+            group: HelpGroup::Tool,
             help,
         }
     }
 
     /// The same option, listed elsewhere.
-    pub(crate) const fn listed(self, group: Group) -> Self {
+    pub(crate) const fn listed(self, group: HelpGroup) -> Self {
         Self { group, ..self }
     }
 }
@@ -62,7 +62,7 @@ pub(crate) enum Takes {
 
 /// Where help lists an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Group {
+pub(crate) enum HelpGroup {
     /// Options of every tool of LLVM.
     Generic,
     /// The same, only for those who ask for hidden ones.
@@ -91,35 +91,35 @@ pub(crate) enum Answer {
 }
 
 /// The options that every tool of LLVM has.
-pub(crate) const ANSWERS: [(&str, Answer, Group, &str); 5] = [
+pub(crate) const ANSWERS: [(&str, Answer, HelpGroup, &str); 5] = [
     (
         "help",
         Answer::Help,
-        Group::Generic,
+        HelpGroup::Generic,
         "Display available options (--help-hidden for more)",
     ),
     (
         "help-hidden",
         Answer::HelpHidden,
-        Group::GenericHidden,
+        HelpGroup::GenericHidden,
         "Display all available options",
     ),
     (
         "help-list",
         Answer::HelpList,
-        Group::Generic,
+        HelpGroup::Generic,
         "Display list of available options (--help-list-hidden for more)",
     ),
     (
         "help-list-hidden",
         Answer::HelpListHidden,
-        Group::GenericHidden,
+        HelpGroup::GenericHidden,
         "Display list of all available options",
     ),
     (
         "version",
         Answer::Version,
-        Group::Generic,
+        HelpGroup::Generic,
         "Display the version of this program",
     ),
 ];
@@ -192,35 +192,21 @@ impl<Id: Copy + PartialEq> Table<Id> {
                 continue;
             };
             if let Some((_, answer, ..)) = ANSWERS.iter().find(|(known, ..)| *known == name) {
-                match value {
-                    None => {
-                        parsed.answer = Some(*answer);
-                        return parsed;
-                    }
-                    Some(value) => parsed.mistakes.push(format!(
-                        "{}: for the --{} option: does not allow a value! '{}' specified.",
-                        started.base,
-                        name.to_string_lossy(),
-                        value.to_string_lossy()
-                    )),
-                }
+                let Some(value) = value else {
+                    parsed.answer = Some(*answer);
+                    return parsed;
+                };
+                parsed.mistakes.push(format!(
+                    "{}: for the --{} option: does not allow a value! '{}' specified.",
+                    started.base,
+                    name.to_string_lossy(),
+                    value.to_string_lossy()
+                ));
                 continue;
             }
             let Some(row) = self.rows.iter().find(|row| row.name == name) else {
-                let mut text = String::new();
-                if let Some(letter) = self.letter(name) {
-                    text += &format!(
-                        "{}: for the -{letter} option: may not occur within a group!\n",
-                        started.base
-                    );
-                }
-                text += &unknown(arg, started);
-                text += &format!(
-                    "\n{}: Did you mean '{}'?",
-                    started.base,
-                    self.nearest(name, value)
-                );
-                parsed.mistakes.push(text);
+                let mistake = self.mistaken(arg, name, value, started);
+                parsed.mistakes.push(mistake);
                 continue;
             };
             let mistake = |text: String| {
@@ -263,10 +249,37 @@ impl<Id: Copy + PartialEq> Table<Id> {
         parsed
     }
 
+    /// What is said of an option that no row has.
+    fn mistaken(
+        &self,
+        arg: &OsStr,
+        name: &OsStr,
+        value: Option<&OsStr>,
+        started: &Started<'_>,
+    ) -> String {
+        let mut text = String::new();
+        if let Some(letter) = self.letter(name) {
+            text += &format!(
+                "{}: for the -{letter} option: may not occur within a group!\n",
+                started.base
+            );
+        }
+        text += &unknown(arg, started);
+        text += &format!(
+            "\n{}: Did you mean '{}'?",
+            started.base,
+            self.nearest(name, value)
+        );
+        text
+    }
+
     /// The option that was probably meant, written out with the value.
     fn nearest(&self, name: &OsStr, value: Option<&OsStr>) -> String {
         let name = name.to_string_lossy();
-        let shown = self.rows.iter().filter(|row| row.group != Group::Unlisted);
+        let shown = self
+            .rows
+            .iter()
+            .filter(|row| row.group != HelpGroup::Unlisted);
         let answers = ANSWERS.iter().map(|(name, ..)| *name);
         let mut names: Vec<&str> = shown.map(|row| row.name).chain(answers).collect();
         names.sort_unstable();
@@ -291,19 +304,19 @@ impl<Id: Copy + PartialEq> Table<Id> {
     pub(crate) fn help(&self, which: Answer, tool: &str, more: (&str, &str)) -> String {
         let hidden = matches!(which, Answer::HelpHidden | Answer::HelpListHidden);
         let grouped = matches!(which, Answer::Help | Answer::HelpHidden);
-        let mut lines: Vec<(Group, String, String)> = Vec::new();
+        let mut lines: Vec<(HelpGroup, String, String)> = Vec::new();
         for (name, _, group, help) in ANSWERS {
             // The list without groups does not list itself.
             let listed = grouped || hidden || name != "help-list";
-            if listed && (hidden || group == Group::Generic) {
-                lines.push((Group::Generic, format!("--{name}"), help.to_owned()));
+            if listed && (hidden || group == HelpGroup::Generic) {
+                lines.push((HelpGroup::Generic, format!("--{name}"), help.to_owned()));
             }
         }
         for row in self.rows {
             let group = match row.group {
-                Group::Unlisted => continue,
-                Group::GenericHidden if !hidden => continue,
-                Group::GenericHidden => Group::Generic,
+                HelpGroup::Unlisted => continue,
+                HelpGroup::GenericHidden if !hidden => continue,
+                HelpGroup::GenericHidden => HelpGroup::Generic,
                 group => group,
             };
             let value = match row.takes {
@@ -321,7 +334,7 @@ impl<Id: Copy + PartialEq> Table<Id> {
         lines.sort_by_cached_key(|(_, name, _)| bare(name));
         let width = lines.iter().map(|(_, name, _)| name.len()).max();
         let width = width.unwrap_or(0);
-        let list = |group: Option<Group>| {
+        let list = |group: Option<HelpGroup>| {
             let mut text = String::new();
             let lines = lines
                 .iter()
@@ -340,9 +353,9 @@ impl<Id: Copy + PartialEq> Table<Id> {
         }
         let mut text = String::new();
         for (group, title) in [
-            (Group::Generic, "Generic Options".to_owned()),
-            (Group::Tool, format!("{tool} options")),
-            (Group::Ours, format!("Beyond LLVM's {tool}")),
+            (HelpGroup::Generic, "Generic Options".to_owned()),
+            (HelpGroup::Tool, format!("{tool} options")),
+            (HelpGroup::Ours, format!("Beyond LLVM's {tool}")),
         ] {
             text += &format!("{title}:\n\n{}\n", list(Some(group)));
         }

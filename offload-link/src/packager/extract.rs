@@ -11,7 +11,7 @@ use offload_formats::escape::terminal;
 use offload_formats::names::{LlvmRelease, OffloadKind};
 
 use super::image_argument::ImageArgument;
-use super::inputs::{self, Image};
+use super::inputs::{self, PackedImage};
 use super::options::Options;
 use super::pack::known_to;
 use crate::llvm_tool::{self, Error, Output, Sources, Style};
@@ -19,14 +19,14 @@ use crate::llvm_tool::{self, Error, Output, Sources, Style};
 /// Which file gets which image. `warn` takes what the user should know.
 pub(super) fn plan(
     input: &Path,
-    images: &[Image],
+    images: &[PackedImage],
     sources: &Sources,
     options: &Options,
     warn: &dyn Fn(String),
 ) -> Result<Vec<Output>, Error> {
     if options.images.is_empty() {
         if options.llvm >= LlvmRelease::V23 {
-            let all: Vec<&Image> = images.iter().collect();
+            let all: Vec<&PackedImage> = images.iter().collect();
             return named(input, &all, sources, options.llvm);
         }
         if !images.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn plan(
     }
     let mut outputs = Vec::new();
     for (index, argument) in options.images.iter().enumerate() {
-        let found: Vec<&Image> = images
+        let found: Vec<&PackedImage> = images
             .iter()
             .filter(|image| matches(image, argument))
             .collect();
@@ -55,7 +55,7 @@ pub(super) fn plan(
         }
         match argument.value("file") {
             None if options.archive => {
-                return Err(Error::new("Image must have a 'file' argument."));
+                return Err(Error::new("PackedImage must have a 'file' argument."));
             }
             None => outputs.extend(named(input, &found, sources, options.llvm)?),
             Some(file) => {
@@ -88,7 +88,7 @@ pub(super) fn announces(options: &Options) -> bool {
 }
 
 /// Whether every item of the argument is true of the image.
-fn matches(image: &Image, argument: &ImageArgument) -> bool {
+fn matches(image: &PackedImage, argument: &ImageArgument) -> bool {
     let entry = &image.entry;
     argument.pairs().all(|(key, value)| match key {
         b"file" => true,
@@ -113,7 +113,7 @@ fn matches(image: &Image, argument: &ImageArgument) -> bool {
 /// are taken apart.
 fn named(
     input: &Path,
-    images: &[&Image],
+    images: &[&PackedImage],
     sources: &Sources,
     llvm: LlvmRelease,
 ) -> Result<Vec<Output>, Error> {
@@ -153,7 +153,7 @@ fn harmless(name: &str) -> String {
 /// A static archive of them, with an index.
 fn to_archive(
     path: PathBuf,
-    images: &[&Image],
+    images: &[&PackedImage],
     sources: &Sources,
     warn: &dyn Fn(String),
 ) -> Result<Output, Error> {

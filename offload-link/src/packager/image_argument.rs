@@ -14,11 +14,11 @@ use std::path::PathBuf;
 /// Keys with their values, in the order of the first time that each was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ImageArgument {
-    items: Vec<Item>,
+    items: Vec<Field>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Item {
+struct Field {
     key: Vec<u8>,
     /// One for each time that it was given.
     values: Vec<Vec<u8>>,
@@ -26,7 +26,7 @@ struct Item {
 
 impl ImageArgument {
     pub(super) fn parse(text: &OsStr) -> Self {
-        let mut items: Vec<Item> = Vec::new();
+        let mut items: Vec<Field> = Vec::new();
         for part in text.as_bytes().split(|byte| *byte == b',') {
             let (key, value) = match part.iter().position(|byte| *byte == b'=') {
                 Some(place) => (&part[..place], &part[place + 1..]),
@@ -34,7 +34,7 @@ impl ImageArgument {
             };
             match items.iter_mut().find(|item| item.key == key) {
                 Some(item) => item.values.push(value.to_vec()),
-                None => items.push(Item {
+                None => items.push(Field {
                     key: key.to_vec(),
                     values: vec![value.to_vec()],
                 }),
@@ -46,7 +46,7 @@ impl ImageArgument {
     /// The value of a key, joined when it was given several times.
     pub(super) fn value(&self, key: &str) -> Option<Vec<u8>> {
         let item = self.items.iter().find(|item| item.key == key.as_bytes());
-        item.map(Item::joined)
+        item.map(Field::joined)
     }
 
     /// The files that are named, one by one.
@@ -70,7 +70,7 @@ impl ImageArgument {
     }
 }
 
-impl Item {
+impl Field {
     fn joined(&self) -> Vec<u8> {
         self.values.join(&b","[..])
     }

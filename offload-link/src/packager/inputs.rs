@@ -18,7 +18,7 @@ use crate::llvm_tool::{Error, Sources};
 
 /// An image of the input.
 #[derive(Clone, Debug)]
-pub(super) struct Image {
+pub(super) struct PackedImage {
     /// What is said about it.
     pub entry: BinaryEntry,
     /// The archive member that it is in, else the input, as LLVM names it.
@@ -38,7 +38,7 @@ pub(super) fn read(
     limit: DecompressionLimit,
     sources: &mut Sources,
     warn: &dyn Fn(String),
-) -> Result<Vec<Image>, Error> {
+) -> Result<Vec<PackedImage>, Error> {
     let mut images = Vec::new();
     let mut memory = limit.memory();
     let source = sources.open(path)?;
@@ -56,7 +56,7 @@ pub(super) fn read(
         let mut outside = Vec::new();
         for item in found {
             match item {
-                Item::Image(found) => images.push(Image::new(found, source, &name)),
+                Item::Image(found) => images.push(PackedImage::new(found, source, &name)),
                 Item::Outside { members, size } => {
                     let member = members.last().map_or(&[][..], Vec::as_slice);
                     let opened = around.open_member(&file, member, size);
@@ -101,7 +101,11 @@ fn refused(path: &Path, of: &offload_binary::Error, problem: &dyn Display) -> Er
 const INVALID: &str = "Invalid data was encountered while parsing the file";
 
 /// An image, or if it is an offload binary those in it.
-pub(super) fn leaves(path: &Path, image: &Image, sources: &Sources) -> Result<Vec<Image>, Error> {
+pub(super) fn leaves(
+    path: &Path,
+    image: &PackedImage,
+    sources: &Sources,
+) -> Result<Vec<PackedImage>, Error> {
     let nodes = tree(path, 0, image, sources)?.into_iter();
     let leaves = nodes.filter(|node| node.leaf).map(|node| node.image);
     Ok(leaves.collect())
@@ -111,7 +115,7 @@ pub(super) fn leaves(path: &Path, image: &Image, sources: &Sources) -> Result<Ve
 pub(super) struct Node {
     /// Of the image in the input, then of each in the one before.
     pub indices: Vec<usize>,
-    pub image: Image,
+    pub image: PackedImage,
     /// Whether it is none of those.
     pub leaf: bool,
 }
@@ -120,7 +124,7 @@ pub(super) struct Node {
 pub(super) fn tree(
     path: &Path,
     index: usize,
-    image: &Image,
+    image: &PackedImage,
     sources: &Sources,
 ) -> Result<Vec<Node>, Error> {
     let mut nodes = Vec::new();
@@ -133,7 +137,7 @@ pub(super) fn tree(
         };
         let leaf = inner.is_none();
         let inner = inner.unwrap_or_default().into_iter().enumerate();
-        let inner: Vec<(Vec<usize>, Image)> = inner
+        let inner: Vec<(Vec<usize>, PackedImage)> = inner
             .map(|(index, image)| ([&indices[..], &[index]].concat(), image))
             .collect();
         left.extend(inner.into_iter().rev());
@@ -146,7 +150,7 @@ pub(super) fn tree(
     Ok(nodes)
 }
 
-impl Image {
+impl PackedImage {
     /// `name` is that of the file it was found in.
     fn new(found: FoundImage, source: usize, name: &str) -> Self {
         let member = found.members.last();

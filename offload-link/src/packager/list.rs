@@ -7,18 +7,18 @@ use offload_formats::escape::terminal;
 use offload_formats::format::offload_yaml::{Document, Member};
 use serde::Serialize;
 
-use super::inputs::{self, Image, Node};
-use super::options::Listing;
+use super::inputs::{self, Node, PackedImage};
+use super::options::ListFormat;
 use crate::llvm_tool::{Error, Sources};
 
 /// What is printed.
 pub(super) fn text(
     input: &Path,
-    images: &[Image],
+    images: &[PackedImage],
     sources: &Sources,
-    listing: Listing,
+    listing: ListFormat,
 ) -> Result<String, Error> {
-    if listing == Listing::Yaml {
+    if listing == ListFormat::Yaml {
         return yaml(images, sources);
     }
     let mut nodes = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn text(
         nodes.extend(inputs::tree(input, index, image, sources)?);
     }
     Ok(match listing {
-        Listing::Json => json(input, &nodes),
+        ListFormat::Json => json(input, &nodes),
         _ => table(&nodes),
     })
 }
@@ -77,7 +77,7 @@ fn table(nodes: &[Node]) -> String {
 
 /// Schema 1, `docs/json.md`.
 #[derive(Serialize)]
-struct Json<'a> {
+struct JsonImages<'a> {
     schema: u32,
     file: &'a Path,
     images: Vec<JsonImage>,
@@ -120,7 +120,7 @@ fn json(input: &Path, nodes: &[Node]) -> String {
             size: entry.image.end - entry.image.start,
         }
     });
-    crate::json::text(&Json {
+    crate::json::text(&JsonImages {
         schema: 1,
         file: input,
         images: images.collect(),
@@ -128,7 +128,7 @@ fn json(input: &Path, nodes: &[Node]) -> String {
 }
 
 /// As `obj2yaml` prints the offload binaries of the input, wherever they are.
-fn yaml(images: &[Image], sources: &Sources) -> Result<String, Error> {
+fn yaml(images: &[PackedImage], sources: &Sources) -> Result<String, Error> {
     let mut members = Vec::new();
     for image in images {
         let entry = &image.entry;

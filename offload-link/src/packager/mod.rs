@@ -23,7 +23,7 @@ use offload_formats::escape::{terminal, terminal_lines};
 use offload_formats::names::LlvmRelease;
 
 use crate::decompressed;
-use crate::llvm_tool::{self, Error, Line, Sources, installation, outputs, print};
+use crate::llvm_tool::{self, CommandLine, Error, Sources, installation, outputs, print};
 use crate::options::llvm::{Answer, Started};
 use options::{Options, TABLE};
 
@@ -37,9 +37,9 @@ const NAMES: [&str; 2] = ["llvm-offload-binary", "clang-offload-packager"];
 
 fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     let (values, positional) = match llvm_tool::read_line(&TABLE, &args, started)? {
-        Line::Answer(answer) => return Ok(print(&reply(answer, started))),
-        Line::Mistaken => return Ok(1),
-        Line::Work(values, positional) => (values, positional),
+        CommandLine::Answer(answer) => return Ok(print(&reply(answer, started))),
+        CommandLine::Mistaken => return Ok(1),
+        CommandLine::Work(values, positional) => (values, positional),
     };
     let options = Options::new(release(started)?, values, positional)?;
     if options.help {

@@ -8,7 +8,7 @@ use offload_formats::names::LlvmRelease;
 use super::image_argument::ImageArgument;
 use crate::decompressed;
 use crate::llvm_tool::Error;
-use crate::options::llvm::{Group, Row, Table, Takes, Value};
+use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
 
 /// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ const fn row(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Ro
 }
 
 const fn ours(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Row<Id> {
-    Row::new(id, name, takes, help).listed(Group::Ours)
+    Row::new(id, name, takes, help).listed(HelpGroup::Ours)
 }
 
 /// Every option of `llvm-offload-binary` 22.1, those of the main branch, and ours.
@@ -54,9 +54,9 @@ pub(super) const TABLE: Table<Id> = Table {
         ours(Id::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
         ours(Id::RequireMatch, "require-match", Takes::Bool, "Fail when an --image matches nothing"),
         ours(Id::Yaml, "yaml", Takes::Bool, "Print the input as a !Offload document"),
-        row(Id::Help, "h", Takes::Bool, "").listed(Group::Unlisted),
-        row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(Group::GenericHidden),
-        row(Id::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(Group::GenericHidden),
+        row(Id::Help, "h", Takes::Bool, "").listed(HelpGroup::Unlisted),
+        row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
+        row(Id::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
     ],
     required: &[],
     positional: 1,
@@ -64,7 +64,7 @@ pub(super) const TABLE: Table<Id> = Table {
 
 /// What listing shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listing {
+pub(super) enum ListFormat {
     /// A table for people.
     Table,
     /// JSON.
@@ -82,7 +82,7 @@ pub(super) struct Options {
     pub input: Option<PathBuf>,
     pub images: Vec<ImageArgument>,
     pub archive: bool,
-    pub listing: Option<Listing>,
+    pub listing: Option<ListFormat>,
     pub from_yaml: Option<PathBuf>,
     pub require_match: bool,
     pub llvm: LlvmRelease,
@@ -123,9 +123,9 @@ impl Options {
                         release.map_err(|error| Error::new(format!("--llvm: {error}")))?;
                 }
                 (Id::Level, Value::Int(level)) => options.level = Some(level),
-                (Id::List, Value::Text(_)) => options.listing = Some(Listing::Json),
-                (Id::List, Value::Bool(on)) => options.listing = on.then_some(Listing::Table),
-                (Id::Yaml, Value::Bool(on)) => options.listing = on.then_some(Listing::Yaml),
+                (Id::List, Value::Text(_)) => options.listing = Some(ListFormat::Json),
+                (Id::List, Value::Bool(on)) => options.listing = on.then_some(ListFormat::Table),
+                (Id::Yaml, Value::Bool(on)) => options.listing = on.then_some(ListFormat::Yaml),
                 (Id::Archive, Value::Bool(on)) => options.archive = on,
                 (Id::RequireMatch, Value::Bool(on)) => options.require_match = on,
                 (Id::Compress, Value::Bool(on)) => options.compress = on,

@@ -33,7 +33,7 @@ pub(super) fn plan(
     for argument in &options.images {
         images.extend(open(argument, options.llvm, sources)?);
     }
-    let strings: Vec<Vec<(&[u8], &[u8])>> = images.iter().map(Image::strings).collect();
+    let strings: Vec<Vec<(&[u8], &[u8])>> = images.iter().map(NewImage::strings).collect();
     let entries = images.iter().zip(&strings);
     let entries: Vec<NewEntry<'_>> = entries
         .map(|(image, strings)| NewEntry {
@@ -122,7 +122,7 @@ fn compressed(pieces: &[Piece], options: &Options, sources: &Sources) -> Result<
 }
 
 /// A file with what is said about it.
-struct Image {
+struct NewImage {
     source: usize,
     size: u64,
     kind: ImageKind,
@@ -131,7 +131,7 @@ struct Image {
     strings: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Image {
+impl NewImage {
     fn strings(&self) -> Vec<(&[u8], &[u8])> {
         let pairs = self.strings.iter();
         pairs.map(|(key, value)| (&**key, &**value)).collect()
@@ -151,7 +151,7 @@ fn open(
     argument: &ImageArgument,
     llvm: LlvmRelease,
     sources: &mut Sources,
-) -> Result<Vec<Image>, Error> {
+) -> Result<Vec<NewImage>, Error> {
     let files = argument.files();
     if llvm < LlvmRelease::V22 && (files.is_empty() || argument.value("triple").is_none()) {
         return Err(Error::new(
@@ -185,7 +185,7 @@ fn open(
                 .map_or(ImageKind::NONE, ImageKind::from_extension),
         };
         let kind = known_to(kind, llvm);
-        images.push(Image {
+        images.push(NewImage {
             source,
             size: file.size,
             kind,

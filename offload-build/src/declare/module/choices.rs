@@ -1,4 +1,4 @@
-//! Keys whose values go together or not: what a language, its compiler and its containers have no way for.
+//! Keys whose values depend on each other: what a language, its compiler and its containers support.
 
 use crate::declare::family::Family;
 use crate::declare::language::{ArtifactKind, Container, Language};
@@ -9,7 +9,7 @@ use offload_formats::format::compressed_bundle::Method;
 use offload_formats::names::Triple;
 use std::path::Path;
 
-/// What becomes of targets whose tools are missing.
+/// What to do when a target's tools are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// Nothing is built.
@@ -20,7 +20,7 @@ pub(crate) enum Missing {
     Stub,
 }
 
-/// Who registers the images.
+/// The one that registers the images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Register {
     /// `Deferred` under our linker, else `Complete`.
@@ -29,11 +29,20 @@ pub(crate) enum Register {
     Complete,
     /// The object that `offload-link` adds to the last link.
     Deferred,
-    /// Nobody: the program loads them.
+    /// Nobody registers them: the program loads them.
     None,
 }
 
-/// Without host code there is nothing to register images with.
+/// Returns what becomes of targets whose tools are missing.
+pub(crate) fn missing(settings: &Settings) -> Missing {
+    match settings.text("missing") {
+        Some("skip") => Missing::Skip,
+        Some("stub") => Missing::Stub,
+        _ => Missing::Error,
+    }
+}
+
+/// Reads the key `register`. Without host code there is nothing to register images with.
 pub(crate) fn register(
     settings: &Settings,
     language: Language,
@@ -64,7 +73,7 @@ pub(crate) fn register(
     Err(settings.error_at("register", problem))
 }
 
-/// What the last link joins are sources that call each other.
+/// Checks that the last link joins sources that may call each other.
 pub(crate) fn deferred(settings: &Settings, register: Register, rdc: bool) -> Result<(), Error> {
     if rdc || register != Register::Deferred {
         return Ok(());
@@ -74,7 +83,8 @@ pub(crate) fn deferred(settings: &Settings, register: Register, rdc: bool) -> Re
     Err(settings.error_at("register", problem))
 }
 
-/// Of what is compiled apart, NVIDIA's tools make no image together, and a fat binary's loader takes one for each target.
+/// Reads the key `rdc`. NVIDIA's tools make no image of what is compiled apart, and a fat binary's loader takes one for
+/// each target.
 pub(crate) fn rdc(settings: &Settings, language: Language, sources: usize) -> Result<bool, Error> {
     let Some(rdc) = settings.flag("rdc") else {
         return Ok(true);
@@ -92,7 +102,7 @@ pub(crate) fn rdc(settings: &Settings, language: Language, sources: usize) -> Re
     Err(settings.error_at("rdc", problem))
 }
 
-/// What a compiler has no way for, or its images none.
+/// Checks that the declared compiler supports the language and the other keys.
 pub(crate) fn compiler(settings: &Settings, language: Language) -> Result<(), Error> {
     let family = Family::of(Path::new(settings.text("compiler").unwrap_or_default()));
     let own = match family {
@@ -133,7 +143,7 @@ pub(crate) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
     Ok(())
 }
 
-/// Whether there is host code: always with OpenMP, never in what is no source, else as `host` says.
+/// Tells whether there is host code: always with OpenMP, never without sources, else as `host` says.
 pub(crate) fn host(settings: &Settings, language: Language, rdc: bool) -> Result<bool, Error> {
     let Some(host) = settings.flag("host") else {
         return Ok(language == Language::OpenMp);

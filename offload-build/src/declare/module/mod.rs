@@ -21,14 +21,14 @@ use offload_formats::container::decompression_limit::{self, DecompressionLimit};
 use offload_formats::format::compressed_bundle::Method;
 use std::path::{Path, PathBuf};
 
-/// What the manifest, the variables and the build script together say about one module.
+/// One module, as the manifest, the variables and the build script together declare it.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
     pub(crate) name: String,
     pub(crate) language: Language,
-    /// Whether its sources are compiled for the host, too, and its images registered.
+    /// True if its sources are compiled for the host, too, and its images registered.
     pub(crate) has_host_code: bool,
-    /// Absolute, sorted, each once.
+    /// Absolute paths, sorted, each once.
     pub(crate) sources: Vec<PathBuf>,
     /// Folders in which patterns look for sources: a new file in one of them is a new source.
     pub(crate) watched: Vec<PathBuf>,
@@ -36,9 +36,9 @@ pub(crate) struct Module {
     pub(crate) include: Vec<PathBuf>,
     /// Libraries of device code, by path.
     pub(crate) archives: Vec<PathBuf>,
-    /// And by name.
+    /// Libraries of device code, by name.
     pub(crate) link: Vec<String>,
-    /// Where the latter are looked for.
+    /// Folders in which `link` is looked for.
     pub(crate) library_dirs: Vec<PathBuf>,
     /// Libraries that it comes out as , and what they are called.
     pub(crate) artifacts: Vec<ArtifactKind>,
@@ -47,12 +47,12 @@ pub(crate) struct Module {
     /// The method and its level, where the container is compressed.
     pub(crate) compress: Option<(Method, Option<i32>)>,
     pub(crate) std: Option<String>,
-    /// Whether sources call device functions of each other.
+    /// True if sources call device functions of each other.
     pub(crate) rdc: bool,
-    /// Of the host objects.
+    /// Options of the host objects.
     pub(crate) own: Flags,
     pub(crate) compiler: Option<String>,
-    /// As written, and where.
+    /// The launcher as written, and where it was written.
     pub(crate) launcher: Option<(String, String)>,
     pub(crate) register: Register,
     pub(crate) missing: Missing,
@@ -60,33 +60,33 @@ pub(crate) struct Module {
     pub(crate) decompressed: DecompressionLimit,
     /// Hints about targets, as the manifest spells them, shown if something fails.
     doubts: Vec<(String, String)>,
-    /// What is odd and no error.
+    /// Oddities that are not errors.
     pub(crate) warnings: Vec<String>,
 }
 
-/// In bytes.
+/// Size in bytes.
 const LONGEST_NAME: usize = 200;
 
 impl Module {
-    /// Whether objects of host code need the library of C++.
+    /// Tells whether objects of host code need the library of C++.
     pub(crate) fn has_cpp(&self) -> bool {
         self.language != Language::OpenMp || self.sources.iter().any(|path| is_cpp(path))
     }
 
-    /// Whether C++ may be among what is linked: libraries and flags do not say.
+    /// Tells whether C++ may be linked: libraries and flags do not say.
     pub(crate) fn may_have_cpp(&self) -> bool {
         let flags = &self.own.flags;
         let has_others = !self.archives.is_empty() || !self.link.is_empty();
         has_others || self.has_cpp() || flags.iter().any(|flag| flag.starts_with("-x"))
     }
 
-    /// Whose command lines its compiler speaks.
+    /// Returns the family of its compiler.
     pub(crate) fn family(&self) -> Family {
         let declared = self.compiler.as_deref().map(Path::new);
         declared.map_or(Family::Clang, Family::of)
     }
 
-    /// Whether the module that `settings` describe belongs to a cargo feature that is off.
+    /// Tells whether the module that `settings` describe belongs to a cargo feature that is off.
     pub(crate) fn is_off(settings: &Settings, environment: &Environment) -> bool {
         settings.text("feature").is_some_and(|feature| {
             let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
@@ -96,17 +96,7 @@ impl Module {
 
     /// Checks `settings`.
     pub(crate) fn new(settings: &Settings, environment: &Environment) -> Result<Self, Error> {
-        let name = Self::name(settings).to_owned();
-        if !is_identifier(&name) {
-            return Err(
-                settings.error_at("name", format_args!("`{name}` is not a Rust identifier"))
-            );
-        }
-        // With an extension it is the name of the file that Rust includes.
-        if name.len() > LONGEST_NAME {
-            let problem = format!("`{name}` is longer than {LONGEST_NAME} characters");
-            return Err(settings.error_at("name", problem));
-        }
+        let name = checked_name(settings)?;
         let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         let Some(language) = settings.text("language").and_then(Language::named) else {
             return Err(Error::new(format_args!(
@@ -129,31 +119,11 @@ impl Module {
         if targets.is_empty() && environment.variable("DOCS_RS").is_none() {
             return Err(Error::new(format_args!("module `{name}` has no `targets`")));
         }
-        for target in &targets {
-            let over = settings.targets.get(&target.written);
-            warnings.extend(
-                over.into_iter().flat_map(|over| {
-                    sources::unmatched(over, &target.own.exclude, &root, &sources)
-                }),
-            );
-        }
-        let origin = settings.origin("targets");
-        let doubts = targets.iter().filter_map(|target| {
-            let doubt = format!("{origin}: {}", target.doubt()?);
-            Some((target.written.clone(), doubt))
-        });
-        let doubts = doubts.collect();
-        let include = settings
-            .list("include")
-            .iter()
-            .map(|folder| root.join(folder))
-            .collect();
+        warnings.extend(unmatched(settings, &targets, &root, &sources));
+        let include = settings.list("include").iter();
+        let include = include.map(|folder| root.join(folder)).collect();
         let archives = archives(settings, &root)?;
-        let library_dirs =
-            std::env::split_paths(&environment.variable("LIBRARY_PATH").unwrap_or_default())
-                .filter(|folder| !folder.as_os_str().is_empty())
-                .chain([root.clone()])
-                .collect();
+        let library_dirs = library_dirs(environment, &root);
         let package = environment.cargo("CARGO_PKG_NAME");
         let library = settings.text("name").map(str::to_owned).or(package);
         let rdc = choices::rdc(settings, language, sources.len())?;
@@ -164,6 +134,7 @@ impl Module {
         let container = choices::container(settings, language, has_host_code, &targets)?;
         let decompressed = environment.variable(decompression_limit::VARIABLE);
         let decompressed = DecompressionLimit::parse(None, decompressed.as_deref());
+        let doubts = doubts(settings, &targets);
         Ok(Self {
             decompressed: decompressed.map_err(Error::new)?,
             sources,
@@ -190,17 +161,11 @@ impl Module {
                     false => text.to_owned(),
                 }),
             launcher: settings.text("launcher").map(|text| {
-                (
-                    text.trim().to_owned(),
-                    settings.origin("launcher").to_owned(),
-                )
+                let origin = settings.origin("launcher");
+                (text.trim().to_owned(), origin.to_owned())
             }),
             register,
-            missing: match settings.text("missing") {
-                Some("skip") => Missing::Skip,
-                Some("stub") => Missing::Stub,
-                _ => Missing::Error,
-            },
+            missing: choices::missing(settings),
             doubts,
             warnings,
         })
@@ -211,7 +176,7 @@ impl Module {
         !self.doubts.is_empty()
     }
 
-    /// What may be wrong with `target`: where the manifest names it, and the processor that may be meant.
+    /// Returns what may be wrong with `target`: where the manifest names it, and the processor that may be meant.
     pub(crate) fn doubt(&self, target: &Target) -> Option<&str> {
         let mut doubts = self.doubts.iter();
         let found = doubts.find(|(written, _)| *written == target.written);
@@ -232,6 +197,53 @@ impl Module {
     pub(crate) fn name(settings: &Settings) -> &str {
         settings.text("name").unwrap_or("kernels")
     }
+}
+
+/// Returns the module's name: it names symbols, and with an extension the file that Rust includes.
+fn checked_name(settings: &Settings) -> Result<String, Error> {
+    let name = Module::name(settings);
+    let problem = if !is_identifier(name) {
+        format!("`{name}` is not a Rust identifier")
+    } else if name.len() > LONGEST_NAME {
+        format!("`{name}` is longer than {LONGEST_NAME} characters")
+    } else {
+        return Ok(name.to_owned());
+    };
+    Err(settings.error_at("name", problem))
+}
+
+/// Returns warnings about patterns of `exclude` for one target that leave no source out.
+fn unmatched<'a>(
+    settings: &'a Settings,
+    targets: &'a [Target],
+    root: &'a Path,
+    sources: &'a [PathBuf],
+) -> impl Iterator<Item = String> + 'a {
+    let of_target = move |target: &'a Target| {
+        let over = settings.targets.get(&target.written)?;
+        let exclude = &target.own.exclude;
+        Some(sources::unmatched(over, exclude, root, sources))
+    };
+    targets.iter().filter_map(of_target).flatten()
+}
+
+/// Returns hints about targets whose processor no release of LLVM knows, by the targets' names.
+fn doubts(settings: &Settings, targets: &[Target]) -> Vec<(String, String)> {
+    let origin = settings.origin("targets");
+    let doubt = |target: &Target| {
+        let doubt = format!("{origin}: {}", target.doubt()?);
+        Some((target.written.clone(), doubt))
+    };
+    targets.iter().filter_map(doubt).collect()
+}
+
+/// Returns the folders in which libraries of device code are looked for by name.
+fn library_dirs(environment: &Environment, root: &Path) -> Vec<PathBuf> {
+    let variable = environment.variable("LIBRARY_PATH").unwrap_or_default();
+    std::env::split_paths(&variable)
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .chain([root.to_owned()])
+        .collect()
 }
 
 fn archives(settings: &Settings, root: &Path) -> Result<Vec<PathBuf>, Error> {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Those that patterns find, sorted; what is watched for new ones goes to `watched`. Then warnings.
+/// Returns the sources that patterns find, sorted, and warnings; folders that are watched for new ones go to `watched`.
 pub(crate) fn sources(
     settings: &Settings,
     language: Language,
@@ -69,13 +69,25 @@ pub(crate) fn sources(
         if let Some(star) = star {
             let (fixed, rest) = text.split_at(star);
             let folder = root.join(fixed.rsplit_once('/').map_or("", |(folder, _)| folder));
-            let folders = watch(&folder, out, rest.contains('/')).map_err(error::io(&folder))?;
+            let folders = watch(&folder, out, Depth::of(rest)).map_err(error::io(&folder))?;
             watched.extend(folders);
         }
     }
     let warnings = unmatched(settings, &own.exclude, root, &found);
     found.retain(|path| !excluded(&own.exclude, root, path));
     let found = each_once(found)?;
+    check_extensions(settings, language, root, own, &found)?;
+    Ok((found, warnings))
+}
+
+/// Checks that sources have extensions of their language, unless a flag names it.
+fn check_extensions(
+    settings: &Settings,
+    language: Language,
+    root: &Path,
+    own: &Flags,
+    found: &[PathBuf],
+) -> Result<(), Error> {
     if !own.flags.iter().any(|flag| flag.starts_with("-x")) {
         let known = language.extensions();
         let is_unknown = |path: &&PathBuf| {
@@ -90,7 +102,7 @@ pub(crate) fn sources(
             return Err(settings.error_at("sources", problem));
         }
     }
-    Ok((found, warnings))
+    Ok(())
 }
 
 /// Tells whether a file is a lock of Emacs: a dangling link beside a file that is being edited.
@@ -113,7 +125,8 @@ fn is_in_loop(path: &Path) -> bool {
     })
 }
 
-/// Each file once, sorted: links may lead to one in several ways, and where they form a loop, in many. The shortest
+/// Returns each file once, sorted: links may lead to one in several ways, and if they form a loop, in many. The
+/// shortest
 /// way is kept.
 fn each_once(mut paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, Error> {
     paths.sort_by_cached_key(|path| (path.components().count(), path.clone()));
@@ -128,7 +141,7 @@ fn each_once(mut paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, Error> {
     Ok(kept)
 }
 
-/// What is said of patterns of `exclude`, written for this module, that leave no source out.
+/// Returns warnings about patterns of `exclude`, written for this module, that leave no source out.
 pub(crate) fn unmatched(
     settings: &Settings,
     exclude: &[glob::Pattern],
@@ -165,10 +178,29 @@ fn target_folder(root: &Path, out: &Path) -> Option<PathBuf> {
     Some(root.join(below.components().next()?))
 }
 
-/// What is watched for new files in `folder`, and in the folders below it when `deep`.
+/// The folders that a pattern reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    /// The one before its first wildcard.
+    One,
+    /// Folders below it, too.
+    All,
+}
+
+impl Depth {
+    /// Returns the depth of a pattern from its first wildcard on.
+    fn of(rest: &str) -> Self {
+        match rest.contains('/') {
+            true => Self::All,
+            false => Self::One,
+        }
+    }
+}
+
+/// Returns the folders to watch for new files: `folder`, and those below it if the pattern reaches there.
 ///
 /// Cargo watches a folder with everything in it: one in which it builds itself would change with every build.
-fn watch(folder: &Path, out: &Path, deep: bool) -> io::Result<Vec<PathBuf>> {
+fn watch(folder: &Path, out: &Path, depth: Depth) -> io::Result<Vec<PathBuf>> {
     if !out.starts_with(folder) {
         return Ok(vec![folder.to_owned()]);
     }
@@ -177,7 +209,7 @@ fn watch(folder: &Path, out: &Path, deep: bool) -> io::Result<Vec<PathBuf>> {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default();
         let hidden = name.as_encoded_bytes().starts_with(b".");
-        if deep && path.is_dir() && !hidden && !out.starts_with(&path) {
+        if depth == Depth::All && path.is_dir() && !hidden && !out.starts_with(&path) {
             beside.push(path);
         }
     }
@@ -185,7 +217,7 @@ fn watch(folder: &Path, out: &Path, deep: bool) -> io::Result<Vec<PathBuf>> {
     Ok(beside)
 }
 
-/// Whether `path` is one of those that `exclude` names, relative to the package.
+/// Tells whether `exclude` names `path`, relative to the package.
 pub(crate) fn excluded(exclude: &[glob::Pattern], root: &Path, path: &Path) -> bool {
     let relative = path.strip_prefix(root).unwrap_or(path);
     exclude.iter().any(|pattern| pattern.matches_path(relative))

@@ -1,4 +1,4 @@
-//! What images are made for: the targets that a module lists.
+//! Targets: what the images of a module are made for.
 
 use crate::declare::language::Language;
 use crate::declare::module::flags::Flags;
@@ -9,16 +9,16 @@ use offload_formats::names::{Processor, TargetId, Triple, spelling};
 /// The optimization level of device code in every profile: kernels that nobody optimized say nothing about a GPU.
 const OPT_LEVEL: &str = "3";
 
-/// What images are made for.
+/// A target: what images are made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// As the manifest spells it.
+    /// The target as the manifest spells it.
     pub(crate) written: String,
     pub(crate) triple: Triple,
-    /// Empty where the triple says all.
+    /// The target ID; empty if the triple says all.
     pub(crate) id: TargetId,
     pub(crate) own: Flags,
-    /// Whether it does without sources that other targets have.
+    /// True if it does without sources that other targets have.
     pub(crate) leaves_out: bool,
     /// Its image is PTX, which the driver compiles.
     pub(crate) is_ptx: bool,
@@ -74,7 +74,7 @@ impl Target {
         }
     }
 
-    /// That no release of LLVM knows the processor, where that is so: for errors that this may be the reason of.
+    /// Returns a hint if no release of LLVM knows the processor: it may be the reason of an error.
     pub(crate) fn doubt(&self) -> Option<String> {
         let processor = self.id.processor();
         if self.triple.is_cpu() || Processor::find(processor).is_some() {
@@ -103,12 +103,12 @@ impl Target {
         self.triple == other.triple && self.id == other.id && self.is_ptx == other.is_ptx
     }
 
-    /// Whether sources are compiled for it as for `other`.
+    /// Tells whether sources are compiled for it as for `other`.
     pub(crate) fn compiles_like(&self, other: &Self) -> bool {
         self.triple == other.triple && self.id == other.id && self.own == other.own
     }
 
-    /// How `cfg(offload_target_…)` names it (`docs/manifest.md`, "What Rust sees").
+    /// Returns its name in `cfg(offload_target_…)` (`docs/manifest.md`, "What Rust sees").
     pub(crate) fn cfg_name(&self) -> String {
         let text = self.written.to_lowercase().replace('+', "_on");
         let text = match text.split_once(':') {
@@ -129,13 +129,13 @@ impl Target {
         )
     }
 
-    /// Its folder among intermediate files.
+    /// Returns its folder among intermediate files.
     pub(crate) fn folder(&self) -> String {
         self.written.replace(':', "-")
     }
 }
 
-/// Those of a module, with what holds for each alone.
+/// Returns the targets of a module, with what holds for each alone.
 pub(crate) fn targets(
     settings: &Settings,
     language: Language,

@@ -1,4 +1,4 @@
-//! Which of the clangs that are installed compiles for all targets of a module.
+//! Chooses an installed clang that compiles for all targets of a module.
 //!
 //! Each is asked which processors it knows, once for as long as it is the same program. A compiler that is declared
 //! is asked when it failed, to say why.
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The message of a clang that was built without the back end for a triple (16 to 22).
 const NO_BACK_END: &str = "No available targets are compatible";
 
-/// Behind how to get one.
+/// End of a hint, after how to install a compiler.
 pub(crate) const INSTEAD: &str = "set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: \
     OFFLOAD_MISSING=stub";
 
@@ -36,7 +36,7 @@ pub(crate) fn choose(module: &Module, found: &[Llvm], answers: &Answers) -> Resu
     Err(no_clang(module, &problems.join("; ")))
 }
 
-/// What `llvm` does not know; nothing when it knows all targets of `module`.
+/// Returns what `llvm` does not know; nothing if it knows all targets of `module`.
 pub(crate) fn unknown(
     module: &Module,
     llvm: &Llvm,
@@ -78,7 +78,7 @@ fn processor(target: &Target) -> &str {
     target.id.processor()
 }
 
-/// Those that clang has a back end for; none where it says that it has no back end.
+/// Returns the processors that clang compiles for; none if it has no back end.
 fn processors(llvm: &Llvm, triple: &Triple, answers: &Answers) -> Result<BTreeSet<String>, Error> {
     let question = Command::new(&llvm.clang)
         .arg("--no-default-config")
@@ -94,7 +94,7 @@ fn processors(llvm: &Llvm, triple: &Triple, answers: &Answers) -> Result<BTreeSe
     }
 }
 
-/// One on each line behind a tab.
+/// Parses the answer: one processor on each line, after a tab.
 fn parse(answer: &str) -> BTreeSet<String> {
     let names = answer.lines().filter_map(|line| line.strip_prefix('\t'));
     names.map(|name| name.trim().to_owned()).collect()

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 /// A compiler with its runtime: objects of one release crash another's.
 #[derive(Debug)]
 pub(crate) struct Compiler {
-    /// What is started for each source.
+    /// The program that compiles each source.
     pub(crate) program: PathBuf,
     pub(crate) family: Family,
     /// The LLVM whose tools link device code; nvcc has none.
     pub(crate) llvm: Option<Llvm>,
-    /// Where the other programs are that belong to it.
+    /// The search for other programs that belong to it.
     pub(crate) search: Search,
     /// Programs that `program` runs, and that decide what it makes.
     pub(crate) behind: Vec<PathBuf>,
@@ -25,7 +25,7 @@ pub(crate) struct Compiler {
     pub(crate) runtime: Option<Result<PathBuf, NotFound>>,
     /// The root of the vendor's headers and device libraries, where the sources need them.
     pub(crate) sdk: Option<PathBuf>,
-    /// Where ROCm's device libraries are, if its tree has them in a place of its own.
+    /// The folder of ROCm's device libraries, if clang does not find it in the tree.
     pub(crate) device_libraries: Option<PathBuf>,
     /// The root of the host's files, where `flags` say so.
     pub(crate) sysroot: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// Where ROCm is, for sources that use it.
+    /// Returns the ROCm tree, for sources that use it.
     pub(crate) fn rocm(&self) -> Option<RocmTree<'_>> {
         self.sdk.as_deref().map(|root| RocmTree {
             root,

@@ -1,4 +1,4 @@
-//! hipcc, and the roots of ROCm trees.
+//! hipcc, and other programs of ROCm trees.
 
 use crate::declare::family::Family;
 use crate::declare::module::Module;
@@ -81,7 +81,7 @@ pub(crate) fn hipcc(
     })
 }
 
-/// Whether `program` is called as ROCm's own clang is.
+/// Tells whether `program` has the name of ROCm's own clang.
 pub(crate) fn is_amdclang(program: &str) -> bool {
     let stem = Path::new(program)
         .file_stem()

@@ -115,7 +115,7 @@ impl Compiler {
         })
     }
 
-    /// What the compiler that `module` declares does not know of its targets, and which other clang does.
+    /// Explains which targets of `module` the declared compiler does not know, and which other clang does.
     pub(crate) fn explain(&self, module: &Module, answers: &Answers) -> Option<String> {
         let llvm = self.llvm.as_ref()?;
         // The build failed already: a compiler that does not answer explains nothing.
@@ -131,7 +131,7 @@ impl Compiler {
     }
 }
 
-/// Whether OpenMP's offload runtime may be there for a host.
+/// Checks that OpenMP's offload runtime supports a host.
 fn openmp_host(host: &Host) -> Result<(), Error> {
     host.machine().map(drop).ok_or_else(|| {
         Error::new(format_args!(
@@ -173,7 +173,7 @@ fn clangs(module: &Module, search: &Search, sdk: Option<&Option<Root>>) -> Vec<L
     found
 }
 
-/// Why none of `found`, which were searched for the compiler of `module`, will do.
+/// Returns the error if no compiler in `found` suits `module`.
 fn not_found(module: &Module, found: &[Llvm]) -> Error {
     let folder = |llvm: &Llvm| format!("no libomptarget.so in {}/lib", llvm.prefix.display());
     let (declared, name) = (module.compiler.as_deref(), &module.name);
@@ -207,7 +207,7 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
     Error::missing(format!("{problem}\nhint: {install}{vendors}, {INSTEAD}"))
 }
 
-/// That a cross build has no runtime to link.
+/// Returns the error of a cross build without a runtime to link.
 fn missing(host: &Host, searched: Vec<PathBuf>) -> NotFound {
     let searched = searched.iter().map(|folder| folder.display().to_string());
     let hint = format!(

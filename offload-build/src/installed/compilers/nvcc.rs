@@ -70,7 +70,7 @@ pub(crate) fn find(
     })
 }
 
-/// What nvcc runs for the host's side. Nothing where only nvcc knows it.
+/// Returns the compiler that nvcc runs for the host's side; nothing if only nvcc knows it.
 fn host_compiler(
     module: &Module,
     environment: &Environment,

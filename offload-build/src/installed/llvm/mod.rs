@@ -29,7 +29,7 @@ pub struct Llvm {
 }
 
 impl Search {
-    /// Every clang found, newest release first: versioned names, then plain `clang`. What stands before one in
+    /// Returns every clang found, newest release first: versioned names, then plain `clang`. What stands before one in
     /// `PATH` under its name may be a link to a compiler cache, which has no LLVM around it.
     #[must_use]
     pub fn clangs(&self) -> Vec<Llvm> {

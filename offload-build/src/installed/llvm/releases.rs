@@ -30,7 +30,7 @@ impl Search {
         first.ok_or_else(|| self.all_clangs())
     }
 
-    /// Every clang that reads bitcode of `release`, in the order of [`Self::clang_from`].
+    /// Returns every clang that reads bitcode of `release`, in the order of [`Self::clang_from`].
     #[must_use]
     pub fn clangs_from(&self, release: u32) -> Vec<Llvm> {
         let mut found = self.all_clangs();
@@ -48,7 +48,8 @@ impl Search {
 }
 
 impl NotFound {
-    /// No clang reads the device code that LLVM `made_by` compiled: those there are, `older`, are of earlier releases.
+    /// Returns the error if no clang reads the device code that LLVM `made_by` compiled: `older` are of earlier
+    /// releases.
     #[must_use]
     pub fn newer_clang(made_by: u32, older: &[Llvm]) -> Self {
         let found = older.iter().map(|llvm| {
@@ -67,7 +68,7 @@ impl NotFound {
     }
 }
 
-/// Where Debian has a release, whatever `PATH` says.
+/// Returns Debian's clang of a release, whatever `PATH` says.
 fn debian(release: u32) -> Option<Llvm> {
     let path = PathBuf::from(format!("/usr/lib/llvm-{release}/bin/clang"));
     path.is_file().then(|| Llvm::of(path))

@@ -27,7 +27,7 @@ pub(crate) struct Images {
     pub(crate) container: Container,
     pub(crate) language: Language,
     compress: Option<(Method, Option<i32>)>,
-    /// Of the compiler that makes them.
+    /// Version of the compiler that makes them.
     version: String,
 }
 
@@ -35,14 +35,14 @@ pub(crate) struct Images {
 #[derive(Debug)]
 pub(crate) struct Packed {
     pub(crate) bytes: Vec<u8>,
-    /// Where each is in it; nowhere when it is compressed.
+    /// Range of each image in it; none if it is compressed.
     pub(crate) ranges: Vec<Range<u64>>,
-    /// What a user should know of it.
+    /// A warning for the user.
     pub(crate) warning: Option<String>,
 }
 
 impl Images {
-    /// Of images that `version` of a compiler makes.
+    /// Returns the images, which `version` of a compiler makes.
     pub(crate) fn new(
         module: &Module,
         planned: Vec<PlannedImage>,
@@ -68,7 +68,7 @@ impl Images {
         self.planned.iter().map(PlannedImage::read).collect()
     }
 
-    /// That each is what its target loads and has what `names` lists.
+    /// Checks that each is what its target loads and has what `names` lists.
     pub(crate) fn check(&self, images: &[Vec<u8>], names: &BTreeSet<String>) -> Result<(), Error> {
         for (image, bytes) in self.planned.iter().zip(images) {
             image.check(bytes, names)?;
@@ -76,7 +76,7 @@ impl Images {
         Ok(())
     }
 
-    /// As the file that Rust includes shows an image that is in that place.
+    /// Returns an image in that place, as the file that Rust includes shows it.
     pub(crate) fn shown(&self, image: &PlannedImage, place: Place) -> generate::Image {
         generate::Image {
             target: image.target.written.clone(),
@@ -86,7 +86,8 @@ impl Images {
         }
     }
 
-    /// Those of all images. What one target has, all have, but those that leave sources out; and all take the same
+    /// Returns the kernels of all images. What one target has, all have, but those that leave sources out; and all take
+    /// the same
     /// arguments, because the program fills them in without knowing which image runs.
     pub(crate) fn kernels(&self, images: &[Vec<u8>]) -> Result<Vec<Described>, Error> {
         let mut all: BTreeMap<String, Described> = BTreeMap::new();
@@ -135,7 +136,7 @@ impl Images {
         }
         Ok(all.into_values().collect())
     }
-    /// All of them in their container.
+    /// Packs all of them in their container.
     pub(crate) fn pack(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
         match self.container {
             Container::Bundle => self.bundle(images),
@@ -207,7 +208,7 @@ impl Images {
         })
     }
 
-    /// Each by itself, at the beginning of a page.
+    /// Places each by itself, at the beginning of a page.
     fn raw(&self, images: &[Vec<u8>]) -> Packed {
         let mut bytes: Vec<u8> = Vec::new();
         let mut ranges = Vec::new();
@@ -235,5 +236,5 @@ fn are_passed_alike(one: &[Argument], other: &[Argument]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(is_alike)
 }
 
-/// Of images that are in no container.
+/// Alignment of images that are in no container.
 const ALIGNMENT: usize = 4096;

@@ -1,4 +1,4 @@
-//! An image of a module for one target, which the plan makes or hands on.
+//! An image of a module for one target.
 
 use crate::check;
 use crate::declare::module::Target;
@@ -55,7 +55,7 @@ impl PlannedImage {
         checked.map_err(|error| Error::because(self, error))
     }
 
-    /// What `image` says of its kernels.
+    /// Returns the kernels that `image` describes.
     pub(crate) fn kernels(&self, image: &[u8]) -> Result<Vec<Kernel>, Error> {
         let found = match self.kind() {
             ImageKind::PTX => kernels::ptx_kernels(image),
@@ -86,8 +86,10 @@ impl PlannedImage {
         let bytes = bytes.map_err(|error| Error::because(self, error))?;
         let parsed = OffloadBinary::parse(bytes.as_slice(), 0, bytes.len() as u64);
         let parsed = parsed.map_err(|error| Error::because(self, error))?;
-        let range = parsed.entries.first().map(|entry| entry.image.clone());
-        Ok((bytes, range.unwrap_or_default()))
+        let entry = parsed.entries.first();
+        let entry = entry.expect("an offload binary made of one image has one entry");
+        let range = entry.image.clone();
+        Ok((bytes, range))
     }
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// How these names start.
+/// Prefix of these names.
 pub(crate) const KERNEL: &[u8] = b"__omp_offloading_";
 
 /// The numbers of files that names in an object or in bitcode hold.
@@ -20,13 +20,13 @@ pub(crate) fn numbers(bytes: &[u8]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|&byte| byte == b'_') {
-        rest = rest.get(at..).unwrap_or_default();
+        rest = rest.get(at..).expect("a position is inside the bytes");
         match rest.strip_prefix(KERNEL) {
             Some(name) => {
                 found.extend(number_at(name));
                 rest = name;
             }
-            None => rest = rest.get(1..).unwrap_or_default(),
+            None => rest = rest.get(1..).expect("a byte was found here"),
         }
     }
     found

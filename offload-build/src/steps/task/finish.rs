@@ -1,4 +1,4 @@
-//! What is left to do to a file that LLVM's tools have made.
+//! Edits of files that LLVM's tools have made.
 
 use crate::steps::task::regions;
 use offload_formats::container::code_object;
@@ -6,22 +6,23 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What is done in this process to what commands made.
+/// Work of this process on a file that commands made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Finish {
     /// Nothing.
     #[default]
     None,
-    /// To an object with AMD's machine code: [`code_object::share_descriptors`].
+    /// Edits an object with AMD's machine code: [`code_object::share_descriptors`].
     ShareDescriptors,
-    /// To an image linked of such objects: [`code_object::join_notes`].
+    /// Edits an image linked of such objects: [`code_object::join_notes`].
     JoinNotes,
-    /// To a host object or an image of OpenMP: kernels get names of their module, which this number stands for.
+    /// Renames the kernels of an OpenMP host object or image: they get names of their module, which this number stands
+    /// for.
     OwnRegions(u64),
 }
 
 impl Finish {
-    /// For people; nothing where nothing is done.
+    /// Returns a description; nothing if nothing is done.
     #[must_use]
     pub(crate) fn what(self) -> Option<&'static str> {
         match self {

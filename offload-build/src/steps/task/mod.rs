@@ -14,72 +14,54 @@ pub(crate) mod finish;
 mod regions;
 pub(crate) mod returned;
 
+use crate::error::Error;
 use crate::files;
-use crate::process::command::{Command, CommandError};
+use crate::messages::Failure;
+use crate::process::command::{Command, CommandError, Quoted};
 use crate::process::launcher::Launched;
+use crate::process::temporary;
+use crate::steps::digests::{Digests, hex};
+use crate::steps::step::{Done, Made, Step};
 use crate::steps::task::finish::Finish;
 use md5::{Digest, Md5};
 use offload_formats::escape;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
 use std::time::SystemTime;
 
 /// Commands that make the file `output`, the last of them under the name [`part`] gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// For people: `kernels/saxpy.c for gfx90a`.
+    /// Title: `kernels/saxpy.c for gfx90a`.
     pub title: String,
-    /// Run one after the other.
+    /// Commands, run in order.
     pub commands: Vec<Command>,
-    /// What is run in their place, where there is a launcher.
+    /// Commands that run instead, if there is a launcher.
     pub launched: Option<Launched>,
     /// Files that the commands are known to read, besides those that `depfile` names.
     pub inputs: Vec<PathBuf>,
-    /// What a command writes about the files that it read, as `make` reads it.
+    /// The file in which a command lists the files that it read, for `make`.
     pub depfile: Option<PathBuf>,
     /// The file that is made.
     pub output: PathBuf,
-    /// What this process does to it before it has its name.
+    /// Work of this process on the output before it gets its name.
     pub finish: Finish,
-    /// What else decides the content: variables that compilers read.
+    /// Variables that compilers read, which decide the content, too.
     pub environment: String,
-    /// What to try when a command fails over undefined symbols; empty when nobody knows.
+    /// Hint if a command fails because of undefined symbols; empty if there is none.
     pub undefined_hint: &'static str,
 }
 
-/// What a task did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Done {
-    /// Nothing was started: the output was up to date.
-    pub fresh: bool,
-    /// What the commands wrote on standard error, now or when the output was made: warnings.
-    pub messages: String,
-    /// Every file that the output depends on.
-    pub reads: Vec<PathBuf>,
-}
-
-impl Done {
-    /// Of what has only this to say.
-    pub(crate) fn with_warning(warning: Option<String>) -> Self {
-        let messages = warning.map(|warning| format!("warning: {warning}\n"));
-        Self {
-            messages: messages.unwrap_or_default(),
-            ..Self::default()
-        }
-    }
-}
-
-/// Why a task failed. Prints what the task was for, then its cause.
+/// The reason why a task failed. Prints what the task was for, then its cause.
 #[derive(Debug)]
 pub(crate) enum TaskError {
     /// A command failed; a hint, or nothing.
     Command(Box<CommandError>, &'static str),
-    /// Every command of this task succeeded, and what they made is not whole.
+    /// All commands of this task succeeded, and their output is incomplete.
     Output(Box<Task>, String),
     /// A file could not be read, written or renamed.
     File(PathBuf, io::Error),
@@ -102,36 +84,6 @@ impl fmt::Display for TaskError {
 }
 
 impl std::error::Error for TaskError {}
-
-/// Digests of file contents, each file read once in a build.
-#[derive(Debug, Default)]
-pub(crate) struct Digests(Mutex<HashMap<PathBuf, Option<String>>>);
-
-impl Digests {
-    /// The MD5 of a file's content; nothing when it cannot be read.
-    pub(crate) fn of(&self, path: &Path) -> Option<String> {
-        let mut known = self.lock();
-        if let Some(digest) = known.get(path) {
-            return digest.clone();
-        }
-        drop(known);
-        let digest = digest_file(path).ok();
-        known = self.lock();
-        known.insert(path.to_owned(), digest.clone());
-        digest
-    }
-
-    /// Forgets a file that has been written.
-    fn forget(&self, path: &Path) {
-        self.lock().remove(path);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Option<String>>> {
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
 
 impl Task {
     /// Makes the output unless it is up to date.
@@ -253,7 +205,7 @@ impl Task {
     }
 
     fn run_plainly(&self, part: &Path) -> Result<String, TaskError> {
-        let variables = temporary(part.parent().unwrap_or(Path::new(".")));
+        let variables = temporary::variables(part.parent().unwrap_or(Path::new(".")));
         run_all(&self.commands, &variables).map_err(|error| {
             let _ = fs::remove_file(part);
             let text = error.output();
@@ -269,7 +221,9 @@ impl Task {
     fn launch(&self, part: &Path) -> Option<Result<String, String>> {
         let launched = self.launched.as_ref()?;
         let mut variables = launched.variables();
-        variables.extend(temporary(part.parent().unwrap_or(Path::new("."))));
+        variables.extend(temporary::variables(
+            part.parent().unwrap_or(Path::new(".")),
+        ));
         let problem = match run_all(&launched.commands, &variables) {
             Ok(messages) => match self.check_returned(part) {
                 Ok(()) => return Some(Ok(messages)),
@@ -287,7 +241,7 @@ impl Task {
         )))
     }
 
-    /// Whether a launcher gave all that the compiler writes, of the files that are here.
+    /// Checks that a launcher gave all that the compiler writes, of the files that are here.
     fn check_returned(&self, part: &Path) -> Result<(), String> {
         let reads = self
             .reads()
@@ -307,7 +261,7 @@ impl Task {
         Ok(reads)
     }
 
-    /// How the output is made, as a digest: commands, variables, and which compilers they are.
+    /// Returns a digest of how the output is made: commands, variables, and the compilers' identities.
     fn recipe(&self) -> String {
         let mut hash = Md5::new();
         hash.update(concat!(
@@ -334,21 +288,6 @@ impl Task {
     }
 }
 
-/// That compilers write temporary files into `folder`, where they could write none in the usual one.
-fn temporary(folder: &Path) -> Vec<(&'static str, OsString)> {
-    static IS_USABLE: OnceLock<bool> = OnceLock::new();
-    let is_usable = || {
-        let name = format!("offload-build-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let made = fs::File::create_new(&path);
-        made.is_ok() && fs::remove_file(&path).is_ok()
-    };
-    match IS_USABLE.get_or_init(is_usable) {
-        true => Vec::new(),
-        false => vec![("TMPDIR", folder.into())],
-    }
-}
-
 /// Runs commands to the first that fails: what they wrote on standard error.
 fn run_all(commands: &[Command], variables: &[(&str, OsString)]) -> Result<String, CommandError> {
     let mut messages = String::new();
@@ -358,7 +297,7 @@ fn run_all(commands: &[Command], variables: &[(&str, OsString)]) -> Result<Strin
     Ok(messages)
 }
 
-/// What a key says of a file whose number is in names of the output.
+/// Returns what a key says of a file whose number is in names of the output.
 fn name_in(named: &BTreeSet<String>, path: &Path) -> String {
     match file_numbers::number(path).filter(|number| named.contains(number)) {
         Some(number) => format!("@{number}"),
@@ -366,23 +305,49 @@ fn name_in(named: &BTreeSet<String>, path: &Path) -> String {
     }
 }
 
-fn digest_file(path: &Path) -> io::Result<String> {
-    let mut file = fs::File::open(path)?;
-    let mut hash = Md5::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(hash)),
-            count => hash.update(buffer.get(..count).unwrap_or_default()),
+impl Step for Task {
+    fn title(&self) -> String {
+        self.title.clone()
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# {}", self.title)?;
+        match &self.launched {
+            Some(launched) => write!(f, "{launched}")?,
+            None => self
+                .commands
+                .iter()
+                .try_for_each(|command| writeln!(f, "{command}"))?,
+        }
+        let part = files::part(&self.output);
+        if let Some(what) = self.finish.what() {
+            let part = Quoted(part.as_os_str());
+            writeln!(f, "# {what}, in this process: {part}")?;
+        }
+        writeln!(f, "{}", Command::new("mv").arg(&part).arg(&self.output))
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        self.output.parent()
+    }
+
+    fn commands(&self) -> &[Command] {
+        &self.commands
+    }
+
+    fn made(&self, reads: Vec<PathBuf>) -> Made {
+        Made {
+            commands: self.started().iter().map(ToString::to_string).collect(),
+            ..Made::in_process(self.title(), vec![self.output.clone()], reads)
         }
     }
-}
 
-fn hex(hash: Md5) -> String {
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    fn execute(&self, digests: &Digests) -> Result<Done, Failure> {
+        self.run(digests).map_err(|error| match error {
+            TaskError::Command(error, hint) => Failure::Command(error, hint),
+            error => Failure::Other(Error::new(error)),
+        })
+    }
 }
 
 #[cfg(test)]

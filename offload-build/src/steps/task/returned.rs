@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What an output shall be.
+/// Kind of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Bitcode,
@@ -20,7 +20,7 @@ pub(crate) enum Kind {
     Amd,
     /// Any object; bitcode where `flags` say so.
     Object,
-    /// Nobody can tell.
+    /// Any file.
     Any,
 }
 

@@ -20,7 +20,7 @@ merge  archives of single targets (hip-amdgcn-amd-amdhsa--gfx90a=FILE) into one 
 
 /// What a command is given.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct ArchiveLine {
     pub(super) out: Option<PathBuf>,
     pub(super) host: Option<PathBuf>,
     /// Limit on what compressed bundles claim, as given.
@@ -29,7 +29,7 @@ pub(super) struct Line {
     pub(super) others: Vec<OsString>,
 }
 
-impl Line {
+impl ArchiveLine {
     pub(super) fn read(args: &[OsString]) -> Result<Self, Error> {
         let mut line = Self::default();
         let mut args = args.iter();

@@ -19,7 +19,7 @@ use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
 use offload_formats::names::{ConflictScope, EntryId, conflict};
 
-use super::line::{Line, USAGE};
+use super::line::{ArchiveLine, USAGE};
 use crate::cargo_offload::error::Error;
 use crate::llvm_tool::{Output, Sources, Style, outputs};
 
@@ -35,7 +35,7 @@ const HOSTS: [(u16, &str); 5] = [
     (elf::EM_S390.0, "host-s390x-unknown-linux-gnu-"),
 ];
 
-pub(super) fn run(line: &Line) -> Result<(), Error> {
+pub(super) fn run(line: &ArchiveLine) -> Result<(), Error> {
     let path = line.out.clone().ok_or_else(|| {
         Error::new(format_args!(
             "archive merge: `--out` names the archive\n{USAGE}"
@@ -83,14 +83,14 @@ pub(super) fn run(line: &Line) -> Result<(), Error> {
 }
 
 /// A member of one of the archives.
-struct Member {
+struct MergedMember {
     /// Of the archive.
     path: PathBuf,
     name: String,
     content: Piece,
 }
 
-impl Member {
+impl MergedMember {
     fn wrong(&self, problem: impl std::fmt::Display) -> Error {
         let (path, name) = (terminal(self.path.as_path()), terminal(&self.name));
         Error::new(format_args!("{path}: member `{name}`: {problem}"))
@@ -121,7 +121,7 @@ impl Member {
     }
 }
 
-fn members(path: &Path, sources: &mut Sources) -> Result<Vec<Member>, Error> {
+fn members(path: &Path, sources: &mut Sources) -> Result<Vec<MergedMember>, Error> {
     let wrong =
         |problem: &dyn std::fmt::Display| Error::new(format_args!("{}: {problem}", terminal(path)));
     let source = sources.open(path).map_err(Error::new)?;
@@ -150,7 +150,7 @@ fn members(path: &Path, sources: &mut Sources) -> Result<Vec<Member>, Error> {
         };
         let path = path.to_owned();
         let name = String::from_utf8_lossy(&name).into_owned();
-        let member = Member {
+        let member = MergedMember {
             path,
             name,
             content,
@@ -164,23 +164,23 @@ fn members(path: &Path, sources: &mut Sources) -> Result<Vec<Member>, Error> {
 /// What becomes the members, in the order of first appearance.
 #[derive(Default)]
 struct Merged {
-    groups: Vec<Group>,
+    groups: Vec<MemberGroup>,
     /// By stem.
     places: BTreeMap<String, usize>,
 }
 
-struct Group {
+struct MemberGroup {
     stem: String,
-    host: Option<Member>,
-    images: Vec<(EntryId, Member)>,
+    host: Option<MergedMember>,
+    images: Vec<(EntryId, MergedMember)>,
 }
 
 impl Merged {
-    fn group(&mut self, stem: String) -> &mut Group {
+    fn group(&mut self, stem: String) -> &mut MemberGroup {
         let next = self.groups.len();
         let at = *self.places.entry(stem.clone()).or_insert(next);
         if at == next {
-            self.groups.push(Group {
+            self.groups.push(MemberGroup {
                 stem,
                 host: None,
                 images: Vec::new(),
@@ -189,7 +189,7 @@ impl Merged {
         &mut self.groups[at]
     }
 
-    fn add_host(&mut self, member: Member) -> Result<(), Error> {
+    fn add_host(&mut self, member: MergedMember) -> Result<(), Error> {
         let original = original_stem(&member.name, "-host-", "");
         let group = self.group(original);
         if group.host.is_some() {
@@ -199,7 +199,7 @@ impl Merged {
         Ok(())
     }
 
-    fn add(&mut self, id: &EntryId, member: Member) -> Result<(), Error> {
+    fn add(&mut self, id: &EntryId, member: MergedMember) -> Result<(), Error> {
         // Kinds and spellings of the triple do not matter.
         let target_id = id.target_id().replace(':', "_");
         let group = self.group(original_stem(&member.name, "-", &target_id));
@@ -253,7 +253,7 @@ struct Plan<'a> {
     symbols: Vec<&'a [u8]>,
 }
 
-impl Group {
+impl MemberGroup {
     fn plan<'a>(&self, sources: &'a Sources) -> Result<Plan<'a>, Error> {
         let ids: Vec<String> = self.images.iter().map(|(id, _)| id.to_string()).collect();
         let images = || self.images.iter().map(|(_, image)| image.content.clone());

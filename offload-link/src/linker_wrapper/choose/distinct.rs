@@ -13,13 +13,13 @@ use offload_formats::format::bytes::ReadAt;
 /// The images that were added.
 #[derive(Default)]
 pub(crate) struct Distinct<'a> {
-    alike: HashMap<Key<'a>, Vec<Known<'a>>>,
+    alike: HashMap<Key<'a>, Vec<KnownImages<'a>>>,
 }
 
 /// Triple, processor, size, and [`sample`].
 type Key<'a> = (&'a str, &'a str, u64, u64);
 
-struct Known<'a> {
+struct KnownImages<'a> {
     image: &'a Image,
     /// Of most there is one, and nobody asks for it.
     digest: Option<u64>,
@@ -47,7 +47,7 @@ impl<'a> Distinct<'a> {
                 return Ok(Some(known.image));
             }
         }
-        alike.push(Known { image, digest: own });
+        alike.push(KnownImages { image, digest: own });
         Ok(None)
     }
 }

@@ -98,7 +98,7 @@ impl Groups {
 
     /// Adds an image to the groups that take it. One of its own is made when it has none: always
     /// for an object's, and when `own` says so.
-    pub(crate) fn add(&mut self, image: &Image, index: usize, own: Own) {
+    pub(crate) fn add(&mut self, image: &Image, index: usize, own: OwnGroup) {
         let takes: Vec<bool> = self
             .list
             .iter()
@@ -116,9 +116,9 @@ impl Groups {
             }
         }
         let wanted = match own {
-            Own::Always => !has_own,
-            Own::IfAlone => !joined,
-            Own::Never => false,
+            OwnGroup::Always => !has_own,
+            OwnGroup::IfAlone => !joined,
+            OwnGroup::Never => false,
         };
         if wanted {
             self.list.push(Group::of(image, index));
@@ -167,7 +167,7 @@ impl Groups {
 
 /// Whether an image gets a group of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Own {
+pub(crate) enum OwnGroup {
     /// When there is none for its target.
     Always,
     /// When no group took it.
@@ -201,9 +201,9 @@ mod tests {
             for (index, image) in images.iter().enumerate() {
                 if image.in_archive == in_archive {
                     let own = if in_archive {
-                        Own::IfAlone
+                        OwnGroup::IfAlone
                     } else {
-                        Own::Always
+                        OwnGroup::Always
                     };
                     groups.add(image, index, own);
                 }

@@ -23,7 +23,7 @@ use offload_formats::names::{LlvmRelease, OffloadKind};
 
 use crate::linker_wrapper::choose::bundle_choice;
 use crate::linker_wrapper::choose::distinct::Distinct;
-use crate::linker_wrapper::choose::groups::{Group, Groups, Joining, Own};
+use crate::linker_wrapper::choose::groups::{Group, Groups, Joining, OwnGroup};
 use crate::linker_wrapper::choose::host_entries::HipNames;
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, UnitKind};
@@ -167,9 +167,9 @@ impl Selection<'_> {
             for (index, image) in self.images.iter().enumerate() {
                 if chosen.get(index) == Some(&true) && image.in_archive == in_archive {
                     let own = if in_archive {
-                        Own::IfAlone
+                        OwnGroup::IfAlone
                     } else {
-                        Own::Always
+                        OwnGroup::Always
                     };
                     groups.add(image, index, own);
                 }
@@ -183,7 +183,7 @@ impl Selection<'_> {
         let mut targets = Groups::new(Joining::Main);
         for (index, image) in self.images.iter().enumerate() {
             if chosen.get(index) == Some(&true) {
-                targets.add(image, index, Own::Always);
+                targets.add(image, index, OwnGroup::Always);
             }
         }
         for target in &targets.list {
@@ -236,7 +236,7 @@ impl Selection<'_> {
         let mut targets = Groups::new(Joining::Main);
         for (index, image) in self.images.iter().enumerate() {
             if chosen.get(index) == Some(&true) {
-                targets.add(image, index, Own::Always);
+                targets.add(image, index, OwnGroup::Always);
             }
         }
         for (image, chosen) in self.images.iter().zip(chosen) {
@@ -252,7 +252,7 @@ impl Selection<'_> {
         });
         for (index, image) in self.images.iter().enumerate() {
             if !image.in_archive {
-                groups.add(image, index, Own::Always);
+                groups.add(image, index, OwnGroup::Always);
             }
         }
         let known = |image: &Image| {
@@ -271,8 +271,8 @@ impl Selection<'_> {
                     continue;
                 };
                 let own = match self.named(image) {
-                    true => Own::Always,
-                    false => Own::Never,
+                    true => OwnGroup::Always,
+                    false => OwnGroup::Never,
                 };
                 groups.add(image, index, own);
             }

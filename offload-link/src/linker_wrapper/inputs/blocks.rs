@@ -98,10 +98,10 @@ impl Blocks {
     }
 
     /// For reading what is understood at once: of a large file nothing of it stays.
-    pub(crate) fn apart(&self) -> Part<'_> {
+    pub(crate) fn apart(&self) -> BlocksView<'_> {
         match self.is_kept() {
-            true => Part::Kept(self),
-            false => Part::Apart(ReadCache::new(self.file.part(0..self.len))),
+            true => BlocksView::Kept(self),
+            false => BlocksView::Apart(ReadCache::new(self.file.part(0..self.len))),
         }
     }
 
@@ -165,32 +165,32 @@ impl<'d> ReadAt<'d> for &'d Blocks {
 }
 
 /// A file for one who reads it once.
-pub(crate) enum Part<'a> {
+pub(crate) enum BlocksView<'a> {
     /// What is read stays with the others' blocks.
     Kept(&'a Blocks),
     /// What is read is dropped with it.
     Apart(ReadCache<Here>),
 }
 
-impl<'d> ReadAt<'d> for &'d Part<'_> {
+impl<'d> ReadAt<'d> for &'d BlocksView<'_> {
     fn size(self) -> Option<u64> {
         match self {
-            Part::Kept(blocks) => Some(blocks.size()),
-            Part::Apart(cache) => cache.size(),
+            BlocksView::Kept(blocks) => Some(blocks.size()),
+            BlocksView::Apart(cache) => cache.size(),
         }
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
         match self {
-            Part::Kept(blocks) => blocks.read_at(offset, size),
-            Part::Apart(cache) => cache.read_at(offset, size),
+            BlocksView::Kept(blocks) => blocks.read_at(offset, size),
+            BlocksView::Apart(cache) => cache.read_at(offset, size),
         }
     }
 
     fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
         match self {
-            Part::Kept(blocks) => blocks.read_until(range, delimiter),
-            Part::Apart(cache) => cache.read_until(range, delimiter),
+            BlocksView::Kept(blocks) => blocks.read_until(range, delimiter),
+            BlocksView::Apart(cache) => cache.read_until(range, delimiter),
         }
     }
 }

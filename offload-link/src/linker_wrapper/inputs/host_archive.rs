@@ -81,13 +81,13 @@ fn copy(file: &InputFile, path: &Path) -> Result<(), Problem> {
 }
 
 /// Where the content of a member comes from.
-struct Content {
+struct MemberContent {
     /// Of the source.
     number: usize,
     range: Range<u64>,
 }
 
-impl Content {
+impl MemberContent {
     fn open(path: &Path, sources: &mut Sources) -> Result<Self, Problem> {
         let number = sources.open(path).map_err(|problem| problem.to_string())?;
         let range = sources.file(number).whole();
@@ -111,7 +111,7 @@ const FOR_DEVICES: [Magic; 4] = [
 ];
 
 /// A member of the archive.
-struct Found {
+struct FoundMember {
     name: Vec<u8>,
     /// Offset of its header.
     header: u64,
@@ -121,10 +121,10 @@ struct Found {
     content: Option<Range<u64>>,
 }
 
-fn members(sources: &Sources, archive: &Content) -> Result<Vec<Found>, Problem> {
+fn members(sources: &Sources, archive: &MemberContent) -> Result<Vec<FoundMember>, Problem> {
     let data = sources.file(archive.number).data();
     let parsed = Archive::parse(data, archive.range.clone())?;
-    let members = parsed.members.iter().map(|member| Found {
+    let members = parsed.members.iter().map(|member| FoundMember {
         name: member.name.to_vec(),
         header: member.header_offset,
         size: member.size,
@@ -134,8 +134,11 @@ fn members(sources: &Sources, archive: &Content) -> Result<Vec<Found>, Problem> 
 }
 
 /// What the archive shall have, by name.
-fn places(file: &InputFile, sources: &mut Sources) -> Result<Vec<(String, Content)>, Problem> {
-    let archive = Content::open(&file.path, sources)?;
+fn places(
+    file: &InputFile,
+    sources: &mut Sources,
+) -> Result<Vec<(String, MemberContent)>, Problem> {
+    let archive = MemberContent::open(&file.path, sources)?;
     let found = members(sources, &archive)?;
     let made = file.units.iter().filter_map(|unit| {
         let place = unit.bundle.as_ref()?;
@@ -148,14 +151,14 @@ fn places(file: &InputFile, sources: &mut Sources) -> Result<Vec<(String, Conten
     for member in found {
         let name = String::from_utf8_lossy(&member.name);
         let content = match (made.remove(&member.header), member.content) {
-            (Some(object), _) => Content::open(object, sources)?,
+            (Some(object), _) => MemberContent::open(object, sources)?,
             (None, None) => {
                 let number = sources.open_member(&file.path, &member.name, member.size);
                 let number = number.map_err(|problem| problem.to_string())?;
                 let range = sources.file(number).whole();
-                Content { number, range }
+                MemberContent { number, range }
             }
-            (None, Some(range)) => Content {
+            (None, Some(range)) => MemberContent {
                 number: archive.number,
                 range,
             },

@@ -18,7 +18,7 @@
 use crate::linker_wrapper::inputs::host_archive::Maker;
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::{Command, Search};
+use offload_build::tools::{Command, Search};
 use offload_formats::container::bundled::{self, Unpacking};
 use offload_formats::escape::terminal;
 use offload_formats::format::bitcode;
@@ -37,12 +37,12 @@ use crate::linker_wrapper::line::programs;
 use crate::linker_wrapper::report::fates::Report;
 
 /// What a bundle has for the host.
-struct Part {
+struct HostPart {
     bytes: Vec<u8>,
-    form: Form,
+    form: HostCode,
 }
 
-enum Form {
+enum HostCode {
     Object,
     /// With the release that wrote it, where that is known.
     Ir(Option<u32>),
@@ -139,7 +139,7 @@ const MAX_IDS: u64 = 16 << 20;
 const MAX_PART: u64 = 1 << 30;
 
 /// The host's part of a bundle, unless it is empty.
-fn read(file: &InputFile, unit: &Unit, limit: u64) -> Result<Option<Part>, Problem> {
+fn read(file: &InputFile, unit: &Unit, limit: u64) -> Result<Option<HostPart>, Problem> {
     let blocks = file.blocks(unit)?;
     let data = blocks.apart();
     let mut found = None;
@@ -173,7 +173,7 @@ fn read(file: &InputFile, unit: &Unit, limit: u64) -> Result<Option<Part>, Probl
                 said("a second part for the host, and one file takes the place of one").into(),
             );
         }
-        found = Some(Part {
+        found = Some(HostPart {
             bytes: bytes.into_owned(),
             form,
         });
@@ -181,20 +181,20 @@ fn read(file: &InputFile, unit: &Unit, limit: u64) -> Result<Option<Part>, Probl
     Ok(found)
 }
 
-fn form(bytes: &[u8], comment: Option<Comment>) -> Result<Form, String> {
+fn form(bytes: &[u8], comment: Option<Comment>) -> Result<HostCode, String> {
     let is_text = comment.is_some();
     match (Magic::of(bytes), DeviceText::of(bytes)) {
         _ if comment == Some(Comment::Slashes) => Err(
             "the part for the host is source, which no linker compiles\nhint: compile the file with -c"
                 .to_owned(),
         ),
-        (Magic::Elf | Magic::Coff, _) => Ok(Form::Object),
+        (Magic::Elf | Magic::Coff, _) => Ok(HostCode::Object),
         (Magic::Bitcode, _) => {
             let release = bitcode::release(bytes, 0..bytes.len() as u64);
-            Ok(Form::Ir(release.ok().flatten()))
+            Ok(HostCode::Ir(release.ok().flatten()))
         }
-        (Magic::Unknown, Some(DeviceText::Ir)) => Ok(Form::Ir(None)),
-        (Magic::Unknown, Some(DeviceText::Assembly)) if is_text => Ok(Form::Assembly),
+        (Magic::Unknown, Some(DeviceText::Ir)) => Ok(HostCode::Ir(None)),
+        (Magic::Unknown, Some(DeviceText::Assembly)) if is_text => Ok(HostCode::Assembly),
         _ => Err(
             "the part for the host is neither an object nor bitcode nor assembly".to_owned(),
         ),
@@ -205,7 +205,7 @@ impl Maker<'_> {
     /// Writes or compiles the object of a part; its file.
     fn object(
         &self,
-        part: &Part,
+        part: &HostPart,
         from: &str,
         count: usize,
         inputs: &Inputs,
@@ -218,9 +218,9 @@ impl Maker<'_> {
         let (actions, shown) = (self.actions, object.display());
         actions.note(format_args!("what {from} has for the host: {shown}"));
         let extension = match part.form {
-            Form::Object => return actions.write(&object, &part.bytes).map(|()| object),
-            Form::Ir(_) => "bc",
-            Form::Assembly => "s",
+            HostCode::Object => return actions.write(&object, &part.bytes).map(|()| object),
+            HostCode::Ir(_) => "bc",
+            HostCode::Assembly => "s",
         };
         let source = self.workplace.file(&format!("{base}.{extension}"));
         let command = self.compile(&part.form, &source, &object, inputs, from)?;
@@ -236,7 +236,7 @@ impl Maker<'_> {
     /// By clang, whose assembly has directives that GNU's assembler does not know.
     fn compile(
         &self,
-        form: &Form,
+        form: &HostCode,
         source: &Path,
         object: &Path,
         inputs: &Inputs,
@@ -244,7 +244,7 @@ impl Maker<'_> {
     ) -> Result<Command, Error> {
         let arguments = self.arguments;
         let release = match form {
-            Form::Ir(release) => *release,
+            HostCode::Ir(release) => *release,
             _ => None,
         };
         let search: Search = programs::search(arguments);
@@ -267,7 +267,7 @@ impl Maker<'_> {
             command = command.args(arguments.machine_flags());
         }
         let language: &[&str] = match form {
-            Form::Assembly => &["-x", "assembler"],
+            HostCode::Assembly => &["-x", "assembler"],
             _ => &["-O2", "-Wno-override-module", "-x", "ir"],
         };
         if arguments.family.is_elf() {

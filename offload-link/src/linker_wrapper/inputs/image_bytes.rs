@@ -38,14 +38,14 @@ pub(crate) struct ImageBytes {
     path: PathBuf,
     /// Of the file when it was looked at.
     stamp: Option<Stamp>,
-    place: Place,
+    place: ImagePlace,
     /// In bytes.
     size: u64,
 }
 
 /// Where the bytes are.
 #[derive(Debug)]
-enum Place {
+enum ImagePlace {
     /// In a small file, or read from it.
     Small(Range<u64>, OnceLock<Vec<u8>>),
     /// In a large file.
@@ -93,9 +93,9 @@ impl ImageBytes {
         let place = match blocks.is_kept() {
             true => {
                 let known = blocks.known(range.clone()).map(<[u8]>::to_vec);
-                Place::Small(range, known.map_or_else(OnceLock::new, OnceLock::from))
+                ImagePlace::Small(range, known.map_or_else(OnceLock::new, OnceLock::from))
             }
-            false => Place::Large(range),
+            false => ImagePlace::Large(range),
         };
         Self::new(path, blocks, place, size)
     }
@@ -108,7 +108,7 @@ impl ImageBytes {
         range: Range<u64>,
     ) -> Self {
         let size = range.end.saturating_sub(range.start);
-        Self::new(path, blocks, Place::Unpacked(bytes, range), size)
+        Self::new(path, blocks, ImagePlace::Unpacked(bytes, range), size)
     }
 
     /// In a compressed bundle that was not unpacked.
@@ -120,11 +120,11 @@ impl ImageBytes {
         disk: &Arc<Disk>,
     ) -> Self {
         let size = range.end.saturating_sub(range.start);
-        let place = Place::Packed(bundle, range, OnceLock::new(), Arc::clone(disk));
+        let place = ImagePlace::Packed(bundle, range, OnceLock::new(), Arc::clone(disk));
         Self::new(path, blocks, place, size)
     }
 
-    fn new(path: &Path, blocks: &Blocks, place: Place, size: u64) -> Self {
+    fn new(path: &Path, blocks: &Blocks, place: ImagePlace, size: u64) -> Self {
         Self {
             path: path.to_owned(),
             stamp: blocks.stamp().cloned(),
@@ -146,9 +146,9 @@ impl ImageBytes {
     /// Whether they are the same bytes of the same file.
     pub(crate) fn is_same_place(&self, other: &Self) -> bool {
         let same = match (&self.place, &other.place) {
-            (Place::Small(one, _), Place::Small(two, _)) => one == two,
-            (Place::Large(one), Place::Large(two)) => one == two,
-            (Place::Packed(one, range, ..), Place::Packed(two, other, ..)) => {
+            (ImagePlace::Small(one, _), ImagePlace::Small(two, _)) => one == two,
+            (ImagePlace::Large(one), ImagePlace::Large(two)) => one == two,
+            (ImagePlace::Packed(one, range, ..), ImagePlace::Packed(two, other, ..)) => {
                 (one, range) == (two, other)
             }
             _ => false,
@@ -163,7 +163,7 @@ impl ImageBytes {
     /// When the file cannot be read, or is not the one that was looked at.
     pub(crate) fn all(&self) -> io::Result<Cow<'_, [u8]>> {
         Ok(match &self.place {
-            Place::Small(range, known) => Cow::Borrowed(match known.get() {
+            ImagePlace::Small(range, known) => Cow::Borrowed(match known.get() {
                 Some(known) => known,
                 None => {
                     let read =
@@ -171,18 +171,18 @@ impl ImageBytes {
                     known.get_or_init(|| read)
                 }
             }),
-            Place::Large(range) => {
+            ImagePlace::Large(range) => {
                 Cow::Owned(self.with_file(|file| file.file.with(|file| range_of(file, range)))?)
             }
-            Place::Packed(..) if self.is_spooled() => {
+            ImagePlace::Packed(..) if self.is_spooled() => {
                 Cow::Owned(range_of(self.spooled()?, &(0..self.size))?)
             }
-            Place::Packed(..) => {
+            ImagePlace::Packed(..) => {
                 let mut bytes = Vec::new();
                 self.unpack(&mut bytes)?;
                 Cow::Owned(bytes)
             }
-            Place::Unpacked(bytes, range) => {
+            ImagePlace::Unpacked(bytes, range) => {
                 let part = (&**bytes).read_at(range.start, self.size);
                 Cow::Borrowed(part.unwrap_or_default())
             }
@@ -194,19 +194,19 @@ impl ImageBytes {
     /// # Errors
     ///
     /// As [`Self::all`].
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Data<'_>) -> T) -> io::Result<T> {
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&ImageData<'_>) -> T) -> io::Result<T> {
         match &self.place {
-            Place::Large(range) => self.with_file(|file| {
-                let data = Data::File(ReadCache::new(file.part(range.clone())));
+            ImagePlace::Large(range) => self.with_file(|file| {
+                let data = ImageData::File(ReadCache::new(file.part(range.clone())));
                 Ok(read(&data))
             }),
-            Place::Packed(..) if self.is_spooled() => {
+            ImagePlace::Packed(..) if self.is_spooled() => {
                 let spooled = self.spooled()?.try_clone()?;
                 let file = Reading::new(Opened::new(&self.path, spooled, None));
-                let data = Data::File(ReadCache::new(file.part(0..self.size)));
+                let data = ImageData::File(ReadCache::new(file.part(0..self.size)));
                 Ok(read(&data))
             }
-            _ => Ok(read(&Data::Known(self.all()?))),
+            _ => Ok(read(&ImageData::Known(self.all()?))),
         }
     }
 
@@ -217,14 +217,14 @@ impl ImageBytes {
     /// As [`Self::all`], and when the file cannot be written.
     pub(crate) fn copy_to(&self, path: &Path) -> io::Result<()> {
         match &self.place {
-            Place::Large(range) => {
+            ImagePlace::Large(range) => {
                 let out = File::create(path)?;
                 self.with_file(|file| {
                     file.file
                         .with(|file| Ok(copy_range(file, range.clone(), &out, 0)?))
                 })
             }
-            Place::Packed(_, _, spooled, disk) => {
+            ImagePlace::Packed(_, _, spooled, disk) => {
                 let mut out = File::create(path)?;
                 match spooled.get() {
                     Some(file) => Ok(copy_range(file, 0..self.size, &out, 0)?),
@@ -245,7 +245,7 @@ impl ImageBytes {
 
     /// The file without a name that it is unpacked to, once.
     fn spooled(&self) -> io::Result<&File> {
-        let Place::Packed(_, _, spooled, disk) = &self.place else {
+        let ImagePlace::Packed(_, _, spooled, disk) = &self.place else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         if let Some(file) = spooled.get() {
@@ -259,7 +259,7 @@ impl ImageBytes {
 
     /// Unpacks it out of its compressed bundle.
     fn unpack(&self, out: &mut impl Write) -> io::Result<()> {
-        let Place::Packed(bundle, range, ..) = &self.place else {
+        let ImagePlace::Packed(bundle, range, ..) = &self.place else {
             return Ok(());
         };
         self.with_file(|file| {
@@ -294,32 +294,32 @@ impl ImageBytes {
 }
 
 /// The bytes of an image, as far as they are asked for.
-pub(crate) enum Data<'a> {
+pub(crate) enum ImageData<'a> {
     /// All of them.
     Known(Cow<'a, [u8]>),
     /// Those that were read.
     File(ReadCache<Here>),
 }
 
-impl<'d> ReadAt<'d> for &'d Data<'_> {
+impl<'d> ReadAt<'d> for &'d ImageData<'_> {
     fn size(self) -> Option<u64> {
         match self {
-            Data::Known(bytes) => Some(bytes.len() as u64),
-            Data::File(cache) => cache.size(),
+            ImageData::Known(bytes) => Some(bytes.len() as u64),
+            ImageData::File(cache) => cache.size(),
         }
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
         match self {
-            Data::Known(bytes) => (&**bytes).read_at(offset, size),
-            Data::File(cache) => cache.read_at(offset, size),
+            ImageData::Known(bytes) => (&**bytes).read_at(offset, size),
+            ImageData::File(cache) => cache.read_at(offset, size),
         }
     }
 
     fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
         match self {
-            Data::Known(bytes) => (&**bytes).read_until(range, delimiter),
-            Data::File(cache) => cache.read_until(range, delimiter),
+            ImageData::Known(bytes) => (&**bytes).read_until(range, delimiter),
+            ImageData::File(cache) => cache.read_until(range, delimiter),
         }
     }
 }

@@ -1,6 +1,12 @@
 //! The images of the inputs.
 
-use offload_build::toolchain::Command;
+use std::borrow::Cow;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use offload_build::tools::Command;
 use offload_formats::container::archive::Archive;
 use offload_formats::container::bundled::{self, Unpacking};
 use offload_formats::container::elf::OFFLOADING_SECTION;
@@ -12,11 +18,6 @@ use offload_formats::format::bytes::{ReadAt, Window};
 use offload_formats::format::device_text::DeviceText;
 use offload_formats::format::magic::Magic;
 use offload_formats::names::{ImageTarget, OffloadKind};
-use std::borrow::Cow;
-use std::io;
-use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
 
 use crate::decompressed::{self, DecompressionLimit};
 use crate::linker_wrapper::error::Error;
@@ -25,10 +26,10 @@ use crate::linker_wrapper::inputs::file::{
     DeviceCode, FileKind, InputFile, Inputs, Place, Problem, Unit, UnitKind,
 };
 use crate::linker_wrapper::inputs::host_objects;
-use crate::linker_wrapper::inputs::image_bytes::{Data, Disk, ImageBytes};
+use crate::linker_wrapper::inputs::image_bytes::{Disk, ImageBytes, ImageData};
 use crate::linker_wrapper::inputs::symbols::Names;
 use crate::linker_wrapper::line::arguments::Load;
-use crate::linker_wrapper::report::fates::{Fate, Line, Report, target};
+use crate::linker_wrapper::report::fates::{Fate, Report, ReportLine, target};
 
 /// One image, as a compiler left it in a host object.
 #[derive(Debug)]
@@ -276,8 +277,8 @@ impl Image {
     }
 
     /// Its line of the report.
-    pub(crate) fn line(&self, fate: Fate) -> Line {
-        Line {
+    pub(crate) fn line(&self, fate: Fate) -> ReportLine {
+        ReportLine {
             from: self.from.clone(),
             kind: self.offload_kind.name().to_owned(),
             triple: self.triple.clone(),
@@ -306,7 +307,7 @@ impl Image {
     }
 
     /// Reads of it what `read` asks for; it starts at 0.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Data<'_>) -> T) -> Result<T, Error> {
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&ImageData<'_>) -> T) -> Result<T, Error> {
         let read = self.bytes.read(read);
         read.map_err(|problem| self.lost("read", &problem))
     }

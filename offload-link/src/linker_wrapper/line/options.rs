@@ -12,7 +12,7 @@ use offload_formats::names::LlvmRelease;
 use crate::decompressed::{self, DecompressionLimit};
 use crate::linker_wrapper::error::Error;
 use crate::llvm_tool::installation;
-use crate::options::linker::{Form, Opt};
+use crate::options::linker::{Opt, Spelling};
 
 /// What an option of ours means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,12 @@ pub(crate) enum Own {
     HelpHidden,
 }
 
-const fn own(id: Own, names: &'static [&'static str], form: Form, help: &'static str) -> Opt<Own> {
+const fn own(
+    id: Own,
+    names: &'static [&'static str],
+    form: Spelling,
+    help: &'static str,
+) -> Opt<Own> {
     Opt {
         id,
         names,
@@ -71,59 +76,59 @@ const fn own(id: Own, names: &'static [&'static str], form: Form, help: &'static
 /// and ours (`docs/spec/linker-wrapper.md` §1.2; `LinkerWrapperOpts.td` of LLVM 16, 19 and 22).
 #[rustfmt::skip]
 pub(crate) const OWN: &[Opt<Own>] = &[
-    own(Own::LinkerPath, &["linker-path"], Form::Value, "Host linker (or compiler driver) to run"),
-    own(Own::HostTriple, &["host-triple"], Form::Value, "Triple of the host"),
-    own(Own::CudaPath, &["cuda-path"], Form::Value, "Root of the CUDA toolkit"),
-    own(Own::DeviceLinker, &["device-linker"], Form::Value, "[<triple>=]<arg>: argument of the device linker"),
-    own(Own::DeviceCompiler, &["device-compiler"], Form::Value, "[<triple>=]<arg>: argument of the compiler that runs it"),
-    own(Own::ShouldExtract, &["should-extract"], Form::Value, "Link archive members for these processors even if the host link leaves them out"),
-    own(Own::EmitFatbinOnly, &["emit-fatbin-only"], Form::Flag, "Write the linked image to the output; no registration, no host link"),
-    own(Own::EmbedBitcode, &["embed-bitcode"], Form::Flag, "Keep linked bitcode as the image, for runtimes that compile it"),
-    own(Own::OverrideImage, &["override-image"], Form::Value, "<kind>=<file>: use this linked image instead of linking any"),
-    own(Own::Compress, &["compress"], Form::Flag, "Compress the bundles of images (HIP)"),
-    own(Own::CompressionLevel, &["compression-level"], Form::Value, "Level of that compression"),
-    own(Own::DryRun, &["dry-run"], Form::Flag, "Print the commands and run none"),
-    own(Own::Verbose, &["wrapper-verbose"], Form::Flag, "Print each command as it is run"),
-    own(Own::PrintRegistration, &["print-wrapped-module"], Form::Flag, "Print the source of what registers the images"),
-    own(Own::EmitWrapper, &["emit-wrapper"], Form::Equal, "c: make what registers the images from source, with the host's compiler"),
-    own(Own::SaveTemps, &["save-temps"], Form::Flag, "Keep intermediate files beside the output"),
-    own(Own::Jobs, &["wrapper-jobs"], Form::Value, "Device links at a time: a number, or `jobserver`"),
-    own(Own::TimeTrace, &["wrapper-time-trace"], Form::Value, "Write what took how long to this file, as JSON for trace viewers"),
-    own(Own::TimeTraceGranularity, &["wrapper-time-trace-granularity"], Form::Value, "Microseconds below which nothing is written there; default 500"),
-    own(Own::Mllvm, &["mllvm"], Form::Separate, "Option for LLVM in device links; `-mllvm --help` lists them"),
-    own(Own::OffloadOpt, &["offload-opt"], Form::Value, "Option for LLVM in device links, not in the compiler that runs them"),
-    own(Own::NoCanonicalPrefixes, &["no-canonical-prefixes"], Form::Flag, "Look for programs beside the name that this tool was started by, not beside its file"),
-    own(Own::NoLto, &["no-lto"], Form::Flag, "Link bitcode for devices without LTO"),
-    own(Own::OptLevel, &["opt-level"], Form::Value, "O<n>: optimization of device links"),
-    own(Own::DeviceDebug, &["device-debug"], Form::Flag, "Debug information in device links"),
-    own(Own::PtxasArg, &["ptxas-arg"], Form::Value, "Argument of ptxas"),
-    own(Own::ClangBackend, &["clang-backend"], Form::Flag, "Let clang generate device code, as is always done here"),
-    own(Own::BuiltinBitcode, &["builtin-bitcode"], Form::Value, "<triple>=<file>: bitcode of which a device link takes what it uses"),
-    own(Own::BitcodeLibrary, &["bitcode-library"], Form::Value, "<kind>-<triple>-<processor>=<file>: one more input of a device link"),
-    own(Own::PassRemarks("pass-remarks"), &["pass-remarks"], Form::Equal, "Remarks of the optimizer in device links"),
-    own(Own::PassRemarks("pass-remarks-missed"), &["pass-remarks-missed"], Form::Equal, "Its missed optimizations"),
-    own(Own::PassRemarks("pass-remarks-analysis"), &["pass-remarks-analysis"], Form::Equal, "Its analyses"),
-    own(Own::Llvm, &["llvm"], Form::Equal, "Release whose entry table the host objects use (19 to 23, main); default: found out"),
-    own(Own::Report, &["report"], Form::Equal, "text|json[:<file>]: what was found, linked and left out"),
-    own(Own::MaxDecompressedSize, &[decompressed::OPTION], Form::Equal, decompressed::HELP),
-    own(Own::DroppedImage, &["Werror=dropped-image"], Form::Flag, "Fail when an image was found and not linked"),
-    own(Own::PrintAbi, &["print-offload-abi"], Form::Flag, "Print this tool's name and version"),
+    own(Own::LinkerPath, &["linker-path"], Spelling::Value, "Host linker (or compiler driver) to run"),
+    own(Own::HostTriple, &["host-triple"], Spelling::Value, "Triple of the host"),
+    own(Own::CudaPath, &["cuda-path"], Spelling::Value, "Root of the CUDA toolkit"),
+    own(Own::DeviceLinker, &["device-linker"], Spelling::Value, "[<triple>=]<arg>: argument of the device linker"),
+    own(Own::DeviceCompiler, &["device-compiler"], Spelling::Value, "[<triple>=]<arg>: argument of the compiler that runs it"),
+    own(Own::ShouldExtract, &["should-extract"], Spelling::Value, "Link archive members for these processors even if the host link leaves them out"),
+    own(Own::EmitFatbinOnly, &["emit-fatbin-only"], Spelling::Flag, "Write the linked image to the output; no registration, no host link"),
+    own(Own::EmbedBitcode, &["embed-bitcode"], Spelling::Flag, "Keep linked bitcode as the image, for runtimes that compile it"),
+    own(Own::OverrideImage, &["override-image"], Spelling::Value, "<kind>=<file>: use this linked image instead of linking any"),
+    own(Own::Compress, &["compress"], Spelling::Flag, "Compress the bundles of images (HIP)"),
+    own(Own::CompressionLevel, &["compression-level"], Spelling::Value, "Level of that compression"),
+    own(Own::DryRun, &["dry-run"], Spelling::Flag, "Print the commands and run none"),
+    own(Own::Verbose, &["wrapper-verbose"], Spelling::Flag, "Print each command as it is run"),
+    own(Own::PrintRegistration, &["print-wrapped-module"], Spelling::Flag, "Print the source of what registers the images"),
+    own(Own::EmitWrapper, &["emit-wrapper"], Spelling::Equal, "c: make what registers the images from source, with the host's compiler"),
+    own(Own::SaveTemps, &["save-temps"], Spelling::Flag, "Keep intermediate files beside the output"),
+    own(Own::Jobs, &["wrapper-jobs"], Spelling::Value, "Device links at a time: a number, or `jobserver`"),
+    own(Own::TimeTrace, &["wrapper-time-trace"], Spelling::Value, "Write what took how long to this file, as JSON for trace viewers"),
+    own(Own::TimeTraceGranularity, &["wrapper-time-trace-granularity"], Spelling::Value, "Microseconds below which nothing is written there; default 500"),
+    own(Own::Mllvm, &["mllvm"], Spelling::Separate, "Option for LLVM in device links; `-mllvm --help` lists them"),
+    own(Own::OffloadOpt, &["offload-opt"], Spelling::Value, "Option for LLVM in device links, not in the compiler that runs them"),
+    own(Own::NoCanonicalPrefixes, &["no-canonical-prefixes"], Spelling::Flag, "Look for programs beside the name that this tool was started by, not beside its file"),
+    own(Own::NoLto, &["no-lto"], Spelling::Flag, "Link bitcode for devices without LTO"),
+    own(Own::OptLevel, &["opt-level"], Spelling::Value, "O<n>: optimization of device links"),
+    own(Own::DeviceDebug, &["device-debug"], Spelling::Flag, "Debug information in device links"),
+    own(Own::PtxasArg, &["ptxas-arg"], Spelling::Value, "Argument of ptxas"),
+    own(Own::ClangBackend, &["clang-backend"], Spelling::Flag, "Let clang generate device code, as is always done here"),
+    own(Own::BuiltinBitcode, &["builtin-bitcode"], Spelling::Value, "<triple>=<file>: bitcode of which a device link takes what it uses"),
+    own(Own::BitcodeLibrary, &["bitcode-library"], Spelling::Value, "<kind>-<triple>-<processor>=<file>: one more input of a device link"),
+    own(Own::PassRemarks("pass-remarks"), &["pass-remarks"], Spelling::Equal, "Remarks of the optimizer in device links"),
+    own(Own::PassRemarks("pass-remarks-missed"), &["pass-remarks-missed"], Spelling::Equal, "Its missed optimizations"),
+    own(Own::PassRemarks("pass-remarks-analysis"), &["pass-remarks-analysis"], Spelling::Equal, "Its analyses"),
+    own(Own::Llvm, &["llvm"], Spelling::Equal, "Release whose entry table the host objects use (19 to 23, main); default: found out"),
+    own(Own::Report, &["report"], Spelling::Equal, "text|json[:<file>]: what was found, linked and left out"),
+    own(Own::MaxDecompressedSize, &[decompressed::OPTION], Spelling::Equal, decompressed::HELP),
+    own(Own::DroppedImage, &["Werror=dropped-image"], Spelling::Flag, "Fail when an image was found and not linked"),
+    own(Own::PrintAbi, &["print-offload-abi"], Spelling::Flag, "Print this tool's name and version"),
 ];
 
 /// Answered when the tool was started under LLVM's name, without a linker to forward them to.
 #[rustfmt::skip]
 pub(crate) const ANSWERED: &[Opt<Own>] = &[
-    own(Own::Version, &["version", "v"], Form::Flag, "Print the version"),
-    own(Own::Help, &["help"], Form::Flag, "Print this"),
-    own(Own::HelpHidden, &["help-hidden"], Form::Flag, "Print this, and the options that are not for users"),
+    own(Own::Version, &["version", "v"], Spelling::Flag, "Print the version"),
+    own(Own::Help, &["help"], Spelling::Flag, "Print this"),
+    own(Own::HelpHidden, &["help-hidden"], Spelling::Flag, "Print this, and the options that are not for users"),
 ];
 
 /// What LLVM's tool adds to its own copy of the arguments. On a command line they are for the
 /// host linker, like anything unknown; listed for `--help-hidden` (`docs/spec/linker-wrapper.md` §1.2).
 #[rustfmt::skip]
 pub(crate) const INTERNAL: &[Opt<()>] = &[
-    Opt { id: (), names: &["arch", "triple", "linker-arg", "compiler-arg"], form: Form::Equal, help: "Inside of LLVM's tool only; forwarded" },
-    Opt { id: (), names: &["whole-program"], form: Form::Flag, help: "Inside of LLVM's tool only; forwarded" },
+    Opt { id: (), names: &["arch", "triple", "linker-arg", "compiler-arg"], form: Spelling::Equal, help: "Inside of LLVM's tool only; forwarded" },
+    Opt { id: (), names: &["whole-program"], form: Spelling::Flag, help: "Inside of LLVM's tool only; forwarded" },
 ];
 
 /// What begins like this is no option of any host linker or compiler driver: an unknown one is a
@@ -168,7 +173,7 @@ pub(crate) enum Host {
     Value,
 }
 
-const fn host(id: Host, names: &'static [&'static str], form: Form) -> Opt<Host> {
+const fn host(id: Host, names: &'static [&'static str], form: Spelling) -> Opt<Host> {
     Opt {
         id,
         names,
@@ -180,27 +185,27 @@ const fn host(id: Host, names: &'static [&'static str], form: Form) -> Opt<Host>
 /// Of GNU ld, gold, lld and mold.
 #[rustfmt::skip]
 pub(crate) const LD: &[Opt<Host>] = &[
-    host(Host::Output, &["o"], Form::Letter),
-    host(Host::Output, &["output"], Form::Value),
-    host(Host::Library, &["l"], Form::Letter),
-    host(Host::NamedLibrary, &["library"], Form::Value),
-    host(Host::LibraryDir, &["L"], Form::Letter),
-    host(Host::LibraryDir, &["library-path"], Form::Value),
-    host(Host::Sysroot, &["sysroot"], Form::Equal),
-    host(Host::Rpath, &["rpath"], Form::Value),
-    host(Host::WholeArchive, &["whole-archive"], Form::Flag),
-    host(Host::NoWholeArchive, &["no-whole-archive"], Form::Flag),
-    host(Host::Static, &["Bstatic", "dn", "non_shared", "static"], Form::Flag),
-    host(Host::Dynamic, &["Bdynamic", "dy", "call_shared"], Form::Flag),
-    host(Host::StartLib, &["start-lib"], Form::Flag),
-    host(Host::EndLib, &["end-lib"], Form::Flag),
-    host(Host::PushState, &["push-state"], Form::Flag),
-    host(Host::PopState, &["pop-state"], Form::Flag),
-    host(Host::Relocatable, &["r", "relocatable", "i"], Form::Flag),
-    host(Host::Root, &["u", "e"], Form::Letter),
-    host(Host::Root, &["undefined", "require-defined", "entry", "init", "fini"], Form::Value),
-    host(Host::NoLink, &["version", "help"], Form::Flag),
-    host(Host::Value, &["T", "m", "z", "h", "y", "A", "b", "c", "F", "f", "G", "I", "P", "R", "Y", "a"], Form::Letter),
+    host(Host::Output, &["o"], Spelling::Letter),
+    host(Host::Output, &["output"], Spelling::Value),
+    host(Host::Library, &["l"], Spelling::Letter),
+    host(Host::NamedLibrary, &["library"], Spelling::Value),
+    host(Host::LibraryDir, &["L"], Spelling::Letter),
+    host(Host::LibraryDir, &["library-path"], Spelling::Value),
+    host(Host::Sysroot, &["sysroot"], Spelling::Equal),
+    host(Host::Rpath, &["rpath"], Spelling::Value),
+    host(Host::WholeArchive, &["whole-archive"], Spelling::Flag),
+    host(Host::NoWholeArchive, &["no-whole-archive"], Spelling::Flag),
+    host(Host::Static, &["Bstatic", "dn", "non_shared", "static"], Spelling::Flag),
+    host(Host::Dynamic, &["Bdynamic", "dy", "call_shared"], Spelling::Flag),
+    host(Host::StartLib, &["start-lib"], Spelling::Flag),
+    host(Host::EndLib, &["end-lib"], Spelling::Flag),
+    host(Host::PushState, &["push-state"], Spelling::Flag),
+    host(Host::PopState, &["pop-state"], Spelling::Flag),
+    host(Host::Relocatable, &["r", "relocatable", "i"], Spelling::Flag),
+    host(Host::Root, &["u", "e"], Spelling::Letter),
+    host(Host::Root, &["undefined", "require-defined", "entry", "init", "fini"], Spelling::Value),
+    host(Host::NoLink, &["version", "help"], Spelling::Flag),
+    host(Host::Value, &["T", "m", "z", "h", "y", "A", "b", "c", "F", "f", "G", "I", "P", "R", "Y", "a"], Spelling::Letter),
     host(Host::Value, &[
         "soname", "dynamic-linker", "plugin", "plugin-opt", "rpath-link", "Map", "defsym", "wrap", "version-script",
         "dynamic-list", "script", "default-script", "dT", "format", "oformat", "just-symbols", "auxiliary", "filter",
@@ -209,56 +214,56 @@ pub(crate) const LD: &[Opt<Host>] = &[
         "exclude-libs", "export-dynamic-symbol", "export-dynamic-symbol-list", "audit", "depaudit", "architecture",
         "mri-script", "print-map-file", "spare-dynamic-tags", "task-link", "undefined-glob", "symbol-ordering-file",
         "call-graph-ordering-file", "thread-count", "mllvm", "flavor", "out-implib",
-    ], Form::Value),
+    ], Spelling::Value),
     // Long names that begin like a letter option, and are no such thing.
-    host(Host::Value, &["omagic"], Form::Flag),
+    host(Host::Value, &["omagic"], Spelling::Flag),
 ];
 
 /// Of `lld-link` and `link.exe`: after a slash or a dash, in any case, the value after a colon.
 #[rustfmt::skip]
 pub(crate) const COFF: &[Opt<Host>] = &[
-    host(Host::Output, &["out"], Form::Equal),
-    host(Host::LibraryDir, &["libpath"], Form::Equal),
-    host(Host::NamedLibrary, &["defaultlib"], Form::Equal),
-    host(Host::WholeArchive, &["wholearchive"], Form::Flag),
-    host(Host::WholeLibrary, &["wholearchive"], Form::Equal),
-    host(Host::Root, &["include", "entry"], Form::Equal),
-    host(Host::NoLink, &["?", "help"], Form::Flag),
+    host(Host::Output, &["out"], Spelling::Equal),
+    host(Host::LibraryDir, &["libpath"], Spelling::Equal),
+    host(Host::NamedLibrary, &["defaultlib"], Spelling::Equal),
+    host(Host::WholeArchive, &["wholearchive"], Spelling::Flag),
+    host(Host::WholeLibrary, &["wholearchive"], Spelling::Equal),
+    host(Host::Root, &["include", "entry"], Spelling::Equal),
+    host(Host::NoLink, &["?", "help"], Spelling::Flag),
 ];
 
 /// Of Apple's linkers, before those of [`LD`]: some would be read as `-o` or `-l` there.
 #[rustfmt::skip]
 pub(crate) const DARWIN: &[Opt<Host>] = &[
-    host(Host::Value, &["object_path_lto", "lto_library", "order_file", "syslibroot", "install_name", "framework"], Form::Separate),
-    host(Host::WholeArchive, &["all_load"], Form::Flag),
+    host(Host::Value, &["object_path_lto", "lto_library", "order_file", "syslibroot", "install_name", "framework"], Spelling::Separate),
+    host(Host::WholeArchive, &["all_load"], Spelling::Flag),
 ];
 
 /// Of gcc and clang, where they link. What is not listed is joined or has no value.
 #[rustfmt::skip]
 pub(crate) const CC: &[Opt<Host>] = &[
-    host(Host::Output, &["o"], Form::Letter),
-    host(Host::Library, &["l"], Form::Letter),
-    host(Host::LibraryDir, &["L"], Form::Letter),
-    host(Host::Sysroot, &["-sysroot"], Form::Value),
-    host(Host::AllStatic, &["static", "static-pie"], Form::Flag),
-    host(Host::Relocatable, &["r"], Form::Flag),
-    host(Host::Root, &["u", "e"], Form::Letter),
-    host(Host::FuseLd, &["fuse-ld"], Form::Equal),
-    host(Host::LdPath, &["-ld-path"], Form::Equal),
-    host(Host::Target, &["target"], Form::Separate),
-    host(Host::Target, &["-target"], Form::Equal),
-    host(Host::NoLibraries, &["nostdlib"], Form::Flag),
-    host(Host::Xlinker, &["Xlinker", "-for-linker"], Form::Separate),
-    host(Host::NoLink, &["c", "S", "E", "M", "MM", "fsyntax-only", "###", "-version", "-help", "dumpversion", "dumpmachine", "dumpfullversion", "print-search-dirs", "print-multi-os-directory", "print-sysroot", "print-libgcc-file-name"], Form::Flag),
-    host(Host::NoLink, &["print-prog-name", "print-file-name"], Form::Equal),
-    host(Host::Value, &["T", "z", "x", "I", "D", "U", "B", "MF", "MT", "MQ", "G"], Form::Letter),
+    host(Host::Output, &["o"], Spelling::Letter),
+    host(Host::Library, &["l"], Spelling::Letter),
+    host(Host::LibraryDir, &["L"], Spelling::Letter),
+    host(Host::Sysroot, &["-sysroot"], Spelling::Value),
+    host(Host::AllStatic, &["static", "static-pie"], Spelling::Flag),
+    host(Host::Relocatable, &["r"], Spelling::Flag),
+    host(Host::Root, &["u", "e"], Spelling::Letter),
+    host(Host::FuseLd, &["fuse-ld"], Spelling::Equal),
+    host(Host::LdPath, &["-ld-path"], Spelling::Equal),
+    host(Host::Target, &["target"], Spelling::Separate),
+    host(Host::Target, &["-target"], Spelling::Equal),
+    host(Host::NoLibraries, &["nostdlib"], Spelling::Flag),
+    host(Host::Xlinker, &["Xlinker", "-for-linker"], Spelling::Separate),
+    host(Host::NoLink, &["c", "S", "E", "M", "MM", "fsyntax-only", "###", "-version", "-help", "dumpversion", "dumpmachine", "dumpfullversion", "print-search-dirs", "print-multi-os-directory", "print-sysroot", "print-libgcc-file-name"], Spelling::Flag),
+    host(Host::NoLink, &["print-prog-name", "print-file-name"], Spelling::Equal),
+    host(Host::Value, &["T", "z", "x", "I", "D", "U", "B", "MF", "MT", "MQ", "G"], Spelling::Letter),
     host(Host::Value, &[
         "Xclang", "Xpreprocessor", "Xassembler", "Xarch_host", "Xarch_device", "Xcuda-ptxas", "Xoffload-linker", "mllvm",
         "include", "imacros", "isystem", "idirafter", "iquote", "iprefix", "iwithprefix", "isysroot", "-param", "aux-info",
         "dumpbase", "dumpdir", "arch", "framework", "rpath", "install_name", "bundle_loader", "wrapper", "gcc-toolchain",
-    ], Form::Separate),
+    ], Spelling::Separate),
     // Begin like a letter option, and are no such thing.
-    host(Host::Value, &["export-dynamic", "emit-llvm", "undef"], Form::Flag),
+    host(Host::Value, &["export-dynamic", "emit-llvm", "undef"], Spelling::Flag),
 ];
 
 /// What the wrapper was asked to do.
@@ -308,7 +313,7 @@ pub(crate) struct Options {
     /// As given.
     pub max_decompressed_size: Option<String>,
     pub dropped_image_is_error: bool,
-    pub answer: Option<Answer>,
+    pub answer: Option<Question>,
     /// The clang that wrote the command line, if an option tells.
     pub driver: Option<Driver>,
 }
@@ -332,7 +337,7 @@ pub(crate) enum Jobs {
 
 /// What is answered instead of linking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum Question {
     Abi,
     Version,
     Help,
@@ -434,10 +439,10 @@ impl Options {
                 self.max_decompressed_size = Some(value.to_string_lossy().into_owned());
             }
             Own::DroppedImage => self.dropped_image_is_error = true,
-            Own::PrintAbi => self.answer = Some(Answer::Abi),
-            Own::Version => self.answer = Some(Answer::Version),
-            Own::Help => self.answer = Some(Answer::Help),
-            Own::HelpHidden => self.answer = Some(Answer::HelpHidden),
+            Own::PrintAbi => self.answer = Some(Question::Abi),
+            Own::Version => self.answer = Some(Question::Version),
+            Own::Help => self.answer = Some(Question::Help),
+            Own::HelpHidden => self.answer = Some(Question::HelpHidden),
         }
         Ok(())
     }
@@ -447,7 +452,7 @@ impl Options {
     /// Answers for LLVM, once every option is known.
     pub(crate) fn ask(&mut self) {
         if self.answer.is_none() && self.llvm_questions().next().is_some() {
-            self.answer = Some(Answer::Llvm);
+            self.answer = Some(Question::Llvm);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use offload_build::toolchain::Search;
+use offload_build::tools::Search;
 
 use crate::linker_wrapper::line::arguments::Arguments;
 

@@ -13,8 +13,7 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::Path;
 
-use offload_build::link::fatbinary::cuda_fatbinary;
-use offload_build::toolchain::{Command, Search};
+use offload_build::tools::{Command, Search, cuda_fatbinary};
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::format::compressed_bundle::{self, Compression};
 use offload_formats::format::hip_bundle::{self, ALIGNMENT, hip_bundle};
@@ -46,11 +45,11 @@ pub(crate) struct Product {
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
     pub kind: OffloadKind,
-    pub content: Content,
+    pub content: ContainerContent,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Content {
+pub(crate) enum ContainerContent {
     OpenMp(Vec<Packed>),
     FatBinary(Runtime, Vec<u8>),
     Sycl(Vec<u8>),
@@ -98,15 +97,19 @@ impl Packing<'_> {
                 key(b).cmp(&key(a))
             });
             let content = match kind {
-                OffloadKind::CUDA => Content::FatBinary(Runtime::Cuda, self.fatbin(&images)?),
-                OffloadKind::HIP => Content::FatBinary(Runtime::Hip, self.bundle(&images, report)?),
-                OffloadKind::SYCL => Content::Sycl(self.sycl(&images, products)?),
+                OffloadKind::CUDA => {
+                    ContainerContent::FatBinary(Runtime::Cuda, self.fatbin(&images)?)
+                }
+                OffloadKind::HIP => {
+                    ContainerContent::FatBinary(Runtime::Hip, self.bundle(&images, report)?)
+                }
+                OffloadKind::SYCL => ContainerContent::Sycl(self.sycl(&images, products)?),
                 _ => {
                     let packed = images.iter().map(|image| Packed::new(image));
-                    Content::OpenMp(packed.collect::<Result<_, _>>()?)
+                    ContainerContent::OpenMp(packed.collect::<Result<_, _>>()?)
                 }
             };
-            if let (true, Content::FatBinary(runtime, bytes)) = (self.keep, &content) {
+            if let (true, ContainerContent::FatBinary(runtime, bytes)) = (self.keep, &content) {
                 let file = self.workplace.file(match runtime {
                     Runtime::Cuda => "fatbin",
                     Runtime::Hip => "hipfb",

@@ -11,8 +11,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use offload_build::link::Way;
-use offload_build::toolchain::Llvm;
+use offload_build::tools::{Llvm, Way};
 use offload_formats::names::OffloadKind;
 
 use crate::linker_wrapper::choose::select::Images;
@@ -22,7 +21,7 @@ use crate::linker_wrapper::line::arguments::Arguments;
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::options::Options;
 use crate::linker_wrapper::line::programs;
-use crate::linker_wrapper::plan::runtime::{Places, runtime_libraries};
+use crate::linker_wrapper::plan::runtime::{RuntimeFolders, runtime_libraries};
 use crate::linker_wrapper::tool::LLVM_NAME;
 use crate::linker_wrapper::tool::tool_name;
 use crate::linker_wrapper::workplace::Workplace;
@@ -50,7 +49,7 @@ pub(crate) fn plan<'a>(
     if way == Way::Own {
         // What the program will be linked with.
         let machine = host::machine(arguments, inputs.host);
-        let places = Places::find(arguments, release, machine);
+        let places = RuntimeFolders::find(arguments, release, machine);
         libraries.extend(runtime_libraries(&[OffloadKind::OPENMP], arguments, &places).0);
     }
     let planner = Planner {

@@ -7,28 +7,32 @@ use crate::linker_wrapper::actions::Actions;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::Command;
+use offload_build::tools::Command;
 use offload_formats::container::elf::Machine;
 
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::programs;
-use crate::linker_wrapper::plan::registration::Form;
+use crate::linker_wrapper::plan::registration::Registration;
 use crate::linker_wrapper::workplace::Workplace;
 
 /// A registration in C, and what it needs to be compiled.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct CSource {
     pub text: String,
     pub file: PathBuf,
     /// Each image's file, with its bytes.
     pub blobs: Vec<(PathBuf, Vec<u8>)>,
 }
 
-impl Source {
+impl CSource {
     /// That of `form`, whose files begin like `name` in the workplace.
-    pub(crate) fn of(form: &Form<'_>, name: &str, workplace: &Workplace) -> Result<Self, Error> {
+    pub(crate) fn of(
+        form: &Registration<'_>,
+        name: &str,
+        workplace: &Workplace,
+    ) -> Result<Self, Error> {
         let blobs = form.blobs();
         let blobs: Vec<(PathBuf, Vec<u8>)> = (0..)
             .zip(blobs)

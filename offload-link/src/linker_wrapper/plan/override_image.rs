@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use object::elf;
-use offload_build::link::processor_of;
+use offload_build::tools::processor_of;
 use offload_formats::container::elf::Elf;
 use offload_formats::names::{ImageKind, OffloadKind};
 

@@ -1,5 +1,6 @@
 //! What registers the linked images: an object for each kind, with every table of offload entries.
 
+use crate::linker_wrapper::choose::host_entries::HipNames;
 use crate::linker_wrapper::choose::host_entries::HostEntries;
 use crate::linker_wrapper::line::family::Family;
 use object::elf;
@@ -19,7 +20,7 @@ use offload_formats::registration::{Global, NEEDS_OFFLOAD_LINK};
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::host_objects::EntrySection;
 use crate::linker_wrapper::line::arguments::Arguments;
-use crate::linker_wrapper::plan::containers::{Container, Content};
+use crate::linker_wrapper::plan::containers::{Container, ContainerContent};
 
 /// How the objects for a host are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ impl EntrySection {
 
 /// What registers a container with one runtime.
 #[derive(Debug)]
-pub(crate) enum Form<'a> {
+pub(crate) enum Registration<'a> {
     OpenMp(OpenMp<'a>),
     FatBinary(FatBinary<'a>),
     /// For HIP objects that register themselves.
@@ -69,7 +70,7 @@ pub(crate) enum Form<'a> {
     Sycl(Sycl<'a>),
 }
 
-impl Form<'_> {
+impl Registration<'_> {
     /// The object file; nothing when it has to be made from C.
     pub(crate) fn to_object(&self, way: Way) -> Result<Option<Vec<u8>>, Error> {
         Ok(Some(match (self, way) {
@@ -117,26 +118,24 @@ impl Form<'_> {
 
 /// Calls `each` for every object that registers a part of `container`, with what its name begins
 /// with.
-pub(crate) fn forms<'a>(
-    entries: &'a HostEntries,
+pub(crate) fn forms(
+    entries: &HostEntries,
     container: &Container,
     relocatable: bool,
-    mut each: impl FnMut(&str, &Form<'_>) -> Result<(), Error>,
+    mut each: impl FnMut(&str, &Registration<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let demand = [Global::Marker {
         name: NEEDS_OFFLOAD_LINK,
     }];
     let globals = if entries.deferred { &demand[..] } else { &[] };
     let kind = container.kind.name();
-    let tables: Vec<&EntrySection> = entries.of(container.kind).collect();
-    let names = |table: &&'a EntrySection| table.symbols.iter().map(String::as_str).collect();
-    let symbols: Vec<Vec<&str>> = tables.iter().map(names).collect();
+    let tables: Vec<NamedTable<'_>> = entries.of(container.kind).map(NamedTable::new).collect();
     let section = match relocatable {
         false => BlobSection::Offloading,
         true => BlobSection::Finished,
     };
     match &container.content {
-        Content::OpenMp(images) => {
+        ContainerContent::OpenMp(images) => {
             let images: Vec<Blob<'_>> = images
                 .iter()
                 .map(|packed| Blob {
@@ -145,72 +144,100 @@ pub(crate) fn forms<'a>(
                 })
                 .collect();
             // A descriptor has one table; several descriptors are as good as one.
-            for (table, symbols) in tables.iter().zip(&symbols) {
-                let form = Form::OpenMp(OpenMp {
+            for table in &tables {
+                let form = Registration::OpenMp(OpenMp {
                     images: &images,
-                    table: table.table(relocatable, symbols),
+                    table: table.section.table(relocatable, &table.symbols),
                     section,
                     globals,
                 });
                 match tables.len() {
                     1 => each(kind, &form)?,
-                    _ => each(&format!("{kind}.{}", table.name), &form)?,
+                    _ => each(&format!("{kind}.{}", table.section.name), &form)?,
                 }
             }
             Ok(())
         }
-        Content::FatBinary(runtime, bytes) => {
-            let tables = tables.iter().zip(&symbols);
-            let tables = tables.map(|(table, symbols)| HostTable {
-                layout: table.layout(),
-                table: table.table(relocatable, symbols),
+        ContainerContent::FatBinary(runtime, bytes) => {
+            let tables = tables.iter().map(|table| HostTable {
+                layout: table.section.layout(),
+                table: table.section.table(relocatable, &table.symbols),
             });
             let tables: Vec<HostTable<'_>> = tables.collect();
-            let names = |list: &'a [String]| list.iter().map(String::as_str).collect::<Vec<_>>();
-            let [fat_binary, handle] = match runtime {
-                Runtime::Hip => [names(&entries.hip.fat_binary), names(&entries.hip.handle)],
-                Runtime::Cuda => [Vec::new(), Vec::new()],
-            };
-            let symbols = HipSymbols {
-                fat_binary: &fat_binary,
-                handle: &handle,
-            };
-            if *runtime == Runtime::Hip && !entries.hip.registered {
-                return each(kind, &Form::Symbols(HipFatBinary { bytes, symbols }));
-            }
-            let form = Form::FatBinary(FatBinary {
-                runtime: *runtime,
-                bytes,
-                tables: &tables,
-                symbols,
-                globals,
-            });
-            each(kind, &form)
+            fat_binary(&entries.hip, (*runtime, bytes), &tables, globals, |form| {
+                each(kind, form)
+            })
         }
-        Content::Sycl(bytes) => {
+        ContainerContent::Sycl(bytes) => {
             let invalid = |source: offload_binary::Error| Error::Container {
                 kind: container.kind,
                 problem: source.to_string(),
             };
             let binaries = offload_binary::walk(&**bytes, 0..bytes.len() as u64);
             let binaries = binaries.map_err(invalid)?;
-            let found: Vec<&BinaryEntry> = binaries.iter().flat_map(|it| &it.entries).collect();
-            let images = found.iter().map(|entry| SyclImage {
-                bytes: range(bytes, &entry.image),
-                kind: entry.image_kind,
-                triple: entry.triple(),
-                symbols: entry.strings.value("symbols").unwrap_or_default(),
-                compile_options: text(entry.strings.value("compile-opts")),
-                link_options: text(entry.strings.value("link-opts")),
-            });
-            let images: Vec<SyclImage<'_>> = images.collect();
-            let form = Form::Sycl(Sycl {
+            let images = binaries.iter().flat_map(|binary| &binary.entries);
+            let images: Vec<SyclImage<'_>> = images.map(|entry| sycl_image(bytes, entry)).collect();
+            let form = Registration::Sycl(Sycl {
                 images: &images,
                 section,
                 globals,
             });
             each(kind, &form)
         }
+    }
+}
+
+/// A table of entries with the names of its symbols.
+struct NamedTable<'a> {
+    section: &'a EntrySection,
+    symbols: Vec<&'a str>,
+}
+
+impl<'a> NamedTable<'a> {
+    fn new(section: &'a EntrySection) -> Self {
+        let symbols = section.symbols.iter().map(String::as_str).collect();
+        Self { section, symbols }
+    }
+}
+
+/// Of CUDA or HIP. Objects of HIP's older driver register themselves, and need no more than the symbols.
+fn fat_binary(
+    hip: &HipNames,
+    (runtime, bytes): (Runtime, &[u8]),
+    tables: &[HostTable<'_>],
+    globals: &[Global<'_>],
+    each: impl FnOnce(&Registration<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let names: [Vec<&str>; 2] = match runtime {
+        Runtime::Hip => {
+            let lists = [&hip.fat_binary, &hip.handle];
+            lists.map(|list| list.iter().map(String::as_str).collect())
+        }
+        Runtime::Cuda => [Vec::new(), Vec::new()],
+    };
+    let [fat_binary, handle] = &names;
+    let symbols = HipSymbols { fat_binary, handle };
+    if runtime == Runtime::Hip && !hip.registered {
+        return each(&Registration::Symbols(HipFatBinary { bytes, symbols }));
+    }
+    each(&Registration::FatBinary(FatBinary {
+        runtime,
+        bytes,
+        tables,
+        symbols,
+        globals,
+    }))
+}
+
+/// An image in the offload binaries that the device link made.
+fn sycl_image<'a>(bytes: &'a [u8], entry: &'a BinaryEntry) -> SyclImage<'a> {
+    SyclImage {
+        bytes: range(bytes, &entry.image),
+        kind: entry.image_kind,
+        triple: entry.triple(),
+        symbols: entry.strings.value("symbols").unwrap_or_default(),
+        compile_options: text(entry.strings.value("compile-opts")),
+        link_options: text(entry.strings.value("link-opts")),
     }
 }
 

@@ -7,7 +7,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::{Llvm, Search};
+use offload_build::tools::{Llvm, Search};
 use offload_formats::container::elf::Machine;
 use offload_formats::names::OffloadKind;
 
@@ -15,13 +15,13 @@ use crate::linker_wrapper::line::arguments::{Arguments, Item, Position};
 
 /// Where runtimes are installed, the first first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct RuntimeFolders {
     openmp: Vec<PathBuf>,
     cuda: Vec<PathBuf>,
     hip: Vec<PathBuf>,
 }
 
-impl Places {
+impl RuntimeFolders {
     /// As the environment says; OpenMP's runtime is that of the release of LLVM which made the
     /// device code.
     pub(crate) fn find(arguments: &Arguments, release: Option<u32>, machine: Machine) -> Self {
@@ -60,7 +60,7 @@ struct Runtime {
     libraries: &'static [&'static str],
     /// On the line already, under one of these names.
     instead: &'static [&'static str],
-    places: fn(&Places) -> &[PathBuf],
+    places: fn(&RuntimeFolders) -> &[PathBuf],
 }
 
 const RUNTIMES: [Runtime; 3] = [
@@ -92,7 +92,7 @@ const RUNTIMES: [Runtime; 3] = [
 pub(crate) fn runtime_libraries(
     kinds: &[OffloadKind],
     arguments: &Arguments,
-    places: &Places,
+    places: &RuntimeFolders,
 ) -> (Vec<OsString>, Vec<PathBuf>) {
     let (mut line, mut used) = (Vec::new(), Vec::new());
     let named_by_user = arguments.no_libraries || arguments.relocatable || arguments.all_static;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     fn libraries(kinds: &[OffloadKind], line: &[&str]) -> Vec<OsString> {
-        runtime_libraries(kinds, &arguments(line), &Places::default()).0
+        runtime_libraries(kinds, &arguments(line), &RuntimeFolders::default()).0
     }
 
     const AS_NEEDED: &str = "-Wl,--push-state,--as-needed";
@@ -220,7 +220,7 @@ mod tests {
         // Clang, or whoever wrote a linker's arguments, knows.
         let linker = Arguments::parse(vec!["a.o".into()], "offload-ld").unwrap();
         assert!(
-            runtime_libraries(&kinds, &linker, &Places::default())
+            runtime_libraries(&kinds, &linker, &RuntimeFolders::default())
                 .0
                 .is_empty()
         );
@@ -234,7 +234,7 @@ mod tests {
         std::fs::write(lib.join("libcudart.so"), "").unwrap();
         let cuda = format!("--cuda-path={}", dir.path().display());
         let arguments = arguments(&["a.o", &cuda]);
-        let places = Places::find(&arguments, None, Machine::X86_64);
+        let places = RuntimeFolders::find(&arguments, None, Machine::X86_64);
         let (line, folders) = runtime_libraries(&[OffloadKind::CUDA], &arguments, &places);
         let mut option = OsString::from("-L");
         option.push(&lib);

@@ -17,7 +17,7 @@ use crate::linker_wrapper::error::Error;
 
 /// One image and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct ReportLine {
     /// The file, with the archive member: `libk.a(k.o)`.
     pub from: String,
     /// Offload kind.
@@ -45,7 +45,7 @@ pub(crate) enum Fate {
 /// The images of one host link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
-    pub lines: Vec<Line>,
+    pub lines: Vec<ReportLine>,
     /// Said to the user, where the user looks.
     pub warnings: Vec<String>,
     /// Additions to the host link.
@@ -58,7 +58,7 @@ pub(crate) const NOT_IN_LINK: &str = "the host link takes nothing from this arch
 /// OpenMP's device runtime as a library, of LLVM 17 to 20 and later: dozens of images, of which a link wants a few.
 const RUNTIME_LIBRARIES: [&str; 2] = ["libomptarget.devicertl.a", "libompdevice.a"];
 
-impl Line {
+impl ReportLine {
     /// The runtime library that has the image: `DIR/libompdevice.a` of `DIR/libompdevice.a(x.o)`.
     fn runtime_library(&self) -> Option<&str> {
         let (file, _) = self.from.strip_suffix(')')?.rsplit_once('(')?;
@@ -105,7 +105,7 @@ fn line_of(text: &str) -> String {
 
 impl Report {
     /// Images that belong in the output and are not there.
-    pub(crate) fn left_out(&self) -> impl Iterator<Item = (&Line, &str)> {
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = (&ReportLine, &str)> {
         self.lines.iter().filter_map(|line| match &line.fate {
             Fate::LeftOut { reason } => Some((line, reason.as_str())),
             _ => None,
@@ -269,7 +269,7 @@ enum JsonFate<'a> {
 }
 
 impl<'a> JsonLine<'a> {
-    fn of(line: &'a Line) -> Self {
+    fn of(line: &'a ReportLine) -> Self {
         Self {
             from: &line.from,
             kind: &line.kind,
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
-        let line = |from: &str, fate| Line {
+        let line = |from: &str, fate| ReportLine {
             from: from.into(),
             kind: "openmp".into(),
             triple: "amdgcn-amd-amdhsa".into(),
@@ -335,7 +335,7 @@ mod tests {
             Fate::NotLinked { reason: "one" },
             Fate::NotLinked { reason: "two" },
         ] {
-            report.lines.push(Line {
+            report.lines.push(ReportLine {
                 from: "/d/libompdevice.a(m.o)".to_owned(),
                 fate,
                 ..report.lines[0].clone()

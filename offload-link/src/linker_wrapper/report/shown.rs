@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use offload_build::toolchain::{Command, Quoted};
+use offload_build::tools::{Command, Quoted};
 use offload_formats::escape::terminal_lines;
 
 use crate::linker_wrapper::tool::{LLVM_NAME, tool_name};

@@ -5,9 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use offload_build::link::spirv;
-use offload_build::toolchain::command::without_rustc;
-use offload_build::toolchain::{Command, jobserver};
+use offload_build::tools::{Command, jobserver, spirv, without_rustc};
 
 use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::choose::groups::Group;

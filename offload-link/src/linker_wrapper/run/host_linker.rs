@@ -7,8 +7,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use offload_build::toolchain::Command;
-use offload_build::toolchain::command::GUARD;
+use offload_build::tools::{Command, GUARD};
 use offload_formats::container::elf::Machine;
 
 use crate::linker_wrapper::error::Error;

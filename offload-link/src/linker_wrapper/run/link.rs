@@ -6,7 +6,7 @@ use crate::linker_wrapper::run::device_links;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::Command;
+use offload_build::tools::Command;
 use offload_formats::container::elf::Machine;
 use offload_formats::escape::terminal;
 use offload_formats::names::{OffloadKind, Triple};
@@ -20,13 +20,13 @@ use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::options::Jobs;
 use crate::linker_wrapper::line::programs;
-use crate::linker_wrapper::plan::containers::{Container, Content, Packing, Product};
+use crate::linker_wrapper::plan::containers::{Container, ContainerContent, Packing, Product};
 use crate::linker_wrapper::plan::device_link::{self, DeviceLink, Missing};
-use crate::linker_wrapper::plan::from_c::Source;
+use crate::linker_wrapper::plan::from_c::CSource;
 use crate::linker_wrapper::plan::override_image;
-use crate::linker_wrapper::plan::registration::{self, Form};
+use crate::linker_wrapper::plan::registration::{self, Registration};
 use crate::linker_wrapper::plan::rpath;
-use crate::linker_wrapper::plan::runtime::{Places, runtime_libraries};
+use crate::linker_wrapper::plan::runtime::{RuntimeFolders, runtime_libraries};
 use crate::linker_wrapper::report::fates::{Fate, Report, write_beside};
 use crate::linker_wrapper::report::shown::Shown;
 use crate::linker_wrapper::report::trace::Trace;
@@ -206,7 +206,7 @@ impl Link<'_> {
         let kinds: Vec<OffloadKind> = containers.iter().map(|container| container.kind).collect();
         entries.complete(&kinds, &self.arguments);
         let machine = host::machine(&self.arguments, self.inputs.host);
-        let places = Places::find(&self.arguments, entries.clang, machine);
+        let places = RuntimeFolders::find(&self.arguments, entries.clang, machine);
         let (mut runtime, added) = runtime_libraries(&kinds, &self.arguments, &places);
         if crate::linker_wrapper::tool::tool_name(self.tool)
             != crate::linker_wrapper::tool::LLVM_NAME
@@ -300,7 +300,7 @@ impl Link<'_> {
             }
         };
         let bytes = match content {
-            Content::OpenMp(images) => match images.as_slice() {
+            ContainerContent::OpenMp(images) => match images.as_slice() {
                 [only] => &only.binary,
                 _ => {
                     return Err(Error::Option(
@@ -308,7 +308,7 @@ impl Link<'_> {
                     ));
                 }
             },
-            Content::FatBinary(_, bytes) | Content::Sycl(bytes) => bytes,
+            ContainerContent::FatBinary(_, bytes) | ContainerContent::Sycl(bytes) => bytes,
         };
         write_beside(&self.arguments.output_path(), bytes).map(|()| 0)
     }
@@ -373,7 +373,7 @@ impl Link<'_> {
     fn registration(
         &self,
         name: &str,
-        form: &Form<'_>,
+        form: &Registration<'_>,
         host: Machine,
         workplace: &Workplace,
     ) -> Result<PathBuf, Error> {
@@ -390,7 +390,7 @@ impl Link<'_> {
             self.actions.write(&object, &bytes)?;
             return Ok(object);
         }
-        let source = Source::of(form, name, workplace)?;
+        let source = CSource::of(form, name, workplace)?;
         if self.actions.show_as_llvm() {
             return Ok(object); // LLVM does this in its own process
         }
@@ -405,7 +405,7 @@ impl Link<'_> {
     fn print_registration(
         &self,
         name: &str,
-        form: &Form<'_>,
+        form: &Registration<'_>,
         host: Machine,
         workplace: &Workplace,
     ) -> Result<(), Error> {
@@ -419,7 +419,7 @@ impl Link<'_> {
         };
         match module {
             Some(module) => eprint!("{module}"),
-            None => eprint!("{}", Source::of(form, name, workplace)?.text),
+            None => eprint!("{}", CSource::of(form, name, workplace)?.text),
         }
         Ok(())
     }

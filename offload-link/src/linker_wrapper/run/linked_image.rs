@@ -1,10 +1,10 @@
 //! What a device link made, looked at before it goes into a program, which would not start with it, or run without it.
 
-use offload_build::link;
+use offload_build::tools;
 use offload_formats::format::magic::Magic;
 use offload_formats::names::{ImageKind, TargetId, Triple};
 
-type Problem = Box<dyn std::error::Error + Send + Sync>;
+type ImageProblem = Box<dyn std::error::Error + Send + Sync>;
 
 /// Whether a runtime can take `image`, of that kind, for an image of the target.
 pub(crate) fn check(
@@ -12,7 +12,7 @@ pub(crate) fn check(
     kind: ImageKind,
     triple: &str,
     processor: &str,
-) -> Result<(), Problem> {
+) -> Result<(), ImageProblem> {
     let magic = Magic::of(image);
     let triple = Triple::parse(triple)?;
     match magic {
@@ -25,7 +25,7 @@ pub(crate) fn check(
         Magic::Elf if image.get(4) != Some(&CLASS_32) => {
             // A processor of another form than target IDs have is left to the device linker.
             let id = TargetId::parse(processor).or_else(|_| TargetId::parse(""))?;
-            Ok(link::check(image, &triple, &id, &Default::default())?)
+            Ok(tools::check(image, &triple, &id, &Default::default())?)
         }
         Magic::Elf => Ok(()),
         _ => Err("it is no ELF file".into()),

@@ -5,11 +5,11 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use offload_build::toolchain::{Command, Search};
+use offload_build::tools::{Command, Search};
 use offload_formats::names::LlvmRelease;
 
 use crate::linker_wrapper::error::Error;
-use crate::linker_wrapper::line::options::{self, Answer, Options};
+use crate::linker_wrapper::line::options::{self, Options, Question};
 use crate::linker_wrapper::run::host_linker;
 use crate::linker_wrapper::temporaries::Temporaries;
 use crate::linker_wrapper::tool::LLVM_NAME;
@@ -17,17 +17,17 @@ use crate::llvm_tool::print;
 use crate::options::response_file::Quoting;
 
 /// Prints it; the result is the exit status.
-pub(crate) fn answer(answer: Answer, options: &Options, tool: &OsStr) -> Result<u8, Error> {
+pub(crate) fn answer(answer: Question, options: &Options, tool: &OsStr) -> Result<u8, Error> {
     let version = env!("CARGO_PKG_VERSION");
     let text = match answer {
-        Answer::Abi => format!("offload-link {version}\n"),
-        Answer::Version => format!(
+        Question::Abi => format!("offload-link {version}\n"),
+        Question::Version => format!(
             "{LLVM_NAME} of offload-link {version}\n\
              follows clang-linker-wrapper 22.1; reads device code since LLVM 15\n"
         ),
-        Answer::Help => help(),
-        Answer::HelpHidden => help() + &crate::options::linker::help(options::INTERNAL),
-        Answer::Llvm => return ask_llvm(options, tool),
+        Question::Help => help(),
+        Question::HelpHidden => help() + &crate::options::linker::help(options::INTERNAL),
+        Question::Llvm => return ask_llvm(options, tool),
     };
     Ok(print(&text))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use object::elf;
 use object::read::elf::FileHeader;
-use offload_build::toolchain::Command;
+use offload_build::tools::Command;
 use offload_formats::container::elf::{
     Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, rename_section,
 };

@@ -1,5 +1,7 @@
 //! A link from its start: answered, handed to the host linker as it is, or linked with its device code.
 
+use offload_build::tools::Command;
+use offload_formats::container::elf::Machine;
 use std::ffi::{OsStr, OsString};
 
 use offload_formats::names::OffloadKind;
@@ -53,17 +55,27 @@ fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), Error> {
     errors.next().map_or(Ok(()), Err)
 }
 
+/// Answers a line that is a question alone.
+fn introduce(args: &[OsString]) -> Option<u8> {
+    match args {
+        [] => {
+            eprint!("{}{}", questions::USAGE, questions::MORE);
+            Some(1)
+        }
+        [only] if only == "--help" => Some(print(&questions::help())),
+        // The host linker's version follows, which compilers and build systems ask for.
+        [only] if only == "--version" => {
+            _ = print(&questions::introduction());
+            None
+        }
+        _ => None,
+    }
+}
+
 fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     if tool_name(tool) != LLVM_NAME {
-        match args.as_slice() {
-            [] => {
-                eprint!("{}{}", questions::USAGE, questions::MORE);
-                return Ok(1);
-            }
-            [only] if only == "--help" => return Ok(print(&questions::help())),
-            // The host linker's version follows, which compilers and build systems ask for.
-            [only] if only == "--version" => _ = print(&questions::introduction()),
-            _ => {}
+        if let Some(code) = introduce(&args) {
+            return Ok(code);
         }
     }
     let arguments = Arguments::parse(args, &tool_name(tool))?;
@@ -104,39 +116,71 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
             false => Ok(code),
         };
     }
-    let quoting = arguments.quoting();
-    if arguments.compiles {
-        return host_linker::become_or_run(&linker.args(arguments.given()), quoting);
-    }
-    if arguments.options.emit_fatbin_only {
-        return Ok(0); // nothing to write, as in LLVM's tool
-    }
-    // What a package registered itself calls the runtime, too.
-    let mut flags = Vec::new();
-    if !arguments.no_link && tool_name(tool) != LLVM_NAME {
-        let machine = host::machine(&arguments, inputs.host);
-        let rpaths = rpath::folders(&[OffloadKind::OPENMP], &arguments, machine, &[]);
-        flags = rpath::options(&rpaths, arguments.position);
-    }
-    let options = &arguments.options;
-    if !actions.are_dry() && !trace.is_wanted() && !arguments.repacks() {
-        // The hot path: no file is made, and this process ends by becoming the linker.
-        let line = arguments.render(&[], &flags, |_| Err(Error::Recursion))?;
-        let command = linker.args(line);
+    let host_link = HostLink {
+        arguments,
+        linker,
+        host: inputs.host,
+        tool,
+        actions,
+        trace,
+    };
+    host_link.run()
+}
+
+/// A link without device code.
+struct HostLink<'a> {
+    arguments: Arguments,
+    linker: Command,
+    /// Machine of the first object.
+    host: Option<Machine>,
+    tool: &'a OsStr,
+    actions: Actions,
+    trace: Trace,
+}
+
+impl HostLink<'_> {
+    /// Becomes the host linker, or runs it where something is left to be done afterwards.
+    fn run(self) -> Result<u8, Error> {
+        let (arguments, actions) = (&self.arguments, self.actions);
+        let quoting = arguments.quoting();
+        if arguments.compiles {
+            let command = self.linker.args(arguments.given());
+            return host_linker::become_or_run(&command, quoting);
+        }
+        if arguments.options.emit_fatbin_only {
+            return Ok(0); // nothing to write, as in LLVM's tool
+        }
+        let flags = self.rpath();
+        if !actions.are_dry() && !self.trace.is_wanted() && !arguments.repacks() {
+            // The hot path: no file is made, and this process ends by becoming the linker.
+            let line = arguments.render(&[], &flags, |_| Err(Error::Recursion))?;
+            let command = self.linker.args(line);
+            actions.show(&command);
+            return host_linker::become_or_run(&command, quoting);
+        }
+        let files = Temporaries::default();
+        let line = arguments.render(&[], &flags, |content| files.response_file(content))?;
+        let command = self.linker.args(line);
         actions.show(&command);
-        return host_linker::become_or_run(&command, quoting);
+        if actions.are_dry() {
+            return Ok(0);
+        }
+        files.watch_output(&arguments.output_path())?;
+        let phase = self.trace.phase("Host link", &command);
+        let status = host_linker::run(&command, quoting, &files)?;
+        drop(phase);
+        self.trace.write(&arguments.options)?;
+        Ok(host_linker::code(status))
     }
-    let files = Temporaries::default();
-    let line = arguments.render(&[], &flags, |content| files.response_file(content))?;
-    let command = linker.args(line);
-    actions.show(&command);
-    if actions.are_dry() {
-        return Ok(0);
+
+    /// Where the runtime is: what a package registered itself calls it, too.
+    fn rpath(&self) -> Vec<OsString> {
+        let arguments = &self.arguments;
+        if arguments.no_link || tool_name(self.tool) == LLVM_NAME {
+            return Vec::new();
+        }
+        let machine = host::machine(arguments, self.host);
+        let folders = rpath::folders(&[OffloadKind::OPENMP], arguments, machine, &[]);
+        rpath::options(&folders, arguments.position)
     }
-    files.watch_output(&arguments.output_path())?;
-    let phase = trace.phase("Host link", &command);
-    let status = host_linker::run(&command, quoting, &files)?;
-    drop(phase);
-    trace.write(options)?;
-    Ok(host_linker::code(status))
 }

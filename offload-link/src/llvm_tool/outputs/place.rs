@@ -14,14 +14,14 @@ use crate::signals::Watch;
 
 /// The places of all outputs, and what removes them on a signal.
 #[derive(Default)]
-pub(super) struct Places {
-    pub(super) list: Vec<Place>,
+pub(super) struct OutputPlaces {
+    pub(super) list: Vec<OutputPlace>,
     /// Starts with the first temporary file. Without it a signal leaves the files, as for want of threads.
     watch: Option<Watch>,
 }
 
 /// The place of an output.
-pub(super) enum Place {
+pub(super) enum OutputPlace {
     Beside(Beside),
     Apart(Apart),
 }
@@ -60,7 +60,7 @@ pub(super) enum Identity {
 /// How many files stay open.
 const MAX_OPEN: usize = 32;
 
-impl Places {
+impl OutputPlaces {
     /// Makes a place for an output.
     pub(super) fn add(&mut self, output: &Output) -> io::Result<()> {
         let path = &output.path;
@@ -99,7 +99,7 @@ impl Places {
         let identities: Vec<Identity> = identities.chain(replaced).collect();
         let mode = host.or(existing).map(|file| file.permissions().mode());
         let place = match self.beside(target.clone(), mode) {
-            Ok(place) => Place::Beside(Beside {
+            Ok(place) => OutputPlace::Beside(Beside {
                 identities,
                 ..place
             }),
@@ -169,8 +169,8 @@ impl Places {
     }
 }
 
-impl Place {
-    pub(super) fn file(&self) -> io::Result<Opened<'_>> {
+impl OutputPlace {
+    pub(super) fn file(&self) -> io::Result<OpenedPlace<'_>> {
         match self {
             Self::Beside(Beside {
                 file: None,
@@ -178,12 +178,12 @@ impl Place {
                 ..
             }) => {
                 let file = OpenOptions::new().read(true).write(true).open(temporary)?;
-                Ok(Opened::Again(file))
+                Ok(OpenedPlace::Again(file))
             }
             Self::Beside(Beside {
                 file: Some(file), ..
             })
-            | Self::Apart(Apart { file, .. }) => Ok(Opened::Kept(file)),
+            | Self::Apart(Apart { file, .. }) => Ok(OpenedPlace::Kept(file)),
         }
     }
 
@@ -234,8 +234,8 @@ impl Place {
 }
 
 impl Apart {
-    fn place(target: Option<PathBuf>, identities: Vec<Identity>) -> io::Result<Place> {
-        Ok(Place::Apart(Self {
+    fn place(target: Option<PathBuf>, identities: Vec<Identity>) -> io::Result<OutputPlace> {
+        Ok(OutputPlace::Apart(Self {
             file: tempfile::tempfile()?,
             target,
             identities,
@@ -244,12 +244,12 @@ impl Apart {
 }
 
 /// The file of a place, open.
-pub(super) enum Opened<'a> {
+pub(super) enum OpenedPlace<'a> {
     Kept(&'a File),
     Again(File),
 }
 
-impl Deref for Opened<'_> {
+impl Deref for OpenedPlace<'_> {
     type Target = File;
 
     fn deref(&self) -> &File {

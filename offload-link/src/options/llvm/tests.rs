@@ -6,15 +6,15 @@
 use super::*;
 
 const ROWS: &[Row<u8>] = &[
-    row(0, "type", Takes::Text("string"), Group::Tool),
-    row(1, "list", Takes::BoolOr(&["long"]), Group::Tool),
-    row(2, "align", Takes::Uint("uint"), Group::Tool),
-    row(3, "level", Takes::Int("n"), Group::Tool),
-    row(4, "targets", Takes::Texts("string"), Group::Ours),
-    row(5, "h", Takes::Bool, Group::Unlisted),
+    row(0, "type", Takes::Text("string"), HelpGroup::Tool),
+    row(1, "list", Takes::BoolOr(&["long"]), HelpGroup::Tool),
+    row(2, "align", Takes::Uint("uint"), HelpGroup::Tool),
+    row(3, "level", Takes::Int("n"), HelpGroup::Tool),
+    row(4, "targets", Takes::Texts("string"), HelpGroup::Ours),
+    row(5, "h", Takes::Bool, HelpGroup::Unlisted),
 ];
 
-const fn row(id: u8, name: &'static str, takes: Takes, group: Group) -> Row<u8> {
+const fn row(id: u8, name: &'static str, takes: Takes, group: HelpGroup) -> Row<u8> {
     Row {
         id,
         name,
@@ -141,8 +141,8 @@ fn says_every_mistake() {
 #[test]
 fn takes_positional_arguments_and_letters() {
     const ROWS: &[Row<u8>] = &[
-        row(0, "o", Takes::Text("file"), Group::Tool),
-        row(1, "image", Takes::Text("x"), Group::Tool),
+        row(0, "o", Takes::Text("file"), HelpGroup::Tool),
+        row(1, "image", Takes::Text("x"), HelpGroup::Tool),
     ];
     let table = Table {
         rows: ROWS,

@@ -2,7 +2,7 @@
 //! alias without a place, `.offloading.entry.NAME`, and the one that stands in for it, at the entry.
 
 use crate::steps::host_objects::entries::table::{
-    Entries, Named, Place, is_entry_section, name_of, no_size,
+    Entries, EntryPlace, Named, is_entry_section, name_of, no_size,
 };
 use offload_formats::container::coff::{CoffError, Object};
 use offload_formats::format::bytes::Cursor;
@@ -11,25 +11,25 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-/// Behind the name of the section: linkers sort by it.
+/// Suffix of the section's name: linkers sort by it.
 const GROUP: &str = "$OE";
 
 /// An offload entry, and its symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CoffEntry {
-    /// As clang calls the symbol of the entry.
+    /// Clang's name of the entry's symbol.
     pub(crate) symbol: String,
     /// The index of the symbol at the entry, and its name.
     pub(crate) at: usize,
     seen_as: String,
-    /// That of its alias.
+    /// Index of its alias.
     pub(crate) alias: Option<usize>,
     /// The number of its section, and where it is there.
     section: usize,
     value: u32,
 }
 
-/// Why offload entries cannot be read.
+/// The reason why offload entries cannot be read.
 #[derive(Debug)]
 pub(crate) enum Problem {
     Coff(CoffError),
@@ -126,7 +126,7 @@ pub(crate) fn sections(bytes: &[u8]) -> Result<Vec<Entries>, Problem> {
         found.push(Entries {
             section: section.to_owned(),
             layout,
-            place: Place::Symbols,
+            place: EntryPlace::Symbols,
             named,
         });
     }

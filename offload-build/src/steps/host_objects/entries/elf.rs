@@ -1,7 +1,7 @@
 //! The offload entries of an ELF object.
 
 use crate::steps::host_objects::entries::table::{
-    Entries, Named, Place, is_entry_section, name_of, no_size,
+    Entries, EntryPlace, Named, is_entry_section, name_of, no_size,
 };
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
 use offload_formats::format::bytes::Cursor;
@@ -24,7 +24,7 @@ pub(crate) fn sections(file: &object::File<'_>) -> Result<Vec<Entries>, String> 
         found.push(Entries {
             section: name.to_owned(),
             layout,
-            place: Place::Section {
+            place: EntryPlace::Section {
                 size: section.size(),
                 flags: sh_flags.0,
                 alignment: section.align(),
@@ -35,10 +35,13 @@ pub(crate) fn sections(file: &object::File<'_>) -> Result<Vec<Entries>, String> 
     Ok(found)
 }
 
-type Found = Option<(EntryTable, BTreeMap<String, Named>)>;
+type NamedEntries = Option<(EntryTable, BTreeMap<String, Named>)>;
 
 /// The entries of one section; nothing when no release has any of that size.
-fn named(file: &object::File<'_>, section: &object::Section<'_, '_>) -> object::Result<Found> {
+fn named(
+    file: &object::File<'_>,
+    section: &object::Section<'_, '_>,
+) -> object::Result<NamedEntries> {
     let data = section.data()?;
     let mut found = None;
     for symbol in file.symbols() {

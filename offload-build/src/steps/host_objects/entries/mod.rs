@@ -1,11 +1,11 @@
-//! The offload entries of a module's host objects: what its images must have.
+//! The offload entries of a module's host objects: its images must define what they name.
 
 pub(crate) mod coff;
 mod elf;
 mod table;
 
 pub(crate) use crate::steps::host_objects::entries::table::{
-    Entries, Named, Place, is_entry_section, name_of,
+    Entries, EntryPlace, Named, is_entry_section, name_of,
 };
 
 use crate::error;
@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 impl Entries {
-    /// Those of `objects`; nothing when there are none.
+    /// Reads the entries of `objects`; nothing if they have none.
     pub(crate) fn of(objects: &[PathBuf]) -> Result<Option<Self>, Error> {
         let mut found: Option<Self> = None;
         for path in objects {

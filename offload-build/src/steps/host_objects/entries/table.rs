@@ -10,31 +10,31 @@ const ENTRY_SYMBOLS: [&str; 2] = [".omp_offloading.entry.", ".offloading.entry."
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entries {
     pub(crate) section: String,
-    /// How they look.
+    /// Layout of the entries.
     pub(crate) layout: EntryTable,
-    pub(crate) place: Place,
-    /// By the names that the runtime knows.
+    pub(crate) place: EntryPlace,
+    /// Entries by the names that the runtime knows.
     pub(crate) named: BTreeMap<String, Named>,
 }
 
-/// Where the registration finds them.
+/// Place in which the registration finds the entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In one section of the joined object.
+pub(crate) enum EntryPlace {
+    /// One section of the joined object.
     Section {
         /// Bytes, in all objects together.
         size: u64,
         flags: u64,
         alignment: u64,
     },
-    /// Each by its symbol.
+    /// A symbol for each.
     Symbols,
 }
 
-/// One of them.
+/// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// Its own symbol, as clang calls it.
+    /// Its own symbol, as clang names it.
     pub(crate) symbol: String,
     /// The symbol by which others find it, while nothing is renamed.
     pub(crate) seen_as: String,
@@ -47,10 +47,10 @@ impl Entries {
     pub(crate) fn join(&mut self, other: Self) -> Result<(), String> {
         let fits = match (&mut self.place, &other.place) {
             (
-                Place::Section {
+                EntryPlace::Section {
                     size, alignment, ..
                 },
-                Place::Section {
+                EntryPlace::Section {
                     size: more,
                     alignment: same,
                     ..
@@ -59,7 +59,7 @@ impl Entries {
                 *size += more;
                 true
             }
-            (Place::Symbols, Place::Symbols) => true,
+            (EntryPlace::Symbols, EntryPlace::Symbols) => true,
             _ => false,
         };
         if !fits || self.section != other.section || self.layout != other.layout {
@@ -72,7 +72,7 @@ impl Entries {
         Ok(())
     }
 
-    /// What the images define.
+    /// Returns the names that the images define.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         self.named.keys().cloned().collect()
     }
@@ -83,7 +83,7 @@ impl Entries {
     }
 }
 
-/// What a symbol is called after that is the one of an offload entry.
+/// Returns the name of the kernel or global whose offload entry a symbol is.
 pub(crate) fn name_of(symbol: &str) -> Option<&str> {
     let mut prefixes = ENTRY_SYMBOLS.iter();
     prefixes.find_map(|prefix| symbol.strip_prefix(prefix))

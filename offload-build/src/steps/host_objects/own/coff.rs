@@ -12,7 +12,7 @@ use offload_formats::format::pieces;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Where entries go, of which nobody wants to know where they begin and end.
+/// Section of entries whose start and end nobody uses.
 const ENTRIES: &str = ".rdata$offload_entries";
 
 impl Own {

@@ -8,7 +8,8 @@ use offload_formats::container::elf;
 use std::collections::BTreeSet;
 use std::error::Error;
 
-/// What nvcc's objects have for each other by names of their sources, and weak, as whatever registers a program's kernels
+/// Prefixes of what nvcc's objects define for each other by names of their sources, weak because whatever registers a
+/// program's kernels
 /// looks for it there.
 const NVCC: [&str; 3] = ["__fatbinwrap_", "__cudaRegisterLinkedBinary_", "hostRef"];
 
@@ -27,7 +28,7 @@ impl Own {
         Ok(elf::rename_section(&object, &section, &name)?)
     }
 
-    /// Those that an object defines.
+    /// Returns the module's own symbols that an object defines.
     fn of(&self, object: &[u8]) -> object::Result<BTreeSet<String>> {
         let file = object::File::parse(object)?;
         let registered = match self.symbols {
@@ -60,15 +61,16 @@ impl Own {
     }
 }
 
-/// Which entry section an object has.
-fn entry_section(object: &[u8]) -> object::Result<String> {
+/// Returns the name of an object's entry section.
+fn entry_section(object: &[u8]) -> Result<String> {
     let file = object::File::parse(object)?;
     let names = file.sections().filter_map(|section| section.name().ok());
-    // The objects joined in it had one, or there would have been no registration.
     let found = names
         .into_iter()
         .find(|name| entries::is_entry_section(name));
-    Ok(found.unwrap_or_default().to_owned())
+    // The objects joined in it had one, or there would have been no registration.
+    let found = found.ok_or("the joined object has no section of offload entries")?;
+    Ok(found.to_owned())
 }
 
 /// The symbols that entries refer to, as far as other objects see them.

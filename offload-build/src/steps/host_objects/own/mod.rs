@@ -1,4 +1,4 @@
-//! What keeps the names of a module apart from those of others: two versions of a crate have the same.
+//! Names that keep a module apart from others: two versions of a crate have the same names.
 
 mod coff;
 mod elf;
@@ -6,27 +6,27 @@ mod elf;
 use crate::error::Error;
 use std::path::PathBuf;
 
-/// What keeps a module's entries apart from those of others.
+/// Names that keep a module's entries apart from those of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Own {
-    /// Behind names, which no other module in any program has.
+    /// Suffix of names, which no other module in any program has.
     pub(crate) suffix: String,
-    /// Whose symbols get it.
+    /// The symbols that get it.
     pub(crate) symbols: Symbols,
 }
 
 /// The symbols of a module that are its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Symbols {
-    /// None: OpenMP's kernels have names of their file, and what the last link registers meets there.
+    /// No symbols: OpenMP's kernels have names of their file, and the last link joins what it registers.
     None,
-    /// What the offload entries name, and the entries.
+    /// Symbols that the offload entries name, and the entries.
     OfEntries,
-    /// What nvcc hides from other objects, or names for them alone.
+    /// Symbols that nvcc hides from other objects, or names for them alone.
     OfNvcc,
 }
 
-/// In the names of functions that launch a kernel.
+/// Part of the names of functions that launch a kernel.
 const DEVICE_STUB: &str = "__device_stub__";
 
 impl Own {
@@ -38,7 +38,7 @@ impl Own {
         }
     }
 
-    /// All objects of a module, by their paths, with the names that are its own.
+    /// Returns all objects of a module, given by their paths, with its own names.
     pub(crate) fn apply(&self, objects: Vec<(PathBuf, Vec<u8>)>) -> Result<Vec<Vec<u8>>, Error> {
         match objects.as_slice() {
             // Joined already.

@@ -8,7 +8,7 @@ use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::options::{CC, Host, OWN, Options, Own};
 use crate::linker_wrapper::tool::LLVM_NAME;
-use crate::options::linker::{Dashes, Found, find};
+use crate::options::linker::{Dashes, FoundOption, find};
 use crate::options::response_file::{self, Quoting};
 
 /// What must be known before the first argument is understood.
@@ -27,17 +27,17 @@ impl Told {
         while let Some(token) = tokens.next() {
             let mut value = || tokens.next().map(|token| token.text.clone());
             match find(OWN, &token.text, dashes) {
-                Some(Found::Value(Own::LinkerPath, value)) => told.linker = Some(value),
-                Some(Found::Next(Own::LinkerPath)) => told.linker = value(),
-                Some(Found::Value(Own::HostTriple, value)) => told.triple = Some(value),
-                Some(Found::Next(Own::HostTriple)) => told.triple = value(),
+                Some(FoundOption::Value(Own::LinkerPath, value)) => told.linker = Some(value),
+                Some(FoundOption::Next(Own::LinkerPath)) => told.linker = value(),
+                Some(FoundOption::Value(Own::HostTriple, value)) => told.triple = Some(value),
+                Some(FoundOption::Next(Own::HostTriple)) => told.triple = value(),
                 _ => {}
             }
             if dashes == Dashes::Two && told.triple.is_none() {
                 told.triple = behind_a_driver(&token.text);
                 match find(CC, &token.text, Dashes::One) {
-                    Some(Found::Value(Host::Target, value)) => told.triple = Some(value),
-                    Some(Found::Next(Host::Target)) => told.triple = value(),
+                    Some(FoundOption::Value(Host::Target, value)) => told.triple = Some(value),
+                    Some(FoundOption::Next(Host::Target)) => told.triple = value(),
                     _ => {}
                 }
             }

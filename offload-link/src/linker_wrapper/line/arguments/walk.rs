@@ -9,9 +9,9 @@ use super::{Arguments, Edit, Item, Load, Position, Token};
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::options::{
-    ANSWERED, Answer, CC, COFF, DARWIN, Host, LD, OWN, Own, PREFIXES,
+    ANSWERED, CC, COFF, DARWIN, Host, LD, OWN, Own, PREFIXES, Question,
 };
-use crate::options::linker::{Dashes, Found, find};
+use crate::options::linker::{Dashes, FoundOption, find};
 
 /// Understands `tokens`, marks what is ours, and says which token names the output.
 pub(crate) fn walk(
@@ -91,7 +91,7 @@ impl Walk {
         self.arguments.options.ask();
         let alone = matches!(&*tokens, [token] if token.text == "--help");
         if alone && self.arguments.position == Position::Driver {
-            self.arguments.options.answer = Some(Answer::Help);
+            self.arguments.options.answer = Some(Question::Help);
         }
         if self.arguments.family == Family::Coff && self.state.whole {
             // `/wholearchive` is for the whole line, wherever it stands.
@@ -204,9 +204,9 @@ impl Walk {
         }
         if let Some(found) = self.own(stream, text) {
             let (id, value) = match found {
-                Found::Flag(id) => (id, OsString::new()),
-                Found::Value(id, value) => (id, value),
-                Found::Next(id) => {
+                FoundOption::Flag(id) => (id, OsString::new()),
+                FoundOption::Value(id, value) => (id, value),
+                FoundOption::Next(id) => {
                     self.pending[stream as usize] = Some((Pending::Own(id), at));
                     return Ok(false);
                 }
@@ -231,16 +231,16 @@ impl Walk {
         Ok(true)
     }
 
-    fn found(&mut self, stream: Stream, found: Option<Found<Host>>, at: usize) {
+    fn found(&mut self, stream: Stream, found: Option<FoundOption<Host>>, at: usize) {
         match found {
-            Some(Found::Flag(Host::NoLink) | Found::Value(Host::NoLink, _)) => {
+            Some(FoundOption::Flag(Host::NoLink) | FoundOption::Value(Host::NoLink, _)) => {
                 self.arguments.no_link = true;
                 self.arguments.compiles |= stream == Stream::Driver;
             }
-            Some(Found::Flag(id)) => self.flag(id),
-            Some(Found::Value(id, value)) => self.value(id, value, at),
-            Some(Found::Next(Host::Xlinker)) => self.xlinker = Some(at),
-            Some(Found::Next(id)) => {
+            Some(FoundOption::Flag(id)) => self.flag(id),
+            Some(FoundOption::Value(id, value)) => self.value(id, value, at),
+            Some(FoundOption::Next(Host::Xlinker)) => self.xlinker = Some(at),
+            Some(FoundOption::Next(id)) => {
                 self.pending[stream as usize] = Some((Pending::Host(id), at));
             }
             None => {}
@@ -248,7 +248,7 @@ impl Walk {
     }
 
     /// An option of Microsoft's linkers: after a slash or a dash, its value after a colon.
-    fn coff(&self, stream: Stream, text: &OsStr) -> Option<Found<Host>> {
+    fn coff(&self, stream: Stream, text: &OsStr) -> Option<FoundOption<Host>> {
         if self.arguments.family != Family::Coff || stream != Stream::Linker {
             return None;
         }
@@ -277,7 +277,7 @@ impl Walk {
         self.arguments.options.apply(id, value)
     }
 
-    fn own(&self, stream: Stream, text: &OsStr) -> Option<Found<Own>> {
+    fn own(&self, stream: Stream, text: &OsStr) -> Option<FoundOption<Own>> {
         let position = self.arguments.position;
         let dashes = match (position, stream) {
             (Position::Driver, Stream::Driver) => Dashes::Two,
@@ -289,7 +289,7 @@ impl Walk {
             false => dashes,
         };
         let found = find(OWN, text, dashes);
-        if position == Position::Driver && found == Some(Found::Next(Own::Mllvm)) {
+        if position == Position::Driver && found == Some(FoundOption::Next(Own::Mllvm)) {
             return None; // for the host's LTO
         }
         if found.is_none() && position == (Position::Linker { answers: true }) {
@@ -395,7 +395,7 @@ impl Walk {
 
 /// The linker's options that begin with `o` have two dashes: `-omagic` names the output `magic`
 /// (GNU ld, gold and lld alike).
-fn find_ld(text: &OsStr) -> Option<Found<Host>> {
+fn find_ld(text: &OsStr) -> Option<FoundOption<Host>> {
     let dashes = match text.as_bytes().starts_with(b"-o") {
         true => Dashes::Two,
         false => Dashes::Either,
@@ -404,11 +404,11 @@ fn find_ld(text: &OsStr) -> Option<Found<Host>> {
 }
 
 /// Beside the options of Microsoft's linkers, `-opt:ref` is no `-o`.
-fn separate(found: Option<Found<Host>>) -> Option<Found<Host>> {
+fn separate(found: Option<FoundOption<Host>>) -> Option<FoundOption<Host>> {
     found.filter(|found| {
         matches!(
             found,
-            Found::Next(_) | Found::Flag(Host::WholeArchive | Host::NoWholeArchive)
+            FoundOption::Next(_) | FoundOption::Flag(Host::WholeArchive | Host::NoWholeArchive)
         )
     })
 }

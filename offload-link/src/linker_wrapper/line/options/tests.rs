@@ -394,11 +394,11 @@ fn forwards_every_option_of_the_hosts_and_takes_no_value_for_an_input() {
     for (tool, table, dashes) in [("offload-ld", LD, "--"), ("offload-link", CC, "-")] {
         for row in table {
             let shape = match row.form {
-                Form::Flag => Shape::Flag,
-                Form::Value => Shape::Value,
-                Form::Equal => Shape::Equal,
-                Form::Letter => Shape::Letter,
-                Form::Separate => Shape::Separate,
+                Spelling::Flag => Shape::Flag,
+                Spelling::Value => Shape::Value,
+                Spelling::Equal => Shape::Equal,
+                Spelling::Letter => Shape::Letter,
+                Spelling::Separate => Shape::Separate,
             };
             for spelled in row
                 .names
@@ -414,7 +414,7 @@ fn forwards_every_option_of_the_hosts_and_takes_no_value_for_an_input() {
                     continue;
                 }
                 let one_dash = !spelled[0].starts_with("--");
-                let long = matches!(row.form, Form::Flag | Form::Value | Form::Equal);
+                let long = matches!(row.form, Spelling::Flag | Spelling::Value | Spelling::Equal);
                 // A driver's names say how many dashes; a linker's with `o` have two.
                 if long && one_dash != (dashes == "-") {
                     continue;
@@ -438,7 +438,11 @@ fn has_each_name_once_in_a_table() {
     fn names<Id>(table: &[Opt<Id>]) -> Vec<(&'static str, bool)> {
         let mut names = Vec::new();
         for row in table {
-            names.extend(row.names.iter().map(|name| (*name, row.form == Form::Flag)));
+            names.extend(
+                row.names
+                    .iter()
+                    .map(|name| (*name, row.form == Spelling::Flag)),
+            );
         }
         names
     }
@@ -483,7 +487,7 @@ fn answers_questions_to_llvm() {
         );
         assert_eq!(
             arguments.unwrap().options.answer,
-            Some(Answer::Llvm),
+            Some(Question::Llvm),
             "{args:?}"
         );
     }
@@ -731,18 +735,18 @@ fn knows_the_host_of_a_compiler_driver() {
 #[test]
 fn helps_whoever_asks_for_nothing_else() {
     let answer = |tool, line: &[&str]| parse(tool, line).unwrap().options.answer;
-    assert_eq!(answer("offload-link", &["--help"]), Some(Answer::Help));
+    assert_eq!(answer("offload-link", &["--help"]), Some(Question::Help));
     assert_eq!(answer("offload-link", &["--help", "a.o"]), None);
     assert_eq!(answer("offload-link", &["--version"]), None);
     // As a linker that configure scripts ask.
     assert_eq!(answer("offload-ld", &["--help"]), None);
     assert_eq!(
         answer("clang-linker-wrapper", &["--help-hidden"]),
-        Some(Answer::HelpHidden)
+        Some(Question::HelpHidden)
     );
     assert_eq!(
         answer("clang-linker-wrapper", &["-v"]),
-        Some(Answer::Version)
+        Some(Question::Version)
     );
     assert_eq!(
         answer("clang-linker-wrapper", &["-v", "--linker-path=ld"]),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use object::elf;
-use offload_build::link::{DeviceInput, SourceText, Way};
+use offload_build::tools::{DeviceInput, SourceText, Way};
 use offload_formats::container::elf::Elf;
 use offload_formats::format::bitcode;
 use offload_formats::format::bytes::ReadAt;
@@ -14,7 +14,7 @@ use offload_formats::format::magic::Magic;
 
 /// What the bytes of an image are: what a file says about that is advisory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum InputContent {
     Bitcode,
     Ptx,
     /// A cubin for NVIDIA's linker, which goes by the extension.
@@ -26,7 +26,7 @@ pub(crate) enum Content {
     Other,
 }
 
-impl Content {
+impl InputContent {
     /// Of text all is read, of anything else the headers.
     pub(crate) fn of<'d, R: ReadAt<'d>>(data: R, way: Way) -> Self {
         let size = data.size().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use offload_build::link::Way;
+use offload_build::tools::Way;
 
 use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs};
 use crate::linker_wrapper::line::arguments::{Arguments, Item};

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use offload_build::link::Way;
-use offload_build::toolchain::Command;
+use offload_build::tools::{Command, Way};
 use offload_formats::names::ImageKind;
 
 use crate::linker_wrapper::choose::groups::Group;

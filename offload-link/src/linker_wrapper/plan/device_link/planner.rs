@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use offload_build::link::{
-    DeviceInput, DeviceLinker, LinkJob, LinkOptions, PlannedLink, SourceText, Way,
+use offload_build::tools::{
+    Command, DeviceInput, DeviceLinker, LinkJob, LinkOptions, Llvm, NotFound, PlannedLink, Search,
+    SourceText, Way,
 };
-use offload_build::toolchain::{Command, Llvm, NotFound, Search};
 use offload_formats::escape::terminal;
 use offload_formats::format::bitcode;
 use offload_formats::names::{LlvmRelease, OffloadKind, TargetId, TargetIdError, Triple};
 
-use super::content::{Content, RuntimeUse};
+use super::content::{InputContent, RuntimeUse};
 use super::job::{DeviceLink, Missing};
 use super::values::{for_target, libraries_of, split};
 use crate::linker_wrapper::choose::groups::Group;
@@ -33,6 +33,18 @@ struct Text<'a> {
 
 /// What makes texts readable, and the link.
 type Planned<'a> = (Vec<(&'a Image, Command)>, PlannedLink);
+
+/// The images of a group, as a link reads them.
+#[derive(Default)]
+struct LinkMembers<'a> {
+    /// The newest release that wrote bitcode among them.
+    made_by: Option<u32>,
+    runtime: RuntimeUse,
+    /// Each file that an image is written to.
+    files: Vec<(PathBuf, &'a Image)>,
+    inputs: Vec<DeviceInput>,
+    texts: Vec<Text<'a>>,
+}
 
 /// What the plans of one host link have in common.
 pub(crate) struct Planner<'a> {
@@ -55,57 +67,14 @@ impl Planner<'_> {
         names: &mut BTreeSet<String>,
     ) -> Result<Result<DeviceLink<'a>, Missing<'a>>, Error> {
         let options = &self.arguments.options;
-        let from = group
-            .members
-            .first()
-            .map(|index| &images.images[*index].from);
-        let triple = Triple::parse(&group.triple).map_err(|error| Error::Input {
-            from: from.cloned().unwrap_or_default(),
-            source: format!("triple `{}`: {error}", terminal(&group.triple)).into(),
-        })?;
-        // What no option and no entry ID can say.
-        if let Err(error @ TargetIdError::Character { .. }) = TargetId::parse(group.processor()) {
-            return Err(Error::Input {
-                from: from.cloned().unwrap_or_default(),
-                source: format!("processor {:?}: {error}", group.processor).into(),
-            });
-        }
-        let mut made_by = None;
-        let mut runtime = RuntimeUse::default();
-        let (mut files, mut inputs, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-        for index in &group.members {
-            let image = &images.images[*index];
-            let (content, release) = image.read(|data| {
-                let content = Content::of(data, self.way);
-                if content != Content::Bitcode {
-                    return (content, None);
-                }
-                runtime.add(data, 0..image.size());
-                let release = bitcode::release(data, 0..image.size());
-                (content, release.ok().flatten())
-            })?;
-            made_by = made_by.max(release);
-            let path = self
-                .workplace
-                .file(&file_name(image, group, content.extension(), names));
-            if let Content::Source(language) = content {
-                if language == SourceText::Ir {
-                    runtime.add_text(&image.bytes()?);
-                }
-                let processor = match image.processor.as_str() {
-                    "" | "generic" => group.processor(),
-                    own => own,
-                };
-                texts.push(Text {
-                    image,
-                    language,
-                    path: path.clone(),
-                    processor,
-                });
-            }
-            inputs.push(content.input(path.clone()));
-            files.push((path, image));
-        }
+        let triple = checked_triple(images, group)?;
+        let LinkMembers {
+            made_by,
+            runtime,
+            files,
+            mut inputs,
+            texts,
+        } = self.members(images, group, names)?;
         let mut copies = Vec::new();
         for (index, library) in libraries_of(&options.bitcode_libraries, group).enumerate() {
             // By another name clang would compile it instead of giving it to the linker.
@@ -239,6 +208,50 @@ impl Planner<'_> {
         Ok((translations, linker.plan(job, output)?))
     }
 
+    /// What the link reads of each member, and where it is written.
+    fn members<'a>(
+        &self,
+        images: &'a Images,
+        group: &'a Group,
+        names: &mut BTreeSet<String>,
+    ) -> Result<LinkMembers<'a>, Error> {
+        let mut members = LinkMembers::default();
+        for index in &group.members {
+            let image = &images.images[*index];
+            let (content, release) = image.read(|data| {
+                let content = InputContent::of(data, self.way);
+                if content != InputContent::Bitcode {
+                    return (content, None);
+                }
+                members.runtime.add(data, 0..image.size());
+                let release = bitcode::release(data, 0..image.size());
+                (content, release.ok().flatten())
+            })?;
+            members.made_by = members.made_by.max(release);
+            let path = self
+                .workplace
+                .file(&file_name(image, group, content.extension(), names));
+            if let InputContent::Source(language) = content {
+                if language == SourceText::Ir {
+                    members.runtime.add_text(&image.bytes()?);
+                }
+                let processor = match image.processor.as_str() {
+                    "" | "generic" => group.processor(),
+                    own => own,
+                };
+                members.texts.push(Text {
+                    image,
+                    language,
+                    path: path.clone(),
+                    processor,
+                });
+            }
+            members.inputs.push(content.input(path.clone()));
+            members.files.push((path, image));
+        }
+        Ok(members)
+    }
+
     /// The clang for bitcode that `made_by` wrote: of that release or newer. Without bitcode the release of the
     /// host objects' compiler is as good as any.
     fn clang(&self, made_by: Option<u32>) -> Result<Option<Llvm>, NotFound> {
@@ -292,6 +305,22 @@ fn file_name(
     names
         .find(|name| taken.insert(name.clone()))
         .unwrap_or_default()
+}
+
+/// The group's triple, if both it and its processor can be said to a device linker.
+fn checked_triple(images: &Images, group: &Group) -> Result<Triple, Error> {
+    let first = group.members.first();
+    let wrong = |source: String| Error::Input {
+        from: first.map_or(String::new(), |index| images.images[*index].from.clone()),
+        source: source.into(),
+    };
+    let triple = Triple::parse(&group.triple)
+        .map_err(|error| wrong(format!("triple `{}`: {error}", terminal(&group.triple))))?;
+    // What no option and no entry ID can say.
+    if let Err(error @ TargetIdError::Character { .. }) = TargetId::parse(group.processor()) {
+        return Err(wrong(format!("processor {:?}: {error}", group.processor)));
+    }
+    Ok(triple)
 }
 
 #[cfg(test)]

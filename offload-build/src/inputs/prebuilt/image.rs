@@ -21,33 +21,33 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How much of a text is looked at: `.version` and `.target` are its first directives.
+/// Bytes of a text that are read: `.version` and `.target` are its first directives.
 const HEAD: u64 = 64 << 10;
 const NVIDIA: &str = "nvptx64-nvidia-cuda";
 
 /// An image in a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// What its container says that it is for.
+pub(crate) struct PrebuiltImage {
+    /// The target that its container names.
     declared: Option<DeviceTarget>,
-    content: Content,
-    /// In the file, or in `unpacked`.
+    content: ImageContent,
+    /// Range in the file, or in `unpacked`.
     range: Range<u64>,
     unpacked: Option<Arc<[u8]>>,
 }
 
-/// What an image is.
+/// Kind of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Content {
+enum ImageContent {
     Elf {
         machine: u16,
         flags: u32,
         is_linked: bool,
     },
-    /// For this processor.
+    /// PTX for this processor.
     Ptx(String),
     Bitcode,
-    /// As only NVIDIA reads it: which image of a fat binary.
+    /// An image of a fat binary that only NVIDIA's tools decompress.
     Compressed {
         which: String,
         is_ptx: bool,
@@ -55,7 +55,7 @@ enum Content {
     Other,
 }
 
-impl Found {
+impl PrebuiltImage {
     fn new<'d, R: ReadAt<'d>>(
         declared: Option<DeviceTarget>,
         data: R,
@@ -63,8 +63,8 @@ impl Found {
         unpacked: Option<Arc<[u8]>>,
     ) -> Self {
         let content = match &unpacked {
-            Some(bytes) => Content::of(&**bytes, range.clone()),
-            None => Content::of(data, range.clone()),
+            Some(bytes) => ImageContent::of(&**bytes, range.clone()),
+            None => ImageContent::of(data, range.clone()),
         };
         Self {
             declared,
@@ -74,12 +74,12 @@ impl Found {
         }
     }
 
-    /// Whether it is a linked image for `target`, or PTX where that is wanted.
+    /// Tells whether it is a linked image for `target`, or PTX if that is wanted.
     pub(crate) fn serves(&self, target: &Target, wanted: &ImageTarget<'_>) -> bool {
         let declared = self.declared.as_ref();
         declared.is_none_or(|declared| declared.image_target().serves(wanted))
             && match &self.content {
-                Content::Elf {
+                ImageContent::Elf {
                     machine,
                     flags,
                     is_linked,
@@ -87,28 +87,30 @@ impl Found {
                     let checked = check::check_header(*machine, *flags, &target.triple, &target.id);
                     !target.is_ptx && *is_linked && checked.is_ok()
                 }
-                Content::Ptx(processor) => target.is_ptx && processor == wanted.arch,
-                Content::Bitcode | Content::Compressed { .. } | Content::Other => false,
+                ImageContent::Ptx(processor) => target.is_ptx && processor == wanted.arch,
+                ImageContent::Bitcode | ImageContent::Compressed { .. } | ImageContent::Other => {
+                    false
+                }
             }
     }
 
-    /// Whether what its container says is the target itself, or nothing.
+    /// Tells whether its container names the target itself, or none.
     pub(crate) fn is_own(&self, wanted: &ImageTarget<'_>) -> bool {
         let declared = self.declared.as_ref();
         declared.is_none_or(|declared| declared.image_target().is_same(wanted))
     }
 
-    /// What of a fat binary would be for `target`, and cannot be read.
+    /// Returns the image of a fat binary that is for `target` and cannot be decompressed.
     pub(crate) fn compressed_for(&self, target: &Target, wanted: &ImageTarget<'_>) -> Option<&str> {
         match &self.content {
-            Content::Compressed { which, is_ptx } if *is_ptx == target.is_ptx => {
+            ImageContent::Compressed { which, is_ptx } if *is_ptx == target.is_ptx => {
                 self.is_own(wanted).then_some(which)
             }
             _ => None,
         }
     }
 
-    /// Its bytes, out of the source.
+    /// Reads its bytes from the source.
     pub(crate) fn read(&self, source: &Path) -> Result<Vec<u8>, Error> {
         let size = self.range.end.saturating_sub(self.range.start);
         let cut = |problem| Error::because(source.display(), problem);
@@ -125,7 +127,7 @@ impl Found {
                 bytes.map_err(cut)?.to_vec()
             }
         };
-        if let Content::Ptx(_) = self.content {
+        if let ImageContent::Ptx(_) = self.content {
             // What ends it for the driver, and what pads it.
             let end = bytes.iter().rposition(|byte| *byte != 0);
             bytes.truncate(end.map_or(0, |end| end + 1));
@@ -134,7 +136,7 @@ impl Found {
     }
 }
 
-impl Content {
+impl ImageContent {
     fn of<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
         match Magic::at(data, range.clone()) {
             Magic::Elf => Elf::parse(data, range).map_or(Self::Other, |elf| Self::Elf {
@@ -155,12 +157,12 @@ impl Content {
     }
 }
 
-/// What it is for, and what it is when it is no image.
-impl fmt::Display for Found {
+/// Prints its target, and what it is if it is not an image.
+impl fmt::Display for PrebuiltImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let processor = match &self.content {
-            Content::Elf { machine, flags, .. } => processor_of(*machine, *flags),
-            Content::Ptx(processor) => Some(processor.clone()),
+            ImageContent::Elf { machine, flags, .. } => processor_of(*machine, *flags),
+            ImageContent::Ptx(processor) => Some(processor.clone()),
             _ => None,
         };
         match (&self.declared, processor) {
@@ -169,18 +171,18 @@ impl fmt::Display for Found {
             (None, None) => f.write_str("something for no known processor")?,
         }
         match &self.content {
-            Content::Elf { is_linked, .. } if *is_linked => Ok(()),
-            Content::Elf { .. } => f.write_str(" (not linked)"),
-            Content::Ptx(_) => f.write_str(" (PTX)"),
-            Content::Bitcode => f.write_str(" (bitcode)"),
-            Content::Compressed { .. } => f.write_str(" (compressed)"),
-            Content::Other => f.write_str(" (no code object)"),
+            ImageContent::Elf { is_linked, .. } if *is_linked => Ok(()),
+            ImageContent::Elf { .. } => f.write_str(" (not linked)"),
+            ImageContent::Ptx(_) => f.write_str(" (PTX)"),
+            ImageContent::Bitcode => f.write_str(" (bitcode)"),
+            ImageContent::Compressed { .. } => f.write_str(" (compressed)"),
+            ImageContent::Other => f.write_str(" (no code object)"),
         }
     }
 }
 
 /// The images of a source, in its order.
-pub(crate) fn images(path: &Path, unpacking: &mut Unpacking) -> Result<Vec<Found>, Error> {
+pub(crate) fn images(path: &Path, unpacking: &mut Unpacking) -> Result<Vec<PrebuiltImage>, Error> {
     let file = Readable::open(path)?;
     let images = images_in(path, file.data(), unpacking);
     file.check()?;
@@ -191,20 +193,20 @@ fn images_in<'d, R: ReadAt<'d>>(
     path: &Path,
     cache: R,
     unpacking: &mut Unpacking,
-) -> Result<Vec<Found>, Error> {
+) -> Result<Vec<PrebuiltImage>, Error> {
     let wrong =
         |problem: Box<dyn std::error::Error + Send + Sync>| Error::because(path.display(), problem);
     let size = cache
         .size()
         .ok_or_else(|| wrong("its size cannot be read".into()))?;
-    let itself = Found::new(None, cache, 0..size, None);
+    let itself = PrebuiltImage::new(None, cache, 0..size, None);
     match (&itself.content, Magic::at(cache, 0..size)) {
-        (Content::Elf { machine, .. }, _)
+        (ImageContent::Elf { machine, .. }, _)
             if [object::elf::EM_AMDGPU.0, object::elf::EM_CUDA.0].contains(machine) =>
         {
             return Ok(vec![itself]);
         }
-        (Content::Ptx(_), _) => return Ok(vec![itself]),
+        (ImageContent::Ptx(_), _) => return Ok(vec![itself]),
         (_, Magic::Fatbin) => {
             return of_fatbin(cache, 0..size).map_err(|problem| wrong(problem.into()));
         }
@@ -217,7 +219,12 @@ fn images_in<'d, R: ReadAt<'d>>(
             .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?
         {
             if let Some(target) = entry.target().map_err(|problem| wrong(problem.into()))? {
-                found.push(Found::new(Some(target), cache, entry.range, entry.unpacked));
+                found.push(PrebuiltImage::new(
+                    Some(target),
+                    cache,
+                    entry.range,
+                    entry.unpacked,
+                ));
             }
         }
         return Ok(found);
@@ -231,7 +238,8 @@ fn images_in<'d, R: ReadAt<'d>>(
             .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?;
         let images = images.into_iter();
         found.extend(
-            images.map(|image| Found::new(image.target, cache, image.range, image.unpacked)),
+            images
+                .map(|image| PrebuiltImage::new(image.target, cache, image.range, image.unpacked)),
         );
     }
     if found.is_empty() {
@@ -247,7 +255,12 @@ fn images_in<'d, R: ReadAt<'d>>(
                 triple: string("triple"),
                 processor: string("arch"),
             });
-            found.push(Found::new(declared, cache, image.entry.image, image.bytes));
+            found.push(PrebuiltImage::new(
+                declared,
+                cache,
+                image.entry.image,
+                image.bytes,
+            ));
         }
     }
     Ok(found)
@@ -257,7 +270,7 @@ fn images_in<'d, R: ReadAt<'d>>(
 fn of_fatbin<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Vec<Found>, fatbin::FatbinReadError> {
+) -> Result<Vec<PrebuiltImage>, fatbin::FatbinReadError> {
     let entries = fatbin::parse(data, range)?;
     let found = entries.into_iter().enumerate().map(|(index, entry)| {
         let declared = Some(DeviceTarget {
@@ -266,11 +279,11 @@ fn of_fatbin<'d, R: ReadAt<'d>>(
             processor: entry.processor.clone(),
         });
         let which = format!("image {index} ({entry})");
-        let mut found = Found::new(declared, data, entry.image, None);
+        let mut found = PrebuiltImage::new(declared, data, entry.image, None);
         if entry.is_compressed {
             let is_ptx = entry.kind == FatbinKind::Ptx;
-            found.content = Content::Compressed { which, is_ptx };
-        } else if let Content::Elf { .. } = found.content {
+            found.content = ImageContent::Compressed { which, is_ptx };
+        } else if let ImageContent::Elf { .. } = found.content {
             found.range.end = end_of_elf(data, found.range.clone()).unwrap_or(found.range.end);
         }
         found
@@ -278,7 +291,7 @@ fn of_fatbin<'d, R: ReadAt<'d>>(
     Ok(found.collect())
 }
 
-/// Where an ELF file ends that is padded to 8.
+/// Returns the end of an ELF file that is padded to 8.
 fn end_of_elf<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> {
     use object::Endianness;
     use object::read::elf::FileHeader as _;

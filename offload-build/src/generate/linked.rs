@@ -1,0 +1,116 @@
+//! The part of the file that reads the images.
+
+use crate::generate::file::{Content, Image, Number, Place};
+use crate::generate::template::fill;
+
+/// Returns the functions that hand out the images of `content`.
+pub(crate) fn content(content: &Content) -> String {
+    let images = match content {
+        Content::Linked { images, .. }
+        | Content::Deferred { images, .. }
+        | Content::Kept { images, .. }
+        | Content::Included { images, .. } => images.as_slice(),
+        Content::NotBuilt(_) => &[],
+    };
+    // The call pulls the object out of a static library.
+    let pull = match content {
+        Content::Linked { anchor, .. }
+        | Content::Deferred { anchor, .. }
+        | Content::Kept { anchor, .. } => format!("    unsafe {{ {anchor}() }}\n"),
+        Content::Included { .. } | Content::NotBuilt(_) => String::new(),
+    };
+    fill(
+        include_str!("templates/linked.rs.in"),
+        &[
+            ("declarations", &declarations(content)),
+            ("image", &image(content)),
+            ("count", &images.len().to_string()),
+            ("images", &images.iter().map(row).collect::<String>()),
+            ("pull", &pull),
+        ],
+    )
+}
+
+/// Returns what the images are read from.
+fn declarations(content: &Content) -> String {
+    match content {
+        Content::Linked {
+            anchor,
+            container: (symbol, size),
+            images,
+        } => {
+            let of_images = images.iter().filter_map(|image| match &image.place {
+                Place::Symbol(symbol, size) => Some((symbol, *size)),
+                Place::Part(_) | Place::Nowhere => None,
+            });
+            let line = |(symbol, size): (&String, u64)| {
+                format!("    static {symbol}: [u8; {}];\n", Number(size))
+            };
+            let all = [(symbol, *size)].into_iter().chain(of_images);
+            library(anchor, &all.map(line).collect::<String>())
+        }
+        Content::Deferred { anchor, .. } | Content::Kept { anchor, .. } => library(anchor, ""),
+        Content::Included { file, size, .. } => fill(
+            include_str!("templates/included.rs.in"),
+            &[("size", &Number(*size).to_string()), ("file", file)],
+        ),
+        Content::NotBuilt(_) => String::new(),
+    }
+}
+
+/// Returns the declarations of symbols in the static library of the module.
+fn library(anchor: &str, statics: &str) -> String {
+    fill(
+        include_str!("templates/library.rs.in"),
+        &[("anchor", anchor), ("statics", statics)],
+    )
+}
+
+/// Returns the value of the function that returns all images in their container.
+fn image(content: &Content) -> String {
+    let not_built = |reason: &str| format!("Err(super::NotBuilt {{ reason: {reason:?} }})");
+    let not_here = |anchor: &str, reason: &str| {
+        let value = not_built(reason);
+        format!("unsafe {{ {anchor}() }}\n    {value}")
+    };
+    match content {
+        Content::Linked {
+            anchor,
+            container: (symbol, _),
+            ..
+        } => format!("unsafe {{\n        {anchor}();\n        Ok(&{symbol})\n    }}"),
+        Content::Deferred { anchor, .. } => not_here(
+            anchor,
+            "the images are linked by offload-link, with those of other crates",
+        ),
+        Content::Kept { anchor, .. } => not_here(anchor, "nvcc has the images for itself"),
+        Content::Included {
+            is_container,
+            images,
+            ..
+        } => match (is_container, images.as_slice()) {
+            (true, _) => "Ok(&FILE.0)".to_owned(),
+            (false, [_]) => "Ok(IMAGES[0].bytes)".to_owned(),
+            (false, _) => not_built("the images are in no container: `images` has each"),
+        },
+        Content::NotBuilt(reason) => not_built(reason),
+    }
+}
+
+/// Returns the row of an image.
+fn row(image: &Image) -> String {
+    let Image {
+        target,
+        kind,
+        compiler,
+        place,
+    } = image;
+    let bytes = match place {
+        Place::Nowhere => "&[]".to_owned(),
+        Place::Symbol(symbol, _) => format!("unsafe {{ &{symbol} }}"),
+        Place::Part(range) => format!("part({}, {})", Number(range.start), Number(range.end)),
+    };
+    format!(
+        "    super::Image {{ target: {target:?}, kind: {kind:?}, bytes: {bytes}, compiler: {compiler:?} }},\n"
+    )
+}

@@ -1,0 +1,129 @@
+//! Images that were made elsewhere: found in the sources of a module, one for each of its targets.
+//!
+//! | source                                          | its images                      |
+//! |-------------------------------------------------|---------------------------------|
+//! | AMD's code object, NVIDIA's cubin, PTX          | itself, for what its header says |
+//! | bundles, plain, compressed or text; archives of them, and of images for one target | their entries |
+//! | offload binaries, and what holds them           | their entries                   |
+//! | CUDA fat binaries                               | their cubins and PTX, but what is compressed |
+
+mod image;
+
+pub(crate) use crate::inputs::prebuilt::image::{PrebuiltImage, images};
+
+use crate::declare::module::{Module, Target, excluded};
+use crate::error::Error;
+use offload_formats::container::bundled::Unpacking;
+use offload_formats::names::ImageTarget;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The image for a target, and the source that contains it.
+pub(crate) struct Chosen {
+    pub(crate) target: Target,
+    pub(crate) source: PathBuf,
+    pub(crate) image: PrebuiltImage,
+}
+
+/// Finds the images of `module`, whose package is in `root`: one for each of its targets.
+pub(crate) fn find(module: &Module, root: &Path) -> Result<Vec<Chosen>, Error> {
+    let mut found = Vec::new();
+    let mut unpacking = Unpacking::in_memory(module.decompressed.memory());
+    for source in &module.sources {
+        let images = images(source, &mut unpacking)?.into_iter();
+        found.extend(images.map(|image| (source.as_path(), image)));
+    }
+    let choose = |target: &Target| {
+        let (source, image) = chosen(module, target, root, &found)?;
+        Ok(Chosen {
+            target: target.clone(),
+            source: source.to_path_buf(),
+            image: image.clone(),
+        })
+    };
+    module.targets.iter().map(choose).collect()
+}
+
+type Candidate<'a> = (&'a Path, PrebuiltImage);
+
+/// The one image for a target: its own before one that serves it as well.
+fn chosen<'a, 'b>(
+    module: &Module,
+    target: &Target,
+    root: &Path,
+    found: &'b [Candidate<'a>],
+) -> Result<&'b Candidate<'a>, Error> {
+    let id = target.id.to_string();
+    let wanted = ImageTarget {
+        triple: target.triple.as_str(),
+        arch: &id,
+    };
+    let is_own = |(_, image): &&Candidate<'_>| image.is_own(&wanted);
+    let serving: Vec<&Candidate<'_>> = found
+        .iter()
+        .filter(|(source, image)| {
+            !excluded(&target.own.exclude, root, source) && image.serves(target, &wanted)
+        })
+        .collect();
+    let own: Vec<&Candidate<'_>> = serving.iter().copied().filter(is_own).collect();
+    let candidates = if own.is_empty() { serving } else { own };
+    let name = &module.name;
+    match candidates.as_slice() {
+        [one, others @ ..] if are_same(one, others)? => Ok(*one),
+        [] => {
+            let compressed = found
+                .iter()
+                .find_map(|(source, image)| Some((source, image.compressed_for(target, &wanted)?)));
+            if let Some((source, which)) = compressed {
+                let (written, source) = (&target.written, source.display());
+                return Err(Error::new(format_args!(
+                    "module `{name}`: no image for `{written}`: {which} of `{source}` is compressed\n\
+                     hint: `nvcc --no-compress` or `fatbinary --compress=false` writes it as it is; \
+                     `cuobjdump -xelf all -xptx all` takes images out of what is there"
+                )));
+            }
+            let mut sources: Vec<String> = Vec::new();
+            for source in &module.sources {
+                let images = found.iter().filter(|(of, _)| *of == source);
+                let has: BTreeSet<String> = images.map(|(_, image)| image.to_string()).collect();
+                let has: Vec<String> = has.into_iter().collect();
+                let has = match has.as_slice() {
+                    [] => "none".to_owned(),
+                    has => has.join(", "),
+                };
+                sources.push(format!("`{}` has {has}", source.display()));
+            }
+            Err(Error::new(format_args!(
+                "module `{name}`: no image for `{}`: {}\n\
+                 hint: bitcode is linked by a module whose `language` is `bitcode`, archives of it by `archives`",
+                target.written,
+                sources.join("; ")
+            )))
+        }
+        several => {
+            let sources: Vec<String> = several
+                .iter()
+                .map(|(source, image)| format!("`{}` ({image})", source.display()))
+                .collect();
+            Err(Error::new(format_args!(
+                "module `{name}`: several images for `{}`: {}",
+                target.written,
+                sources.join(", ")
+            )))
+        }
+    }
+}
+
+/// Tells whether several images have the same bytes; a single one is not read.
+fn are_same(one: &Candidate<'_>, others: &[&Candidate<'_>]) -> Result<bool, Error> {
+    if others.is_empty() {
+        return Ok(true);
+    }
+    let bytes = one.1.read(one.0)?;
+    for (source, image) in others {
+        if image.read(source)? != bytes {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,140 @@
+//! The programs and files of this machine that the build of one module needs: asked for once, before planning.
+
+use crate::declare::family::Family;
+use crate::declare::language::Language;
+use crate::declare::module::{Module, Register};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::files;
+use crate::installed::answers::Answers;
+use crate::installed::compilers::Compiler;
+use crate::installed::host::Host;
+use crate::installed::runtimes::Runtime;
+use crate::process::command::Command;
+use crate::process::launcher::Launcher;
+use crate::process::search::Search;
+use std::path::Path;
+
+/// The programs and files with which a module is compiled.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) compiler: Compiler,
+    /// The runtime that host code calls, if it calls one.
+    pub(crate) runtime: Option<Runtime>,
+    /// The program that starts compiles.
+    pub(crate) launcher: Option<Launcher>,
+    /// Variables that the compiler reads, and the programs that it runs, for the keys of tasks.
+    pub(crate) variables: String,
+    /// The one that registers the images, decided.
+    pub(crate) registration: Registrar,
+    pub(crate) answers: Answers,
+}
+
+/// The one that links and registers the images of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registrar {
+    /// The module's own object; the program itself if there is no host code.
+    Module,
+    /// `offload-link`, in the last link.
+    LastLink,
+}
+
+impl Machine {
+    /// Finds what `module` needs; its package is in `root`, and `out` keeps the answers of programs.
+    pub(crate) fn ask(
+        module: &Module,
+        host: &Host,
+        environment: &Environment,
+        root: &Path,
+        out: &Path,
+    ) -> Result<Self, Error> {
+        let search = environment.search();
+        let variable = |name: &&str| {
+            let value = environment.variable(name).unwrap_or_default();
+            format!("{name}={value}")
+        };
+        let variables = module.family().variables().iter().map(variable);
+        let variables = variables.collect::<Vec<_>>().join("\n");
+        // hipcc tells which clang the variables name; others tell about themselves alone.
+        let asked = match module.family() {
+            Family::Hipcc => variables.as_str(),
+            Family::Clang | Family::Nvcc => "",
+        };
+        let answers = Answers::below(out, asked);
+        let compiler = Compiler::find(module, host, environment, &search, &answers)?;
+        let variables = compiler.behind.iter().fold(variables, |all, program| {
+            format!("{all}\n{}", files::identity(program))
+        });
+        let launcher = launcher(module, root, environment, &search)?;
+        let registration = registration(module, environment)?;
+        Ok(Self {
+            runtime: Runtime::of(module, &compiler, host, environment),
+            compiler,
+            launcher,
+            variables,
+            registration,
+            answers,
+        })
+    }
+}
+
+/// Decides who registers the images of `module`.
+fn registration(module: &Module, environment: &Environment) -> Result<Registrar, Error> {
+    let is_deferred = match module.register {
+        // A module of these is whole by itself, as with the vendors' compilers.
+        Register::Auto if module.language != Language::OpenMp => false,
+        Register::Auto => linked_by_us(environment)?,
+        register => register == Register::Deferred,
+    };
+    Ok(match is_deferred {
+        true => Registrar::LastLink,
+        false => Registrar::Module,
+    })
+}
+
+/// Tells whether `offload-link` of this version runs the last link, as far as Cargo says.
+fn linked_by_us(environment: &Environment) -> Result<bool, Error> {
+    let Some(linker) = environment.cargo("RUSTC_LINKER") else {
+        return Ok(false);
+    };
+    let stem = Path::new(&linker)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    Ok(match stem.as_str() {
+        "offload-link" | "offload-ld" => true,
+        "cc" | "gcc" | "clang" | "ld" | "lld" | "rust-lld" | "mold" | "wild" => false,
+        _ => {
+            match Command::new(linker).arg("--print-offload-abi").run() {
+                Ok(answer) => {
+                    answer.stdout.trim() == concat!("offload-link ", env!("CARGO_PKG_VERSION"))
+                }
+                // A linker that is not there links nothing; any other refuses an option that it does not know.
+                Err(error) if error.was_killed() => return Err(Error::new(error)),
+                Err(_) => false,
+            }
+        }
+    })
+}
+
+/// Returns the launcher of the compiles of `module`: the declared one, else the one that Cargo starts rustc with, if
+/// that is
+/// one for C as well.
+fn launcher(
+    module: &Module,
+    root: &Path,
+    environment: &Environment,
+    search: &Search,
+) -> Result<Option<Launcher>, Error> {
+    match &module.launcher {
+        Some((text, _)) if ["", "none"].contains(&text.as_str()) => Ok(None),
+        Some((text, origin)) => Launcher::find(text, root, search)
+            .map(Some)
+            .map_err(|missing| Error::new(format_args!("{origin}: `launcher`: {missing}"))),
+        None => {
+            let wrapper = environment.cargo("RUSTC_WRAPPER").unwrap_or_default();
+            Ok(Launcher::of_rustc(&wrapper, search))
+        }
+    }
+}

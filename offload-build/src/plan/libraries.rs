@@ -1,0 +1,67 @@
+//! Extractions of the images that a device link takes out of libraries.
+
+use crate::declare::module::{Module, Target};
+use crate::device_link::DeviceInput;
+use crate::error::Error;
+use crate::inputs::libraries::{Library, name_of};
+use crate::steps::extract::Extraction;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::rc::Rc;
+
+/// Plans what the device link of `target` takes from `libraries`: extractions, and the files that they write, below
+/// `folder`.
+pub(crate) fn inputs(
+    module: &Module,
+    target: &Target,
+    folder: &Path,
+    libraries: &[Rc<Library>],
+) -> Result<(Vec<Extraction>, Vec<DeviceInput>), Error> {
+    let (mut extractions, mut inputs) = (Vec::new(), Vec::new());
+    let mut lacking: BTreeMap<String, Vec<&Library>> = BTreeMap::new();
+    let mut served = BTreeSet::new();
+    for (number, library) in libraries.iter().enumerate() {
+        let name = name_of(&library.path).name.to_owned();
+        let mut files = Vec::new();
+        for (index, image) in library.of_target(target)? {
+            let stem = Path::new(&image.member).file_stem().unwrap_or_default();
+            let stem = stem
+                .to_string_lossy()
+                .replace(|c: char| c.is_control(), "_");
+            let extension = if library.bitcode.contains(&index) {
+                "bc"
+            } else {
+                "o"
+            };
+            let file = folder.join(format!("library-{number}-{index}-{stem}.{extension}"));
+            inputs.push(match extension {
+                "bc" => DeviceInput::Bitcode(file.clone()),
+                _ => DeviceInput::Object(file.clone()),
+            });
+            files.push((index, file));
+        }
+        if files.is_empty() {
+            lacking.entry(name).or_default().push(library);
+            continue;
+        }
+        served.insert(name);
+        extractions.push(Extraction {
+            library: library.path.clone(),
+            target: target.written.clone(),
+            files,
+            decompressed: module.decompressed,
+        });
+    }
+    match lacking.into_iter().find(|(name, _)| !served.contains(name)) {
+        None => Ok((extractions, inputs)),
+        Some((_, libraries)) => {
+            let libraries: Vec<String> = libraries.iter().map(ToString::to_string).collect();
+            Err(Error::new(format_args!(
+                "module `{}`: no library code for `{}`: {}",
+                module.name,
+                target.written,
+                libraries.join("; ")
+            )))
+        }
+    }
+}

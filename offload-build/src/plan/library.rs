@@ -1,0 +1,57 @@
+//! The static library of a module with host code, and the relocatable link of its objects.
+
+use crate::files;
+use crate::installed::llvm::Llvm;
+use crate::plan::context::Context;
+use crate::process::command::Command;
+use crate::steps::archive::Archive;
+use crate::steps::host_objects::own::Own;
+use crate::steps::task::Task;
+use crate::steps::task::finish::Finish;
+use std::path::{Path, PathBuf};
+
+impl Context<'_> {
+    /// The module's library.
+    pub(crate) fn archive(&self, objects: Vec<PathBuf>, own: Option<Own>) -> Archive {
+        let name = format!("{}_offload", self.unique);
+        Archive {
+            library: self.out.join(self.host.static_library(&name)),
+            name,
+            objects,
+            own,
+        }
+    }
+
+    /// Plans one relocatable object: first the object that registers the images, then the host objects.
+    pub(crate) fn join(&self, module: &str, inputs: Vec<PathBuf>, object: &Path) -> Task {
+        // hipcc links HIP's runtime, and nvcc NVIDIA's; there the host's compiler is the system's.
+        let llvm = self.compiler.llvm.as_ref();
+        let mut link = match llvm {
+            Some(llvm) => Command::new(&llvm.clang).arg("--no-default-config"),
+            None => Command::new("cc"),
+        };
+        if self.host.is_cross {
+            link = link.arg(format!("--target={}", self.host.triple));
+            // Without it clang takes the linker for that host when there is one, otherwise this machine's.
+            let lld = |llvm: &Llvm| llvm.sibling("ld.lld").is_ok();
+            if llvm.is_some_and(lld) {
+                link = link.arg("-fuse-ld=lld");
+            }
+        }
+        let link = link
+            .args(["-r", "-nostdlib", "-o"])
+            .arg(files::part(object))
+            .args(&inputs);
+        Task {
+            title: format!("host code and registration of `{module}`"),
+            commands: vec![link],
+            launched: None,
+            inputs,
+            depfile: None,
+            output: object.to_owned(),
+            finish: Finish::None,
+            environment: String::new(),
+            undefined_hint: "",
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Executes a plan.
+
+use crate::error::Error;
+use crate::messages;
+use crate::plan::Plan;
+use crate::process::jobserver::Jobs;
+use crate::steps::digests::Digests;
+use crate::steps::step::{Made, Step};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Result of an executed plan.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Compilers' warnings, each once, by the title of the first task that gave it.
+    pub(crate) warnings: Vec<(String, String)>,
+    /// Records of the steps, in the order of the plan.
+    pub(crate) made: Vec<Made>,
+}
+
+/// Executes all steps of a plan, those of one stage in parallel.
+pub(crate) fn execute(plan: &Plan, jobs: &Jobs) -> Result<Outcome, Error> {
+    let digests = Digests::default();
+    let mut outcome = Outcome::default();
+    let mut seen = BTreeSet::new();
+    for stage in &plan.stages {
+        let results = jobs.run(stage.iter().collect(), |step: &Arc<dyn Step>| {
+            step.execute(&digests)
+        });
+        let mut failures = Vec::new();
+        for (step, result) in stage.iter().zip(results) {
+            match result {
+                Ok(done) => {
+                    outcome.made.push(step.made(done.reads));
+                    let mut new = messages::diagnostics(&done.messages);
+                    new.retain(|text| seen.insert(messages::plain(text)));
+                    if !new.is_empty() {
+                        outcome.warnings.push((step.title(), new.concat()));
+                    }
+                }
+                Err(failure) => failures.push((step.title(), failure)),
+            }
+        }
+        if !failures.is_empty() {
+            return Err(Error::new(messages::report(&failures)));
+        }
+    }
+    Ok(outcome)
+}

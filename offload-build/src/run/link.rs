@@ -1,0 +1,108 @@
+//! Tells Cargo what to link.
+
+use crate::declare::module::Module;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::installed::host::Host;
+use crate::installed::runtimes::Runtime;
+use crate::run::prepare::Prepared;
+use crate::run::runtimes::{self, Linking};
+use std::path::{Path, PathBuf};
+
+/// Folders in which the loader looks anyway.
+const LOADER_FOLDERS: [&str; 3] = ["/lib", "/usr/lib", "/usr/lib64"];
+
+/// The libraries of the modules, then, once, what they need.
+pub(crate) fn tell_what_to_link(
+    environment: &Environment,
+    out: &Path,
+    finished: &[(&Module, Prepared)],
+) -> Result<(), Error> {
+    for (module, built) in finished {
+        for target in &built.targets {
+            environment.tell("rustc-cfg", target.cfg_name());
+        }
+        if module.has_host_code {
+            let library = format!("static:+whole-archive={}_offload", built.unique);
+            environment.tell("rustc-link-lib", library);
+        }
+    }
+    if !finished.iter().any(|(module, _)| module.has_host_code) {
+        return Ok(());
+    }
+    let search = |folder: &Path| {
+        let folder = format!("native={}", folder.display());
+        environment.tell("rustc-link-search", folder);
+    };
+    search(out);
+    let mut told: Vec<&[&str]> = Vec::new();
+    let runtimes = finished.iter();
+    let runtimes =
+        runtimes.filter_map(|(_, built)| Some((built.machine.as_ref()?.runtime.as_ref()?, built)));
+    for (runtime, built) in runtimes {
+        if told.contains(&runtime.libraries) {
+            continue;
+        }
+        told.push(runtime.libraries);
+        if let Some(folder) = runtime_folder(environment, out, runtime, built)? {
+            search(&folder);
+        }
+        for library in runtime.libraries {
+            environment.tell("rustc-link-lib", format_args!("dylib={library}"));
+        }
+    }
+    let mut modules = finished.iter().map(|(module, _)| module);
+    let has_cpp = modules.any(|module| module.has_host_code && module.has_cpp());
+    let mut hosts = finished.iter().map(|(_, built)| &built.host);
+    if let Some(library) = hosts.next().filter(|_| has_cpp).and_then(Host::cpp_library) {
+        environment.tell("rustc-link-lib", format_args!("dylib={library}"));
+    }
+    Ok(())
+}
+
+/// Returns the folder in which programs find a runtime, when they are linked and, as far as a build script can provide,
+/// when they are
+/// started.
+fn runtime_folder(
+    environment: &Environment,
+    out: &Path,
+    runtime: &Runtime,
+    built: &Prepared,
+) -> Result<Option<PathBuf>, Error> {
+    let folder = match &runtime.folder {
+        Ok(folder) => folder,
+        Err(missing) => {
+            let text = missing.to_string();
+            let mut skipped = built.plan.skipped.iter();
+            if !skipped.any(|skipped| skipped.reason == text) {
+                environment.report("warning", &text);
+                environment.look_again(out);
+            }
+            return Ok(None);
+        }
+    };
+    if built.host.is_windows() {
+        // Programs find DLLs in `PATH`.
+        return Ok(Some(folder.clone()));
+    }
+    // What is built for another host finds nothing on this machine.
+    let of_host = LOADER_FOLDERS.map(|known| format!("{known}/{}-linux-gnu", built.host.arch()));
+    let known = LOADER_FOLDERS
+        .into_iter()
+        .chain(of_host.iter().map(|known| &**known));
+    let is_known = known.into_iter().any(|known| folder == Path::new(known));
+    let how = match !built.host.is_cross && !is_known {
+        true => Linking::Copies,
+        false => Linking::Scripts,
+    };
+    let place = out.join("offload/runtime");
+    runtimes::provide(runtime.libraries, folder, &place, how)?;
+    if how == Linking::Copies {
+        let copied = runtime.files(folder)?;
+        copied.iter().for_each(|file| environment.watch(file));
+        // For this package's own programs; no build script can do it for those that depend on it.
+        let rpath = format!("-Wl,-rpath,{}", folder.display());
+        environment.tell("rustc-link-arg", rpath);
+    }
+    Ok(Some(place))
+}

@@ -1,0 +1,104 @@
+//! Finds what a module needs, and plans it.
+
+use crate::declare::language::Language;
+use crate::declare::module::{Module, Target};
+use crate::declare::skipped;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::inputs::libraries::Libraries;
+use crate::inputs::prebuilt;
+use crate::installed::host::Host;
+use crate::installed::machine::{Machine, Registrar};
+use crate::plan::{Context, Plan, plan_compiled, plan_prebuilt};
+use crate::run::unique::unique;
+use std::path::{Path, PathBuf};
+
+/// A module that is ready to be built.
+pub(crate) struct Prepared {
+    pub(crate) plan: Plan,
+    pub(crate) targets: Vec<Target>,
+    /// `None` if nothing is compiled.
+    pub(crate) machine: Option<Machine>,
+    pub(crate) host: Host,
+    pub(crate) unique: String,
+    pub(crate) registration: Registrar,
+}
+
+impl Prepared {
+    /// Adds what the compiler does not know of the targets of `module`, if that is why it failed.
+    pub(crate) fn explained(&self, module: &Module, error: Error) -> Error {
+        let lacks_header = self.host.is_cross && error.to_string().contains("file not found");
+        let error = match self.host.headers_package().filter(|_| lacks_header) {
+            Some(package) => error.with_line(format_args!(
+                "hint: headers of the C library for {} are in Debian's and Ubuntu's package {package}; \
+                 `flags = [\"--sysroot=DIR\"]` names others",
+                self.host.triple
+            )),
+            None => error,
+        };
+        let compiles_for_gpus = !matches!(module.language, Language::OpenMp | Language::Prebuilt);
+        let machine = self.machine.as_ref().filter(|_| compiles_for_gpus);
+        let explain = |machine: &Machine| machine.compiler.explain(module, &machine.answers);
+        match machine.and_then(explain) {
+            Some(why) => Error::new(format_args!("{error}\n{why}")),
+            None => error,
+        }
+    }
+}
+
+/// Plans `module`, one of `modules` of its package.
+pub(crate) fn prepare(
+    module: &Module,
+    modules: usize,
+    environment: &Environment,
+    out: &Path,
+) -> Result<Prepared, Error> {
+    let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
+    let host = Host::of(environment)?;
+    if module.language == Language::Prebuilt {
+        let images = prebuilt::find(module, &root)?;
+        let (plan, targets) = plan_prebuilt(module, images, out);
+        return Ok(Prepared {
+            plan,
+            targets,
+            machine: None,
+            host,
+            unique: unique(environment, module),
+            registration: Registrar::Module,
+        });
+    }
+    let machine = Machine::ask(module, &host, environment, &root, out)?;
+    let unique = unique(environment, module);
+    let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"]
+        .map(|name| environment.cargo(name).unwrap_or_default())
+        .join(" ");
+    let context = Context {
+        compiler: &machine.compiler,
+        search: &machine.compiler.search,
+        root: &root,
+        out,
+        host: &host,
+        debug: environment
+            .cargo("DEBUG")
+            .is_some_and(|value| !["false", "0", "none"].contains(&value.as_str())),
+        colors: environment.colors(),
+        variables: &machine.variables,
+        package: &package,
+        launcher: machine.launcher.as_ref(),
+        unique: &unique,
+        deferred: machine.registration == Registrar::LastLink,
+        libraries: &Libraries::of(module),
+    };
+    let (plan, targets) = plan_compiled(module, &context)?;
+    if let Some(error) = skipped::refused(module, &plan.skipped, &targets, modules) {
+        return Err(error);
+    }
+    Ok(Prepared {
+        plan,
+        targets,
+        registration: machine.registration,
+        machine: Some(machine),
+        host,
+        unique,
+    })
+}

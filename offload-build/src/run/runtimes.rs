@@ -1,0 +1,104 @@
+//! The folder below `OUT_DIR` in which linkers find the libraries of a runtime.
+
+use crate::error::{self, Error};
+use crate::files;
+use crate::installed::runtimes::versions;
+use offload_formats::escape::terminal;
+use std::fs;
+use std::path::Path;
+
+/// The way in which linkers get the libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linking {
+    /// Copies, which the loader finds as well.
+    Copies,
+    /// Linker scripts that name them.
+    Scripts,
+}
+
+/// Makes `place`, a folder below `OUT_DIR`, in which linkers find these libraries of `folder`, and nothing else.
+///
+/// Linkers search it instead of `folder`, which may hold other libraries that are not the system's. Because it lies in
+/// the target folder, `cargo run` and `cargo test` add it to the loader's path, also for programs that only depend on
+/// this package. So if the loader does not find `folder` itself, the libraries are copied; otherwise
+/// linker scripts name them. There are no links to `folder`: whatever edits the target folder would edit the
+/// system's libraries through them.
+pub(crate) fn provide(
+    libraries: &[&str],
+    folder: &Path,
+    place: &Path,
+    how: Linking,
+) -> Result<(), Error> {
+    fs::create_dir_all(place).map_err(error::io(place))?;
+    remove_links(place)?;
+    for library in libraries {
+        let plain = format!("lib{library}.so");
+        let files = versions(folder, library)?;
+        // Packages for those who only run programs lack the plain name, which linkers look for.
+        let linked = files.iter().find(|file| **file == plain).or(files.last());
+        if how == Linking::Copies {
+            let named = files.iter().map(|file| (file, file));
+            let last = linked.filter(|file| **file != plain);
+            for (name, file) in named.chain(last.map(|file| (&plain, file))) {
+                copy(&folder.join(file), name, place)?;
+            }
+        } else if let Some(file) = linked {
+            let (script, file) = (place.join(&plain), folder.join(file));
+            files::write(&script, linker_script(&file)?.as_bytes()).map_err(error::io(&script))?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a library to `place`, where it is called `name` too, by a link within `place`.
+fn copy(library: &Path, name: &str, place: &Path) -> Result<(), Error> {
+    let real = fs::canonicalize(library).map_err(error::io(library))?;
+    let real_name = real.file_name().unwrap_or_default();
+    let copy = place.join(real_name);
+    let bytes = fs::read(&real).map_err(error::io(&real))?;
+    files::write(&copy, &bytes).map_err(error::io(&copy))?;
+    match Path::new(real_name) == Path::new(name) {
+        true => Ok(()),
+        false => {
+            let link = place.join(name);
+            symlink(Path::new(real_name), &link).map_err(error::io(&link))
+        }
+    }
+}
+
+#[cfg(unix)]
+fn symlink(name: &Path, link: &Path) -> std::io::Result<()> {
+    files::remove(link)?;
+    std::os::unix::fs::symlink(name, link)
+}
+
+#[cfg(not(unix))]
+fn symlink(name: &Path, link: &Path) -> std::io::Result<()> {
+    fs::copy(link.with_file_name(name), link).map(|_| ())
+}
+
+/// Removes links, which earlier versions of this crate made.
+fn remove_links(place: &Path) -> Result<(), Error> {
+    for file in fs::read_dir(place).map_err(error::io(place))? {
+        let file = file.map_err(error::io(place))?;
+        let path = file.path();
+        if file.file_type().map_err(error::io(&path))?.is_symlink() {
+            fs::remove_file(&path).map_err(error::io(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// A script for ELF linkers (GNU ld, gold, lld, mold) that stands for a library.
+fn linker_script(library: &Path) -> Result<String, Error> {
+    let name = library.to_str().filter(|name| !name.contains(['"', '\n']));
+    let name = name.ok_or_else(|| {
+        Error::new(format_args!(
+            "`{}`: linker scripts cannot name this library",
+            terminal(library)
+        ))
+    })?;
+    Ok(format!(
+        "/* Made by offload-build. */\nINPUT ( \"{name}\" )\n"
+    ))
+}

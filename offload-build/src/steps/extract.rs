@@ -1,0 +1,69 @@
+//! Takes the images for a target out of a library of device code.
+
+use crate::error::{self, Error};
+use crate::files;
+use crate::inputs::libraries;
+use crate::messages::Failure;
+use crate::readable::Readable;
+use crate::steps::digests::Digests;
+use crate::steps::step::{Done, Made, Step};
+use offload_formats::container::decompression_limit::DecompressionLimit;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Takes the images for one target out of a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Extraction {
+    pub(crate) library: PathBuf,
+    /// The target as the manifest spells it.
+    pub(crate) target: String,
+    /// Indices of its images, and the file of each.
+    pub(crate) files: Vec<(usize, PathBuf)>,
+    /// The limit on what compressed images become.
+    pub(crate) decompressed: DecompressionLimit,
+}
+
+impl Extraction {
+    fn run(&self) -> Result<Done, Error> {
+        let library = Readable::open(&self.library)?;
+        let images = libraries::images(&self.library, &library, self.decompressed)?;
+        for (index, path) in &self.files {
+            let image = images.get(*index);
+            let content = image.and_then(|image| image.content(library.data()));
+            library.check()?;
+            let content = content.ok_or_else(|| libraries::changed(&self.library))?;
+            files::write(path, content).map_err(error::io(path))?;
+        }
+        Ok(Done {
+            reads: vec![self.library.clone()],
+            ..Done::default()
+        })
+    }
+}
+
+impl Step for Extraction {
+    fn title(&self) -> String {
+        format!("images of `{}` for {}", self.library.display(), self.target)
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let library = self.library.display();
+        writeln!(
+            f,
+            "# images of {library} for {}, in this process",
+            self.target
+        )
+    }
+
+    fn execute(&self, _digests: &Digests) -> Result<Done, Failure> {
+        Ok(self.run()?)
+    }
+
+    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+        Made::in_process(
+            self.title(),
+            self.files.iter().map(|(_, path)| path.clone()).collect(),
+            vec![self.library.clone()],
+        )
+    }
+}
