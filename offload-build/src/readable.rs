@@ -2,7 +2,7 @@
 //! keeps what the system said, and the caller asks for it before it believes the parser.
 
 use crate::error::Error;
-use object::ReadCache;
+use offload_formats::format::bytes::ReadCache;
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};

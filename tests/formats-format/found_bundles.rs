@@ -1,15 +1,14 @@
 //! Bundles in objects and programs that compilers and linkers make.
 
 use crate::support;
+use offload_formats::format::bytes::ReadCache;
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use object::read::ReadCache;
 use offload_formats::container::bundles::{FoundBundles, find};
 use offload_formats::format::bundle::Bundle;
 use offload_formats::format::bundles::AnyBundle;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use support::{program, run, tool};
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";

@@ -145,7 +145,7 @@ fn registers_the_image_inside_an_offload_binary() {
     assert_eq!(addends[1] - addends[0], 44, "{addends:?}");
 
     let done = folder.run(&["two", "-o", "o.o", TRIPLE, "--kind=openmp"]);
-    let text = "two: 2 images, and one is registered for each file";
+    let text = "two: 2 images, but one file can register only one";
     assert!(done.err.contains(text), "{}", done.err);
 
     folder.done(&["two", "one", "-o", "s.o", TRIPLE, "--kind=sycl"]);

@@ -26,12 +26,10 @@ mod error;
 mod member;
 mod write;
 
+use object::read::archive::ArchiveFile;
 use std::ops::Range;
 
-use object::ReadRef;
-use object::read::archive::ArchiveFile;
-
-use crate::format::bytes::{Cursor, OutOfBounds, Window};
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
 use crate::format::magic::Magic;
 use member::{Header, TERMINATOR, decimal, padding};
 
@@ -59,7 +57,7 @@ pub struct IndexedSymbol<'d> {
     pub header_offset: u64,
 }
 
-impl<'d, R: ReadRef<'d>> Archive<'d, R> {
+impl<'d, R: ReadAt<'d>> Archive<'d, R> {
     /// Reads the members of the archive that a range of `data` consists of.
     ///
     /// # Errors
@@ -189,7 +187,7 @@ impl<'d, R: ReadRef<'d>> Archive<'d, R> {
         if Magic::at(self.data, self.range.clone()) == Magic::BigArchive {
             return Ok(Vec::new());
         }
-        let window = Window::new(self.data, self.range.clone());
+        let window = View::new(self.data, self.range.clone());
         let file = ArchiveFile::parse(window).map_err(ArchiveError::Index)?;
         let Some(symbols) = file.symbols().map_err(ArchiveError::Index)? else {
             return Ok(Vec::new());

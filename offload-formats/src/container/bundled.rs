@@ -8,12 +8,11 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use object::ReadRef;
-
 use super::object_bundle::{ObjectError, whole_bundle_sections};
 use crate::format::bundle::{self, Bundle};
 use crate::format::bundle_text::{self, Comment};
 use crate::format::bundles::{self, AnyBundle};
+use crate::format::bytes::ReadAt;
 use crate::format::compressed_bundle::{self, CompressedBundle};
 use crate::format::magic::Magic;
 use crate::names::{EntryId, EntryIdError, EntryKind, ImageTarget, OffloadKind};
@@ -80,7 +79,7 @@ pub struct DeviceTarget {
 /// # Errors
 ///
 /// When the object or a bundle is damaged, or a compressed one is larger than `unpacking` allows.
-pub fn entries<'d, R: ReadRef<'d>>(
+pub fn entries<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     unpacking: &mut Unpacking,
@@ -132,7 +131,7 @@ pub fn entries<'d, R: ReadRef<'d>>(
 /// # Errors
 ///
 /// As [`entries`], and when a compressed bundle is larger than the memory that is left.
-pub fn entries_in_memory<'d, R: ReadRef<'d>>(
+pub fn entries_in_memory<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     unpacking: &mut Unpacking,
@@ -148,7 +147,7 @@ pub fn entries_in_memory<'d, R: ReadRef<'d>>(
 }
 
 /// The entries of a compressed bundle: unpacked if there is memory for it, else only its headers are.
-fn of_compressed<'d, R: ReadRef<'d>>(
+fn of_compressed<'d, R: ReadAt<'d>>(
     data: R,
     compressed: CompressedBundle,
     unpacking: &mut Unpacking,
@@ -218,7 +217,7 @@ fn of_binary(bundle: Bundle) -> Vec<BundledEntry> {
 }
 
 /// Those of a text bundle; nothing for anything else.
-fn texts<'d, R: ReadRef<'d>>(
+fn texts<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Option<Vec<BundledEntry>>, Problem> {
@@ -267,7 +266,7 @@ impl BundledEntry {
     /// # Errors
     ///
     /// When the compressed bundle is damaged; with nothing when the data has other bytes than before.
-    pub fn content<'a, R: ReadRef<'a>>(
+    pub fn content<'a, R: ReadAt<'a>>(
         &'a self,
         data: R,
     ) -> Result<Cow<'a, [u8]>, Option<compressed_bundle::Error>> {
@@ -282,15 +281,15 @@ impl BundledEntry {
 }
 
 /// The bytes of a range: of what was unpacked, or else of the file.
-pub(super) fn content<'a, R: ReadRef<'a>>(
+pub(super) fn content<'a, R: ReadAt<'a>>(
     range: &Range<u64>,
     unpacked: Option<&'a Arc<[u8]>>,
     data: R,
 ) -> Option<&'a [u8]> {
     let size = range.end.checked_sub(range.start)?;
     match unpacked {
-        Some(bytes) => bytes.as_ref().read_bytes_at(range.start, size).ok(),
-        None => data.read_bytes_at(range.start, size).ok(),
+        Some(bytes) => bytes.as_ref().read_at(range.start, size),
+        None => data.read_at(range.start, size),
     }
 }
 

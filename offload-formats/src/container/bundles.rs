@@ -11,13 +11,13 @@
 use std::fmt;
 use std::ops::Range;
 
-use object::{ReadRef, elf};
+use object::elf;
 
 use super::coff::{CoffError, Listing};
 use super::elf::{Elf, ElfError};
 use crate::escape::terminal;
 use crate::format::bundles::{self, AnyBundle};
-use crate::format::bytes::OutOfBounds;
+use crate::format::bytes::{OutOfBounds, ReadAt};
 use crate::format::magic::Magic;
 
 /// The bundles of a file.
@@ -55,8 +55,8 @@ pub struct Rest {
 /// # Errors
 ///
 /// When one of these is damaged, or a section that starts with a bundle is not inside the range.
-pub fn find<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<FoundBundles, Error> {
-    let range = range.start..range.end.min(data.len().unwrap_or(0));
+pub fn find<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<FoundBundles, Error> {
+    let range = range.start..range.end.min(data.size().unwrap_or(0));
     let mut finder = Finder {
         data,
         range: range.clone(),
@@ -78,7 +78,7 @@ struct Finder<R> {
     found: FoundBundles,
 }
 
-impl<'d, R: ReadRef<'d>> Finder<R> {
+impl<'d, R: ReadAt<'d>> Finder<R> {
     fn elf(&mut self) -> Result<(), Error> {
         let failed = |problem| in_section(None, Problem::Elf(problem));
         let elf = Elf::parse(self.data, self.range.clone()).map_err(failed)?;

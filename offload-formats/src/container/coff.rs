@@ -7,8 +7,9 @@
 
 use std::ops::Range;
 
-use object::{ReadRef, pe};
+use object::pe;
 
+use crate::format::bytes::ReadAt;
 use file::File;
 
 mod edit;
@@ -33,7 +34,7 @@ pub use rename::{Object, Symbol};
 /// # Errors
 ///
 /// When it is no COFF object and no PE image, or a section or a name is not inside the file.
-pub fn sections<'d, R: ReadRef<'d>>(
+pub fn sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<Section<'d>>, CoffError> {
@@ -53,13 +54,13 @@ const MACHINES: [pe::Machine; 6] = [
 ];
 
 /// Whether a range of `data` starts with the headers of a COFF object for a known processor.
-pub fn is_object<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
+pub fn is_object<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     let recognized = headers::recognize(data, range);
     recognized.is_ok_and(|(machine, image)| !image && MACHINES.contains(&machine))
 }
 
 /// Whether a range of `data` starts with the headers of a PE image.
-pub fn is_image<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
+pub fn is_image<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     headers::recognize(data, range).is_ok_and(|(_, image)| image)
 }
 

@@ -14,13 +14,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use object::{ReadRef, elf};
+use object::elf;
 
 use super::archive::{Archive, ArchiveError};
 use super::bundled::{self, DeviceTarget, Unpacking};
 use super::elf::Elf;
 use super::find::link_inputs_in;
 use crate::escape::terminal;
+use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
 use crate::names::EntryIdError;
 
@@ -41,7 +42,7 @@ pub struct LibraryImage {
 
 impl LibraryImage {
     /// The bytes of the image, given the data that it was found in.
-    pub fn content<'a, R: ReadRef<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
+    pub fn content<'a, R: ReadAt<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
         bundled::content(&self.range, self.unpacked.as_ref(), data)
     }
 }
@@ -55,12 +56,12 @@ impl LibraryImage {
 /// # Errors
 ///
 /// When it is none of these or is damaged, or a thin archive, whose members are files of their own.
-pub fn images<'d, R: ReadRef<'d>>(
+pub fn images<'d, R: ReadAt<'d>>(
     data: R,
     of_cpu: bool,
     unpacking: &mut Unpacking,
 ) -> Result<Vec<LibraryImage>, Error> {
-    let size = data.len().unwrap_or(0);
+    let size = data.size().unwrap_or(0);
     let mut found = Vec::new();
     match Magic::at(data, 0..size) {
         Magic::Archive => {
@@ -110,7 +111,7 @@ fn of_file<P>(wrap: impl Fn(P) -> Problem) -> impl Fn(P) -> Error {
 }
 
 /// What is in a member, or in the library itself.
-fn part<'d, R: ReadRef<'d>>(
+fn part<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     member: &str,
@@ -160,7 +161,7 @@ fn part<'d, R: ReadRef<'d>>(
     }
 }
 
-fn offload_binaries<'d, R: ReadRef<'d>>(
+fn offload_binaries<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     memory: &mut u64,
@@ -179,7 +180,7 @@ fn offload_binaries<'d, R: ReadRef<'d>>(
     Ok(())
 }
 
-fn is_for_device<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
+fn is_for_device<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     let machine = Elf::parse(data, range).map(|elf| elf.machine);
     machine.is_ok_and(|machine| [elf::EM_AMDGPU.0, elf::EM_CUDA.0].contains(&machine))
 }

@@ -14,9 +14,9 @@
 use std::ops::Range;
 
 use object::read::elf::{FileHeader, SectionHeader};
-use object::{Endianness, ReadRef, elf};
+use object::{Endianness, elf};
 
-use crate::format::bytes::{Cursor, OutOfBounds, Window};
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
 
 mod edit;
 mod error;
@@ -98,7 +98,7 @@ pub struct Names<'d> {
     strings: &'d [u8],
 }
 
-impl<'d, R: ReadRef<'d>> Elf<'d, R> {
+impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// Reads the headers of the ELF file that a range of `data` consists of.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl<'d, R: ReadRef<'d>> Elf<'d, R> {
             });
         };
         let endian = header.endian().map_err(|_| ElfError::Version)?;
-        let window = Window::new(data, range.clone());
+        let window = View::new(data, range.clone());
         let sections = header.section_headers(endian, window).map_err(|_| {
             let (found, expected) = (header.e_shentsize(endian), size_of::<H::SectionHeader>());
             if usize::from(found) != expected {
@@ -327,7 +327,7 @@ impl<'d, R: ReadRef<'d>> Elf<'d, R> {
 /// # Errors
 ///
 /// When it is not an ELF file, or its headers or one of those sections is not inside the range.
-pub fn offload_sections<'d, R: ReadRef<'d>>(
+pub fn offload_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<Section>, ElfError> {

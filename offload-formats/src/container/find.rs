@@ -18,14 +18,12 @@ mod error;
 use std::ops::Range;
 use std::sync::Arc;
 
-use object::ReadRef;
-
 use super::archive::Archive;
 use super::coff::{CoffError, Listing};
 use super::elf::{self, Elf, FINISHED_SECTION, OFFLOADING_SECTION};
 use super::macho;
 use crate::format::bitcode;
-use crate::format::bytes::{Cursor, OutOfBounds};
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 use crate::format::magic::Magic;
 use crate::format::offload_binary::{self, BinaryEntry, OffloadBinary};
 
@@ -57,7 +55,7 @@ pub struct FoundImage {
 
 impl FoundImage {
     /// The bytes of the image, given the data that it was found in.
-    pub fn content<'a, R: ReadRef<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
+    pub fn content<'a, R: ReadAt<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
         let Range { start, end } = self.entry.image;
         let size = end.checked_sub(start)?;
         match &self.bytes {
@@ -126,7 +124,7 @@ pub const INFLATE_LIMIT: u64 = 1 << 30;
 /// # Errors
 ///
 /// When a file, member or offload binary is invalid, or compressed ones claim too much.
-pub fn find<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<Item>, Error> {
+pub fn find<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<Item>, Error> {
     find_within(data, &mut { INFLATE_LIMIT })
 }
 
@@ -136,8 +134,8 @@ pub fn find<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<Item>, Error> {
 /// # Errors
 ///
 /// As [`find`].
-pub fn find_within<'d, R: ReadRef<'d>>(data: R, memory: &mut u64) -> Result<Vec<Item>, Error> {
-    let size = data.len().unwrap_or(0);
+pub fn find_within<'d, R: ReadAt<'d>>(data: R, memory: &mut u64) -> Result<Vec<Item>, Error> {
+    let size = data.size().unwrap_or(0);
     look(data, 0..size, Look::All, memory)
 }
 
@@ -146,7 +144,7 @@ pub fn find_within<'d, R: ReadRef<'d>>(data: R, memory: &mut u64) -> Result<Vec<
 /// # Errors
 ///
 /// As [`find`], and when an archive is thin: its members are files of their own.
-pub fn images<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+pub fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
     images_within(data, &mut { INFLATE_LIMIT })
 }
 
@@ -155,7 +153,7 @@ pub fn images<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
 /// # Errors
 ///
 /// As [`images`].
-pub fn images_within<'d, R: ReadRef<'d>>(
+pub fn images_within<'d, R: ReadAt<'d>>(
     data: R,
     memory: &mut u64,
 ) -> Result<Vec<FoundImage>, Error> {
@@ -168,16 +166,13 @@ pub fn images_within<'d, R: ReadRef<'d>>(
 /// # Errors
 ///
 /// As [`images`].
-pub fn link_inputs<'d, R: ReadRef<'d>>(
-    data: R,
-    memory: &mut u64,
-) -> Result<Vec<FoundImage>, Error> {
-    let size = data.len().unwrap_or(0);
+pub fn link_inputs<'d, R: ReadAt<'d>>(data: R, memory: &mut u64) -> Result<Vec<FoundImage>, Error> {
+    let size = data.size().unwrap_or(0);
     link_inputs_in(data, 0..size, memory)
 }
 
 /// Those of the file in a range of `data`.
-pub(super) fn link_inputs_in<'d, R: ReadRef<'d>>(
+pub(super) fn link_inputs_in<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     memory: &mut u64,
@@ -197,7 +192,7 @@ fn all_here(items: Vec<Item>) -> Result<Vec<FoundImage>, Error> {
     images.collect()
 }
 
-fn look<'d, R: ReadRef<'d>>(
+fn look<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     look: Look,
@@ -239,7 +234,7 @@ const MAX_DEPTH: usize = 16;
 /// over each other, and a small file shall not hold millions of images.
 const OVERLAP: u64 = 16;
 
-impl<'d, R: ReadRef<'d>> Finder<'_, R> {
+impl<'d, R: ReadAt<'d>> Finder<'_, R> {
     fn file(&mut self, range: Range<u64>) -> Result<(), Problem> {
         match Magic::at(self.data, range.clone()) {
             Magic::OffloadBinary => self.binaries(range, None, Standing::Raw),
@@ -423,7 +418,7 @@ impl<'d, R: ReadRef<'d>> Finder<'_, R> {
     }
 
     /// Adds the images of an offload binary that is in `data`: in the file, or unpacked, in `bytes`.
-    fn add<'b, B: ReadRef<'b>>(
+    fn add<'b, B: ReadAt<'b>>(
         &mut self,
         parsed: OffloadBinary,
         data: B,

@@ -11,7 +11,7 @@ use object::read::macho::{FatArch, MachHeader, MachOFatFile, Section, Segment};
 use object::read::{FileKind, Result};
 use object::{BigEndian, Endianness, ReadRef, macho};
 
-use crate::format::bytes::Window;
+use crate::format::bytes::{ReadAt, View};
 
 /// What linkers leave out: there is no rule for Mach-O, so the segment is the one of LLVM's own
 /// bitcode, which ld64 and lld drop.
@@ -43,15 +43,15 @@ pub(super) struct Listed {
 }
 
 /// The sections of the Mach-O file that a range of `data` consists of.
-pub(super) fn sections<'d, R: ReadRef<'d>>(
+pub(super) fn sections<'d, R: ReadAt<'d>>(
     data: R,
     range: &Range<u64>,
 ) -> std::result::Result<Vec<Listed>, MachOError> {
     list(data, range).map_err(MachOError)
 }
 
-fn list<'d, R: ReadRef<'d>>(data: R, range: &Range<u64>) -> Result<Vec<Listed>> {
-    let window = Window::new(data, range.clone());
+fn list<'d, R: ReadAt<'d>>(data: R, range: &Range<u64>) -> Result<Vec<Listed>> {
+    let window = View::new(data, range.clone());
     let mut sections = match FileKind::parse(window)? {
         FileKind::MachO32 => of::<macho::MachHeader32<Endianness>, _>(window)?,
         _ => of::<macho::MachHeader64<Endianness>, _>(window)?,
@@ -99,17 +99,17 @@ pub(super) type Slice = (Vec<u8>, Range<u64>);
 /// the class files of Java start with the same bytes.
 ///
 /// Ranges are from the start of the data, and may lie outside of the file.
-pub(super) fn slices<'d, R: ReadRef<'d>>(
+pub(super) fn slices<'d, R: ReadAt<'d>>(
     data: R,
     range: &Range<u64>,
 ) -> std::result::Result<Option<Vec<Slice>>, MachOError> {
     split(data, range).map_err(MachOError)
 }
 
-fn split<'d, R: ReadRef<'d>>(data: R, range: &Range<u64>) -> Result<Option<Vec<Slice>>> {
+fn split<'d, R: ReadAt<'d>>(data: R, range: &Range<u64>) -> Result<Option<Vec<Slice>>> {
     /// The oldest version of a class file is 45, and no file is for as many processors.
     const CLASS_FILE: u32 = 43;
-    let window = Window::new(data, range.clone());
+    let window = View::new(data, range.clone());
     let header = window.read_at::<macho::FatHeader>(0);
     if !header.is_ok_and(|header| header.nfat_arch.get(BigEndian) < CLASS_FILE) {
         return Ok(None);

@@ -10,13 +10,11 @@
 use std::fmt;
 use std::ops::Range;
 
-use object::ReadRef;
-
 use super::coff::{self, CoffError};
 use super::edit::{NewContent, NewSection};
 use super::elf::{self, Elf, ElfError, WriteError};
 use crate::escape::terminal;
-use crate::format::bytes::Cursor;
+use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::magic::Magic;
 use crate::format::pieces::Piece;
 use crate::names::EntryKind;
@@ -57,7 +55,7 @@ const MAGICS: [(&[u8], ObjectKind, u64); 7] = [
 
 impl ObjectKind {
     /// Which a range of `data` consists of; none, if its headers are not those of an object file.
-    pub fn of<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Option<Self> {
+    pub fn of<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<Self> {
         match Magic::at(data, range.clone()) {
             Magic::Elf => return Elf::parse(data, range).is_ok().then_some(Self::Elf),
             Magic::Unknown | Magic::Coff | Magic::DosProgram => (),
@@ -109,7 +107,7 @@ pub struct BundleSection {
 ///
 /// When it is no object file whose sections can be read, its sections are damaged, or an entry ID
 /// is not UTF-8.
-pub fn bundle_sections<'d, R: ReadRef<'d>>(
+pub fn bundle_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<BundleSection>, ObjectError> {
@@ -152,7 +150,7 @@ pub fn bundle_sections<'d, R: ReadRef<'d>>(
 /// # Errors
 ///
 /// As [`bundle_sections`]; of an ELF file that is cut short, where.
-pub fn whole_bundle_sections<'d, R: ReadRef<'d>>(
+pub fn whole_bundle_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<BundleSection>, ObjectError> {
@@ -182,7 +180,7 @@ pub struct NewEntry<'a> {
 /// # Errors
 ///
 /// When it is no object file that can be written, or is damaged, or an entry ID has a NUL in it.
-pub fn embed_bundle<'d, R: ReadRef<'d>>(
+pub fn embed_bundle<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     entries: &[NewEntry<'_>],
@@ -217,10 +215,7 @@ pub fn embed_bundle<'d, R: ReadRef<'d>>(
 /// # Errors
 ///
 /// As [`embed_bundle`].
-pub fn host_part<'d, R: ReadRef<'d>>(
-    data: R,
-    range: Range<u64>,
-) -> Result<Vec<Piece>, ObjectError> {
+pub fn host_part<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Vec<Piece>, ObjectError> {
     let matches = |name: &[u8]| name.starts_with(BUNDLE_SECTION.as_bytes());
     Ok(match writable(data, range.clone())? {
         Format::Elf => elf::remove_sections(data, range, matches)?,
@@ -234,7 +229,7 @@ enum Format {
     Coff,
 }
 
-fn writable<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Format, ObjectError> {
+fn writable<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Format, ObjectError> {
     match ObjectKind::of(data, range) {
         Some(ObjectKind::Elf) => Ok(Format::Elf),
         Some(ObjectKind::Coff | ObjectKind::Image) => Ok(Format::Coff),

@@ -1,19 +1,19 @@
 //! The symbols of a file that other files see: what links are about, and indices of archives.
 
-use std::fmt;
-use std::ops::Range;
-
-use object::ReadRef;
 use object::pe::{
     IMAGE_SYM_CLASS_EXTERNAL, IMAGE_SYM_CLASS_WEAK_EXTERNAL, IMAGE_SYM_UNDEFINED,
     IMAGE_WEAK_EXTERN_SEARCH_ALIAS, ImageAuxSymbolWeak,
 };
 use object::read::FileKind;
 use object::read::coff::{CoffBigFile, CoffFile, CoffHeader, Symbol, SymbolTable};
+use std::fmt;
+use std::ops::Range;
 
 use super::elf::{self, Binding, Elf, ElfError, Place};
 use crate::format::bitcode;
-use crate::format::bytes::Window;
+use object::ReadRef;
+
+use crate::format::bytes::{ReadAt, View};
 use crate::format::global_symbol::GlobalSymbol;
 use crate::format::magic::Magic;
 
@@ -24,7 +24,7 @@ use crate::format::magic::Magic;
 /// # Errors
 ///
 /// As [`symbols`].
-pub fn definitions<'d, R: ReadRef<'d>>(
+pub fn definitions<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<&'d [u8]>, SymbolsError> {
@@ -39,11 +39,11 @@ pub fn definitions<'d, R: ReadRef<'d>>(
 /// # Errors
 ///
 /// When the file is invalid, or its names are far longer than it is.
-pub fn symbols<'d, R: ReadRef<'d>>(
+pub fn symbols<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<GlobalSymbol<'d>>, SymbolsError> {
-    let window = Window::new(data, range.clone());
+    let window = View::new(data, range.clone());
     let symbols = match Magic::at(data, range.clone()) {
         Magic::Elf => of_elf(data, range).map_err(SymbolsError::Elf)?,
         Magic::Bitcode => bitcode::symbols(data, range).map_err(SymbolsError::Bitcode)?,
@@ -65,7 +65,7 @@ pub fn symbols<'d, R: ReadRef<'d>>(
     Ok(symbols)
 }
 
-fn of_elf<'d, R: ReadRef<'d>>(
+fn of_elf<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<GlobalSymbol<'d>>, ElfError> {

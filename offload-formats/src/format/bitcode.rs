@@ -24,9 +24,7 @@ mod sections;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use object::ReadRef;
-
-use super::bytes::{Cursor, OutOfBounds, record};
+use super::bytes::{Cursor, OutOfBounds, ReadAt, record};
 use super::global_symbol::GlobalSymbol;
 use super::magic::Magic;
 use bitstream::{Record, blocks};
@@ -95,7 +93,7 @@ const FORMAT_SPECIFIC: u32 = 1 << 11;
 /// # Errors
 ///
 /// When it is not bitcode, or a block, a record or a name is not where it should be.
-pub fn symbols<'d, R: ReadRef<'d>>(
+pub fn symbols<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<GlobalSymbol<'d>>, Error> {
@@ -141,7 +139,7 @@ pub fn symbols<'d, R: ReadRef<'d>>(
 /// # Errors
 ///
 /// When it is not bitcode, or a block or a record is not where it should be.
-pub fn release<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Option<u32>, Error> {
+pub fn release<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Option<u32>, Error> {
     let mut release = None;
     for block in blocks(data, unwrap(data, range)?)? {
         if block.id == IDENTIFICATION {
@@ -172,7 +170,7 @@ const STRTAB: u64 = 23;
 const SYMTAB: u64 = 25;
 
 /// Where the blocks are.
-fn unwrap<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Range<u64>, Error> {
+fn unwrap<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Range<u64>, Error> {
     let mut cursor = Cursor::new(data, range.clone());
     let mut range = range.start..cursor.end();
     if Magic::at(data, range.clone()) != Magic::Bitcode {

@@ -27,9 +27,7 @@ mod error;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use object::ReadRef;
-
-use super::bytes::{Cursor, OutOfBounds, field, record};
+use super::bytes::{Cursor, OutOfBounds, ReadAt, field, record};
 
 pub use error::{Error, Problem, WriteError};
 
@@ -81,7 +79,7 @@ impl Bundle {
     /// # Errors
     ///
     /// When the magic is absent, an ID is not UTF-8, or anything lies outside of `offset..end`.
-    pub fn parse<'d, R: ReadRef<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
+    pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
         parse(data, offset, end).map_err(|(entry, problem)| Error {
             index: 0,
             entry,
@@ -98,7 +96,7 @@ impl Bundle {
 
 type At<T> = Result<T, (Option<u64>, Problem)>;
 
-fn parse<'d, R: ReadRef<'d>>(data: R, offset: u64, end: u64) -> At<Bundle> {
+fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> At<Bundle> {
     let whole = |problem| (None, Problem::Outside(problem));
     let mut cursor = Cursor::new(data, offset..end);
     let start = field(&mut cursor.clone(), "magic of header").map_err(whole)?;

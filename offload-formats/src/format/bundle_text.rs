@@ -24,9 +24,7 @@ use std::fmt;
 use std::io::{self, BufRead};
 use std::ops::Range;
 
-use object::ReadRef;
-
-use super::bytes::{Cursor, OutOfBounds};
+use super::bytes::{Cursor, OutOfBounds, ReadAt};
 use super::codec::Slices;
 use crate::escape::terminal;
 
@@ -59,7 +57,7 @@ impl Comment {
     }
 
     /// That of the entry which a range of `data` starts with, as bundlers write it: behind a line feed.
-    pub fn at<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Option<Self> {
+    pub fn at<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<Self> {
         let row = COMMENTS.iter().find(|(comment, _)| {
             let marker = comment.marker(START);
             let first = Cursor::new(data, range.clone()).read(marker.len() as u64, "comment");
@@ -93,13 +91,13 @@ pub struct TextEntry {
 /// # Errors
 ///
 /// When the range is not inside `data`, an entry has no end, an entry ID is not UTF-8, or all of them are too large.
-pub fn parse<'d, R: ReadRef<'d>>(
+pub fn parse<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     comment: Comment,
 ) -> Result<Vec<TextEntry>, Error> {
     let size = range.end.saturating_sub(range.start);
-    let end = data.len().unwrap_or(0);
+    let end = data.size().unwrap_or(0);
     OutOfBounds::check("body", range.start, size, end).map_err(Error::Outside)?;
     let start = range.start;
     parse_from(Slices::new(Cursor::new(data, range)), start, comment)

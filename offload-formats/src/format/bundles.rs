@@ -20,10 +20,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use object::ReadRef;
-
 use super::bundle::{self, Bundle};
-use super::bytes::{Alignment, Cursor};
+use super::bytes::{Alignment, Cursor, ReadAt};
 use super::compressed_bundle::{self, CompressedBundle};
 use super::magic::Magic;
 
@@ -69,7 +67,7 @@ pub struct Bundles {
 /// # Errors
 ///
 /// When the first one is absent, or a header is damaged.
-pub fn walk<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Bundles, Error> {
+pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Bundles, Error> {
     let end = Cursor::new(data, range.clone()).end();
     let (mut bundles, mut position) = (Vec::new(), range.start);
     let mut budget = BUDGET;
@@ -99,7 +97,7 @@ pub fn walk<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Bundles, E
 }
 
 /// The first magic behind `from` at a multiple of a page from `start`, or `end`.
-fn next_magic<'d, R: ReadRef<'d>>(data: R, start: u64, from: u64, end: u64) -> u64 {
+fn next_magic<'d, R: ReadAt<'d>>(data: R, start: u64, from: u64, end: u64) -> u64 {
     const PAGE: Option<Alignment> = Alignment::new(0x1000);
     let next = |position: u64| {
         let distance = PAGE?.align(position.checked_sub(start)?.checked_add(1)?)?;
@@ -114,7 +112,7 @@ fn next_magic<'d, R: ReadRef<'d>>(data: R, start: u64, from: u64, end: u64) -> u
 }
 
 /// The first place from `position` that is not zero, or `end`.
-fn after_zeros<'d, R: ReadRef<'d>>(data: R, mut position: u64, end: u64) -> u64 {
+fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
     const STEP: u64 = 0x1000;
     while position < end {
         let mut cursor = Cursor::new(data, position..end);

@@ -1,16 +1,15 @@
 //! Bytes in, numbers out: the only bounds check and the only byte order of the formats.
 //!
-//! Everything is read through [`ReadRef`]: from a slice, or from a file of which no more is read
+//! Everything is read through [`ReadAt`]: from a slice, or from a file of which no more is read
 //! than is asked for. Offsets are from the start of that slice or file, whatever lies in it, so
 //! that a range can be copied from file to file. Integers are little-endian.
 //!
 //! No field of a file sizes an allocation, and no two of them are added unchecked.
 
 use std::fmt;
+use std::io::{Read, Seek, SeekFrom};
 use std::marker::PhantomData;
 use std::ops::Range;
-
-use object::ReadRef;
 
 /// Something does not lie where its format says, or could not be read there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +60,132 @@ impl fmt::Display for OutOfBounds {
 
 impl std::error::Error for OutOfBounds {}
 
+/// Bytes that are read in parts: a slice, or a file of which no more is read than is asked for.
+///
+/// Implement it for a reference to what keeps the bytes that it has read: they live as long as that. [`ReadCache`] does
+/// for anything that reads and seeks.
+///
+/// ```
+/// use offload_formats::format::bytes::ReadAt;
+///
+/// let bytes: &[u8] = b"\x10\xff\x10\xad rest";
+/// assert_eq!(bytes.read_at(5, 4), Some(&b"rest"[..]));
+/// assert_eq!(bytes.read_at(5, 5), None);
+/// assert_eq!(bytes.read_until(0..9, b' '), Some(&b"\x10\xff\x10\xad"[..]));
+/// ```
+pub trait ReadAt<'d>: Copy {
+    /// Returns how many bytes there are, or `None` if that cannot be read.
+    fn size(self) -> Option<u64>;
+
+    /// Returns `size` bytes from `offset` on, or `None` if there are fewer or reading fails.
+    fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]>;
+
+    /// Returns the bytes before the first `delimiter` in `range`, or `None` if it has none or reading fails.
+    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]>;
+}
+
+impl<'d> ReadAt<'d> for &'d [u8] {
+    fn size(self) -> Option<u64> {
+        Some(self.len() as u64)
+    }
+
+    fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
+        object::ReadRef::read_bytes_at(self, offset, size).ok()
+    }
+
+    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
+        object::ReadRef::read_bytes_at_until(self, range, delimiter).ok()
+    }
+}
+
+/// A file, or anything else that reads at offsets, with the parts of it that were read.
+///
+/// A part stays in memory until the cache is dropped.
+#[derive(Debug)]
+pub struct ReadCache<S: Source>(object::ReadCache<Positioned<S>>);
+
+/// A source of bytes for a [`ReadCache`].
+pub trait Source {
+    /// Returns how many bytes there are, or `None` if that cannot be read.
+    fn size(&mut self) -> Option<u64>;
+
+    /// Fills `buffer` with the bytes from `offset` on; `None` if there are fewer or reading fails.
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()>;
+}
+
+impl<S: Read + Seek> Source for S {
+    fn size(&mut self) -> Option<u64> {
+        self.seek(SeekFrom::End(0)).ok()
+    }
+
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
+        self.seek(SeekFrom::Start(offset)).ok()?;
+        self.read_exact(buffer).ok()
+    }
+}
+
+impl<S: Source> ReadCache<S> {
+    /// Creates a cache of which nothing is read yet.
+    pub fn new(source: S) -> Self {
+        Self(object::ReadCache::new(Positioned {
+            source,
+            position: 0,
+            size: None,
+        }))
+    }
+}
+
+impl<'d, S: Source> ReadAt<'d> for &'d ReadCache<S> {
+    fn size(self) -> Option<u64> {
+        object::ReadRef::len(&self.0).ok()
+    }
+
+    fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
+        object::ReadRef::read_bytes_at(&self.0, offset, size).ok()
+    }
+
+    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
+        object::ReadRef::read_bytes_at_until(&self.0, range, delimiter).ok()
+    }
+}
+
+/// A source as the crate `object` reads it.
+#[derive(Debug)]
+struct Positioned<S> {
+    source: S,
+    position: u64,
+    /// Asked for once.
+    size: Option<u64>,
+}
+
+impl<S: Source> object::ReadCacheOps for Positioned<S> {
+    fn len(&mut self) -> Result<u64, ()> {
+        if self.size.is_none() {
+            self.size = self.source.size();
+        }
+        self.size.ok_or(())
+    }
+
+    fn seek(&mut self, position: u64) -> Result<u64, ()> {
+        self.position = position;
+        Ok(position)
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ()> {
+        let left = self.len()?.saturating_sub(self.position);
+        let count = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        self.read_exact(buffer.get_mut(..count).ok_or(())?)?;
+        Ok(count)
+    }
+
+    fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
+        let read = self.source.read_exact_at(buffer, self.position);
+        read.ok_or(())?;
+        self.position = self.position.saturating_add(buffer.len() as u64);
+        Ok(())
+    }
+}
+
 /// A place in a range of some data, from which fields are read in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'d, R> {
@@ -70,14 +195,14 @@ pub struct Cursor<'d, R> {
     lifetime: PhantomData<&'d [u8]>,
 }
 
-impl<'d, R: ReadRef<'d>> Cursor<'d, R> {
+impl<'d, R: ReadAt<'d>> Cursor<'d, R> {
     /// At the start of a range. Of the range only what lies inside `data` counts.
     pub fn new(data: R, range: Range<u64>) -> Self {
-        let len = data.len().unwrap_or(0);
+        let size = data.size().unwrap_or(0);
         Self {
             data,
             position: range.start,
-            end: range.end.min(len),
+            end: range.end.min(size),
             lifetime: PhantomData,
         }
     }
@@ -106,8 +231,8 @@ impl<'d, R: ReadRef<'d>> Cursor<'d, R> {
     pub fn read(&mut self, size: u64, what: &'static str) -> Result<&'d [u8], OutOfBounds> {
         let range = OutOfBounds::check(what, self.position, size, self.end)?;
         let end = self.end;
-        let bytes = self.data.read_bytes_at(range.start, size);
-        let bytes = bytes.map_err(|()| OutOfBounds {
+        let bytes = self.data.read_at(range.start, size);
+        let bytes = bytes.ok_or(OutOfBounds {
             what,
             offset: range.start,
             size,
@@ -153,7 +278,7 @@ impl<const N: usize> Field for [u8; N] {
 }
 
 /// Reads one field.
-pub(crate) fn field<'d, T: Field, R: ReadRef<'d>>(
+pub(crate) fn field<'d, T: Field, R: ReadAt<'d>>(
     cursor: &mut Cursor<'d, R>,
     what: &'static str,
 ) -> Result<T, OutOfBounds> {
@@ -182,7 +307,7 @@ macro_rules! record {
         impl $name {
             pub(crate) const LEN: u64 = $len;
 
-            pub(crate) fn read<'d, R: object::ReadRef<'d>>(
+            pub(crate) fn read<'d, R: $crate::format::bytes::ReadAt<'d>>(
                 cursor: &mut $crate::format::bytes::Cursor<'d, R>,
             ) -> Result<Self, $crate::format::bytes::OutOfBounds> {
                 // One read of the file for the record, and if that fails, which field it is.
@@ -197,7 +322,7 @@ macro_rules! record {
                 Self::read_fields(cursor)
             }
 
-            fn read_fields<'d, R: object::ReadRef<'d>>(
+            fn read_fields<'d, R: $crate::format::bytes::ReadAt<'d>>(
                 cursor: &mut $crate::format::bytes::Cursor<'d, R>,
             ) -> Result<Self, $crate::format::bytes::OutOfBounds> {
                 Ok(Self { $($field: $crate::format::bytes::field(
@@ -266,43 +391,70 @@ impl Alignment {
 pub struct Window<R> {
     data: R,
     start: u64,
-    len: u64,
+    size: u64,
 }
 
 impl<R> Window<R> {
     /// Of the range only what lies inside `data` counts.
     pub fn new<'d>(data: R, range: Range<u64>) -> Self
     where
-        R: ReadRef<'d>,
+        R: ReadAt<'d>,
     {
-        let end = range.end.min(data.len().unwrap_or(0));
+        let end = range.end.min(data.size().unwrap_or(0));
         Self {
             data,
             start: range.start,
-            len: end.saturating_sub(range.start),
+            size: end.saturating_sub(range.start),
         }
     }
 
-    fn place(&self, offset: u64, size: u64) -> Result<u64, ()> {
-        let range = OutOfBounds::check("", offset, size, self.len).map_err(|_| ())?;
-        self.start.checked_add(range.start).ok_or(())
+    fn place(&self, offset: u64, size: u64) -> Option<u64> {
+        let range = OutOfBounds::check("", offset, size, self.size).ok()?;
+        self.start.checked_add(range.start)
     }
 }
 
-impl<'d, R: ReadRef<'d>> ReadRef<'d> for Window<R> {
+impl<'d, R: ReadAt<'d>> ReadAt<'d> for Window<R> {
+    fn size(self) -> Option<u64> {
+        Some(self.size)
+    }
+
+    fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
+        self.data.read_at(self.place(offset, size)?, size)
+    }
+
+    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
+        let size = range.end.checked_sub(range.start)?;
+        let start = self.place(range.start, size)?;
+        self.data
+            .read_until(start..start.saturating_add(size), delimiter)
+    }
+}
+
+/// A [`Window`] for the parsers of the crate `object`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<R>(Window<R>);
+
+impl<R> View<R> {
+    pub(crate) fn new<'d>(data: R, range: Range<u64>) -> Self
+    where
+        R: ReadAt<'d>,
+    {
+        Self(Window::new(data, range))
+    }
+}
+
+impl<'d, R: ReadAt<'d>> object::ReadRef<'d> for View<R> {
     fn len(self) -> Result<u64, ()> {
-        Ok(self.len)
+        self.0.size().ok_or(())
     }
 
     fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
-        self.data.read_bytes_at(self.place(offset, size)?, size)
+        self.0.read_at(offset, size).ok_or(())
     }
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
-        let size = range.end.checked_sub(range.start).ok_or(())?;
-        let start = self.place(range.start, size)?;
-        self.data
-            .read_bytes_at_until(start..start.saturating_add(size), delimiter)
+        self.0.read_until(range, delimiter).ok_or(())
     }
 }
 
@@ -376,11 +528,11 @@ mod tests {
     #[test]
     fn reads_nothing_outside_a_window() {
         let window = Window::new(BYTES, 2..6);
-        assert_eq!(window.len(), Ok(4));
-        assert_eq!(window.read_bytes_at(1, 3), Ok(&b"B\x01\x02"[..]));
-        assert_eq!(window.read_bytes_at(1, 4), Err(()));
-        assert_eq!(window.read_bytes_at(u64::MAX, 1), Err(()));
-        assert_eq!(window.read_bytes_at_until(0..4, b'B'), Ok(&b"A"[..]));
-        assert_eq!(window.read_bytes_at_until(0..5, b'y'), Err(()));
+        assert_eq!(window.size(), Some(4));
+        assert_eq!(window.read_at(1, 3), Some(&b"B\x01\x02"[..]));
+        assert_eq!(window.read_at(1, 4), None);
+        assert_eq!(window.read_at(u64::MAX, 1), None);
+        assert_eq!(window.read_until(0..4, b'B'), Some(&b"A"[..]));
+        assert_eq!(window.read_until(0..5, b'y'), None);
     }
 }

@@ -5,9 +5,7 @@ use std::fmt;
 use std::io::{self, BufRead, Read, Write};
 use std::num::NonZeroU32;
 
-use object::ReadRef;
-
-use super::bytes::Cursor;
+use super::bytes::{Cursor, ReadAt};
 
 /// How the data is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -216,14 +214,14 @@ pub(super) struct Slices<'d, R> {
     slice: &'d [u8],
 }
 
-impl<'d, R: ReadRef<'d>> Slices<'d, R> {
+impl<'d, R: ReadAt<'d>> Slices<'d, R> {
     /// What comes from where the cursor is.
     pub(super) fn new(cursor: Cursor<'d, R>) -> Self {
         Self { cursor, slice: &[] }
     }
 }
 
-impl<'d, R: ReadRef<'d>> BufRead for Slices<'d, R> {
+impl<'d, R: ReadAt<'d>> BufRead for Slices<'d, R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.slice.is_empty() {
             let left = self.cursor.end().saturating_sub(self.cursor.position());
@@ -239,7 +237,7 @@ impl<'d, R: ReadRef<'d>> BufRead for Slices<'d, R> {
     }
 }
 
-impl<'d, R: ReadRef<'d>> Read for Slices<'d, R> {
+impl<'d, R: ReadAt<'d>> Read for Slices<'d, R> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let mut bytes = self.fill_buf()?;
         let count = Read::read(&mut bytes, room)?;

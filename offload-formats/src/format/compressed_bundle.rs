@@ -31,9 +31,8 @@ mod write;
 use std::ops::Range;
 
 use md5::{Digest, Md5};
-use object::ReadRef;
 
-use super::bytes::{Cursor, OutOfBounds, field, record};
+use super::bytes::{Cursor, OutOfBounds, ReadAt, field, record};
 
 pub use super::codec::Method;
 pub use error::{Error, WriteError};
@@ -146,7 +145,7 @@ impl CompressedBundle {
     ///
     /// When the magic is absent, version or method is unknown, or the size of all does not lie
     /// between that of the header and `end`.
-    pub fn parse<'d, R: ReadRef<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
+    pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
         let mut bundle = Self::read(data, offset, end)?;
         bundle.data.end = match bundle.claimed_end() {
             Some(end) => end?,
@@ -159,7 +158,7 @@ impl CompressedBundle {
     /// impossible, it ends with its data, and where that cannot be told, at `boundary`.
     ///
     /// Data of zlib is decompressed for that, when no more is claimed than is left of `budget`.
-    pub(super) fn parse_in_sequence<'d, R: ReadRef<'d>>(
+    pub(super) fn parse_in_sequence<'d, R: ReadAt<'d>>(
         data: R,
         offset: u64,
         end: u64,
@@ -195,7 +194,7 @@ impl CompressedBundle {
     }
 
     /// The header; the data goes up to `end`.
-    fn read<'d, R: ReadRef<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
+    fn read<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
         let mut cursor = Cursor::new(data, offset..end);
         let found = field(&mut cursor.clone(), "magic of header").map_err(Error::Outside)?;
         if found != MAGIC {
@@ -235,7 +234,7 @@ impl CompressedBundle {
     }
 
     /// Where the frames of zstd end that the data starts with.
-    fn frames_end<'d, R: ReadRef<'d>>(&self, data: R) -> Option<u64> {
+    fn frames_end<'d, R: ReadAt<'d>>(&self, data: R) -> Option<u64> {
         match self.method {
             Method::Zlib => None,
             Method::Zstd => frames::end(Cursor::new(data, self.data.clone())),

@@ -11,8 +11,7 @@
 //! `fatbinary` of CUDA 13.5 writes these bytes for every processor from `sm_75` to `sm_121a`, linked, relocatable and
 //! with debug information. Of its own accord it compresses PTX and images with debug information.
 
-use super::bytes::{Cursor, OutOfBounds, record};
-use object::ReadRef;
+use super::bytes::{Cursor, OutOfBounds, ReadAt, record};
 use std::fmt;
 use std::ops::Range;
 
@@ -83,7 +82,7 @@ pub enum FatbinKind {
 /// # Errors
 ///
 /// When it does not start with one, something of it is not inside the range, or something else follows.
-pub fn parse<'d, R: ReadRef<'d>>(
+pub fn parse<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<FatbinEntry>, FatbinReadError> {
@@ -114,7 +113,7 @@ pub fn parse<'d, R: ReadRef<'d>>(
 }
 
 /// Reads an image's header, and leaves the cursor behind the image.
-fn entry<'d, R: ReadRef<'d>>(cursor: &mut Cursor<'d, R>) -> Result<FatbinEntry, OutOfBounds> {
+fn entry<'d, R: ReadAt<'d>>(cursor: &mut Cursor<'d, R>) -> Result<FatbinEntry, OutOfBounds> {
     let (start, end) = (cursor.position(), cursor.end());
     let header = ImageHeader::read(cursor)?;
     let image = start.saturating_add(header.header_size.into());

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use object::ReadRef;
-
-use super::bytes::Cursor;
+use super::bytes::{Cursor, ReadAt};
 
 /// What a file, member or section holds, as far as its first bytes tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -94,7 +92,7 @@ impl Magic {
     }
 
     /// What starts at the start of a range of `data`; no more than [`Self::LEN`] bytes are read.
-    pub fn at<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Self {
+    pub fn at<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
         let mut cursor = Cursor::new(data, range);
         let rest = cursor.end().saturating_sub(cursor.position());
         let bytes = cursor.read(rest.min(Self::LEN as u64), "magic");

@@ -44,7 +44,7 @@ mod read;
 mod strings;
 mod write;
 
-use object::ReadRef;
+use super::bytes::ReadAt;
 
 pub use super::codec::Method;
 pub use binary::{BinaryEntry, Compressed, OffloadBinary};
@@ -67,7 +67,7 @@ impl OffloadBinary {
     ///
     /// When the magic is absent, the version is not 1, 2 or 3, or anything lies outside of the
     /// offload binary.
-    pub fn parse<'d, R: ReadRef<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
+    pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
         read::parse(data, offset, end).map_err(|(entry, problem)| Error {
             index: 0,
             entry,

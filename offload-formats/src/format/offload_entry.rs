@@ -24,9 +24,7 @@
 //! Specification: `llvm/include/llvm/Frontend/Offloading/Utility.h` of LLVM, `__tgt_offload_entry`
 //! of its offload runtime.
 
-use object::ReadRef;
-
-use super::bytes::{Cursor, OutOfBounds, record};
+use super::bytes::{Cursor, OutOfBounds, ReadAt, record};
 use crate::names::{LlvmRelease, OffloadKind};
 
 record! {
@@ -155,7 +153,7 @@ impl OffloadEntry {
     /// # Errors
     ///
     /// When fewer bytes are left.
-    pub fn read<'d, R: ReadRef<'d>>(
+    pub fn read<'d, R: ReadAt<'d>>(
         cursor: &mut Cursor<'d, R>,
         table: EntryTable,
     ) -> Result<Self, OutOfBounds> {

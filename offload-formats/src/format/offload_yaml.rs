@@ -27,9 +27,7 @@ mod reader;
 
 use std::ops::Range;
 
-use object::ReadRef;
-
-use super::bytes::Cursor;
+use super::bytes::{Cursor, ReadAt};
 use super::codec::Method;
 use super::offload_binary::{self, NewEntry, OffloadBinary, Version, WriteError, compress, layout};
 use super::pieces;
@@ -183,7 +181,7 @@ impl Document {
     /// # Errors
     ///
     /// When an offload binary is invalid, or cannot be inflated.
-    pub fn of<'d, R: ReadRef<'d>>(
+    pub fn of<'d, R: ReadAt<'d>>(
         data: R,
         range: Range<u64>,
         limit: u64,
@@ -202,11 +200,7 @@ impl Document {
         Ok(document)
     }
 
-    fn add<'d, R: ReadRef<'d>>(
-        &mut self,
-        data: R,
-        binary: &OffloadBinary,
-    ) -> Result<(), ReadError> {
+    fn add<'d, R: ReadAt<'d>>(&mut self, data: R, binary: &OffloadBinary) -> Result<(), ReadError> {
         for entry in &binary.entries {
             let mut cursor = Cursor::new(data, entry.image.clone());
             let size = entry.image.end.saturating_sub(entry.image.start);

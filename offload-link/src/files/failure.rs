@@ -1,6 +1,6 @@
 //! The first read that failed in this process.
 //!
-//! Formats read through `ReadRef`, whose errors have no content: a parser cannot tell a failing disk from a damaged
+//! Formats read through `ReadAt`, whose errors have no content: a parser cannot tell a failing disk from a damaged
 //! file, and a search for device code may report none. So each reader records the system's error here. After one, no
 //! tool writes an output or ends successfully ([`check`]).
 

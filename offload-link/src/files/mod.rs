@@ -3,7 +3,7 @@
 //! | file         | purpose                                                                 |
 //! |--------------|-------------------------------------------------------------------------|
 //! | `opened.rs`  | a file that stays open or is opened again for each read                |
-//! | `reading.rs` | a file with a cache of its last blocks, for `ReadRef`                   |
+//! | `reading.rs` | a file with a cache of its last blocks, for `ReadAt`                   |
 //! | `failure.rs` | the first read that failed: parsers cannot tell it from a damaged file  |
 //! | `stamp.rs`   | detects files that changed after the first look                         |
 //! | `thin.rs`    | opens the members of thin archives, with limits                         |

@@ -8,10 +8,9 @@ use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
-use object::ReadCacheOps;
-
 use super::copy::shrunk;
 use super::opened::Opened;
+use offload_formats::format::bytes::Source;
 
 /// Size of a block in bytes. Most headers and most symbol tables fit into one.
 const BLOCK: usize = 8 << 10;
@@ -50,7 +49,6 @@ impl Reading {
         Here {
             file: Rc::clone(self),
             range,
-            position: 0,
         }
     }
 
@@ -136,43 +134,22 @@ impl Recent {
 pub(crate) struct Here {
     file: Rc<Reading>,
     range: Range<u64>,
-    position: u64,
 }
 
-impl Here {
-    fn size(&self) -> u64 {
-        self.range.end.saturating_sub(self.range.start)
-    }
-}
-
-impl ReadCacheOps for Here {
-    fn len(&mut self) -> Result<u64, ()> {
-        Ok(self.size())
+impl Source for Here {
+    fn size(&mut self) -> Option<u64> {
+        Some(self.range.end.saturating_sub(self.range.start))
     }
 
-    fn seek(&mut self, position: u64) -> Result<u64, ()> {
-        self.position = position;
-        Ok(position)
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ()> {
-        let rest = self.size().saturating_sub(self.position);
-        let rest = usize::try_from(rest).unwrap_or(usize::MAX);
-        let count = rest.min(buffer.len());
-        self.read_exact(&mut buffer[..count])?;
-        Ok(count)
-    }
-
-    fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
-        let end = self.position.checked_add(buffer.len() as u64).ok_or(())?;
-        if end > self.size() {
-            return Err(());
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
+        let end = offset.checked_add(buffer.len() as u64)?;
+        let offset = self.range.start.checked_add(offset)?;
+        if end > self.size()? {
+            return None;
         }
-        let offset = self.range.start.checked_add(self.position).ok_or(())?;
         let read = self.file.read_exact_at(buffer, offset);
-        read.map_err(|problem| self.file.file.note(offset, &problem))?;
-        self.position = end;
-        Ok(())
+        read.map_err(|problem| self.file.file.note(offset, &problem))
+            .ok()
     }
 }
 
@@ -180,7 +157,7 @@ impl ReadCacheOps for Here {
 mod tests {
     use std::io::Write;
 
-    use object::{ReadCache, ReadRef};
+    use offload_formats::format::bytes::{ReadAt, ReadCache};
 
     use super::*;
 
@@ -196,8 +173,8 @@ mod tests {
         for step in 0..2000_usize {
             at = at * 7919 % (bytes.len() + 10);
             let size = step * step % 37 * (1 + step % 400);
-            let expected = bytes.get(at..at + size).ok_or(());
-            let read = (&cache).read_bytes_at(at as u64, size as u64);
+            let expected = bytes.get(at..at + size);
+            let read = (&cache).read_at(at as u64, size as u64);
             assert_eq!(read, expected, "{size} at {at}");
         }
         assert!(reading.recent.borrow().blocks.len() == RECENT);

@@ -3,17 +3,16 @@
 //! Pieces name a source by its number. A compressed bundle is a source without a file: it is decompressed once for
 //! all readers of its parts.
 
+use offload_formats::escape::terminal;
+use offload_formats::format::bytes::{ReadAt, ReadCache};
+use offload_formats::format::compressed_bundle::{self, CompressedBundle};
+use offload_formats::format::pieces::Piece;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
-use object::{ReadCache, ReadRef};
-use offload_formats::escape::terminal;
-use offload_formats::format::compressed_bundle::{self, CompressedBundle};
-use offload_formats::format::pieces::Piece;
 
 use super::error::Error;
 use crate::decompressed;
@@ -222,7 +221,7 @@ impl SourceFile {
     }
 
     /// Returns the data for reading headers; the bytes stay in memory.
-    pub(crate) fn data(&self) -> impl ReadRef<'_> + '_ {
+    pub(crate) fn data(&self) -> impl ReadAt<'_> + '_ {
         &self.cache
     }
 

@@ -7,12 +7,11 @@ use crate::declare::module::Target;
 use crate::error;
 use crate::error::Error;
 use crate::readable::Readable;
-use object::ReadRef;
 use offload_formats::container;
 use offload_formats::container::bundled::{self, DeviceTarget, Unpacking};
 use offload_formats::container::device_library;
 use offload_formats::container::elf::Elf;
-use offload_formats::format::bytes::{Cursor, Window};
+use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::fatbin::{self, FatbinKind};
 use offload_formats::format::magic::Magic;
 use offload_formats::format::ptx;
@@ -57,7 +56,7 @@ enum ImageContent {
 }
 
 impl PrebuiltImage {
-    fn new<'d, R: ReadRef<'d>>(
+    fn new<'d, R: ReadAt<'d>>(
         declared: Option<DeviceTarget>,
         data: R,
         range: Range<u64>,
@@ -138,7 +137,7 @@ impl PrebuiltImage {
 }
 
 impl ImageContent {
-    fn of<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Self {
+    fn of<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
         match Magic::at(data, range.clone()) {
             Magic::Elf => Elf::parse(data, range).map_or(Self::Other, |elf| Self::Elf {
                 machine: elf.machine,
@@ -190,7 +189,7 @@ pub(crate) fn images(path: &Path, unpacking: &mut Unpacking) -> Result<Vec<Prebu
     images
 }
 
-fn images_in<'d, R: ReadRef<'d>>(
+fn images_in<'d, R: ReadAt<'d>>(
     path: &Path,
     cache: R,
     unpacking: &mut Unpacking,
@@ -198,8 +197,8 @@ fn images_in<'d, R: ReadRef<'d>>(
     let wrong =
         |problem: Box<dyn std::error::Error + Send + Sync>| Error::because(path.display(), problem);
     let size = cache
-        .len()
-        .map_err(|()| wrong("its size cannot be read".into()))?;
+        .size()
+        .ok_or_else(|| wrong("its size cannot be read".into()))?;
     let itself = PrebuiltImage::new(None, cache, 0..size, None);
     match (&itself.content, Magic::at(cache, 0..size)) {
         (ImageContent::Elf { machine, .. }, _)
@@ -268,7 +267,7 @@ fn images_in<'d, R: ReadRef<'d>>(
 }
 
 /// The images of fat binaries, without what pads them.
-fn of_fatbin<'d, R: ReadRef<'d>>(
+fn of_fatbin<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<PrebuiltImage>, fatbin::FatbinReadError> {
@@ -293,11 +292,12 @@ fn of_fatbin<'d, R: ReadRef<'d>>(
 }
 
 /// Returns the end of an ELF file that is padded to 8.
-fn end_of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Option<u64> {
+fn end_of_elf<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> {
     use object::Endianness;
     use object::read::elf::FileHeader as _;
-    let window = Window::new(data, range.clone());
-    let header = object::elf::FileHeader64::<Endianness>::parse(window).ok()?;
+    let size = size_of::<object::elf::FileHeader64<Endianness>>() as u64;
+    let header = Cursor::new(data, range.clone()).read(size, "ELF header");
+    let header = object::elf::FileHeader64::<Endianness>::parse(header.ok()?).ok()?;
     let endian = header.endian().ok()?;
     let table =
         |start: u64, count: u16, size: u16| start.checked_add(u64::from(count) * u64::from(size));

@@ -20,11 +20,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use object::ReadRef;
-
 use super::error::ArchiveError;
 use super::member::{Member, TERMINATOR, decimal, padding};
-use crate::format::bytes::{Cursor, OutOfBounds, record};
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, record};
 
 record! {
     struct FileHeader, "big archive header", 128 bytes {
@@ -52,7 +50,7 @@ record! {
 }
 
 /// The members of the archive that a range consists of.
-pub(super) fn members<'d, R: ReadRef<'d>>(
+pub(super) fn members<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<Member<'d>>, ArchiveError> {
@@ -88,7 +86,7 @@ pub(super) fn members<'d, R: ReadRef<'d>>(
 }
 
 /// A member, and where the next one is.
-fn member<'d, R: ReadRef<'d>>(
+fn member<'d, R: ReadAt<'d>>(
     cursor: &mut Cursor<'d, R>,
 ) -> Result<(Member<'d>, [u8; 20]), ArchiveError> {
     let offset = cursor.position();

@@ -1,6 +1,7 @@
 use std::cell::Cell;
 
 use super::*;
+use crate::format::bytes::ReadAt;
 
 /// `clang-offload-bundler` of these releases; commands in `tests/golden/README.md`.
 const PLAIN: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/three-images.bundle");
@@ -209,12 +210,12 @@ struct Sparse<'a> {
     read: &'a Cell<u64>,
 }
 
-impl<'a> ReadRef<'a> for Sparse<'a> {
-    fn len(self) -> Result<u64, ()> {
-        Ok(1 << 40)
+impl<'a> ReadAt<'a> for Sparse<'a> {
+    fn size(self) -> Option<u64> {
+        Some(1 << 40)
     }
 
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+    fn read_at(self, offset: u64, size: u64) -> Option<&'a [u8]> {
         const ZEROS: [u8; 0x1000] = [0; 0x1000];
         self.read.set(self.read.get() + size);
         let part = self
@@ -225,13 +226,13 @@ impl<'a> ReadRef<'a> for Sparse<'a> {
         let bytes = part.map_or(&ZEROS[..], |(start, bytes)| {
             &bytes[(offset - start) as usize..]
         });
-        bytes.get(..size as usize).ok_or(())
+        bytes.get(..size as usize)
     }
 
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        let bytes = self.read_bytes_at(range.start, 8)?;
-        let end = bytes.iter().position(|byte| *byte == delimiter).ok_or(())?;
-        Ok(&bytes[..end])
+    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'a [u8]> {
+        let bytes = self.read_at(range.start, 8)?;
+        let end = bytes.iter().position(|byte| *byte == delimiter)?;
+        Some(&bytes[..end])
     }
 }
 

@@ -5,12 +5,13 @@
 
 use std::ops::Range;
 
-use object::{LittleEndian as LE, ReadRef};
+use object::LittleEndian as LE;
 
 use super::error::CoffError;
 use super::file::File;
 use super::part::{Part, align};
 use crate::container::edit::NewSection;
+use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
 
 /// A COFF file with more sections, after the others and in this order, which linkers leave out
@@ -21,7 +22,7 @@ use crate::format::pieces::Piece;
 /// # Errors
 ///
 /// When it is no COFF object and no PE image, is damaged, or becomes too large.
-pub fn add_sections<'d, R: ReadRef<'d>>(
+pub fn add_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     sections: &[NewSection<'_>],
@@ -52,7 +53,7 @@ pub fn add_sections<'d, R: ReadRef<'d>>(
 /// # Errors
 ///
 /// As [`add_sections`], and when something that stays needs what is removed.
-pub fn remove_sections<'d, R: ReadRef<'d>>(
+pub fn remove_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     matches: impl Fn(&[u8]) -> bool,

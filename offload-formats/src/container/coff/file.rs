@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use object::read::coff::{CoffHeader, SymbolTable};
-use object::{LittleEndian as LE, ReadRef, U16, U32, pe};
+use object::{LittleEndian as LE, U16, U32, pe};
 
 use super::error::CoffError;
 use super::headers::{Form, headers, lies, record};
 use super::image::Image;
 use super::part::Part;
 use super::symbols::{Symbol, read_symbols};
-use crate::format::bytes::{OutOfBounds, Window};
+use crate::format::bytes::{OutOfBounds, ReadAt, View};
 use crate::format::pieces::Piece;
 
 /// A COFF file that is edited. Symbols keep the indices that they had.
@@ -26,7 +26,7 @@ pub(super) struct File<'d> {
 }
 
 impl<'d> File<'d> {
-    pub(super) fn read<R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Self, CoffError> {
+    pub(super) fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Self, CoffError> {
         let (form, range) = Form::of(data, range)?;
         match form {
             Form::Image { stub } => {
@@ -58,17 +58,17 @@ impl<'d> File<'d> {
     }
 
     /// From the file header on, which lies at `place`.
-    fn object<H: CoffHeader, R: ReadRef<'d>>(
+    fn object<H: CoffHeader, R: ReadAt<'d>>(
         data: R,
         range: Range<u64>,
         place: u64,
         header: pe::ImageFileHeader,
     ) -> Result<Self, CoffError> {
         let (old, sections) = headers::<H, R>(data, &range, place)?;
-        let window = Window::new(data, range.clone());
+        let window = View::new(data, range.clone());
         let lies =
             |what, place: u64, count: u32, size: usize| lies(what, &range, place, count, size);
-        let table = SymbolTable::<Window<R>, H>::parse(old, window).map_err(|_| {
+        let table = SymbolTable::<View<R>, H>::parse(old, window).map_err(|_| {
             let (place, count) = (old.pointer_to_symbol_table(), old.number_of_symbols());
             lies(
                 "symbol table",

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use object::read::coff::{CoffHeader, SectionTable};
-use object::{LittleEndian as LE, ReadRef, pe};
+use object::{LittleEndian as LE, pe};
 
 use super::error::CoffError;
-use crate::format::bytes::{Cursor, OutOfBounds, Window};
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
 
 /// The forms that COFF files have.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub(super) enum Form {
 
 impl Form {
     /// What the headers say, and the part of the range that is there.
-    pub(super) fn of<'d, R: ReadRef<'d>>(
+    pub(super) fn of<'d, R: ReadAt<'d>>(
         data: R,
         range: Range<u64>,
     ) -> Result<(Self, Range<u64>), CoffError> {
@@ -52,7 +52,7 @@ impl Form {
 }
 
 /// For which processor a file is, and whether it is an image, when its headers are there.
-pub(super) fn recognize<'d, R: ReadRef<'d>>(
+pub(super) fn recognize<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<(pe::Machine, bool), CoffError> {
@@ -74,13 +74,13 @@ pub(super) fn recognize<'d, R: ReadRef<'d>>(
 }
 
 /// File header, at `place`, and section headers.
-pub(super) fn headers<'d, H: CoffHeader, R: ReadRef<'d>>(
+pub(super) fn headers<'d, H: CoffHeader, R: ReadAt<'d>>(
     data: R,
     range: &Range<u64>,
     place: u64,
 ) -> Result<(&'d H, SectionTable<'d>), CoffError> {
     let header: &H = record(data, range, place, "file header")?;
-    let (window, mut offset) = (Window::new(data, range.clone()), place);
+    let (window, mut offset) = (View::new(data, range.clone()), place);
     let parsed = H::parse(window, &mut offset);
     parsed.map_err(|_| lies("file header", range, place, 1, size_of::<H>()))?;
     let sections = SectionTable::parse(header, window, offset).map_err(|_| {
@@ -107,7 +107,7 @@ pub(super) fn lies(
 }
 
 /// What lies at `place`, from the start of the range.
-pub(super) fn record<'d, T: object::Pod, R: ReadRef<'d>>(
+pub(super) fn record<'d, T: object::Pod, R: ReadAt<'d>>(
     data: R,
     range: &Range<u64>,
     place: u64,

@@ -4,11 +4,11 @@
 use std::mem::offset_of;
 use std::ops::Range;
 
-use object::{LittleEndian as LE, ReadRef, U32, pe};
+use object::{LittleEndian as LE, U32, pe};
 
 use super::error::CoffError;
 use super::part::{Part, align, small};
-use crate::format::bytes::Cursor;
+use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::pieces::Piece;
 
 /// What PE images have and objects do not.
@@ -35,7 +35,7 @@ pub(super) struct DebugDirectory<'d> {
 
 impl<'d> Image<'d> {
     /// Reads what the headers of an image say besides. `parts` lose their padding.
-    pub(super) fn read<R: ReadRef<'d>>(
+    pub(super) fn read<R: ReadAt<'d>>(
         data: R,
         range: &Range<u64>,
         stub: u64,
@@ -96,7 +96,7 @@ impl<'d> Image<'d> {
 }
 
 impl<'d> DebugDirectory<'d> {
-    fn find<R: ReadRef<'d>>(
+    fn find<R: ReadAt<'d>>(
         data: R,
         file: &Range<u64>,
         parts: &[Part<'d>],

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use object::read::StringTable;
 use object::read::coff::{CoffHeader, SectionTable};
-use object::{LittleEndian as LE, ReadRef, U32, pe};
+use object::{LittleEndian as LE, ReadRef as _, U32, pe};
 
 use super::error::CoffError;
 use super::headers::{Form, headers};
-use crate::format::bytes::{OutOfBounds, Window};
+use crate::format::bytes::{OutOfBounds, ReadAt, View};
 
 /// The sections of a COFF file.
 pub(in crate::container) struct Listing<'d, R> {
@@ -35,7 +35,7 @@ pub(in crate::container) struct Listed<'d> {
     pub(in crate::container) size: u64,
 }
 
-impl<'d, R: ReadRef<'d>> Listing<'d, R> {
+impl<'d, R: ReadAt<'d>> Listing<'d, R> {
     /// None when it is a program of DOS, or too short for what its first bytes say: those of COFF
     /// are hardly a magic.
     pub(in crate::container) fn parse(
@@ -109,8 +109,8 @@ impl<'d, R: ReadRef<'d>> Listing<'d, R> {
         name.map_err(|_| CoffError::Name { number })
     }
 
-    fn names(&self) -> Option<StringTable<'d, Window<R>>> {
-        let window = Window::new(self.data, self.range.clone());
+    fn names(&self) -> Option<StringTable<'d, View<R>>> {
+        let window = View::new(self.data, self.range.clone());
         let start = self.strings?;
         let size = window.read_at::<U32<LE>>(start).ok()?;
         let end = start.checked_add(size.get(LE).into())?;

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use object::{LittleEndian as LE, ReadRef, pe};
+use object::{LittleEndian as LE, pe};
 
 use super::error::CoffError;
 use super::file::File;
 use super::part::{Part, Section};
 use super::symbols;
+use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
 
 /// A COFF object whose names can be changed.
@@ -37,7 +38,7 @@ impl<'d> Object<'d> {
     /// # Errors
     ///
     /// When it is no COFF object, or damaged.
-    pub fn read<R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Self, CoffError> {
+    pub fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Self, CoffError> {
         let file = File::read(data, range)?;
         match file.image {
             Some(_) => Err(CoffError::Image),

@@ -1,7 +1,7 @@
 //! The symbols of a COFF file.
 
 use object::read::coff::{CoffHeader, Symbol as _, SymbolTable};
-use object::{LittleEndian as LE, ReadRef, SymbolIndex, pe};
+use object::{LittleEndian as LE, SymbolIndex, pe};
 
 use super::error::CoffError;
 
@@ -35,7 +35,7 @@ pub(super) enum Auxiliary<'d> {
 pub(super) const RECORD_SIZE: usize = pe::IMAGE_SIZEOF_SYMBOL;
 
 /// Reads all symbols of a file with that number of sections.
-pub(super) fn read_symbols<'d, H: CoffHeader, R: ReadRef<'d>>(
+pub(super) fn read_symbols<'d, H: CoffHeader, R: object::ReadRef<'d>>(
     table: &SymbolTable<'d, R, H>,
     section_count: usize,
 ) -> Result<Vec<Symbol<'d>>, CoffError> {

@@ -16,10 +16,11 @@
 
 use std::ops::Range;
 
-use object::{ReadRef, elf};
+use object::elf;
 
 use super::WriteError;
 use crate::container::edit::NewSection;
+use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
 use file::{Content, File, Part};
 
@@ -41,7 +42,7 @@ pub use reference::{REFERENCE_SECTION, add_reference};
 ///
 /// When the ELF file has no section header table, or something in it that must be understood to
 /// move sections is damaged or unknown.
-pub fn add_sections<'d, R: ReadRef<'d>>(
+pub fn add_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     sections: &[NewSection<'_>],
@@ -62,7 +63,7 @@ pub fn add_sections<'d, R: ReadRef<'d>>(
 /// # Errors
 ///
 /// As [`add_sections`], and when something that stays needs what is removed.
-pub fn remove_sections<'d, R: ReadRef<'d>>(
+pub fn remove_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     matches: impl Fn(&[u8]) -> bool,

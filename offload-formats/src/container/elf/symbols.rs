@@ -1,9 +1,10 @@
 //! The symbols of an ELF file.
 
 use object::read::elf::Sym;
-use object::{Endianness, ReadRef, elf};
+use object::{Endianness, elf};
 
 use super::{Elf, ElfError, Headers, Section, string};
+use crate::format::bytes::ReadAt;
 
 /// A symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub enum SymbolTable {
     /// Those that matter when a program is loaded.
     Dynamic,
 }
-impl<'d, R: ReadRef<'d>> Elf<'d, R> {
+impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// Reads a symbol table; none when the file has no such table.
     ///
     /// # Errors

@@ -3,6 +3,7 @@ use std::cell::RefCell;
 use super::*;
 use crate::container::archive::{self, NewMember};
 use crate::container::embed::elf_object;
+use crate::format::bytes::ReadAt;
 
 mod formats;
 
@@ -19,17 +20,17 @@ struct Counting<'a> {
     reads: &'a RefCell<Vec<Range<u64>>>,
 }
 
-impl<'a> ReadRef<'a> for Counting<'a> {
-    fn len(self) -> Result<u64, ()> {
-        Ok(self.bytes.len() as u64)
+impl<'a> ReadAt<'a> for Counting<'a> {
+    fn size(self) -> Option<u64> {
+        Some(self.bytes.len() as u64)
     }
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+    fn read_at(self, offset: u64, size: u64) -> Option<&'a [u8]> {
         self.reads.borrow_mut().push(offset..offset + size);
-        self.bytes.read_bytes_at(offset, size)
+        self.bytes.read_at(offset, size)
     }
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'a [u8]> {
         self.reads.borrow_mut().push(range.clone());
-        self.bytes.read_bytes_at_until(range, delimiter)
+        self.bytes.read_until(range, delimiter)
     }
 }
 
@@ -62,11 +63,11 @@ fn arches(found: &[FoundImage]) -> Vec<&str> {
 }
 
 /// As the function that is tested, with more memory than any input here needs.
-fn images<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
     super::images(data)
 }
 
-fn link_inputs<'d, R: ReadRef<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+fn link_inputs<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
     super::link_inputs(data, &mut { super::INFLATE_LIMIT })
 }
 

@@ -9,10 +9,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use object::ReadRef;
-
 use super::Error;
-use crate::format::bytes::{Cursor, OutOfBounds};
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 
 /// How many fields of a record are kept; those that need more are asked for.
 const KEPT: usize = 16;
@@ -31,7 +29,7 @@ pub(super) struct Block {
 }
 
 /// The blocks of a range, whose contents are not read. What follows the last block is left alone.
-pub(super) fn blocks<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Vec<Block>, Error> {
+pub(super) fn blocks<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Vec<Block>, Error> {
     /// Longer than the start of a block.
     const START: u64 = 24;
     let mut cursor = Cursor::new(data, range);
@@ -108,7 +106,7 @@ const UNABBREVIATED: u64 = 3;
 
 impl Block {
     /// Reads the records of a block, not those of the blocks in it.
-    pub(super) fn records<'d, R: ReadRef<'d>>(
+    pub(super) fn records<'d, R: ReadAt<'d>>(
         &self,
         data: R,
         mut each: impl FnMut(Record<'d>),
@@ -123,7 +121,7 @@ impl Block {
     }
 
     /// Reads the block, whose items then come one by one.
-    pub(super) fn open<'d, R: ReadRef<'d>>(&self, data: R) -> Result<Items<'d>, Error> {
+    pub(super) fn open<'d, R: ReadAt<'d>>(&self, data: R) -> Result<Items<'d>, Error> {
         let start = self.range.start;
         let size = self.range.end.saturating_sub(start);
         let bytes = Cursor::new(data, self.range.clone()).read(size, "block");

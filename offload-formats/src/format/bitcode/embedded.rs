@@ -13,11 +13,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use object::ReadRef;
-
 use super::bitstream::{Bits, BlockInfo, Item, Items, Keep, Record, blocks};
 use super::{ALIAS, EmbeddedProblem, Error, FUNCTION, IFUNC, MODULE, VARIABLE, VERSION, unwrap};
-use crate::format::bytes::Cursor;
+use crate::format::bytes::{Cursor, ReadAt};
 
 /// The named metadata that lists embedded objects.
 const LIST: &[u8] = b"llvm.embedded.objects";
@@ -35,7 +33,7 @@ const SECTION: &[u8] = b".llvm.offloading";
 /// # Errors
 ///
 /// When it is not bitcode, or something of the list is not understood.
-pub fn embedded_objects<'d, R: ReadRef<'d>>(
+pub fn embedded_objects<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<Arc<[u8]>>, Error> {

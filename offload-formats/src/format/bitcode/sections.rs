@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use object::ReadRef;
-
 use super::bitstream::{BlockInfo, Item, Keep, blocks};
 use super::{Error, MODULE, SECTION_NAME, unwrap};
+use crate::format::bytes::ReadAt;
 
 /// The names of the sections that functions and variables of the bitcode in a range of `data` are
 /// in, each once for a module, in its order.
@@ -13,10 +12,7 @@ use super::{Error, MODULE, SECTION_NAME, unwrap};
 /// # Errors
 ///
 /// When it is not bitcode, or a block or a record is not where it should be.
-pub fn section_names<'d, R: ReadRef<'d>>(
-    data: R,
-    range: Range<u64>,
-) -> Result<Vec<Vec<u8>>, Error> {
+pub fn section_names<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Vec<Vec<u8>>, Error> {
     let mut names = Vec::new();
     for block in blocks(data, unwrap(data, range)?)? {
         if block.id != MODULE {

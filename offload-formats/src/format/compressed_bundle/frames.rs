@@ -2,9 +2,7 @@
 //!
 //! Specification: <https://datatracker.ietf.org/doc/html/rfc8878#section-3.1>.
 
-use object::ReadRef;
-
-use crate::format::bytes::{Cursor, OutOfBounds, field};
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, field};
 
 const FRAME: u32 = 0xfd2f_b528;
 /// The last digit may be any.
@@ -12,7 +10,7 @@ const SKIPPABLE: u32 = 0x184d_2a50;
 
 /// The end of the frames that follow each other from where `cursor` is, when there is one and
 /// none is cut.
-pub(super) fn end<'d, R: ReadRef<'d>>(mut cursor: Cursor<'d, R>) -> Option<u64> {
+pub(super) fn end<'d, R: ReadAt<'d>>(mut cursor: Cursor<'d, R>) -> Option<u64> {
     let mut end = None;
     while frame(&mut cursor).ok()? {
         end = Some(cursor.position());
@@ -21,7 +19,7 @@ pub(super) fn end<'d, R: ReadRef<'d>>(mut cursor: Cursor<'d, R>) -> Option<u64> 
 }
 
 /// Passes a frame, or finds none.
-fn frame<'d, R: ReadRef<'d>>(cursor: &mut Cursor<'d, R>) -> Result<bool, OutOfBounds> {
+fn frame<'d, R: ReadAt<'d>>(cursor: &mut Cursor<'d, R>) -> Result<bool, OutOfBounds> {
     let Ok(magic) = field::<u32, _>(cursor, "magic of frame") else {
         return Ok(false);
     };
@@ -63,7 +61,7 @@ fn frame<'d, R: ReadRef<'d>>(cursor: &mut Cursor<'d, R>) -> Result<bool, OutOfBo
     Ok(true)
 }
 
-fn skip<'d, R: ReadRef<'d>>(cursor: &mut Cursor<'d, R>, size: u64) -> Result<(), OutOfBounds> {
+fn skip<'d, R: ReadAt<'d>>(cursor: &mut Cursor<'d, R>, size: u64) -> Result<(), OutOfBounds> {
     let range = OutOfBounds::check("frame", cursor.position(), size, cursor.end())?;
     *cursor = cursor.at(range.end);
     Ok(())

@@ -6,11 +6,10 @@ use std::sync::mpsc;
 use std::thread;
 
 use md5::{Digest, Md5};
-use object::ReadRef;
 
 use super::{CompressedBundle, Error, head_of};
 use crate::format::bundle::{self, Bundle};
-use crate::format::bytes::{Cursor, OutOfBounds};
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 use crate::format::codec::{self, Decoder, Slices, Source};
 use crate::format::magic::Magic;
 
@@ -71,7 +70,7 @@ impl CompressedBundle {
     ///
     /// When the data is damaged, or has another size or hash; when `out` fails; when the method
     /// is not built in.
-    pub fn decompress_to<'d, R: ReadRef<'d>>(
+    pub fn decompress_to<'d, R: ReadAt<'d>>(
         &self,
         data: R,
         out: &mut impl Write,
@@ -150,7 +149,7 @@ impl CompressedBundle {
     /// # Errors
     ///
     /// As [`Self::decompress_to`].
-    pub fn extract<'d, R: ReadRef<'d>>(
+    pub fn extract<'d, R: ReadAt<'d>>(
         &self,
         data: R,
         range: Range<u64>,
@@ -164,7 +163,7 @@ impl CompressedBundle {
     /// # Errors
     ///
     /// Those of [`Self::decompress_to`], and when the claimed size is more than `limit`.
-    pub fn decompress<'d, R: ReadRef<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, Error> {
+    pub fn decompress<'d, R: ReadAt<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, Error> {
         let claimed = self.uncompressed_size;
         if claimed > limit {
             return Err(Error::Limit { claimed, limit });
@@ -182,7 +181,7 @@ impl CompressedBundle {
     ///
     /// When the data or a header is damaged, an image lies outside, the headers take up more than
     /// 16 MiB, or the method is not built in.
-    pub fn contents<'d, R: ReadRef<'d>>(&self, data: R) -> Result<Option<Bundle>, Error> {
+    pub fn contents<'d, R: ReadAt<'d>>(&self, data: R) -> Result<Option<Bundle>, Error> {
         let mut decoder = self.decoder(self.slices(data))?;
         let (mut bytes, mut wanted) = (Vec::new(), codec::BUFFER as u64);
         let claimed = self.uncompressed_size;
@@ -222,7 +221,7 @@ impl CompressedBundle {
         }
     }
 
-    fn slices<'d, R: ReadRef<'d>>(&self, data: R) -> Slices<'d, R> {
+    fn slices<'d, R: ReadAt<'d>>(&self, data: R) -> Slices<'d, R> {
         Slices::new(Cursor::new(data, self.data.clone()))
     }
 
@@ -275,16 +274,16 @@ struct Start<'a> {
     size: u64,
 }
 
-impl<'a> ReadRef<'a> for Start<'a> {
-    fn len(self) -> Result<u64, ()> {
-        Ok(self.size)
+impl<'a> ReadAt<'a> for Start<'a> {
+    fn size(self) -> Option<u64> {
+        Some(self.size)
     }
 
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
-        self.bytes.read_bytes_at(offset, size)
+    fn read_at(self, offset: u64, size: u64) -> Option<&'a [u8]> {
+        self.bytes.read_at(offset, size)
     }
 
-    fn read_bytes_at_until(self, range: Range<u64>, end: u8) -> Result<&'a [u8], ()> {
-        self.bytes.read_bytes_at_until(range, end)
+    fn read_until(self, range: Range<u64>, end: u8) -> Option<&'a [u8]> {
+        self.bytes.read_until(range, end)
     }
 }

@@ -3,6 +3,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use super::*;
 use crate::format::bundle::{Bundle, BundleImage, Layout, to_bytes};
+use crate::format::bytes::ReadAt;
 use crate::format::codec::METHODS;
 
 /// `clang-offload-bundler` of these releases; commands in `tests/golden/README.md`.
@@ -557,16 +558,16 @@ fn reads_the_headers_of_what_is_inside() {
 #[derive(Clone, Copy)]
 struct Reads<'a>(&'a [u8], &'a std::cell::Cell<u64>);
 
-impl<'a> ReadRef<'a> for Reads<'a> {
-    fn len(self) -> Result<u64, ()> {
-        Ok(self.0.len() as u64)
+impl<'a> ReadAt<'a> for Reads<'a> {
+    fn size(self) -> Option<u64> {
+        Some(self.0.len() as u64)
     }
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+    fn read_at(self, offset: u64, size: u64) -> Option<&'a [u8]> {
         self.1.set(self.1.get() + size);
-        self.0.read_bytes_at(offset, size)
+        self.0.read_at(offset, size)
     }
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        self.0.read_bytes_at_until(range, delimiter)
+    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'a [u8]> {
+        self.0.read_until(range, delimiter)
     }
 }
 

@@ -3,19 +3,17 @@
 use std::io::Read;
 use std::num::NonZeroU32;
 
-use object::ReadRef;
-
 use super::binary::{Compressed, OffloadBinary};
 use super::error::{InflateError, WriteError};
 use super::layout::{Header, HeaderEnd, MAGIC, Version};
-use crate::format::bytes::{Alignment, Cursor, field};
+use crate::format::bytes::{Alignment, Cursor, ReadAt, field};
 use crate::format::codec::{BUFFER, Decoder, Encoder, Method, Slices, Source};
 
 /// What zstd's frames start with; all else is zlib, which has no magic.
 const ZSTD: [u8; 4] = *b"\x28\xb5\x2f\xfd";
 
 impl Compressed {
-    pub(super) fn with_method_of<'d, R: ReadRef<'d>>(self, data: R) -> Self {
+    pub(super) fn with_method_of<'d, R: ReadAt<'d>>(self, data: R) -> Self {
         let found = field(&mut Cursor::new(data, self.data.clone()), "magic");
         let method = match found {
             Ok(ZSTD) => Method::Zstd,
@@ -36,11 +34,7 @@ impl OffloadBinary {
     ///
     /// When the claimed size is more than `limit`, the data is damaged, has another size or is
     /// followed by something, or the method is not built in.
-    pub fn inflate<'d, R: ReadRef<'d>>(
-        &self,
-        data: R,
-        limit: u64,
-    ) -> Result<Vec<u8>, InflateError> {
+    pub fn inflate<'d, R: ReadAt<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, InflateError> {
         let claimed = match &self.compressed {
             Some(compressed) => compressed.inflated_size,
             None => self.size,
@@ -69,7 +63,7 @@ impl OffloadBinary {
 
 impl Compressed {
     /// Adds exactly `size` bytes to `out`.
-    fn inflate_body<'d, R: ReadRef<'d>>(
+    fn inflate_body<'d, R: ReadAt<'d>>(
         &self,
         data: R,
         size: u64,

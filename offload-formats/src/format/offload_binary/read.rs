@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use object::ReadRef;
-
 use super::binary::{BinaryEntry, Compressed, OffloadBinary};
 use super::error::{Error, Problem};
 use super::layout::{
     EntryRecord, Header, HeaderEnd, MAGIC, SizedStringRecord, StringRecord, Version,
 };
 use super::strings::Strings;
-use crate::format::bytes::{Alignment, Cursor, OutOfBounds, field};
+use crate::format::bytes::{Alignment, Cursor, OutOfBounds, ReadAt, field};
 use crate::format::codec::Method;
 use crate::names::{ImageKind, OffloadKind};
 
@@ -25,7 +23,7 @@ use crate::names::{ImageKind, OffloadKind};
 /// # Errors
 ///
 /// When one is invalid, or is followed by something else.
-pub fn walk<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Vec<OffloadBinary>, Error> {
+pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Vec<OffloadBinary>, Error> {
     let end = Cursor::new(data, range.clone()).end();
     let (mut binaries, mut position) = (Vec::new(), range.start);
     while position < end {
@@ -43,7 +41,7 @@ pub fn walk<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Vec<Offloa
 }
 
 /// The first place that does not start eight bytes of zeros, or fewer at the end.
-fn after_zeros<'d, R: ReadRef<'d>>(data: R, mut position: u64, end: u64) -> u64 {
+fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
     const STEP: u64 = 0x1000;
     // As a rule another header comes at once, and no more than it is read.
     let mut size = Header::LEN;
@@ -64,7 +62,7 @@ fn after_zeros<'d, R: ReadRef<'d>>(data: R, mut position: u64, end: u64) -> u64 
 
 type At<T> = Result<T, (Option<usize>, Problem)>;
 
-pub(super) fn parse<'d, R: ReadRef<'d>>(data: R, offset: u64, end: u64) -> At<OffloadBinary> {
+pub(super) fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> At<OffloadBinary> {
     let whole = |problem| (None, problem);
     let outside = |problem| (None, Problem::Outside(problem));
     let mut cursor = Cursor::new(data, offset..end);
@@ -176,7 +174,7 @@ struct Pair {
     value_size: Option<u64>,
 }
 
-fn entries<'d, R: ReadRef<'d>>(
+fn entries<'d, R: ReadAt<'d>>(
     data: R,
     range: &Range<u64>,
     header: &Header,
@@ -239,7 +237,7 @@ fn entries<'d, R: ReadRef<'d>>(
     Ok(entries)
 }
 
-fn strings_of<'d, R: ReadRef<'d>>(
+fn strings_of<'d, R: ReadAt<'d>>(
     data: R,
     range: &Range<u64>,
     entries: &[RawEntry],
@@ -259,7 +257,7 @@ fn strings_of<'d, R: ReadRef<'d>>(
 }
 
 /// The strings of all entries, when all lie in `range`.
-fn strings_in<'d, R: ReadRef<'d>>(
+fn strings_in<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     entries: &[RawEntry],

@@ -6,10 +6,9 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use object::ReadRef;
-
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::images::Image;
+use offload_formats::format::bytes::ReadAt;
 
 /// Images that were added.
 #[derive(Default)]
@@ -61,7 +60,7 @@ fn sample(image: &Image) -> Result<u64, Error> {
     image.read(|data| {
         let mut hasher = DefaultHasher::new();
         for start in [0, last / 2, last] {
-            let part = data.read_bytes_at(start, size.min(PART));
+            let part = data.read_at(start, size.min(PART));
             part.unwrap_or_default().hash(&mut hasher);
         }
         hasher.finish()

@@ -11,9 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
-use object::{ReadCache, ReadRef};
-
 use crate::files::{Here, Opened, Reading, Stamp};
+use offload_formats::format::bytes::{ReadAt, ReadCache};
 
 /// A file and its blocks in memory.
 #[derive(Debug)]
@@ -140,28 +139,28 @@ fn block_of(offset: u64) -> Option<(usize, usize)> {
     Some((index, usize::try_from(offset % BLOCK as u64).ok()?))
 }
 
-impl<'d> ReadRef<'d> for &'d Blocks {
-    fn len(self) -> Result<u64, ()> {
-        Ok(self.len)
+impl<'d> ReadAt<'d> for &'d Blocks {
+    fn size(self) -> Option<u64> {
+        Some(self.len)
     }
 
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+    fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
         let end = offset.checked_add(size).filter(|end| *end <= self.len);
-        let end = end.ok_or(())?;
+        let end = end?;
         if size == 0 {
-            return Ok(&[]);
+            return Some(&[]);
         }
-        let (index, at) = block_of(offset).ok_or(())?;
+        let (index, at) = block_of(offset)?;
         let in_one = offset / BLOCK as u64 == (end - 1) / BLOCK as u64;
         if in_one && index < self.blocks.len() {
-            let size = usize::try_from(size).map_err(|_| ())?;
-            return self.block(index)?.get(at..at + size).ok_or(());
+            let size = usize::try_from(size).ok()?;
+            return self.block(index).ok()?.get(at..at + size);
         }
-        self.others.read_bytes_at(offset, size)
+        self.others.read_at(offset, size)
     }
 
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
-        self.others.read_bytes_at_until(range, delimiter)
+    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
+        self.others.read_until(range, delimiter)
     }
 }
 
@@ -173,25 +172,25 @@ pub(crate) enum BlocksView<'a> {
     Apart(ReadCache<Here>),
 }
 
-impl<'d> ReadRef<'d> for &'d BlocksView<'_> {
-    fn len(self) -> Result<u64, ()> {
+impl<'d> ReadAt<'d> for &'d BlocksView<'_> {
+    fn size(self) -> Option<u64> {
         match self {
-            BlocksView::Kept(blocks) => blocks.len(),
-            BlocksView::Apart(cache) => cache.len(),
+            BlocksView::Kept(blocks) => Some(blocks.size()),
+            BlocksView::Apart(cache) => cache.size(),
         }
     }
 
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+    fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
         match self {
-            BlocksView::Kept(blocks) => blocks.read_bytes_at(offset, size),
-            BlocksView::Apart(cache) => cache.read_bytes_at(offset, size),
+            BlocksView::Kept(blocks) => blocks.read_at(offset, size),
+            BlocksView::Apart(cache) => cache.read_at(offset, size),
         }
     }
 
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
+    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
         match self {
-            BlocksView::Kept(blocks) => blocks.read_bytes_at_until(range, delimiter),
-            BlocksView::Apart(cache) => cache.read_bytes_at_until(range, delimiter),
+            BlocksView::Kept(blocks) => blocks.read_until(range, delimiter),
+            BlocksView::Apart(cache) => cache.read_until(range, delimiter),
         }
     }
 }
@@ -221,15 +220,15 @@ mod tests {
                     blocks.close();
                 }
                 let data = &blocks;
-                assert_eq!(data.len(), Ok(size as u64));
+                assert_eq!(ReadAt::size(data), Some(size as u64));
                 for start in [0, 1, BLOCK - 2, BLOCK, 2 * BLOCK - 1, size] {
                     for count in [0, 1, 2, 100, BLOCK, 2 * BLOCK + 3] {
-                        let expected = bytes.get(start..start + count).ok_or(());
-                        let read = data.read_bytes_at(start as u64, count as u64);
+                        let expected = bytes.get(start..start + count);
+                        let read = data.read_at(start as u64, count as u64);
                         assert_eq!(read, expected, "{start} {count} of {size}");
                     }
                 }
-                assert_eq!(data.read_bytes_at(u64::MAX, 2), Err(()));
+                assert_eq!(data.read_at(u64::MAX, 2), None);
             }
         }
     }
@@ -243,7 +242,7 @@ mod tests {
         let (first, last) = (0..8, BLOCK as u64..BLOCK as u64 + 8);
         assert_eq!(blocks.known(first), Some(&[7; 8][..]));
         assert_eq!(blocks.known(last.clone()), None);
-        (&blocks).read_bytes_at(last.start + 100, 1).unwrap();
+        (&blocks).read_at(last.start + 100, 1).unwrap();
         assert_eq!(blocks.known(last), Some(&[7; 8][..]));
     }
 }

@@ -1,15 +1,13 @@
 //! Reads host objects beyond their section headers, once the link has device code.
 
-use std::ops::Range;
-
-use object::ReadRef;
 use offload_formats::container::elf::{Elf, ElfError, Place, SymbolTable};
 use offload_formats::container::{self, coff};
 use offload_formats::format::bitcode;
-use offload_formats::format::bytes::Cursor;
+use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::offload_entry::{EntryTable, OffloadEntry};
 use offload_formats::names::{LlvmRelease, OffloadKind};
 use offload_formats::registration::NEEDS_OFFLOAD_LINK;
+use std::ops::Range;
 
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::blocks::Blocks;
@@ -135,7 +133,7 @@ impl HostSide {
 }
 
 /// Tells whether a unit needs a linker that registers its images.
-fn demands<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> bool {
+fn demands<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     let symbols = container::symbols(data, range).unwrap_or_default();
     let demand = |name: &[u8]| name == NEEDS_OFFLOAD_LINK.as_bytes();
     symbols.iter().any(|symbol| demand(symbol.name))
@@ -228,7 +226,7 @@ fn of_coff(object: &coff::Object<'_>) -> HostSide {
     found
 }
 
-fn of_elf<'d, R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<HostSide, ElfError> {
+fn of_elf<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<HostSide, ElfError> {
     let elf = Elf::parse(data, range)?;
     let names = elf.names()?;
     let mut found = HostSide::default();

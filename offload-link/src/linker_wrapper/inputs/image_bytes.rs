@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use object::{ReadCache, ReadRef};
+use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::compressed_bundle::{self, CompressedBundle};
 
 use crate::decompressed;
@@ -182,7 +182,7 @@ impl ImageBytes {
                 Cow::Owned(bytes)
             }
             ImagePlace::Unpacked(bytes, range) => {
-                let part = (&**bytes).read_bytes_at(range.start, self.size);
+                let part = (&**bytes).read_at(range.start, self.size);
                 Cow::Borrowed(part.unwrap_or_default())
             }
         })
@@ -300,25 +300,25 @@ pub(crate) enum ImageData<'a> {
     File(ReadCache<Here>),
 }
 
-impl<'d> ReadRef<'d> for &'d ImageData<'_> {
-    fn len(self) -> Result<u64, ()> {
+impl<'d> ReadAt<'d> for &'d ImageData<'_> {
+    fn size(self) -> Option<u64> {
         match self {
-            ImageData::Known(bytes) => Ok(bytes.len() as u64),
-            ImageData::File(cache) => cache.len(),
+            ImageData::Known(bytes) => Some(bytes.len() as u64),
+            ImageData::File(cache) => cache.size(),
         }
     }
 
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+    fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
         match self {
-            ImageData::Known(bytes) => (&**bytes).read_bytes_at(offset, size),
-            ImageData::File(cache) => cache.read_bytes_at(offset, size),
+            ImageData::Known(bytes) => (&**bytes).read_at(offset, size),
+            ImageData::File(cache) => cache.read_at(offset, size),
         }
     }
 
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
+    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
         match self {
-            ImageData::Known(bytes) => (&**bytes).read_bytes_at_until(range, delimiter),
-            ImageData::File(cache) => cache.read_bytes_at_until(range, delimiter),
+            ImageData::Known(bytes) => (&**bytes).read_until(range, delimiter),
+            ImageData::File(cache) => cache.read_until(range, delimiter),
         }
     }
 }

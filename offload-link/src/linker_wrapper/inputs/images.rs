@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use object::ReadRef;
 use offload_build::tools::Command;
 use offload_formats::container::archive::Archive;
 use offload_formats::container::bundled::{self, Unpacking};
@@ -15,7 +14,7 @@ use offload_formats::container::{self, Standing};
 use offload_formats::escape::terminal;
 use offload_formats::format::bitcode;
 use offload_formats::format::bundle_text::Comment;
-use offload_formats::format::bytes::Window;
+use offload_formats::format::bytes::{ReadAt, Window};
 use offload_formats::format::device_text::DeviceText;
 use offload_formats::format::magic::Magic;
 use offload_formats::names::{ImageTarget, OffloadKind};
@@ -236,8 +235,8 @@ impl Image {
         let blocks = Blocks::open(path).map_err(|source| invalid(source.into()))?;
         let data = &blocks.apart();
         let size = data
-            .len()
-            .map_err(|()| invalid("its size cannot be read".into()))?;
+            .size()
+            .ok_or_else(|| invalid("its size cannot be read".into()))?;
         let image = |from: String, range: Range<u64>| Self {
             from,
             unit: usize::MAX, // in no input

@@ -9,14 +9,13 @@
 use crate::linker_wrapper::inputs::file::{
     DeviceCode, FileKind, InputFile, Inputs, Place, Problem, Unit, UnitKind, Unreadable,
 };
-use std::io;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-
-use object::ReadRef;
 use offload_formats::container::archive::Archive;
 use offload_formats::container::elf::{Elf, Machine};
 use offload_formats::escape::terminal;
+use offload_formats::format::bytes::ReadAt;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use crate::files::{self, Opened, is_absent, open_member};
 use crate::linker_wrapper::error::Error;
@@ -133,7 +132,7 @@ impl Inputs {
     }
 
     /// Records the machine of the first object.
-    fn note_host<'d, R: ReadRef<'d>>(&mut self, kind: UnitKind, data: R, range: Range<u64>) {
+    fn note_host<'d, R: ReadAt<'d>>(&mut self, kind: UnitKind, data: R, range: Range<u64>) {
         if self.host.is_none() && kind == UnitKind::Elf {
             self.host = Elf::parse(data, range).ok().map(|elf| Machine {
                 number: elf.machine,
@@ -185,7 +184,7 @@ impl Inputs {
     }
 
     /// Adds a member of an archive: in the archive, or a file that a thin one names. Linkers ignore nested archives.
-    fn unit<'d, R: ReadRef<'d>>(
+    fn unit<'d, R: ReadAt<'d>>(
         &mut self,
         name: String,
         member: Option<u64>,

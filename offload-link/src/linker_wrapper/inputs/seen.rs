@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use object::{ReadRef, elf};
+use object::elf;
 use offload_formats::container::coff;
 use offload_formats::container::elf::{
     Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, Section, SymbolTable,
 };
 use offload_formats::container::object_bundle::BUNDLE_SECTION;
+use offload_formats::format::bytes::ReadAt;
 use offload_formats::format::magic::Magic;
 
 use crate::linker_wrapper::inputs::file::{DeviceCode, Problem, UnitKind};
@@ -28,10 +29,7 @@ pub(crate) enum Seen {
 }
 
 impl Seen {
-    pub(crate) fn of<'data, R: ReadRef<'data>>(
-        data: R,
-        range: Range<u64>,
-    ) -> Result<Self, Problem> {
+    pub(crate) fn of<'data, R: ReadAt<'data>>(data: R, range: Range<u64>) -> Result<Self, Problem> {
         let (kind, device_code, bundle) = match Magic::at(data, range.clone()) {
             Magic::Elf => {
                 let elf = Elf::parse(data, range)?;
@@ -49,8 +47,8 @@ impl Seen {
                 return Ok(Self::Bundle);
             }
             Magic::Bitcode => {
-                let bytes = data.read_bytes_at(range.start, range.end - range.start);
-                let bytes = bytes.map_err(|()| "it cannot be read")?;
+                let bytes = data.read_at(range.start, range.end - range.start);
+                let bytes = bytes.ok_or("it cannot be read")?;
                 let has_images = bytes.windows(METADATA.len()).any(|at| at == METADATA);
                 let device_code = match has_images {
                     true => DeviceCode::Waiting,
@@ -90,7 +88,7 @@ impl Seen {
 ///
 /// For sections of images, the type decides. A section with their name and another type comes from an assembler that
 /// does not know the type, or from GNU's linker, after the images were linked and registered.
-fn has_bundle<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
+fn has_bundle<'data, R: ReadAt<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
     let left_out =
         |section: &Section| section.excluded() && section.section_type != SHT_LLVM_OFFLOADING;
     if !elf.sections().any(|section| left_out(&section)) {
@@ -113,14 +111,14 @@ fn has_bundle<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Result<bool, Pro
     Ok(found)
 }
 
-fn registers<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
+fn registers<'data, R: ReadAt<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
     let symbols = elf.symbols(SymbolTable::All)?;
     Ok(symbols.iter().any(|symbol| is_registration(symbol.name)))
 }
 
 impl DeviceCode {
     /// Decides by the types of sections, because names cost another read.
-    fn of_elf<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Self {
+    fn of_elf<'data, R: ReadAt<'data>>(elf: &Elf<'data, R>) -> Self {
         let offloading = |section: &Section| section.section_type == SHT_LLVM_OFFLOADING;
         let codes = elf.sections().filter(offloading).map(|section| {
             match section.allocated() && !section.excluded() {

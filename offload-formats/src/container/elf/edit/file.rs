@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, ReadRef, elf};
+use object::{Endianness, elf};
 
 use super::super::{Elf, ElfError, Headers, Section, WriteError};
 use super::form::Form;
 use super::symbols::Symbols;
 use crate::container::edit::NewSection;
-use crate::format::bytes::{OutOfBounds, Window};
+use crate::format::bytes::{OutOfBounds, ReadAt, View};
 use crate::format::pieces::Piece;
 
 /// Relocations in the compact form of LLVM 20.
@@ -92,7 +92,7 @@ pub(super) struct Segment {
 }
 
 impl<'d> File<'d> {
-    pub(super) fn read<R: ReadRef<'d>>(data: R, range: Range<u64>) -> Result<Self, WriteError> {
+    pub(super) fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Self, WriteError> {
         let elf = Elf::parse(data, range)?;
         match elf.headers {
             Headers::Elf32(_) => Self::of::<elf::FileHeader32<Endianness>, R>(&elf),
@@ -100,7 +100,7 @@ impl<'d> File<'d> {
         }
     }
 
-    fn of<H: FileHeader<Endian = Endianness>, R: ReadRef<'d>>(
+    fn of<H: FileHeader<Endian = Endianness>, R: ReadAt<'d>>(
         elf: &Elf<'d, R>,
     ) -> Result<Self, WriteError> {
         let names = elf.names.filter(|_| elf.sections().next().is_some());
@@ -139,14 +139,14 @@ impl<'d> File<'d> {
         Ok(file)
     }
 
-    fn read_segments<H: FileHeader<Endian = Endianness>, R: ReadRef<'d>>(
+    fn read_segments<H: FileHeader<Endian = Endianness>, R: ReadAt<'d>>(
         &mut self,
         elf: &Elf<'d, R>,
     ) -> Result<(), WriteError> {
         let Ok(header) = H::parse(self.header) else {
             return Ok(());
         };
-        let window = Window::new(elf.data, elf.range.clone());
+        let window = View::new(elf.data, elf.range.clone());
         let endian = elf.endian;
         let offset: u64 = header.e_phoff(endian).into();
         let headers = header
@@ -232,7 +232,7 @@ impl<'d> Parts<'d> {
         }
     }
 
-    fn read<R: ReadRef<'d>>(
+    fn read<R: ReadAt<'d>>(
         &mut self,
         elf: &Elf<'d, R>,
         mut section: Section,
@@ -255,7 +255,7 @@ impl<'d> Parts<'d> {
     }
 
     /// The content of a section, and what its header will say about it.
-    fn content<R: ReadRef<'d>>(
+    fn content<R: ReadAt<'d>>(
         &mut self,
         elf: &Elf<'d, R>,
         section: &mut Section,

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use object::{ReadRef, elf};
+use object::elf;
 
 use super::super::WriteError;
 use super::file::{Content, File, Part};
 use super::form::Form;
+use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
 
 /// Name of the section that refers to a symbol which only `offload-link` defines.
@@ -23,7 +24,7 @@ const RELOCATIONS: &str = ".rela.data.rel.ro.offload_link";
 ///
 /// Fails as [`add_sections`](super::add_sections) does, and for objects of 32 bits, of MIPS (its
 /// relocations have another layout), or without a symbol table.
-pub fn add_reference<'d, R: ReadRef<'d>>(
+pub fn add_reference<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     symbol: &'d str,

@@ -1,10 +1,11 @@
 //! The symbol table of a file that is edited, and who refers to its symbols.
 
 use object::read::elf::{FileHeader, Sym};
-use object::{Endianness, ReadRef, elf};
+use object::{Endianness, elf};
 
 use super::super::{Elf, ElfError, WriteError, string};
 use super::form::Form;
+use crate::format::bytes::ReadAt;
 use crate::format::string_table::StringTable;
 
 /// All symbols, in the order in which they will be.
@@ -33,7 +34,7 @@ pub(super) struct Symbol<'d> {
 impl<'d> Symbols<'d> {
     /// Reads the symbol table in the section of that index. `wide` is the index of the section of
     /// those section indices that do not fit into a symbol.
-    pub(super) fn read<H: FileHeader<Endian = Endianness>, R: ReadRef<'d>>(
+    pub(super) fn read<H: FileHeader<Endian = Endianness>, R: ReadAt<'d>>(
         elf: &Elf<'d, R>,
         form: Form,
         index: u32,

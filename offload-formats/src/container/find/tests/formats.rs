@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::container::embed::{Flavor, Host, elf_object, embed_bytes};
+use crate::format::bytes::ReadAt;
 use crate::names::Triple;
 
 const IMAGE: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/image.exe");
@@ -15,27 +16,22 @@ struct Sparse<'a> {
     read: &'a RefCell<u64>,
 }
 
-impl<'a> ReadRef<'a> for Sparse<'a> {
-    fn len(self) -> Result<u64, ()> {
-        Ok(self.size)
+impl<'a> ReadAt<'a> for Sparse<'a> {
+    fn size(self) -> Option<u64> {
+        Some(self.size)
     }
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+    fn read_at(self, offset: u64, size: u64) -> Option<&'a [u8]> {
         *self.read.borrow_mut() += size;
         let inside = |&&(start, bytes): &&(u64, &[u8])| {
             start <= offset && offset + size <= start + bytes.len() as u64
         };
-        let (start, bytes) = self.parts.iter().find(inside).ok_or(())?;
-        bytes.read_bytes_at(offset - start, size)
+        let (start, bytes) = self.parts.iter().find(inside)?;
+        bytes.read_at(offset - start, size)
     }
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        let (start, bytes) = *self
-            .parts
-            .iter()
-            .rev()
-            .find(|part| part.0 <= range.start)
-            .ok_or(())?;
+    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'a [u8]> {
+        let (start, bytes) = *self.parts.iter().rev().find(|part| part.0 <= range.start)?;
         let end = (range.end - start).min(bytes.len() as u64);
-        bytes.read_bytes_at_until(range.start - start..end, delimiter)
+        bytes.read_until(range.start - start..end, delimiter)
     }
 }
 

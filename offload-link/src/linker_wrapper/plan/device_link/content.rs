@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use object::{ReadRef, elf};
+use object::elf;
 use offload_build::tools::{DeviceInput, SourceText, Way};
 use offload_formats::container::elf::Elf;
 use offload_formats::format::bitcode;
+use offload_formats::format::bytes::ReadAt;
 use offload_formats::format::device_text::DeviceText;
 use offload_formats::format::magic::Magic;
 
@@ -27,8 +28,8 @@ pub(crate) enum InputContent {
 
 impl InputContent {
     /// Reads all of a text, and the headers of other formats.
-    pub(crate) fn of<'d, R: ReadRef<'d>>(data: R, way: Way) -> Self {
-        let size = data.len().unwrap_or_default();
+    pub(crate) fn of<'d, R: ReadAt<'d>>(data: R, way: Way) -> Self {
+        let size = data.size().unwrap_or_default();
         match Magic::at(data, 0..size) {
             Magic::Bitcode => Self::Bitcode,
             Magic::Elf => match Elf::parse(data, 0..size) {
@@ -40,7 +41,7 @@ impl InputContent {
                 }
                 _ => Self::Other,
             },
-            _ => match DeviceText::of(data.read_bytes_at(0, size).unwrap_or_default()) {
+            _ => match DeviceText::of(data.read_at(0, size).unwrap_or_default()) {
                 Some(DeviceText::Ptx) => Self::Ptx,
                 Some(DeviceText::Ir) => Self::Source(SourceText::Ir),
                 Some(DeviceText::Assembly) => Self::Source(SourceText::Assembly),
@@ -91,7 +92,7 @@ impl RuntimeUse {
         self.unreadable |= names.any(|rest| BEGINNINGS.iter().any(|name| rest.starts_with(name)));
     }
 
-    pub(crate) fn add<'d, R: ReadRef<'d>>(&mut self, data: R, range: Range<u64>) {
+    pub(crate) fn add<'d, R: ReadAt<'d>>(&mut self, data: R, range: Range<u64>) {
         let Ok(symbols) = bitcode::symbols(data, range) else {
             self.unreadable = true;
             return;
