@@ -2,12 +2,13 @@
 //! keeps what the system said, and the caller asks for it before it believes the parser.
 
 use crate::error::Error;
-use offload_formats::format::bytes::ReadCache;
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+use offload_formats::format::bytes::ReadCache;
 
 /// An open file.
 pub(crate) struct Readable {

@@ -1,11 +1,11 @@
 //! Bundles in objects and programs that compilers and linkers make.
 
 use crate::support;
-use offload_formats::format::bytes::ReadCache;
 
 use offload_formats::container::bundles::{FoundBundles, find};
 use offload_formats::format::bundle::Bundle;
 use offload_formats::format::bundles::AnyBundle;
+use offload_formats::format::bytes::ReadCache;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;

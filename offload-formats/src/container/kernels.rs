@@ -5,6 +5,17 @@
 //! | AMD's code object | what has a kernel descriptor: an object `<name>.kd` (LLVM's AMDGPUUsage, "Symbols") |
 //! | NVIDIA's cubin | a function with `STO_CUDA_ENTRY` in `st_other` (as `cuobjdump -elf` shows it) |
 //! | PTX | a `.visible` or `.weak` `.entry`; before 3.1 each |
+//!
+//! ```
+//! use offload_formats::container::kernels::ptx_kernels;
+//!
+//! let ptx = b".version 7.0\n.target sm_80\n.address_size 64\n\
+//!     .visible .entry scale(.param .u64 data, .param .f32 factor) { ret; }";
+//! let kernels = ptx_kernels(ptx)?;
+//! assert_eq!(kernels[0].name, "scale");
+//! assert_eq!((kernels[0].arguments.len(), kernels[0].arguments_size), (2, 12));
+//! # Ok::<(), offload_formats::container::kernels::KernelError>(())
+//! ```
 
 mod amd;
 mod error;

@@ -1,4 +1,27 @@
 //! Floor 2: what formats live in: object files and archives. Still bytes in, bytes out.
+//!
+//! The images in any file: an object, an archive, a program, an offload binary by itself.
+//!
+//! ```
+//! use offload_formats::container::images;
+//! use offload_formats::format::offload_binary::BinaryImage;
+//! use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
+//!
+//! let image = BinaryImage {
+//!     image_kind: ImageKind::OBJECT,
+//!     offload_kind: OffloadKind::HIP,
+//!     strings: &[("triple", "amdgcn-amd-amdhsa"), ("arch", "gfx942")],
+//!     image: b"code object",
+//!     ..BinaryImage::default()
+//! };
+//! let file = image.to_bytes(LlvmRelease::V22)?;
+//! for found in images(&file[..])? {
+//!     assert_eq!(found.entry.arch(), "gfx942");
+//!     assert_eq!(found.content(&file[..]), Some(&b"code object"[..]));
+//! }
+//! # assert_eq!(images(&file[..])?.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 // Any bytes may come in: what is not there is an error value, never a panic.
 #![deny(clippy::indexing_slicing)]

@@ -1,4 +1,24 @@
 //! Floor 1: bytes. Formats as pure functions of bytes; no file, variable or process here.
+//!
+//! A bundle, written and read:
+//!
+//! ```
+//! use std::num::NonZeroU64;
+//! use offload_formats::format::bundle::{self, Bundle, BundleImage};
+//! use offload_formats::names::EntryId;
+//!
+//! let images = [
+//!     BundleImage { id: "host-x86_64-unknown-linux-gnu-", image: b"" },
+//!     BundleImage { id: "hip-amdgcn-amd-amdhsa--gfx90a", image: b"code object" },
+//! ];
+//! let bytes = bundle::to_bytes(&images, NonZeroU64::MIN)?;
+//!
+//! let bundle = Bundle::parse(&bytes[..], 0, bytes.len() as u64)?;
+//! let entry = &bundle.entries[1];
+//! assert_eq!(EntryId::parse(&entry.id)?.target_id(), "gfx90a");
+//! assert_eq!(&bytes[entry.image.start as usize..entry.image.end as usize], b"code object");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 // Any bytes may come in: what is not there is an error value, never a panic.
 #![deny(clippy::indexing_slicing)]

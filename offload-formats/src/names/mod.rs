@@ -1,4 +1,14 @@
 //! Floor 0: names. Strings in, values out.
+//!
+//! ```
+//! use offload_formats::names::{EntryId, KindRule};
+//!
+//! let image = EntryId::parse("hip-amdgcn-amd-amdhsa--gfx90a")?;
+//! let wanted = EntryId::parse("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+")?;
+//! assert!(image.serves(&wanted, KindRule::SameRuntime));
+//! assert!(!wanted.serves(&image, KindRule::SameRuntime));
+//! # Ok::<(), offload_formats::names::EntryIdError>(())
+//! ```
 
 pub mod entry_id;
 pub mod image_target;

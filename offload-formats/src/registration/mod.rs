@@ -15,6 +15,24 @@
 //! [`c_source`] writes the same in C, for any host, and [`llvm_ir`] as a module of LLVM.
 //! These two and [`sycl`] are of the feature `tools`.
 //!
+//! ```
+//! use offload_formats::container::elf::{Elf, Machine};
+//! use offload_formats::registration::fat_binary::{FatBinary, Runtime};
+//! use offload_formats::registration::hip_symbols::HipSymbols;
+//!
+//! let registration = FatBinary {
+//!     runtime: Runtime::Hip,
+//!     bytes: b"__CLANG_OFFLOAD_BUNDLE__...",
+//!     tables: &[],
+//!     symbols: HipSymbols::default(),
+//!     globals: &[],
+//! };
+//! let object = registration.to_object(Machine::X86_64)?;
+//! let elf = Elf::parse(&object[..], 0..object.len() as u64)?;
+//! assert!(elf.find(".init_array.101")?.is_some());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The machine code is a table per instruction set (`machine/`), so an object costs no process.
 
 pub mod anchor;
