@@ -229,7 +229,7 @@ fn says_why_no_library_is_installed() {
     let same = packages(&[("pa", "libx.a"), ("pb", "libx.a")]);
     let said = fails(same.path(), &["--out=made"]);
     assert!(
-        said.contains("build: two packages have a library `libx.a`: "),
+        said.contains("build: two packages make a library `libx.a`: "),
         "{said}"
     );
     for package in ["/pa#0.1.0", "/pb#0.1.0", "hint: the key `name`"] {
