@@ -236,7 +236,7 @@ fn says_why_no_library_is_installed() {
         assert!(said.contains(package), "{said}");
     }
     let said = fails(same.path(), &["--message-format", "json"]);
-    assert!(said.contains("`--message-format` is taken"), "{said}");
+    assert!(said.contains("`--message-format` cannot be used"), "{said}");
     let said = fails(same.path(), &["--out"]);
     assert!(said.contains("`--out` needs a folder"), "{said}");
     std::fs::write(same.path().join("pa/src/lib.rs"), "not rust").unwrap();
