@@ -2,7 +2,9 @@
 
 use crate::support;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -110,6 +112,45 @@ fn writes_names_that_c_reads_back() {
         assert!(
             bytes.windows(written.len()).any(|part| part == written),
             "{text:?}"
+        );
+    }
+}
+
+/// C quotes the name once, and its assembler again.
+#[test]
+fn writes_file_names_that_the_assembler_reads_back() {
+    let Some(cc) = program("cc") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut names = hostile();
+    names.retain(|name| name.len() < 200 && !name.contains(&b'/') && !name.contains(&0));
+    assert!(names.len() > 20, "{}", names.len());
+    for (index, name) in names.iter().take(40).enumerate() {
+        let content = format!("the image of name {index}");
+        let file = Path::new(OsStr::from_bytes(name));
+        fs::write(folder.path().join(file), &content).unwrap();
+        let sycl = Sycl {
+            images: &[SyclImage {
+                bytes: content.as_bytes(),
+                kind: ImageKind::SPIRV,
+                triple: "spirv64",
+                symbols: b"",
+                compile_options: "",
+                link_options: "",
+            }],
+            section: BlobSection::Offloading,
+            globals: &[],
+        };
+        fs::write(path("r.c"), sycl.to_c(&[file]).unwrap()).unwrap();
+        let mut compile = Command::new(&cc);
+        compile.args(["-c", "-w", "r.c", "-o", "r.o"]);
+        run(compile.current_dir(folder.path()));
+        let object = fs::read(path("r.o")).unwrap();
+        let found = object.windows(content.len());
+        let shown = file.display();
+        assert!(
+            found.into_iter().any(|part| part == content.as_bytes()),
+            "{shown}"
         );
     }
 }

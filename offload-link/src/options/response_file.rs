@@ -252,7 +252,11 @@ mod tests {
             "\\\\\"x",
             "\"\"",
         ];
-        let arguments = arguments.map(OsString::from);
+        let mut arguments = arguments.map(OsString::from).to_vec();
+        // Each pair of bytes, among them ends of lines, quotes and bytes of no text; NUL is in no argument.
+        let bytes = || 1..=255_u8;
+        let pairs = bytes().flat_map(|one| bytes().map(move |other| vec![one, other]));
+        arguments.extend(pairs.map(OsString::from_vec));
         for quoting in [Quoting::Gnu, Quoting::Windows] {
             assert_eq!(quoting.unquote(&quoting.quote(&arguments)), arguments);
         }
