@@ -215,7 +215,10 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// `here` is the module of the items, also of one in braces.
     fn items(&mut self, items: &[syn::Item], here: &Module) {
-        for item in items {
+        // Names first: the code below them says no path any more.
+        let is_use = |item: &&syn::Item| matches!(item, syn::Item::Use(_));
+        let uses = items.iter().filter(is_use);
+        for item in uses.chain(items.iter().filter(|item| !is_use(item))) {
             if attributes(item).iter().any(is_test) {
                 continue;
             }
@@ -313,7 +316,13 @@ impl Reader<'_> {
         let mut path: Vec<String> = Vec::new();
         let mut colons = 0;
         let flush = |reader: &mut Self, path: &mut Vec<String>| {
-            if path.len() > 1 {
+            // What a file passes on and also uses.
+            let exported = path
+                .first()
+                .and_then(|name| reader.source.exported.get(name));
+            if let Some(exported) = exported.cloned() {
+                reader.source.used.insert(exported);
+            } else if path.len() > 1 {
                 match reader.absolute(path, here) {
                     Some(path) => reader.source.used.insert(path),
                     None => {
@@ -564,6 +573,8 @@ fn finds_circles() {
         ["r"]
     );
     assert_eq!(folders(&parent("mod a; pub use a::f; pub struct T;")), none);
+    let used = parent("mod a; pub use a::f; pub struct T; fn g() { f() }");
+    assert_eq!(folders(&used), ["r"], "passed on and used");
     let exported = [
         ("", "mod r;"),
         ("r", "mod a; mod b; pub use b::T;"),

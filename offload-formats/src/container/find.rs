@@ -228,8 +228,6 @@ struct Finder<'m, R> {
     found: Vec<Item>,
 }
 
-/// Archives in archives: more is no use to anybody, and hostile input shall not exhaust the stack.
-const MAX_DEPTH: usize = 16;
 /// How many times the size of the file all offload binaries together may have: sections may lie
 /// over each other, and a small file shall not hold millions of images.
 const OVERLAP: u64 = 16;
@@ -261,7 +259,7 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
     }
 
     fn archive(&mut self, range: Range<u64>) -> Result<(), Problem> {
-        if self.members.len() >= MAX_DEPTH {
+        if self.members.len() >= error::MAX_DEPTH {
             return Err(Problem::Depth);
         }
         let archive = Archive::parse(self.data, range).map_err(Problem::Archive)?;

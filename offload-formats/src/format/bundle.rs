@@ -28,10 +28,9 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 
 use super::bytes::{Cursor, OutOfBounds, ReadAt, field, record};
+use super::magic;
 
 pub use error::{Error, Problem, WriteError};
-
-const MAGIC: [u8; 24] = *b"__CLANG_OFFLOAD_BUNDLE__";
 
 record! {
     struct Header, "header", 32 bytes {
@@ -100,7 +99,7 @@ fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> At<Bundle> {
     let whole = |problem| (None, Problem::Outside(problem));
     let mut cursor = Cursor::new(data, offset..end);
     let start = field(&mut cursor.clone(), "magic of header").map_err(whole)?;
-    if start != MAGIC {
+    if start != magic::BUNDLE {
         let found = start;
         return Err((None, Problem::Magic { offset, found }));
     }
@@ -203,7 +202,7 @@ impl Layout {
 
         let (mut head, mut images) = (Vec::new(), Vec::new());
         Header {
-            magic: MAGIC,
+            magic: magic::BUNDLE,
             entry_count: given.len() as u64,
         }
         .write(&mut head);

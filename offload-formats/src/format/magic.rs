@@ -45,12 +45,18 @@ pub enum Magic {
     Unknown,
 }
 
+/// First bytes of a bundle.
+pub(crate) const BUNDLE: [u8; 24] = *b"__CLANG_OFFLOAD_BUNDLE__";
+
+/// First bytes of a compressed bundle.
+pub(crate) const COMPRESSED_BUNDLE: [u8; 4] = *b"CCOB";
+
 const MAGICS: [(&[u8], Magic); 30] = [
     (b"\x7fELF", Magic::Elf),
     (b"\x10\xff\x10\xad", Magic::OffloadBinary),
-    (b"__CLANG_OFFLOAD_BUNDLE__", Magic::Bundle),
+    (&BUNDLE, Magic::Bundle),
     (b"\x50\xed\x55\xba", Magic::Fatbin),
-    (b"CCOB", Magic::CompressedBundle),
+    (&COMPRESSED_BUNDLE, Magic::CompressedBundle),
     // As much of it as is read.
     (b"\n// __CLANG_OFFLOAD_BUND", Magic::TextBundle),
     (b"\n# __CLANG_OFFLOAD_BUNDL", Magic::TextBundle),

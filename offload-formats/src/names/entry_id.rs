@@ -15,6 +15,7 @@
 
 mod conflict;
 mod error;
+mod hint;
 mod kind;
 mod older;
 mod serves;

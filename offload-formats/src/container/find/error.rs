@@ -1,6 +1,5 @@
 use std::fmt;
 
-use super::MAX_DEPTH;
 use crate::container::archive::ArchiveError;
 use crate::container::coff::CoffError;
 use crate::container::elf::ElfError;
@@ -9,6 +8,9 @@ use crate::escape::terminal;
 use crate::format::bitcode;
 use crate::format::bytes::OutOfBounds;
 use crate::format::offload_binary;
+
+/// Archives in archives: more is no use to anybody, and hostile input shall not exhaust the stack.
+pub(super) const MAX_DEPTH: usize = 16;
 
 /// Why the images of a file cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::MAGIC;
 use crate::format::bytes::OutOfBounds;
+use crate::format::magic::BUNDLE;
 
 /// Why bytes are not bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl fmt::Display for Problem {
             Self::Magic { offset, found } => write!(
                 f,
                 "expected the magic `{}` at offset {offset:#x}, found `{}`",
-                MAGIC.escape_ascii(),
+                BUNDLE.escape_ascii(),
                 found.escape_ascii()
             ),
             Self::NoImageOffset { offset } => {

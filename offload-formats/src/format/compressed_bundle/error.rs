@@ -3,10 +3,12 @@
 use std::fmt;
 use std::io;
 
-use super::{MAGIC, Method, Version};
+use super::header::Version;
 use crate::format::bundle;
 use crate::format::bytes::OutOfBounds;
+use crate::format::codec::Method;
 use crate::format::codec::not_built;
+use crate::format::magic::COMPRESSED_BUNDLE;
 
 /// Why bytes are not a compressed bundle. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +93,7 @@ impl fmt::Display for Error {
             Self::Magic { offset, found } => write!(
                 f,
                 "expected the magic `{}` at offset {offset:#x}, found `{}`",
-                MAGIC.escape_ascii(),
+                COMPRESSED_BUNDLE.escape_ascii(),
                 found.escape_ascii()
             ),
             Self::Version { version } => {

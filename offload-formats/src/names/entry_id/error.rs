@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use super::kind::EntryKind;
 use super::kind::KINDS;
-use super::words::FIELDS;
-use super::{EntryId, EntryKind};
 
 /// Why a text is not an entry ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,25 +40,6 @@ pub enum EntryIdError {
         /// In bytes from the start of the text.
         offset: usize,
     },
-}
-
-impl EntryIdError {
-    /// What to write instead, when that is known.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        let Self::Fields { text } = self else {
-            return None;
-        };
-        let id = EntryId::parse(text).ok()?;
-        // Only the dash of the empty environment is missing, and perhaps the one at the end.
-        let triple = id.triple.as_str();
-        (triple.matches('-').count() == FIELDS - 2).then(|| {
-            format!(
-                "the environment is missing; write `{}-{triple}--{}`, with two dashes where it is empty",
-                id.kind, id.target_id
-            )
-        })
-    }
 }
 
 impl fmt::Display for EntryIdError {

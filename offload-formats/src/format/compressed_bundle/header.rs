@@ -1,0 +1,77 @@
+//! The versions of compressed bundles and the layouts of their headers.
+
+use crate::format::bytes::record;
+
+record! {
+    struct Start, "header", 8 bytes {
+        0x00 magic: [u8; 4],
+        0x04 version: u16,
+        0x06 method: u16,
+    }
+}
+
+record! {
+    struct Sizes1, "header", 12 bytes {
+        0x00 uncompressed_size: u32,
+        0x04 hash: [u8; 8],
+    }
+}
+
+record! {
+    struct Sizes2, "header", 16 bytes {
+        0x00 size: u32,
+        0x04 uncompressed_size: u32,
+        0x08 hash: [u8; 8],
+    }
+}
+
+record! {
+    struct Sizes3, "header", 24 bytes {
+        0x00 size: u64,
+        0x08 uncompressed_size: u64,
+        0x10 hash: [u8; 8],
+    }
+}
+
+/// A version of the format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// Of LLVM 18; the size of all is not in the file.
+    V1,
+    /// Of LLVM 19 to 21; sizes below 4 GiB.
+    V2,
+    /// Of LLVM 22.
+    #[default]
+    V3,
+}
+
+/// Version, number, size of the header.
+const VERSIONS: [(Version, u16, u64); 3] = [
+    (Version::V1, 1, Start::LEN + Sizes1::LEN),
+    (Version::V2, 2, Start::LEN + Sizes2::LEN),
+    (Version::V3, 3, Start::LEN + Sizes3::LEN),
+];
+
+impl Version {
+    /// The version with that number.
+    #[must_use]
+    pub fn from_raw(raw: u16) -> Option<Self> {
+        let row = VERSIONS.iter().find(|(_, number, _)| *number == raw);
+        row.map(|(version, _, _)| *version)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn raw(self) -> u16 {
+        self.row().1
+    }
+
+    pub(super) fn header_size(self) -> u64 {
+        self.row().2
+    }
+
+    fn row(self) -> (Self, u16, u64) {
+        let row = VERSIONS.iter().find(|(version, _, _)| *version == self);
+        row.copied().unwrap_or((self, 0, 0))
+    }
+}

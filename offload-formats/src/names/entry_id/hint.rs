@@ -1,0 +1,23 @@
+//! The entry ID that was probably meant.
+
+use super::words::FIELDS;
+use super::{EntryId, EntryIdError};
+
+impl EntryIdError {
+    /// Returns what to write instead, if that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let Self::Fields { text } = self else {
+            return None;
+        };
+        let id = EntryId::parse(text).ok()?;
+        // Only the dash of the empty environment is missing, and perhaps the one at the end.
+        let triple = id.triple.as_str();
+        (triple.matches('-').count() == FIELDS - 2).then(|| {
+            format!(
+                "the environment is missing; write `{}-{triple}--{}`, with two dashes where it is empty",
+                id.kind, id.target_id
+            )
+        })
+    }
+}
