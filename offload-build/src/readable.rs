@@ -1,14 +1,14 @@
-//! Files that parsers read. A parser takes a failing disk for a damaged file, or for one without images; so the reader
-//! keeps what the system said, and the caller asks for it before it believes the parser.
+//! Files that parsers read. A parser cannot tell a failed read from a damaged file, or from one without images; so the
+//! reader keeps the error of the system, and the caller checks for it before it trusts the parser.
 
 use crate::error::Error;
 use std::cell::RefCell;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use offload_formats::format::bytes::ReadCache;
+use offload_formats::format::bytes::{ReadCache, Source};
 
 /// An open file.
 pub(crate) struct Readable {
@@ -33,7 +33,7 @@ impl Readable {
     }
 
     /// Returns its bytes, as parsers read them.
-    pub(crate) fn data(&self) -> &ReadCache<impl Read + Seek> {
+    pub(crate) fn data(&self) -> &ReadCache<impl Source> {
         &self.cache
     }
 
@@ -53,28 +53,22 @@ struct Reader {
 }
 
 impl Reader {
-    fn note<T>(&self, result: io::Result<T>) -> io::Result<T> {
-        result.map_err(|error| {
-            let kind = error.kind();
-            if kind != io::ErrorKind::Interrupted {
-                self.failure.borrow_mut().get_or_insert(error);
-            }
-            kind.into()
-        })
+    fn note<T>(&self, result: io::Result<T>) -> Option<T> {
+        let note = |error| self.failure.borrow_mut().get_or_insert(error).kind();
+        result.map_err(note).ok()
     }
 }
 
-impl Read for Reader {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let result = self.file.read(room);
-        self.note(result)
+impl Source for Reader {
+    fn size(&mut self) -> Option<u64> {
+        let size = self.file.seek(SeekFrom::End(0));
+        self.note(size)
     }
-}
 
-impl Seek for Reader {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let result = self.file.seek(to);
-        self.note(result)
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
+        let found = self.file.seek(SeekFrom::Start(offset));
+        let read = found.and_then(|_| self.file.read_exact(buffer));
+        self.note(read)
     }
 }
 

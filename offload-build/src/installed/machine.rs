@@ -118,9 +118,8 @@ fn linked_by_us(environment: &Environment) -> Result<bool, Error> {
     })
 }
 
-/// Returns the launcher of the compiles of `module`: the declared one, else the one that Cargo starts rustc with, if
-/// that is
-/// one for C as well.
+/// Returns the launcher of the compiles of `module`: the declared one, else the one that Cargo starts rustc with, if it
+/// launches C compilers as well.
 fn launcher(
     module: &Module,
     root: &Path,
