@@ -173,6 +173,16 @@ impl Build {
         self
     }
 
+    /// `module`: one image for each target, made of all sources. `source`: images for each source, which the generated file
+    /// has in a Rust module of their own.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such choice.
+    pub fn images(self, images: &str) -> Result<Self, Error> {
+        self.choice("images", images)
+    }
+
     /// Compiles host code of HIP or CUDA sources, too: functions that launch kernels, and kernels that are
     /// registered when the program starts.
     #[must_use]

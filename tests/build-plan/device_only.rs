@@ -354,10 +354,14 @@ fn says_what_a_language_does_not_take() {
         ),
         (
             "language = \"cuda\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-xcuda\"]\ntargets = [\"sm_80\"]\n\
-             rdc = false\n"
+             rdc = false\nimages = \"module\"\n"
                 .to_owned(),
-            "9:1: without `rdc` an image of `cuda` is made from one source, and there are 2\n\
-             hint: a module for each, or `static` for the functions that are a file's own",
+            "10:1: without `rdc` an image of `cuda` is made from one source, and there are 2\n\
+             hint: set `rdc = true`, or `images = \"source\"`",
+        ),
+        (
+            format!("{HIP}{AMD}images = \"source\"\nrdc = true\n"),
+            "10:1: with `images = \"source\"` no source calls device functions of another",
         ),
         (
             "language = \"bitcode\"\nsources = [\"kernels/*\"]\nflags = [\"-xir\"]\ntargets = [\"gfx90a\"]\nrdc = true\n"

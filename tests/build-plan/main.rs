@@ -15,3 +15,4 @@ mod machine_code;
 mod nvcc_registration;
 mod prebuilt;
 mod ptx_targets;
+mod source_images;

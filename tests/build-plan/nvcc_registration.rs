@@ -10,8 +10,7 @@ use support::launches::RUNTIME;
 use support::package::{Package, text};
 
 const OUT: &str = "target/build/pack-0123/out";
-const KEYS: &str =
-    "language = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_90\"]\n";
+const KEYS: &str = "language = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_90\"]\nrdc = true\n";
 
 /// Of both files: a kernel that each instantiates, and a device function.
 const HEADER: &str =

@@ -156,7 +156,8 @@ fn leaves_ptx_out_where_nobody_makes_it() {
         .env("OFFLOAD_FLAGS", "-w")
         .env("OFFLOAD_MISSING", "skip");
     let told = text(&script.output().unwrap());
-    let note = "module `kernels`: no image for `compute_80`: PTX is made by clang: leave out `compiler`, or this target";
+    let note = "module `kernels`: no image for `compute_80`: `nvcc` makes PTX of each source by itself: set \
+                `images = \"source\"`, or leave out `compiler`";
     assert!(told.contains(&format!("cargo::warning={note}\n")), "{told}");
     assert!(
         told.contains("cargo::rustc-cfg=offload_target_sm_80\n"),

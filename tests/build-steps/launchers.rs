@@ -19,7 +19,7 @@ const MACHINE: &str = "language = \"hip\"\nsources = [\"own/*.hip\"]\ntargets = 
 const CUDA: &str = "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\", \"sm_90\"]\n\
     flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 const HOSTED: &str = "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\n\
-    flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+    flags = [\"-nogpulib\", \"-nogpuinc\"]\nrdc = true\n";
 const HOSTED_MACHINE: &str = "language = \"hip\"\nhost = true\nsources = [\"own/*.hip\"]\ntargets = [\"gfx90a\"]\n\
     flags = [\"-nogpulib\", \"-nogpuinc\"]\nrdc = false\n";
 const HEADER: &str = "#define ONE 1\n#define __global__ __attribute__((global))\n\

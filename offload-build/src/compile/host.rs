@@ -10,29 +10,53 @@ use std::path::Path;
 /// The first release that was seen to name units of the host as the driver's option says (21 and 22 do, 16 and 19 do not).
 const UNIT: u32 = 21;
 
+/// What registers the images of a host object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registrar<'a> {
+    /// Another object, or the last link: this one has offload entries.
+    Other,
+    /// The object itself: it contains the images in this file, a fat binary or a bundle.
+    Itself(&'a Path),
+}
+
 /// HIP's; `rocm` is where ROCm's headers are, unless the source does without.
 #[must_use]
 pub(crate) fn hip_host(
     clang: &Clang<'_>,
     rocm: Option<RocmTree<'_>>,
+    registrar: Registrar<'_>,
     compile: &Compile<'_>,
 ) -> Command {
-    let command = start(clang, "hip", compile);
+    let command = start(clang, "hip", registrar, compile);
     clang.finish(sdk::of_tree(command, rocm, compile), compile)
 }
 
 /// CUDA's; `cuda` is the root of the toolkit, unless the source does without.
 #[must_use]
-pub(crate) fn cuda_host(clang: &Clang<'_>, cuda: Option<&Path>, compile: &Compile<'_>) -> Command {
-    let command = sdk::toolkit(start(clang, "cuda", compile), cuda, compile);
-    clang.finish(command, compile)
+pub(crate) fn cuda_host(
+    clang: &Clang<'_>,
+    cuda: Option<&Path>,
+    registrar: Registrar<'_>,
+    compile: &Compile<'_>,
+) -> Command {
+    let command = start(clang, "cuda", registrar, compile);
+    clang.finish(sdk::toolkit(command, cuda, compile), compile)
 }
 
-fn start(clang: &Clang<'_>, language: &str, compile: &Compile<'_>) -> Command {
-    let mut command = sdk::written_in(clang.start(), language, compile.part)
-        .arg("--offload-host-only")
-        // Registration is not clang's: it leaves the entries to the link.
-        .args(["--offload-new-driver", "-fgpu-rdc"]);
+fn start(
+    clang: &Clang<'_>,
+    language: &str,
+    registrar: Registrar<'_>,
+    compile: &Compile<'_>,
+) -> Command {
+    let mut command =
+        sdk::written_in(clang.start(), language, compile.part).arg("--offload-host-only");
+    command = match registrar {
+        Registrar::Other => command.args(["--offload-new-driver", "-fgpu-rdc"]),
+        Registrar::Itself(images) => command
+            .args(["-Xclang", "-fcuda-include-gpubinary", "-Xclang"])
+            .arg(images),
+    };
     if clang.debug {
         command = command.arg("-g");
     }

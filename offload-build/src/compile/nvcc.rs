@@ -4,6 +4,7 @@
 //! dependencies of both sides together.
 
 use crate::compile::clang::{Compile, depfile};
+use crate::declare::module::Target;
 use crate::files;
 use crate::process::command::Command;
 use std::path::{Path, PathBuf};
@@ -40,18 +41,36 @@ impl Nvcc<'_> {
         self.finish(command, compile)
     }
 
-    /// The host's object of one source, with device code for all of `processors` that is not linked yet, optimized at
-    /// `device_level`: nvcc makes no host code without the device's.
+    /// PTX of one source.
+    #[must_use]
+    pub(crate) fn ptx(&self, processor: &str, compile: &Compile<'_>) -> Command {
+        let number = processor.trim_start_matches("sm_");
+        let command = Command::new(self.nvcc)
+            .args(["-x", "cu", "-ptx", "-m64"])
+            .arg(format!("-arch=compute_{number}"))
+            .arg(format!("-rdc={}", compile.rdc));
+        self.finish(command, compile)
+    }
+
+    /// The host's object of one source, with device code for all of `targets`, optimized at `device_level`: nvcc makes no
+    /// host code without the device's. With `rdc` the device code is not linked yet; without, the object registers it.
     #[must_use]
     pub(crate) fn object(
         &self,
-        processors: &[String],
+        targets: &[Target],
         device_level: &str,
         compile: &Compile<'_>,
     ) -> Command {
+        let mode: &[&str] = match compile.rdc {
+            true => &["-dc"],
+            // What the images say of kernels is read.
+            false => &["-c", "-no-compress"],
+        };
         let command = Command::new(self.nvcc)
-            .args(["-x", "cu", "-dc", "-m64", "-Xcompiler=-fPIC"])
-            .args(generations(processors))
+            .args(["-x", "cu"])
+            .args(mode)
+            .args(["-m64", "-Xcompiler=-fPIC"])
+            .args(generations(targets))
             .arg(format!("-O{}", level(compile.opt_level)))
             .arg(format!("-Xptxas=-O{}", level(device_level)));
         let command = match self.debug {
@@ -89,11 +108,11 @@ impl Nvcc<'_> {
     }
 }
 
-/// The device link of `objects` for all of `processors`: an object with the images, which registers them for all.
+/// The device link of `objects` for all of `targets`: an object with the images, which registers them for all.
 #[must_use]
 pub(crate) fn registered_images(
     nvcc: &Path,
-    processors: &[String],
+    targets: &[Target],
     flags: &[String],
     objects: &[PathBuf],
     output: &Path,
@@ -102,18 +121,20 @@ pub(crate) fn registered_images(
     Command::new(nvcc)
         // What it says of kernels is read here.
         .args(["-dlink", "-m64", "-no-compress", "-Xcompiler=-fPIC"])
-        .args(generations(processors))
+        .args(generations(targets))
         .args(debug.then_some("-G"))
         .args(objects)
         .arg("-o")
         .arg(output)
 }
 
-/// `-gencode` for each of them, `sm_90a`.
-fn generations(processors: &[String]) -> impl Iterator<Item = String> {
-    processors.iter().map(|processor| {
+/// Returns `-gencode` for each of them.
+fn generations(targets: &[Target]) -> impl Iterator<Item = String> {
+    targets.iter().map(|target| {
+        let processor = target.id.to_string();
         let number = processor.trim_start_matches("sm_");
-        format!("-gencode=arch=compute_{number},code={processor}")
+        let code = if target.is_ptx { "compute" } else { "sm" };
+        format!("-gencode=arch=compute_{number},code={code}_{number}")
     })
 }
 

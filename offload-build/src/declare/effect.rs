@@ -80,7 +80,7 @@ mod tests {
 
     /// A value of each key that is right somewhere, and what is wrong with it in modules of each language, in the order
     /// of [`LANGUAGES`]; nothing where it is accepted.
-    const TABLE: [(&str, &str, [&str; 5]); 22] = [
+    const TABLE: [(&str, &str, [&str; 5]); 23] = [
         ("language", "", [""; 5]),
         ("sources", "", [""; 5]),
         ("targets", "", [""; 5]),
@@ -133,6 +133,17 @@ mod tests {
                 "",
                 "`rdc` is for modules of `hip` and `cuda`, not of `bitcode`",
                 "`rdc` is for modules of `hip` and `cuda`, not of `prebuilt`",
+            ],
+        ),
+        (
+            "images",
+            "\"source\"",
+            [
+                "`images` is for modules of `hip`, `cuda` and `bitcode`, not of `openmp`",
+                "",
+                "",
+                "",
+                "`images` is for modules of `hip`, `cuda` and `bitcode`, not of `prebuilt`",
             ],
         ),
         (

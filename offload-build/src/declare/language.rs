@@ -119,6 +119,28 @@ impl Container {
     }
 }
 
+/// A value of the key `images`: the sources that an image is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Images {
+    /// All sources of the module: one image for each target.
+    OfModule,
+    /// One source: each source has its own images and its own container.
+    OfSource,
+}
+
+impl Images {
+    pub(crate) const NAMES: [&str; 2] = ["module", "source"];
+
+    /// Returns the choice of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "module" => Some(Self::OfModule),
+            "source" => Some(Self::OfSource),
+            _ => None,
+        }
+    }
+}
+
 /// A value of the key `artifact`: a library that a module comes out as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArtifactKind {

@@ -1,7 +1,9 @@
 //! The content of the Rust file, as values.
 
 use crate::declare::skipped::Skipped;
+use crate::generate::source_name::SourceName;
 use offload_formats::container::kernels::{Argument, Kernel};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
@@ -16,6 +18,27 @@ pub(crate) struct HostFile {
     /// Targets without an image.
     pub(crate) skipped: Vec<Skipped>,
     pub(crate) content: Content,
+    /// Sources that have images of their own.
+    pub(crate) sources: Vec<SourceFile>,
+}
+
+/// A source that has images of its own: a Rust module in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SourceFile {
+    pub(crate) name: SourceName,
+    pub(crate) described: Vec<Described>,
+    pub(crate) content: Content,
+    /// Its PTX for each target that is PTX, in the order of the manifest.
+    pub(crate) ptx: Vec<Ptx>,
+}
+
+/// PTX of one source, which the file has as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ptx {
+    /// The target, as Cargo.toml spells it.
+    pub(crate) target: String,
+    /// Path below `OUT_DIR`; nothing in a build without device code.
+    pub(crate) file: Option<String>,
 }
 
 /// A kernel, and what the image of each target says of it.
@@ -67,6 +90,8 @@ pub(crate) enum Content {
         is_container: bool,
         images: Vec<Image>,
     },
+    /// Each source has its own.
+    OfSources { images: Vec<Image> },
     /// Nowhere, for this reason.
     NotBuilt(String),
 }
@@ -75,6 +100,8 @@ pub(crate) enum Content {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Image {
     pub(crate) target: String,
+    /// Path of the source that it is made of, from the package; empty if it is made of all sources.
+    pub(crate) source: String,
     pub(crate) kind: &'static str,
     pub(crate) compiler: String,
     pub(crate) place: Place,
@@ -87,19 +114,74 @@ pub(crate) enum Place {
     Symbol(String, u64),
     /// A part of the included file.
     Part(Range<u64>),
+    /// The image of that number in the Rust module of a source.
+    OfSource(String, usize),
     /// Not linked yet, or packed so that nothing has them by themselves.
     Nowhere,
 }
 
 impl HostFile {
+    /// Returns the file of a module whose sources have images of their own.
+    ///
+    /// Kernels that several sources define stand only in the Rust modules of these, unless all agree on them.
+    pub(crate) fn of_sources(
+        module: String,
+        sources: Vec<SourceFile>,
+        skipped: Vec<Skipped>,
+    ) -> Self {
+        let mut kernels: BTreeMap<&str, Option<&Described>> = BTreeMap::new();
+        for kernel in sources.iter().flat_map(|source| &source.described) {
+            kernels
+                .entry(&kernel.name)
+                .and_modify(|known| *known = known.filter(|known| *known == kernel))
+                .or_insert(Some(kernel));
+        }
+        let mut images = Vec::new();
+        for source in &sources {
+            let of_source = source.content.images().iter().enumerate();
+            images.extend(of_source.map(|(index, image)| Image {
+                place: Place::OfSource(source.name.module.clone(), index),
+                ..image.clone()
+            }));
+        }
+        Self {
+            module,
+            kernels: kernels.keys().map(|name| (*name).to_owned()).collect(),
+            described: kernels.values().flatten().copied().cloned().collect(),
+            skipped,
+            content: Content::OfSources { images },
+            sources,
+        }
+    }
+
     /// Tells whether the file has no unsafe code: nothing in it is linked.
     pub(crate) fn is_safe(&self) -> bool {
-        let is_linked = match self.content {
-            Content::Linked { .. } | Content::Deferred { .. } | Content::Kept { .. } => true,
-            Content::Included { .. } | Content::NotBuilt(_) => false,
-        };
-        !is_linked && self.described.iter().all(|kernel| kernel.stub.is_none())
+        let mut sources = self.sources.iter();
+        is_safe(&self.content, &self.described)
+            && sources.all(|source| is_safe(&source.content, &source.described))
     }
+}
+
+impl Content {
+    /// Returns the images.
+    pub(crate) fn images(&self) -> &[Image] {
+        match self {
+            Self::Linked { images, .. }
+            | Self::Deferred { images, .. }
+            | Self::Kept { images, .. }
+            | Self::OfSources { images }
+            | Self::Included { images, .. } => images,
+            Self::NotBuilt(_) => &[],
+        }
+    }
+}
+
+fn is_safe(content: &Content, described: &[Described]) -> bool {
+    let is_linked = match content {
+        Content::Linked { .. } | Content::Deferred { .. } | Content::Kept { .. } => true,
+        Content::Included { .. } | Content::OfSources { .. } | Content::NotBuilt(_) => false,
+    };
+    !is_linked && described.iter().all(|kernel| kernel.stub.is_none())
 }
 
 /// A number as Rust code has it: in groups of three digits.

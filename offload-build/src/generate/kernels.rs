@@ -1,34 +1,74 @@
 //! The kernels in the file that Rust includes: constants for each.
 
-use crate::generate::file::{Described, Number, Stub};
+use crate::generate::file::{Described, Number, SourceFile, Stub};
 use crate::generate::template::fill;
+use crate::generate::words::raw;
 use offload_formats::container::kernels::{Argument, Kernel, source_name};
 use offload_formats::escape::terminal;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns a constant for each kernel, under its symbol and under its plain name, and the names of the former.
-pub(crate) fn constants(described: &[Described]) -> (String, Vec<String>) {
+/// Returns a constant for each kernel, under its symbol and under its plain name, and the names of the former. Those whose
+/// symbol is not a name in Rust have this `visibility`.
+pub(crate) fn constants(described: &[Described], visibility: &str) -> (String, Vec<String>) {
     let mut text = String::new();
-    let mut constants = Vec::new();
-    for (index, kernel) in described.iter().enumerate() {
-        let (public, constant) = match constant_name(&kernel.name) {
-            Some(constant) => ("pub ", constant),
-            None => ("", format!("KERNEL_{index}")),
+    let constants = symbol_names(described);
+    for (index, (kernel, constant)) in described.iter().zip(&constants).enumerate() {
+        let public = match constant_name(&kernel.name) {
+            Some(_) => "pub ",
+            None => visibility,
         };
         let stub = match kernel.stub {
             Some(_) => format!("stub_{index}"),
             None => "no_stub".to_owned(),
         };
-        text += &kernel.constant(public, &constant, &stub);
-        constants.push(constant);
+        text += &kernel.constant(public, constant, &stub);
     }
     for (index, plain) in plain_names(described) {
-        if let (Some(constant), Some(kernel)) = (constants.get(index), described.get(index)) {
-            let title = terminal(&source_name(&kernel.name)).to_string();
-            text += &format!("\n    /// `{title}`.\n    pub const {plain}: Kernel = {constant};\n");
-        }
+        text += &alias("pub ", &plain, &described[index], &constants[index]);
     }
     (text, constants)
+}
+
+/// Returns the same for kernels whose constants are in the Rust modules of `sources`.
+pub(crate) fn forwarded(described: &[Described], sources: &[SourceFile]) -> (String, Vec<String>) {
+    let mut places = BTreeMap::new();
+    for source in sources {
+        let constants = symbol_names(&source.described);
+        for (kernel, constant) in source.described.iter().zip(constants) {
+            let place = format!("super::{}::kernel::{constant}", source.name.module);
+            places.entry(&kernel.name).or_insert(place);
+        }
+    }
+    let mut text = String::new();
+    let constants = symbol_names(described);
+    for (kernel, constant) in described.iter().zip(&constants) {
+        let public = match constant_name(&kernel.name) {
+            Some(_) => "pub ",
+            None => "",
+        };
+        let place = places.get(&kernel.name);
+        let place = place.expect("each kernel is one of a source");
+        text += &alias(public, constant, kernel, place);
+    }
+    for (index, plain) in plain_names(described) {
+        text += &alias("pub ", &plain, &described[index], &constants[index]);
+    }
+    (text, constants)
+}
+
+/// Returns the constant `name` that is another one.
+fn alias(public: &str, name: &str, kernel: &Described, other: &str) -> String {
+    let title = terminal(&source_name(&kernel.name)).to_string();
+    format!("\n    /// `{title}`.\n    {public}const {name}: Kernel = {other};\n")
+}
+
+/// Returns the name of each kernel's constant.
+fn symbol_names(described: &[Described]) -> Vec<String> {
+    let numbered = described.iter().enumerate();
+    let name = |(index, kernel): (usize, &Described)| {
+        constant_name(&kernel.name).unwrap_or_else(|| format!("KERNEL_{index}"))
+    };
+    numbered.map(name).collect()
 }
 
 impl Described {
@@ -142,20 +182,8 @@ fn constant_name(name: &str) -> Option<String> {
         "KernelImage",
     ];
     let is_ours = taken.contains(&name) || name.starts_with("KERNEL_");
-    (is_word && !is_ours).then(|| match KEYWORDS.contains(&name) {
-        true => format!("r#{name}"),
-        false => name.to_owned(),
-    })
+    (is_word && !is_ours).then(|| raw(name))
 }
-
-/// Words of Rust, of all editions, that `r#` makes names of.
-const KEYWORDS: [&str; 47] = [
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
-    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
-    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
-    "static", "struct", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
-    "virtual", "where", "while",
-];
 
 /// Returns functions that read the address that stands for each kernel on the host.
 pub(crate) fn stubs(described: &[Described]) -> String {

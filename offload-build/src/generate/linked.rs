@@ -2,28 +2,26 @@
 
 use crate::generate::file::{Content, Image, Number, Place};
 use crate::generate::template::fill;
+use std::collections::BTreeSet;
 
-/// Returns the functions that hand out the images of `content`.
-pub(crate) fn content(content: &Content) -> String {
-    let images = match content {
-        Content::Linked { images, .. }
-        | Content::Deferred { images, .. }
-        | Content::Kept { images, .. }
-        | Content::Included { images, .. } => images.as_slice(),
-        Content::NotBuilt(_) => &[],
-    };
+/// Returns the functions that hand out the images of `content`; `visibility` is that of the images.
+pub(crate) fn content(content: &Content, visibility: &str) -> String {
+    let images = content.images();
     // The call pulls the object out of a static library.
     let pull = match content {
         Content::Linked { anchor, .. }
         | Content::Deferred { anchor, .. }
         | Content::Kept { anchor, .. } => format!("    unsafe {{ {anchor}() }}\n"),
-        Content::Included { .. } | Content::NotBuilt(_) => String::new(),
+        Content::Included { .. } | Content::OfSources { .. } | Content::NotBuilt(_) => {
+            String::new()
+        }
     };
     fill(
         include_str!("templates/linked.rs.in"),
         &[
             ("declarations", &declarations(content)),
             ("image", &image(content)),
+            ("visibility", visibility),
             ("count", &images.len().to_string()),
             ("images", &images.iter().map(row).collect::<String>()),
             ("pull", &pull),
@@ -41,7 +39,7 @@ fn declarations(content: &Content) -> String {
         } => {
             let of_images = images.iter().filter_map(|image| match &image.place {
                 Place::Symbol(symbol, size) => Some((symbol, *size)),
-                Place::Part(_) | Place::Nowhere => None,
+                Place::Part(_) | Place::OfSource(..) | Place::Nowhere => None,
             });
             let line = |(symbol, size): (&String, u64)| {
                 format!("    static {symbol}: [u8; {}];\n", Number(size))
@@ -52,9 +50,12 @@ fn declarations(content: &Content) -> String {
         Content::Deferred { anchor, .. } | Content::Kept { anchor, .. } => library(anchor, ""),
         Content::Included { file, size, .. } => fill(
             include_str!("templates/included.rs.in"),
-            &[("size", &Number(*size).to_string()), ("file", file)],
+            &[
+                ("size", &Number(*size).to_string()),
+                ("file", &format!("{:?}", format!("/{file}"))),
+            ],
         ),
-        Content::NotBuilt(_) => String::new(),
+        Content::OfSources { .. } | Content::NotBuilt(_) => String::new(),
     }
 }
 
@@ -83,7 +84,9 @@ fn image(content: &Content) -> String {
             anchor,
             "the images are linked by offload-link, with those of other crates",
         ),
-        Content::Kept { anchor, .. } => not_here(anchor, "nvcc has the images for itself"),
+        Content::Kept { anchor, .. } => {
+            not_here(anchor, "the compiler has put the images into the host code")
+        }
         Content::Included {
             is_container,
             images,
@@ -93,6 +96,17 @@ fn image(content: &Content) -> String {
             (false, [_]) => "Ok(IMAGES[0].bytes)".to_owned(),
             (false, _) => not_built("the images are in no container: `images` has each"),
         },
+        Content::OfSources { images } => {
+            let modules = images.iter().filter_map(|image| match &image.place {
+                Place::OfSource(module, _) => Some(module),
+                _ => None,
+            });
+            let modules: BTreeSet<&String> = modules.collect();
+            match modules.first().filter(|_| modules.len() == 1) {
+                Some(module) => format!("super::{module}::image()"),
+                None => not_built("each source has its own images, in its own Rust module"),
+            }
+        }
         Content::NotBuilt(reason) => not_built(reason),
     }
 }
@@ -101,16 +115,18 @@ fn image(content: &Content) -> String {
 fn row(image: &Image) -> String {
     let Image {
         target,
+        source,
         kind,
         compiler,
         place,
     } = image;
     let bytes = match place {
         Place::Nowhere => "&[]".to_owned(),
+        Place::OfSource(module, index) => format!("super::{module}::linked::IMAGES[{index}].bytes"),
         Place::Symbol(symbol, _) => format!("unsafe {{ &{symbol} }}"),
         Place::Part(range) => format!("part({}, {})", Number(range.start), Number(range.end)),
     };
     format!(
-        "    super::Image {{ target: {target:?}, kind: {kind:?}, bytes: {bytes}, compiler: {compiler:?} }},\n"
+        "    super::Image {{ target: {target:?}, source: {source:?}, kind: {kind:?}, bytes: {bytes}, compiler: {compiler:?} }},\n"
     )
 }

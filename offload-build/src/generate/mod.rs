@@ -5,18 +5,34 @@
 mod file;
 mod kernels;
 mod linked;
+mod source_name;
 mod template;
+mod words;
 
-pub(crate) use crate::generate::file::{Content, Described, HostFile, Image, Place, Stub};
+pub(crate) use crate::generate::file::{
+    Content, Described, HostFile, Image, Place, Ptx, SourceFile, Stub,
+};
+pub(crate) use crate::generate::source_name::{SourceName, source_names};
 
 use crate::declare::skipped::Skipped;
 use crate::generate::template::fill;
+use offload_formats::escape::terminal;
 use std::fmt;
 
 impl fmt::Display for HostFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kernels, constants) = kernels::constants(&self.described);
-        let linked = linked::content(&self.content) + &kernels::stubs(&self.described);
+        let (kernels, constants) = match self.sources.as_slice() {
+            [] => kernels::constants(&self.described, ""),
+            sources => kernels::forwarded(&self.described, sources),
+        };
+        let mut linked = linked::content(&self.content, "");
+        if self.sources.is_empty() {
+            linked += &kernels::stubs(&self.described);
+        }
+        // Some of it is unused in each state of the build. A crate that forbids unsafe code refuses to allow it.
+        let unsafe_code = if self.is_safe() { "" } else { "unsafe_code, " };
+        let sources = self.sources.iter();
+        let sources = sources.map(|source| source.text(unsafe_code));
         f.write_str(&fill(
             include_str!("templates/file.rs.in"),
             &[
@@ -26,14 +42,56 @@ impl fmt::Display for HostFile {
                 ("skipped", &skipped(&self.skipped)),
                 ("kernels", &kernels),
                 ("constants", &constants.join(", ")),
-                // Some of it is unused in each state of the build. A crate that forbids unsafe code refuses to allow it.
-                (
-                    "unsafe_code",
-                    if self.is_safe() { "" } else { "unsafe_code, " },
-                ),
+                ("sources", &sources.collect::<String>()),
+                ("unsafe_code", unsafe_code),
                 ("linked", &indented(&linked)),
             ],
         ))
+    }
+}
+
+impl SourceFile {
+    /// Returns the Rust module of the source.
+    fn text(&self, unsafe_code: &str) -> String {
+        let visibility = "pub(in super::super) ";
+        let (kernels, constants) = kernels::constants(&self.described, visibility);
+        let linked = linked::content(&self.content, visibility);
+        let linked = linked + &kernels::stubs(&self.described);
+        fill(
+            include_str!("templates/source.rs.in"),
+            &[
+                ("path", &terminal(&self.name.path).to_string()),
+                ("module", &self.name.module),
+                ("ptx", &self.ptx()),
+                ("kernels", &indented(&kernels)),
+                ("constants", &constants.join(", ")),
+                ("unsafe_code", unsafe_code),
+                ("linked", &indented(&indented(&linked))),
+            ],
+        )
+    }
+
+    /// Returns a constant for each PTX text: `PTX`, or if there are several `PTX_COMPUTE_80`.
+    fn ptx(&self) -> String {
+        let constant = |ptx: &Ptx| {
+            let name = match self.ptx.len() {
+                1 => "PTX".to_owned(),
+                _ => format!("PTX_{}", ptx.target.to_uppercase()),
+            };
+            let text = match &ptx.file {
+                Some(file) => format!(
+                    "include_str!(concat!(env!(\"OUT_DIR\"), {:?}))",
+                    format!("/{file}")
+                ),
+                None => "\"\"".to_owned(),
+            };
+            let target = &ptx.target;
+            format!(
+                "\n    /// PTX of this source for `{target}`; empty in a build without device code.\n    \
+                 pub const {name}: &str = {text};\n"
+            )
+        };
+        self.ptx.iter().map(constant).collect()
     }
 }
 

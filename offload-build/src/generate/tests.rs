@@ -8,6 +8,7 @@ use std::process::Command;
 fn image(symbol: &str) -> Image {
     Image {
         target: "gfx90a:xnack-".into(),
+        source: String::new(),
         kind: "object",
         compiler: "clang \"19\"".into(),
         place: match symbol {
@@ -25,6 +26,7 @@ fn run(name: &str, edition: &str, content: Content, extra: &str, main: &str) -> 
         described: Vec::new(),
         skipped: Vec::new(),
         content,
+        sources: Vec::new(),
     };
     run_file(name, edition, &file, extra, main)
 }
@@ -103,6 +105,7 @@ fn gives_the_bytes_behind_the_symbols() {
 fn gives_the_parts_of_an_included_file() {
     let part = |target: &str, range| Image {
         target: target.into(),
+        source: String::new(),
         kind: "object",
         compiler: "clang".into(),
         place: Place::Part(range),
@@ -165,6 +168,7 @@ fn has_a_constant_for_each_kernel_that_has_a_name_in_rust() {
         described: names.map(described).into(),
         skipped: Vec::new(),
         content: Content::NotBuilt("no".into()),
+        sources: Vec::new(),
     };
     let main = "let k = kernels::kernel::scale; println!(\"{} {:?} {}\", k.name, k.arguments[0].kind, k.arguments[1].size); \
                 println!(\"{:?} {:?}\", k.images[0].required_threads, k.images[1]); \
@@ -209,6 +213,71 @@ fn with_kernels(names: &[&str]) -> HostFile {
         described: names.iter().map(|name| kernel(name)).collect(),
         skipped: Vec::new(),
         content: Content::NotBuilt("no".into()),
+        sources: Vec::new(),
+    }
+}
+
+fn source(module: &str, path: &str, kernels: &[&str], range: std::ops::Range<u64>) -> SourceFile {
+    SourceFile {
+        name: SourceName {
+            module: module.into(),
+            path: path.into(),
+        },
+        described: kernels.iter().map(|name| kernel(name)).collect(),
+        content: Content::Included {
+            file: "images".into(),
+            size: 3,
+            is_container: true,
+            images: vec![Image {
+                source: path.into(),
+                place: Place::Part(range),
+                ..image("")
+            }],
+        },
+        ptx: vec![Ptx {
+            target: "compute_80".into(),
+            file: Some("main.rs".into()),
+        }],
+    }
+}
+
+#[test]
+fn has_a_module_for_each_source_with_images_of_its_own() {
+    let mut other = source(
+        "r#match",
+        "k/match.cu\n}",
+        &["fill", "shared", "differs"],
+        2..3,
+    );
+    other.described[2].arguments.push(Argument {
+        offset: 0,
+        size: 4,
+        kind: None,
+    });
+    other.ptx.push(Ptx {
+        target: "compute_90a".into(),
+        file: None,
+    });
+    let affine = source(
+        "affine",
+        "k/affine.cu",
+        &["scale", "shared", "differs"],
+        1..2,
+    );
+    let file = HostFile::of_sources("kernels".into(), vec![affine, other], Vec::new());
+    let main = "println!(\"{:?} {:?}\", kernels::affine::image(), kernels::affine::images()[0].bytes); \
+        println!(\"{} {}\", kernels::image().unwrap_err(), kernels::KERNELS.join(\" \")); \
+        for i in kernels::images() { println!(\"{:?} {:?}\", i.source, i.bytes); } \
+        println!(\"{} {}\", kernels::affine::kernel::scale.name, kernels::r#match::kernel::ALL.len()); \
+        println!(\"{} {}\", kernels::kernel::fill.name, kernels::find_kernel(\"differs\").is_none()); \
+        println!(\"{} {} {}\", kernels::kernel::shared.name, kernels::affine::PTX.contains(\"fn main\"), \
+            kernels::r#match::PTX_COMPUTE_80.len() + kernels::r#match::PTX_COMPUTE_90A.len() > 0);";
+    let expected = "Ok([9, 1, 2]) [1]\n\
+        device code was not built: each source has its own images, in its own Rust module \
+        differs fill scale shared\n\"k/affine.cu\" [1]\n\"k/match.cu\\n}\" [2]\nscale 3\nfill true\n\
+        shared true true\n";
+    for edition in ["2021", "2024"] {
+        assert_eq!(run_file("sources", edition, &file, "", main), expected);
     }
 }
 
@@ -277,7 +346,7 @@ fn shows_the_size_of_an_image_instead_of_its_bytes() {
     let main = "println!(\"{:?}\", kernels::images()[0]);";
     assert_eq!(
         run("debug", "2021", content, "", main),
-        "Image { target: \"gfx90a:xnack-\", kind: \"object\", size: 2, compiler: \"clang \\\"19\\\"\" }\n"
+        "Image { target: \"gfx90a:xnack-\", source: \"\", kind: \"object\", size: 2, compiler: \"clang \\\"19\\\"\" }\n"
     );
 }
 

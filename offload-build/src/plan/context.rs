@@ -2,7 +2,7 @@
 
 use crate::compile::clang::{self, Clang, Compile, Part};
 use crate::declare::family::Family;
-use crate::declare::language::Language;
+use crate::declare::language::{Images, Language};
 use crate::declare::module::{Module, Target};
 use crate::files;
 use crate::inputs::libraries::Libraries;
@@ -12,9 +12,9 @@ use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
 use crate::process::launcher::{Launched, Launcher};
 use crate::process::search::Search;
-use crate::steps::task::Task;
 use crate::steps::task::file_numbers;
 use crate::steps::task::finish::Finish;
+use crate::steps::task::{SymbolHints, Task};
 use md5::{Digest, Md5};
 use offload_formats::escape::Colors;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ impl Context<'_> {
                 level => level,
             },
             rdc: module.rdc,
-            has_host_code: module.has_host_code,
+            has_host_code: module.has_host_code && module.images == Images::OfModule,
             define: &own.define,
             flags: &own.flags,
             unit: &self.unit(module, source),
@@ -142,7 +142,7 @@ impl Context<'_> {
                 _ => Finish::None,
             },
             environment: self.variables.to_owned(),
-            undefined_hint: "",
+            hints: SymbolHints::default(),
         }
     }
 

@@ -4,17 +4,19 @@ use crate::compile::clang::Compile;
 use crate::compile::device;
 use crate::compile::nvcc::{self, Nvcc};
 use crate::declare::family::Family;
-use crate::declare::language::Language;
+use crate::declare::language::{Images, Language};
 use crate::declare::module::{Module, Target, excluded};
 use crate::declare::skipped::{self, Skipped};
 use crate::device_link::DeviceInput;
 use crate::error::Error;
+use crate::generate::{SourceName, source_names};
 use crate::installed::host::Host;
 use crate::plan::artifacts::Unit;
 use crate::plan::context::{Context, Side, stem};
 use crate::plan::libraries;
 use crate::plan::machine_code;
 use crate::plan::stages::{Stage, step};
+use crate::steps::images::PartImages;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::task::Task;
 use std::path::Path;
@@ -25,22 +27,26 @@ pub(crate) struct DeviceCode {
     pub(crate) compiles: Stage,
     /// After all of these.
     pub(crate) links: Stage,
-    pub(crate) images: Vec<PlannedImage>,
+    /// The images of all sources, or of each source.
+    pub(crate) parts: Vec<PartImages>,
     /// The targets that have one.
     pub(crate) built: Vec<Target>,
     /// The others.
     pub(crate) skipped: Vec<Skipped>,
 }
 
-/// Images for one target.
-enum TargetImages {
-    /// A device link makes them, unless they are complete or the last link does it.
-    Made {
-        link: Option<Task>,
-        images: Vec<PlannedImage>,
-    },
+/// A source's number in the module, and what its compile makes.
+type SourceInput = (usize, DeviceInput);
+
+/// Images of a part for one target: the part's number, and the device link that makes them, unless they are complete or the
+/// last link does it.
+type TargetImages = (usize, Option<Task>, Vec<PlannedImage>);
+
+/// The reason why there is no plan of an image.
+enum Unmade {
     /// A tool is missing.
-    Missing(Skipped),
+    Skipped(Skipped),
+    Failed(Error),
 }
 
 impl Context<'_> {
@@ -50,16 +56,31 @@ impl Context<'_> {
         module: &Module,
         units: &mut [Unit],
     ) -> Result<DeviceCode, Error> {
-        let mut code = DeviceCode::default();
-        // An image and PTX for one processor are made of the same bitcode.
-        let mut compiled: Vec<(Target, Vec<DeviceInput>)> = Vec::new();
+        let part = |source| PartImages {
+            source,
+            planned: Vec::new(),
+        };
+        let mut code = DeviceCode {
+            parts: match module.images {
+                Images::OfModule => vec![part(None)],
+                Images::OfSource => {
+                    let names = source_names(self.root, &module.sources).into_iter();
+                    names.map(|name| part(Some(name))).collect()
+                }
+            },
+            ..DeviceCode::default()
+        };
+        // An image and PTX for one processor are made of the same bitcode; nvcc makes each by itself.
+        let mut compiled: Vec<(Target, Vec<SourceInput>)> = Vec::new();
         for target in &module.targets {
             if let Some(skipped) = self.without_image(module, target) {
                 code.skipped.push(skipped);
                 continue;
             }
             let folder = self.folder(module).join(target.folder());
-            let is_like = |(other, _): &&(Target, Vec<DeviceInput>)| target.compiles_like(other);
+            let is_like = |(other, _): &&(Target, Vec<SourceInput>)| {
+                target.compiles_like(other) && self.compiler.family != Family::Nvcc
+            };
             let (tasks, sources) = match compiled.iter().find(is_like) {
                 Some((_, sources)) => (Vec::new(), sources.clone()),
                 None => self.device_compiles(module, target, &folder, units),
@@ -77,13 +98,16 @@ impl Context<'_> {
             let (extractions, libraries) = libraries::inputs(module, target, &folder, libraries)?;
             code.compiles.extend(extractions.into_iter().map(step));
             self.check_libraries(module, target, &libraries)?;
-            let inputs = [sources.clone(), libraries].concat();
-            match self.images(module, target, inputs, &folder)? {
-                TargetImages::Made { link, images } => {
-                    code.links.extend(link.map(step));
-                    code.images.extend(images);
+            let made = self.parts(module, target, &sources, &libraries, &folder, &code.parts);
+            match made {
+                Ok(made) => {
+                    for (number, link, images) in made {
+                        code.links.extend(link.map(step));
+                        code.parts[number].planned.extend(images);
+                    }
                 }
-                TargetImages::Missing(skipped) => {
+                Err(Unmade::Failed(error)) => return Err(error),
+                Err(Unmade::Skipped(skipped)) => {
                     code.skipped.push(skipped);
                     if module.artifacts.is_empty() {
                         code.compiles.truncate(start);
@@ -108,10 +132,13 @@ impl Context<'_> {
         if !target.is_ptx {
             return None;
         }
+        let is_joined = module.images == Images::OfModule && module.sources.len() > 1;
         let reason = match (self.deferred, self.compiler.family) {
             (true, _) => "offload-link makes images alone, no PTX",
-            (false, Family::Nvcc) => "PTX is made by clang: leave out `compiler`, or this target",
-            (false, Family::Clang | Family::Hipcc) => return None,
+            (false, Family::Nvcc) if is_joined => {
+                "`nvcc` makes PTX of each source by itself: set `images = \"source\"`, or leave out `compiler`"
+            }
+            (false, _) => return None,
         };
         Some(Skipped::missing(module, target, reason))
     }
@@ -132,60 +159,79 @@ impl Context<'_> {
         )))
     }
 
-    /// Plans what becomes of the inputs for one target.
+    /// Plans the images of each of `parts` for one target.
+    fn parts(
+        &self,
+        module: &Module,
+        target: &Target,
+        sources: &[SourceInput],
+        libraries: &[DeviceInput],
+        folder: &Path,
+        parts: &[PartImages],
+    ) -> Result<Vec<TargetImages>, Unmade> {
+        let mut made = Vec::new();
+        for (number, part) in parts.iter().enumerate() {
+            let is_of_part =
+                |(source, _): &&SourceInput| part.source.is_none() || *source == number;
+            let inputs = sources.iter().filter(is_of_part);
+            let inputs: Vec<DeviceInput> = inputs.map(|(_, input)| input.clone()).collect();
+            // `exclude` leaves the source out for this target.
+            if inputs.is_empty() {
+                continue;
+            }
+            let name = match (&part.source, module.sources.get(number)) {
+                (Some(_), Some(source)) => stem(self.root, source) + "image",
+                _ => "image".to_owned(),
+            };
+            let inputs = [inputs, libraries.to_vec()].concat();
+            let output = folder.join(name);
+            let source = part.source.as_ref();
+            let (link, images) = self.images(module, target, inputs, source, &output)?;
+            made.push((number, link, images));
+        }
+        Ok(made)
+    }
+
+    /// Plans what becomes of the inputs of one image for one target.
     fn images(
         &self,
         module: &Module,
         target: &Target,
         inputs: Vec<DeviceInput>,
-        folder: &Path,
-    ) -> Result<TargetImages, Error> {
+        source: Option<&SourceName>,
+        output: &Path,
+    ) -> Result<(Option<Task>, Vec<PlannedImage>), Unmade> {
         let planned = |input| PlannedImage::new(target, input);
-        if let (Family::Nvcc, false, [DeviceInput::Object(cubin)]) =
-            (self.compiler.family, module.rdc, inputs.as_slice())
-        {
-            // Complete already.
-            let image = planned(DeviceInput::Object(cubin.clone()));
-            return Ok(TargetImages::Made {
-                link: None,
-                images: vec![image],
-            });
-        }
-        if self.deferred {
-            return Ok(TargetImages::Made {
-                link: None,
-                images: inputs.into_iter().map(planned).collect(),
-            });
+        let is_complete = match inputs.as_slice() {
+            [DeviceInput::Object(_)] => self.compiler.family == Family::Nvcc && !module.rdc,
+            [DeviceInput::Ptx(_)] => true,
+            _ => false,
+        };
+        if self.deferred || is_complete {
+            return Ok((None, inputs.into_iter().map(planned).collect()));
         }
         let is_wrong = |input: &&DeviceInput| target.is_ptx && !is_bitcode(input);
         if let Some(other) = inputs.iter().find(is_wrong) {
-            return Err(Error::new(format_args!(
-                "module `{}`: PTX for `{}` is made of bitcode, and `{}` is none",
+            return Err(Unmade::Failed(Error::new(format_args!(
+                "module `{}`: PTX for `{}` is made of bitcode, and `{}` is not bitcode",
                 module.name,
                 target.written,
                 other.path().display()
-            )));
+            ))));
         }
-        let output = folder.join("image");
-        let link = match self.device_link(module, target, inputs, &output) {
-            Ok(link) => link,
-            Err(unknown) if unknown.is_unsupported() => {
-                return Err(Error::new(Skipped::unlinked(module, target, &unknown)));
+        let link = self.device_link(module, target, inputs, source, output);
+        let link = link.map_err(|missing| {
+            let skipped = Skipped::unlinked(module, target, &missing);
+            match missing.is_unsupported() {
+                true => Unmade::Failed(Error::new(skipped)),
+                false => Unmade::Skipped(skipped),
             }
-            Err(missing) => {
-                return Ok(TargetImages::Missing(Skipped::unlinked(
-                    module, target, &missing,
-                )));
-            }
-        };
+        })?;
         let image = match target.is_ptx {
-            true => DeviceInput::Ptx(output),
-            false => DeviceInput::Object(output),
+            true => DeviceInput::Ptx(output.to_owned()),
+            false => DeviceInput::Object(output.to_owned()),
         };
-        Ok(TargetImages::Made {
-            link: Some(link),
-            images: vec![planned(image)],
-        })
+        Ok((Some(link), vec![planned(image)]))
     }
 
     fn device_compiles(
@@ -194,17 +240,18 @@ impl Context<'_> {
         target: &Target,
         folder: &Path,
         units: &mut [Unit],
-    ) -> (Stage, Vec<DeviceInput>) {
+    ) -> (Stage, Vec<SourceInput>) {
         let family = self.compiler.family;
         let is_machine_code = self.makes_machine_code(module);
         let bitcode = !target.triple.is_cpu() && family != Family::Nvcc && !is_machine_code;
         let mut tasks = Vec::new();
         let mut inputs = Vec::new();
-        for (source, unit) in module.sources.iter().zip(units) {
+        for ((number, source), unit) in module.sources.iter().enumerate().zip(units) {
             if excluded(&target.own.exclude, self.root, source) {
                 continue;
             }
             let extension = match family {
+                Family::Nvcc if target.is_ptx => "ptx",
                 Family::Nvcc => nvcc::EXTENSION,
                 _ if bitcode => "bc",
                 _ => "o",
@@ -237,7 +284,10 @@ impl Context<'_> {
                                 include: clang.include,
                                 debug: clang.debug,
                             };
-                            nvcc.cubin(&processor, compile)
+                            match target.is_ptx {
+                                true => nvcc.ptx(&processor, compile),
+                                false => nvcc.cubin(&processor, compile),
+                            }
                         }
                         Language::Cuda => device::cuda(clang, &processor, sdk, compile),
                         Language::Bitcode | Language::Prebuilt => {
@@ -251,11 +301,12 @@ impl Context<'_> {
                 false => task,
             }));
             unit.images.push((target.clone(), output.clone()));
-            inputs.push(if bitcode {
-                DeviceInput::Bitcode(output)
-            } else {
-                DeviceInput::Object(output)
-            });
+            let input = match bitcode {
+                true => DeviceInput::Bitcode(output),
+                false if family == Family::Nvcc && target.is_ptx => DeviceInput::Ptx(output),
+                false => DeviceInput::Object(output),
+            };
+            inputs.push((number, input));
         }
         (tasks, inputs)
     }

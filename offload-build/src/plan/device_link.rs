@@ -6,10 +6,11 @@ use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::files;
+use crate::generate::SourceName;
 use crate::plan::context::Context;
 use crate::process::search::NotFound;
-use crate::steps::task::Task;
 use crate::steps::task::finish::Finish;
+use crate::steps::task::{SymbolHints, Task};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -21,8 +22,14 @@ const REGISTER_HINT: &str = "device functions of other crates are found when bot
     and offload-link is Cargo's linker";
 const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
     `archives` and `link` name";
-const OWN_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers: \
-    with `rdc = true`, the default, those of the other sources too";
+const OWN_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers; \
+    set `rdc = true` to call those of other sources";
+pub(crate) const APART_HINT: &str = "set `rdc = false`, so that each source has device functions of its own, or declare the functions \
+    of headers `static` or `inline`";
+const SOURCE_HINT: &str = "set `images = \"source\"`, so that each source has images and device functions of its own, or \
+    declare the functions of headers `static` or `inline`";
+const SHARED_HINT: &str = "kernels and variables belong to the image, also with `rdc = false`: declare them `static`, or set \
+    `images = \"source\"`";
 
 impl Context<'_> {
     /// Plans the image that `output` will be.
@@ -31,6 +38,7 @@ impl Context<'_> {
         module: &Module,
         target: &Target,
         inputs: Vec<DeviceInput>,
+        source: Option<&SourceName>,
         output: &Path,
     ) -> Result<Task, NotFound> {
         let files = inputs.iter().map(|input| input.path().to_owned()).collect();
@@ -74,7 +82,10 @@ impl Context<'_> {
             },
         };
         Ok(Task {
-            title: format!("device link for {}", target.written),
+            title: match source {
+                Some(source) => format!("device link of {} for {}", source.path, target.written),
+                None => format!("device link for {}", target.written),
+            },
             commands: match target.is_ptx {
                 true => linker.plan_ptx(&job, &files::part(output))?,
                 false => linker.plan(&job, &files::part(output))?.commands,
@@ -85,12 +96,20 @@ impl Context<'_> {
             output: output.to_owned(),
             finish,
             environment: self.variables.to_owned(),
-            undefined_hint: match module.language {
-                Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
-                Language::OpenMp => GPU_HINT,
-                Language::Hip if !module.rdc => OWN_HINT,
-                _ if module.has_host_code => REGISTER_HINT,
-                _ => MODULE_HINT,
+            hints: SymbolHints {
+                undefined: match module.language {
+                    Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
+                    Language::OpenMp => GPU_HINT,
+                    Language::Hip | Language::Cuda if !module.rdc => OWN_HINT,
+                    _ if module.has_host_code => REGISTER_HINT,
+                    _ => MODULE_HINT,
+                },
+                duplicate: match module.language {
+                    Language::Hip if !module.rdc => SHARED_HINT,
+                    Language::Cuda if !module.has_host_code => SOURCE_HINT,
+                    Language::Hip | Language::Cuda => APART_HINT,
+                    _ => "",
+                },
             },
         })
     }

@@ -23,7 +23,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let artifacts = artifacts::plan(module, &units, &context.host.triple, context.out)?;
     let version = &context.compiler.version;
     let skipped = code.skipped.clone();
-    let packing = Packing::new(module, code.images, skipped, version, context.out);
+    let packing = Packing::new(module, code.parts, skipped, version, context.out);
     let last = [step(packing)].into_iter();
     let stages = vec![
         code.compiles,

@@ -1,7 +1,7 @@
 //! The plan of a module with host code: host objects with offload entries, an image for each target, and a static
 //! library of the host code together with what registers the images: on ELF one object, on COFF several.
 
-use crate::compile::host;
+use crate::compile::host::{self, Registrar};
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
@@ -29,10 +29,10 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             context::Side::Host("the host"),
             &output,
             |clang, compile| {
-                let sdk = context.compiler.sdk.as_deref();
+                let (sdk, rocm) = (context.compiler.sdk.as_deref(), context.compiler.rocm());
                 match module.language {
-                    Language::Hip => host::hip_host(clang, context.compiler.rocm(), compile),
-                    Language::Cuda => host::cuda_host(clang, sdk, compile),
+                    Language::Hip => host::hip_host(clang, rocm, Registrar::Other, compile),
+                    Language::Cuda => host::cuda_host(clang, sdk, Registrar::Other, compile),
                     _ => clang.host_object(compile),
                 }
             },
@@ -59,7 +59,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         module: module.name.clone(),
         images: Images::new(
             module,
-            code.images,
+            code.parts.into_iter().next().unwrap_or_default(),
             code.skipped.clone(),
             &context.compiler.version,
         ),

@@ -6,8 +6,8 @@ use crate::plan::context::Context;
 use crate::process::command::Command;
 use crate::steps::archive::Archive;
 use crate::steps::host_objects::own::Own;
-use crate::steps::task::Task;
 use crate::steps::task::finish::Finish;
+use crate::steps::task::{SymbolHints, Task};
 use std::path::{Path, PathBuf};
 
 impl Context<'_> {
@@ -51,7 +51,7 @@ impl Context<'_> {
             output: object.to_owned(),
             finish: Finish::None,
             environment: String::new(),
-            undefined_hint: "",
+            hints: SymbolHints::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ mod library;
 mod machine_code;
 mod nvcc;
 mod prebuilt;
+mod source_images;
 mod stages;
 
 pub(crate) use context::Context;
@@ -18,6 +19,7 @@ pub(crate) use prebuilt::plan as plan_prebuilt;
 pub use stages::Plan;
 
 use crate::declare::family::Family;
+use crate::declare::language::Images;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
 
@@ -28,6 +30,7 @@ pub(crate) fn plan_compiled(
 ) -> Result<(Plan, Vec<Target>), Error> {
     match (module.has_host_code, context.compiler.family) {
         (true, Family::Nvcc) => nvcc::plan(module, context),
+        (true, _) if module.images == Images::OfSource => source_images::plan(module, context),
         (true, _) => hosted::plan(module, context),
         (false, _) => device_only::plan(module, context),
     }

@@ -1,97 +1,121 @@
-//! The plan of a CUDA module whose host code nvcc compiles: objects of the host with device code for all targets, whose
-//! device link makes an object that registers the images. What is left to do is to join them, and to say what they have.
+//! The plan of a CUDA module whose host code nvcc compiles: objects of the host with device code for all targets. What
+//! registers the images is in the objects, or with `rdc = true` in that of their device link. What is left to do is to join
+//! them, and to describe the kernels.
 
 use crate::compile::nvcc::{self, Nvcc};
+use crate::declare::language::Images as Of;
 use crate::declare::module::{Flags, Module, Target};
 use crate::device_link::DeviceInput;
 use crate::error::Error;
 use crate::files;
+use crate::generate::source_names;
+use crate::installed::host::Objects;
 use crate::plan::context::{self, Context};
+use crate::plan::device_link::APART_HINT;
 use crate::plan::stages::{Plan, Stage, step};
-use crate::steps::describe::Description;
+use crate::steps::describe::{DescribedPart, Description};
 use crate::steps::host_objects::own::{Own, Symbols};
-use crate::steps::images::Images;
 use crate::steps::images::planned::PlannedImage;
-use crate::steps::task::Task;
+use crate::steps::images::{Images, PartImages};
 use crate::steps::task::finish::Finish;
-use offload_formats::container::elf::Machine;
-use std::path::PathBuf;
+use crate::steps::task::{SymbolHints, Task};
+use std::path::{Path, PathBuf};
+
+const NVCC_HINT: &str = "`nvcc` makes a host function of each `__device__` function: declare those of headers `static` or \
+    `inline`";
 
 /// Plans a module, which has an image for each of its targets.
 pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
     let host = check(module, context)?;
     let folder = context.folder(module);
-    let processors = module.targets.iter().map(|target| target.id.to_string());
-    let processors: Vec<String> = processors.collect();
-    // One process compiles for all of them; `check` refuses tables of their own.
-    let levels = module.targets.iter().map(|target| &target.own.opt_level);
-    let device_level = levels.max().map_or("", String::as_str);
-    let (compiles, objects) = compiles(module, context, &processors, device_level);
-    let linked = folder.join("images.o");
-    let program = &context.compiler.program;
-    let command = nvcc::registered_images(
-        program,
-        &processors,
-        &module.own.flags,
-        &objects,
-        &files::part(&linked),
-    );
-    let link = Task {
-        title: "device link for all targets".to_owned(),
-        commands: vec![command],
-        launched: None,
-        inputs: objects.clone(),
-        depfile: None,
-        output: linked.clone(),
-        finish: Finish::None,
-        environment: context.variables.to_owned(),
-        undefined_hint: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
+    let (compiles, objects) = compiles(module, context);
+    let mut stages = vec![compiles];
+    let images = |source, linked: &Path| {
+        let planned = |target: &Target| {
+            let input = match target.is_ptx {
+                true => DeviceInput::Ptx(linked.to_owned()),
+                false => DeviceInput::Object(linked.to_owned()),
+            };
+            PlannedImage::new(target, input)
+        };
+        let planned = module.targets.iter().map(planned).collect();
+        let part = PartImages { source, planned };
+        Images::new(module, part, Vec::new(), &context.compiler.version)
     };
-    let planned = module.targets.iter();
-    let planned =
-        planned.map(|target| PlannedImage::new(target, DeviceInput::Object(linked.clone())));
+    let (mut parts, mut linked) = (Vec::new(), None);
+    if module.images == Of::OfSource {
+        let names = source_names(context.root, &module.sources);
+        for (name, object) in names.into_iter().zip(&objects) {
+            parts.push(DescribedPart {
+                images: images(Some(name), object),
+                linked: Some(object.clone()),
+                objects: vec![object.clone()],
+            });
+        }
+    } else {
+        let link = device_link(module, context, &objects);
+        parts.push(DescribedPart {
+            images: images(None, &link.output),
+            linked: Some(link.output.clone()),
+            objects: objects.clone(),
+        });
+        linked = Some(link.output.clone());
+        stages.push(vec![step(link)]);
+    }
     let own = Own {
         suffix: context.unique.to_owned(),
         symbols: Symbols::OfNvcc,
     };
     let description = Description {
         module: module.name.clone(),
-        images: Images::new(
-            module,
-            planned.collect(),
-            Vec::new(),
-            &context.compiler.version,
-        ),
-        linked: linked.clone(),
-        objects: objects.clone(),
+        parts,
+        skipped: Vec::new(),
         host,
         anchor: format!("{}_anchor", context.unique),
         own: own.clone(),
         output: folder.join("registration.o"),
-        host_file: context.out.join(format!("{}.rs", module.name)),
+        out: context.out.to_owned(),
     };
     let object = folder.join("module.o");
-    let first = [description.output.clone(), linked];
-    let inputs = first.into_iter().chain(objects).collect();
-    let join = context.join(&module.name, inputs, &object);
-    let stages = vec![
-        compiles,
-        vec![step(link)],
+    let first = [description.output.clone()].into_iter().chain(linked);
+    let mut join = context.join(&module.name, first.chain(objects).collect(), &object);
+    join.hints.duplicate = NVCC_HINT;
+    stages.extend([
         vec![step(description)],
         vec![step(join)],
         vec![step(context.archive(vec![object], Some(own)))],
-    ];
+    ]);
     let skipped = Vec::new();
     Ok((Plan { stages, skipped }, module.targets.clone()))
 }
 
-/// Plans the objects of all sources, with device code for all of `processors`.
-fn compiles(
-    module: &Module,
-    context: &Context<'_>,
-    processors: &[String],
-    device_level: &str,
-) -> (Stage, Vec<PathBuf>) {
+/// Plans the device link of all `objects` for all targets.
+fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> Task {
+    let output = context.folder(module).join("images.o");
+    let (program, part) = (&context.compiler.program, files::part(&output));
+    let flags = &module.own.flags;
+    let command = nvcc::registered_images(program, &module.targets, flags, objects, &part);
+    Task {
+        title: "device link for all targets".to_owned(),
+        commands: vec![command],
+        launched: None,
+        inputs: objects.to_vec(),
+        depfile: None,
+        output,
+        finish: Finish::None,
+        environment: context.variables.to_owned(),
+        hints: SymbolHints {
+            undefined: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
+            duplicate: APART_HINT,
+        },
+    }
+}
+
+/// Plans the objects of all sources, with device code for all targets.
+fn compiles(module: &Module, context: &Context<'_>) -> (Stage, Vec<PathBuf>) {
+    // One process compiles for all of them; `check` refuses tables of their own.
+    let levels = module.targets.iter().map(|target| &target.own.opt_level);
+    let device_level = levels.max().map_or("", String::as_str);
     let folder = context.folder(module);
     let mut compiles = Vec::new();
     let mut objects = Vec::new();
@@ -110,7 +134,7 @@ fn compiles(
                     include: clang.include,
                     debug: clang.debug,
                 };
-                nvcc.object(processors, device_level, compile)
+                nvcc.object(&module.targets, device_level, compile)
             },
         )));
         objects.push(output);
@@ -119,7 +143,7 @@ fn compiles(
 }
 
 /// Checks that nvcc can do it: one process compiles for the host and all targets.
-fn check(module: &Module, context: &Context<'_>) -> Result<Machine, Error> {
+fn check(module: &Module, context: &Context<'_>) -> Result<Objects, Error> {
     let name = &module.name;
     let hint = "hint: clang can, without `compiler`";
     let machine = context.host.machine().filter(|_| !context.host.is_cross);
@@ -129,9 +153,12 @@ fn check(module: &Module, context: &Context<'_>) -> Result<Machine, Error> {
             context.host.triple
         )));
     };
-    if let Some(target) = module.targets.iter().find(|target| target.is_ptx) {
+    let is_joined = module.images == Of::OfModule;
+    let ptx = module.targets.iter().find(|target| target.is_ptx);
+    if let Some(target) = ptx.filter(|_| is_joined) {
         return Err(Error::new(format_args!(
-            "module `{name}`: PTX for `{}` is not linked by `nvcc`\n{hint}",
+            "module `{name}`: PTX for `{}` is not linked by `nvcc`\n\
+             hint: set `rdc = false`; clang links it, without `compiler`",
             target.written
         )));
     }
@@ -148,5 +175,5 @@ fn check(module: &Module, context: &Context<'_>) -> Result<Machine, Error> {
             target.written
         )));
     }
-    Ok(machine)
+    Ok(Objects::Elf(machine))
 }

@@ -4,6 +4,7 @@ use crate::declare::module::{Module, Target};
 use crate::device_link::DeviceInput;
 use crate::inputs::prebuilt::Chosen;
 use crate::plan::stages::{Plan, step};
+use crate::steps::images::PartImages;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::pack::Packing;
 use crate::steps::take::Take;
@@ -36,7 +37,11 @@ pub(crate) fn plan(module: &Module, images: Vec<Chosen>, out: &Path) -> (Plan, V
         };
         planned.push(PlannedImage::new(&target, image));
     }
-    let packing = Packing::new(module, planned, Vec::new(), MADE_BY, out);
+    let part = PartImages {
+        source: None,
+        planned,
+    };
+    let packing = Packing::new(module, vec![part], Vec::new(), MADE_BY, out);
     let plan = Plan {
         stages: vec![takes, vec![step(packing)]],
         skipped: Vec::new(),

@@ -4,14 +4,14 @@
 //! the host. Those of HIP and CUDA need the vendor's headers: in their place there are functions that say so and abort.
 //! Kernel constants come from a scan of the sources.
 
-use crate::declare::language::Language;
+use crate::declare::language::{Images, Language};
 use crate::declare::module::Module;
 use crate::declare::skipped::Skipped;
 use crate::environment::Environment;
 use crate::error;
 use crate::error::Error;
 use crate::files;
-use crate::generate::{Content, Described, HostFile};
+use crate::generate::{Content, Described, HostFile, Ptx, SourceFile, source_names};
 use crate::inputs::source_scan::{self, Scan};
 use crate::installed::host::Host;
 use crate::process::command::{Command, CommandError};
@@ -49,8 +49,40 @@ pub(crate) fn build(
         described,
         skipped: skipped.collect(),
         content: Content::NotBuilt(reason.to_owned()),
+        sources: sources(module, environment, reason)?,
     };
     files::write(&path, file.to_string().as_bytes()).map_err(error::io(&path))
+}
+
+/// Describes the sources that would have images of their own.
+fn sources(
+    module: &Module,
+    environment: &Environment,
+    reason: &str,
+) -> Result<Vec<SourceFile>, Error> {
+    if module.images == Images::OfModule {
+        return Ok(Vec::new());
+    }
+    let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
+    let mut scans = scans(module)?.into_iter();
+    let source = |name| {
+        let scan = scans.next();
+        let names = scan.into_iter().flat_map(|(_, scan)| scan.kernels);
+        let ptx = module.targets.iter().filter(|target| target.is_ptx);
+        SourceFile {
+            name,
+            described: described(names.collect()),
+            content: Content::NotBuilt(reason.to_owned()),
+            ptx: ptx
+                .map(|target| Ptx {
+                    target: target.written.clone(),
+                    file: None,
+                })
+                .collect(),
+        }
+    };
+    let names = source_names(&root, &module.sources);
+    Ok(names.into_iter().map(source).collect())
 }
 
 /// Describes the kernels that the sources of `module` define, as far as a scan finds them.
@@ -62,13 +94,17 @@ fn kernels(module: &Module) -> Result<Vec<Described>, Error> {
     for (_, scan) in scans(module)? {
         names.extend(scan.kernels);
     }
+    Ok(described(names))
+}
+
+fn described(names: BTreeSet<String>) -> Vec<Described> {
     let described = names.into_iter().map(|name| Described {
         arguments: Vec::new(),
         images: Vec::<(String, Kernel)>::new(),
         stub: None,
         name,
     });
-    Ok(described.collect())
+    described.collect()
 }
 
 /// Warns of host code in sources of HIP and CUDA that are compiled for devices alone.

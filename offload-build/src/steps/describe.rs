@@ -1,76 +1,138 @@
-//! Reads what nvcc linked and registered, and writes the file that Rust includes.
+//! Reads the images that a compiler put into host code and registered, and writes the file that Rust includes.
 
 use crate::error::{self, Error};
 use crate::files;
-use crate::generate::{Content, Described, HostFile, Place, Stub};
+use crate::generate::{Content, Described, HostFile, Place, SourceFile, Stub};
+use crate::installed::host::Objects;
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
-use crate::steps::host_objects::own::Own;
-use crate::steps::images::Images;
+use crate::steps::host_objects::own::{Own, stub_of};
 use crate::steps::images::planned::PlannedImage;
+use crate::steps::images::{Images, no_kernel};
 use crate::steps::step::{Done, Made, Step};
 use object::{Object, ObjectSection, ObjectSymbol};
-use offload_formats::container::elf::Machine;
-use offload_formats::format::fatbin;
+use offload_formats::format::fatbin::{self, FatbinKind};
+use offload_formats::names::ImageKind;
 use offload_formats::registration::anchor;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Section in which the device link puts the images.
+/// Section in which nvcc puts the images.
 const SECTION: &str = ".nv_fatbin";
 
-/// Reads what the device link made, and writes the file that Rust includes, and an object for it to call.
+/// Reads what compilers made, and writes the file that Rust includes, and an object for it to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Description {
     pub(crate) module: String,
-    pub(crate) images: Images,
-    pub(crate) linked: PathBuf,
-    pub(crate) objects: Vec<PathBuf>,
-    pub(crate) host: Machine,
+    pub(crate) parts: Vec<DescribedPart>,
+    pub(crate) skipped: Vec<crate::declare::skipped::Skipped>,
+    pub(crate) host: Objects,
     pub(crate) anchor: String,
     pub(crate) own: Own,
+    /// The object.
     pub(crate) output: PathBuf,
-    pub(crate) host_file: PathBuf,
+    /// `OUT_DIR`.
+    pub(crate) out: PathBuf,
+}
+
+/// Images, and the host objects whose functions launch their kernels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DescribedPart {
+    pub(crate) images: Images,
+    /// The object whose fat binary has the images; nothing if each image is a file.
+    pub(crate) linked: Option<PathBuf>,
+    pub(crate) objects: Vec<PathBuf>,
 }
 
 impl Description {
     fn run(&self) -> Result<Done, Error> {
-        let images = self.read()?;
-        let mut described = self.images.kernels(&images)?;
-        self.images.check(&images, &BTreeSet::new())?;
-        let functions = functions(&self.objects)?;
-        let stub = |kernel: &mut Described| {
-            let is_seen = functions.contains(&kernel.name);
-            let symbol = self.own.name(&kernel.name);
-            kernel.stub = is_seen.then_some(Stub::Function { symbol });
-        };
-        described.iter_mut().for_each(stub);
-        let object = anchor::to_object(self.host, &self.anchor).map_err(Error::new)?;
-        files::write(&self.output, &object).map_err(error::io(&self.output))?;
-        let images = self.images.planned.iter();
-        let images = images.map(|image| self.images.shown(image, Place::Nowhere));
-        let file = HostFile {
-            module: self.module.clone(),
-            kernels: described.iter().map(|kernel| kernel.name.clone()).collect(),
-            described,
-            skipped: self.images.skipped.clone(),
-            content: Content::Kept {
+        let (mut sources, mut whole) = (Vec::new(), None);
+        for part in &self.parts {
+            let described = part.described(&self.own)?;
+            let content = Content::Kept {
                 anchor: self.anchor.clone(),
-                images: images.collect(),
+                images: part.shown(),
+            };
+            match part.images.source.clone() {
+                Some(name) => sources.push(SourceFile {
+                    name,
+                    described,
+                    content,
+                    ptx: part.ptx(&self.out),
+                }),
+                None => whole = Some((described, content)),
+            }
+        }
+        let file = match whole {
+            Some((described, content)) => HostFile {
+                module: self.module.clone(),
+                kernels: described.iter().map(|kernel| kernel.name.clone()).collect(),
+                described,
+                skipped: self.skipped.clone(),
+                content,
+                sources: Vec::new(),
             },
+            None => HostFile::of_sources(self.module.clone(), sources, self.skipped.clone()),
         };
-        let text = file.to_string();
-        files::write(&self.host_file, text.as_bytes()).map_err(error::io(&self.host_file))?;
+        if file.kernels.is_empty() {
+            return Err(no_kernel());
+        }
+        let object = match self.host {
+            Objects::Elf(machine) => anchor::to_object(machine, &self.anchor),
+            Objects::Coff(_) => anchor::to_coff(&self.anchor),
+        };
+        let object = object.map_err(Error::new)?;
+        files::write(&self.output, &object).map_err(error::io(&self.output))?;
+        let (text, path) = (file.to_string(), self.host_file());
+        files::write(&path, text.as_bytes()).map_err(error::io(&path))?;
         Ok(Done::default())
     }
 
-    /// The image of each target.
-    fn read(&self) -> Result<Vec<Vec<u8>>, Error> {
-        let bytes = fs::read(&self.linked).map_err(error::io(&self.linked))?;
+    /// The file that Rust includes.
+    fn host_file(&self) -> PathBuf {
+        self.out.join(format!("{}.rs", self.module))
+    }
+}
+
+impl DescribedPart {
+    /// Returns the kernels of the images, with what stands for them on the host.
+    fn described(&self, own: &Own) -> Result<Vec<Described>, Error> {
+        let images = match &self.linked {
+            Some(linked) => self.unpacked(linked)?,
+            None => self.images.read()?,
+        };
+        let mut described = self.images.described(&images)?;
+        let stubs = stubs(&self.objects)?;
+        for kernel in &mut described {
+            let stub = stubs.get(&kernel.name);
+            kernel.stub = stub.map(|symbol| Stub::Function {
+                symbol: own.name(symbol),
+            });
+        }
+        Ok(described)
+    }
+
+    fn shown(&self) -> Vec<crate::generate::Image> {
+        let images = self.images.planned.iter();
+        images
+            .map(|image| self.images.shown(image, Place::Nowhere))
+            .collect()
+    }
+
+    fn ptx(&self, out: &Path) -> Vec<crate::generate::Ptx> {
+        match self.linked {
+            Some(_) => Vec::new(),
+            None => self.images.ptx(out),
+        }
+    }
+
+    /// Returns the image of each target in the fat binary of `linked`.
+    fn unpacked(&self, linked: &Path) -> Result<Vec<Vec<u8>>, Error> {
+        let bytes = fs::read(linked).map_err(error::io(linked))?;
         let wrong = |problem: &dyn fmt::Display| {
-            Error::new(format_args!("{}: {problem}", self.linked.display()))
+            Error::new(format_args!("{}: {problem}", linked.display()))
         };
         let file = object::File::parse(bytes.as_slice()).map_err(|error| wrong(&error))?;
         let section = file.section_by_name(SECTION);
@@ -79,21 +141,40 @@ impl Description {
         let entries = fatbin::parse(data, 0..data.len() as u64).map_err(|error| wrong(&error))?;
         let image = |image: &PlannedImage| {
             let processor = image.target.id.to_string();
+            let kind = match image.kind() {
+                ImageKind::PTX => FatbinKind::Ptx,
+                _ => FatbinKind::Cubin,
+            };
             let mut found = entries.iter().filter(|entry| {
-                entry.kind == fatbin::FatbinKind::Cubin
-                    && entry.processor == processor
-                    && !entry.is_compressed
+                entry.kind == kind && entry.processor == processor && !entry.is_compressed
             });
             let range = found.next().map(|entry| entry.image.clone());
             let bytes = range.and_then(|range| {
                 let start = usize::try_from(range.start).ok()?;
-                data.get(start..usize::try_from(range.end).ok()?)
+                let bytes = data.get(start..usize::try_from(range.end).ok()?)?;
+                let is_padded = kind == FatbinKind::Ptx && bytes.ends_with(&[0]);
+                match bytes
+                    .iter()
+                    .position(|byte| *byte == 0)
+                    .filter(|_| is_padded)
+                {
+                    Some(end) => bytes.get(..end),
+                    None => Some(bytes),
+                }
             });
             bytes
                 .map(<[u8]>::to_vec)
-                .ok_or_else(|| wrong(&format_args!("has no image for `{processor}`")))
+                .ok_or_else(|| wrong(&format_args!("has no image for `{}`", image.target.written)))
         };
         self.images.planned.iter().map(image).collect()
+    }
+
+    fn inputs(&self) -> impl Iterator<Item = PathBuf> {
+        let images = match &self.linked {
+            Some(linked) => vec![linked.clone()],
+            None => self.images.paths().collect(),
+        };
+        images.into_iter().chain(self.objects.iter().cloned())
     }
 }
 
@@ -103,11 +184,12 @@ impl Step for Description {
     }
 
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host_file = self.host_file.display();
+        let host_file = self.host_file();
         writeln!(
             f,
-            "# kernels of `{}`, in this process: {host_file}",
-            self.module
+            "# kernels of `{}`, in this process: {}",
+            self.module,
+            host_file.display()
         )
     }
 
@@ -116,30 +198,34 @@ impl Step for Description {
     }
 
     fn made(&self, _reads: Vec<PathBuf>) -> Made {
+        let mut inputs: Vec<PathBuf> = self.parts.iter().flat_map(DescribedPart::inputs).collect();
+        inputs.dedup();
         Made::in_process(
             self.title(),
-            vec![self.output.clone(), self.host_file.clone()],
-            [&self.linked]
-                .into_iter()
-                .chain(&self.objects)
-                .cloned()
-                .collect(),
+            vec![self.output.clone(), self.host_file()],
+            inputs,
         )
     }
 }
 
-/// Returns the functions that the objects define for each other.
-fn functions(objects: &[PathBuf]) -> Result<BTreeSet<String>, Error> {
-    let mut functions = BTreeSet::new();
+/// Returns the symbols that stand for kernels on the host and that other objects see, by the names of the kernels.
+fn stubs(objects: &[PathBuf]) -> Result<BTreeMap<String, String>, Error> {
+    let mut stubs = BTreeMap::new();
     for path in objects {
         let bytes = fs::read(path).map_err(error::io(path))?;
         let wrong = |error| Error::because(Path::display(path), error);
         let file = object::File::parse(bytes.as_slice()).map_err(wrong)?;
         for symbol in file.symbols() {
-            if symbol.is_global() && symbol.is_definition() {
-                functions.insert(symbol.name().map_err(wrong)?.to_owned());
+            if !symbol.is_global() || !symbol.is_definition() {
+                continue;
+            }
+            let name = symbol.name().map_err(wrong)?;
+            // HIP's runtime and nvcc's know a kernel by what has its own name, clang's CUDA by the function that launches it.
+            stubs.insert(name.to_owned(), name.to_owned());
+            if let Some(kernel) = stub_of(name) {
+                stubs.entry(kernel).or_insert_with(|| name.to_owned());
             }
         }
     }
-    Ok(functions)
+    Ok(stubs)
 }

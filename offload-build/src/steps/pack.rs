@@ -1,74 +1,153 @@
-//! Packs the images of a module without host code, and writes the file that Rust includes.
+//! Packs the images of a module, or of each source of it, and writes the file that Rust includes.
 
 use crate::declare::language::Container;
 use crate::declare::module::Module;
 use crate::declare::skipped::Skipped;
 use crate::error::{self, Error};
 use crate::files;
-use crate::generate::{Content, HostFile, Place};
+use crate::generate::{Content, HostFile, Place, SourceFile};
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
-use crate::steps::images::Images;
-use crate::steps::images::planned::PlannedImage;
+use crate::steps::images::{Images, Packed, PartImages, no_kernel};
 use crate::steps::step::{Done, Made, Step};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Checks the linked images, and writes their container and the file that Rust includes.
+/// Checks the linked images, and writes their containers and the file that Rust includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packing {
     pub(crate) module: String,
-    images: Images,
+    containers: Vec<ContainerFile>,
+    skipped: Vec<Skipped>,
+    out: PathBuf,
+}
+
+/// A container, and the images that are packed in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ContainerFile {
+    pub(crate) images: Images,
     pub(crate) output: PathBuf,
-    host_file: PathBuf,
+}
+
+impl ContainerFile {
+    /// Returns the container of one part of a module, which `version` of a compiler makes.
+    pub(crate) fn new(module: &Module, part: PartImages, version: &str, out: &Path) -> Self {
+        let folder = out.join("offload").join(&module.name);
+        let name = match &part.source {
+            Some(source) => files::short_name(&source.module) + ".images",
+            None => "images".to_owned(),
+        };
+        Self {
+            images: Images::new(module, part, Vec::new(), version),
+            output: folder.join(name),
+        }
+    }
+
+    fn write(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+        let packed = self.images.pack(images)?;
+        files::write(&self.output, &packed.bytes).map_err(error::io(&self.output))?;
+        Ok(packed)
+    }
+
+    fn show_images(&self, f: &mut fmt::Formatter<'_>, of: &str) -> fmt::Result {
+        let (container, output) = (self.images.container.name(), self.output.display());
+        writeln!(
+            f,
+            "# images of `{of}` ({container}), in this process: {output}"
+        )?;
+        let mut images = self.images.planned.iter();
+        images.try_for_each(|image| writeln!(f, "#   {image}"))
+    }
 }
 
 impl Packing {
-    /// Returns the images, which `version` of a compiler makes.
+    /// Packs `parts`, which `version` of a compiler makes.
     pub(crate) fn new(
         module: &Module,
-        planned: Vec<PlannedImage>,
+        parts: Vec<PartImages>,
         skipped: Vec<Skipped>,
         version: &str,
         out: &Path,
     ) -> Self {
+        let containers = parts.into_iter();
+        let containers = containers.map(|part| ContainerFile::new(module, part, version, out));
         Self {
             module: module.name.clone(),
-            images: Images::new(module, planned, skipped, version),
-            output: out.join("offload").join(&module.name).join("images"),
-            host_file: out.join(format!("{}.rs", module.name)),
+            containers: containers.collect(),
+            skipped,
+            out: out.to_owned(),
         }
     }
 
     fn run(&self) -> Result<Done, Error> {
-        let images = self.images.read()?;
-        let kernels = self.images.kernels(&images)?;
-        // Of kernels it was seen already.
-        self.images.check(&images, &BTreeSet::new())?;
-        let packed = self.images.pack(&images)?;
-        files::write(&self.output, &packed.bytes).map_err(error::io(&self.output))?;
-        let shown = self.images.planned.iter().enumerate();
+        let mut checked = Vec::new();
+        for container in &self.containers {
+            let images = container.images.read()?;
+            let described = container.images.described(&images)?;
+            checked.push((container, images, described));
+        }
+        if checked.iter().all(|(.., described)| described.is_empty()) {
+            return Err(no_kernel());
+        }
+        let (mut sources, mut whole, mut warnings) = (Vec::new(), None, String::new());
+        for (container, images, described) in checked {
+            let packed = container.write(&images)?;
+            warnings.extend(
+                packed
+                    .warning
+                    .iter()
+                    .map(|text| format!("warning: {text}\n")),
+            );
+            let content = self.content(container, &packed);
+            match container.images.source.clone() {
+                Some(name) => sources.push(SourceFile {
+                    name,
+                    described,
+                    content,
+                    ptx: container.images.ptx(&self.out),
+                }),
+                None => whole = Some((described, content)),
+            }
+        }
+        let file = match whole {
+            Some((described, content)) => HostFile {
+                module: self.module.clone(),
+                kernels: described.iter().map(|kernel| kernel.name.clone()).collect(),
+                described,
+                skipped: self.skipped.clone(),
+                content,
+                sources: Vec::new(),
+            },
+            None => HostFile::of_sources(self.module.clone(), sources, self.skipped.clone()),
+        };
+        let (text, path) = (file.to_string(), self.host_file());
+        files::write(&path, text.as_bytes()).map_err(error::io(&path))?;
+        Ok(Done {
+            messages: warnings,
+            ..Done::default()
+        })
+    }
+
+    /// Returns where the generated file finds the images of `container`.
+    fn content(&self, container: &ContainerFile, packed: &Packed) -> Content {
+        let images = &container.images;
+        let shown = images.planned.iter().enumerate();
         let shown = shown.map(|(index, image)| {
             let range = packed.ranges.get(index).cloned();
-            self.images
-                .shown(image, range.map_or(Place::Nowhere, Place::Part))
+            images.shown(image, range.map_or(Place::Nowhere, Place::Part))
         });
-        let file = HostFile {
-            module: self.module.clone(),
-            kernels: kernels.iter().map(|kernel| kernel.name.clone()).collect(),
-            described: kernels,
-            skipped: self.images.skipped.clone(),
-            content: Content::Included {
-                file: format!("offload/{}/images", self.module),
-                size: packed.bytes.len() as u64,
-                is_container: self.images.container != Container::Raw,
-                images: shown.collect(),
-            },
-        };
-        let text = file.to_string();
-        files::write(&self.host_file, text.as_bytes()).map_err(error::io(&self.host_file))?;
-        Ok(Done::with_warning(packed.warning))
+        let file = container.output.file_name().unwrap_or_default();
+        Content::Included {
+            file: format!("offload/{}/{}", self.module, file.to_string_lossy()),
+            size: packed.bytes.len() as u64,
+            is_container: images.container != Container::Raw,
+            images: shown.collect(),
+        }
+    }
+
+    /// The file that Rust includes.
+    fn host_file(&self) -> PathBuf {
+        self.out.join(format!("{}.rs", self.module))
     }
 }
 
@@ -78,14 +157,8 @@ impl Step for Packing {
     }
 
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (container, output) = (self.images.container.name(), self.output.display());
-        writeln!(
-            f,
-            "# images of `{}` ({container}), in this process: {output}",
-            self.module
-        )?;
-        let mut images = self.images.planned.iter();
-        images.try_for_each(|image| writeln!(f, "#   {image}"))
+        let mut containers = self.containers.iter();
+        containers.try_for_each(|container| container.show_images(f, &self.module))
     }
 
     fn execute(&self, _digests: &Digests) -> Result<Done, Failure> {
@@ -93,9 +166,45 @@ impl Step for Packing {
     }
 
     fn made(&self, _reads: Vec<PathBuf>) -> Made {
+        let containers = self.containers.iter();
+        let outputs = containers.map(|container| container.output.clone());
+        let inputs = self.containers.iter();
         Made::in_process(
             self.title(),
-            vec![self.output.clone(), self.host_file.clone()],
+            outputs.chain([self.host_file()]).collect(),
+            inputs
+                .flat_map(|container| container.images.paths())
+                .collect(),
+        )
+    }
+}
+
+/// A container alone, which a compiler puts into host code.
+impl Step for ContainerFile {
+    fn title(&self) -> String {
+        let source = self.images.source.iter();
+        let source: String = source.map(|name| name.path.as_str()).collect();
+        format!("images of {source}")
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source = self.images.source.iter();
+        self.show_images(
+            f,
+            &source.map(|name| name.path.as_str()).collect::<String>(),
+        )
+    }
+
+    fn execute(&self, _digests: &Digests) -> Result<Done, Failure> {
+        let images = self.images.read()?;
+        self.images.described(&images)?;
+        Ok(Done::with_warning(self.write(&images)?.warning))
+    }
+
+    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+        Made::in_process(
+            self.title(),
+            vec![self.output.clone()],
             self.images.paths().collect(),
         )
     }

@@ -12,7 +12,7 @@ use crate::steps::digests::Digests;
 use crate::steps::host_objects::entries::{Entries, EntryPlace, Named};
 use crate::steps::host_objects::own::Own;
 use crate::steps::images::planned::PlannedImage;
-use crate::steps::images::{Images, Packed};
+use crate::steps::images::{Images, Packed, no_kernel};
 use crate::steps::step::{Done, Made, Step};
 use offload_formats::format::offload_entry::EntryTable as Layout;
 use offload_formats::names::OffloadKind;
@@ -73,6 +73,7 @@ impl Registration {
             described: written.described,
             skipped: self.images.skipped.clone(),
             content: written.content,
+            sources: Vec::new(),
         }
         .to_string();
         files::write(&self.host_file, file.as_bytes()).map_err(error::io(&self.host_file))?;
@@ -123,6 +124,9 @@ impl Registration {
     fn fat_binary(&self, anchor: String, entries: &Entries, own: &Own) -> Result<Written, Error> {
         let images = self.images.read()?;
         let mut described = self.images.kernels(&images)?;
+        if described.is_empty() {
+            return Err(no_kernel());
+        }
         self.images.check(&images, &entries.names())?;
         let stub = |kernel: &mut Described| {
             let named = entries.named.get(&kernel.name);

@@ -6,7 +6,7 @@ use super::writer::Writer;
 use super::{Error, Global};
 use crate::container::elf::Machine;
 
-/// The object file.
+/// Returns the object file for an ELF host.
 ///
 /// # Errors
 ///
@@ -17,4 +17,13 @@ pub fn to_object(host: Machine, name: &str) -> Result<Vec<u8>, Error> {
     let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;
     writer.globals(&[Global::Anchor { name }], text, text)?;
     writer.finish()
+}
+
+/// Returns the object file for an x86-64 host of Windows.
+///
+/// # Errors
+///
+/// If `name` is not a symbol name.
+pub fn to_coff(name: &str) -> Result<Vec<u8>, Error> {
+    super::coff::anchor(name)
 }

@@ -198,6 +198,14 @@ impl Deferred<'_> {
     }
 }
 
+/// Returns an object that defines the anchor `name` and nothing else.
+pub(super) fn anchor(name: &str) -> Result<Vec<u8>, Error> {
+    let mut writer = Coff::new();
+    let data = writer.section(".rdata", READ_ONLY, 8);
+    writer.globals(&[Global::Anchor { name }], data)?;
+    writer.object.write().map_err(Error::object)
+}
+
 const READ_ONLY: pe::SectionFlags =
     pe::SectionFlags(pe::IMAGE_SCN_CNT_INITIALIZED_DATA.0 | pe::IMAGE_SCN_MEM_READ.0);
 /// As clang 22 embeds images: not for programs.

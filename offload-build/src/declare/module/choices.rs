@@ -1,7 +1,7 @@
 //! Keys whose values depend on each other: what a language, its compiler and its containers support.
 
 use crate::declare::family::Family;
-use crate::declare::language::{ArtifactKind, Container, Language};
+use crate::declare::language::{ArtifactKind, Container, Images, Language};
 use crate::declare::module::target::Target;
 use crate::declare::settings::{Settings, nearest};
 use crate::error::Error;
@@ -83,23 +83,66 @@ pub(crate) fn deferred(settings: &Settings, register: Register, rdc: bool) -> Re
     Err(settings.error_at("register", problem))
 }
 
-/// Reads the key `rdc`. NVIDIA's tools make no image of what is compiled apart, and a fat binary's loader takes one for
-/// each target.
-pub(crate) fn rdc(settings: &Settings, language: Language, sources: usize) -> Result<bool, Error> {
-    let Some(rdc) = settings.flag("rdc") else {
-        return Ok(true);
-    };
+/// Reads the keys `images` and `rdc`: the sources of an image, and whether sources call device functions of each other.
+///
+/// With host code they do not by default, as with `hipcc` and `nvcc`; without, a program loads one image of all sources, which
+/// may call each other. NVIDIA's tools link only relocatable code, so several sources of `cuda` become one image only with
+/// `rdc = true`.
+pub(crate) fn images(
+    settings: &Settings,
+    language: Language,
+    has_host_code: bool,
+    sources: usize,
+) -> Result<(Images, bool), Error> {
+    let (rdc, images) = (
+        settings.flag("rdc"),
+        settings.text("images").and_then(Images::named),
+    );
     let name = language.name();
-    let problem = match language {
-        Language::Hip => return Ok(rdc),
-        Language::Cuda if rdc || sources == 1 => return Ok(rdc),
-        Language::Cuda => format!(
-            "without `rdc` an image of `{name}` is made from one source, and there are {sources}\n\
-             hint: a module for each, or `static` for the functions that are a file's own"
-        ),
-        _ => format!("`rdc` is for modules of `hip` and `cuda`, not of `{name}`"),
-    };
-    Err(settings.error_at("rdc", problem))
+    if !matches!(language, Language::Hip | Language::Cuda) && rdc.is_some() {
+        let problem = format!("`rdc` is for modules of `hip` and `cuda`, not of `{name}`");
+        return Err(settings.error_at("rdc", problem));
+    }
+    if matches!(language, Language::OpenMp | Language::Prebuilt) {
+        return match images {
+            None => Ok((Images::OfModule, true)),
+            Some(_) => {
+                let problem = format!(
+                    "`images` is for modules of `hip`, `cuda` and `bitcode`, not of `{name}`"
+                );
+                Err(settings.error_at("images", problem))
+            }
+        };
+    }
+    if images == Some(Images::OfSource) {
+        if rdc == Some(true) {
+            let problem = "with `images = \"source\"` no source calls device functions of another";
+            return Err(settings.error_at("rdc", problem));
+        }
+        return Ok((Images::OfSource, false));
+    }
+    let is_one_of_many = images == Some(Images::OfModule) && sources > 1;
+    if language == Language::Cuda && is_one_of_many && rdc == Some(false) {
+        let problem = format!(
+            "without `rdc` an image of `cuda` is made from one source, and there are {sources}\n\
+             hint: set `rdc = true`, or `images = \"source\"`"
+        );
+        return Err(settings.error_at("images", problem));
+    }
+    let needs_rdc = needs_rdc(settings) || language == Language::Cuda && is_one_of_many;
+    let rdc = rdc.unwrap_or(needs_rdc || !has_host_code);
+    let is_apart = language == Language::Cuda && !rdc && (has_host_code || sources > 1);
+    match is_apart {
+        true => Ok((Images::OfSource, false)),
+        false => Ok((Images::OfModule, rdc)),
+    }
+}
+
+/// Tells whether another key is about device functions that sources or libraries share.
+fn needs_rdc(settings: &Settings) -> bool {
+    let lists = ["archives", "link", "artifact"];
+    settings.text("register") == Some("deferred")
+        || lists.iter().any(|key| !settings.list(key).is_empty())
 }
 
 /// Checks that the declared compiler supports the language and the other keys.
@@ -131,7 +174,8 @@ pub(crate) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
             "archives are made of bitcode, and `nvcc` makes none: take clang, without `compiler`";
         return Err(settings.error_at("artifact", problem));
     }
-    let without_rdc = settings.flag("rdc") == Some(false);
+    let without_rdc =
+        settings.flag("rdc") == Some(false) || settings.text("images") == Some("source");
     for key in ["archives", "link"] {
         if without_rdc && !settings.list(key).is_empty() {
             let problem = format!(
@@ -144,18 +188,16 @@ pub(crate) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
 }
 
 /// Tells whether there is host code: always with OpenMP, never without sources, else as `host` says.
-pub(crate) fn host(settings: &Settings, language: Language, rdc: bool) -> Result<bool, Error> {
+pub(crate) fn host(settings: &Settings, language: Language) -> Result<bool, Error> {
     let Some(host) = settings.flag("host") else {
         return Ok(language == Language::OpenMp);
     };
     let name = language.name();
     let problem = match language {
-        Language::Hip => return Ok(host),
-        Language::Cuda if rdc || !host => return Ok(host),
-        Language::Cuda => {
-            "host code knows the kernels of sources that are linked with each other: not with `rdc = false`".to_owned()
+        Language::Hip | Language::Cuda => return Ok(host),
+        Language::OpenMp => {
+            format!("`host` is for `hip` and `cuda`: `{name}` has host code anyway")
         }
-        Language::OpenMp => format!("`host` is for `hip` and `cuda`: `{name}` has host code anyway"),
         Language::Bitcode | Language::Prebuilt => {
             format!("`host` is for `hip` and `cuda`: modules of `{name}` have no host code")
         }

@@ -11,7 +11,7 @@ pub(crate) use crate::declare::module::sources::excluded;
 pub(crate) use crate::declare::module::target::Target;
 
 use crate::declare::family::Family;
-use crate::declare::language::{ArtifactKind, Container, Language, is_cpp};
+use crate::declare::language::{ArtifactKind, Container, Images, Language, is_cpp};
 use crate::declare::module::flags::is_identifier;
 use crate::declare::settings::Settings;
 use crate::environment::Environment;
@@ -49,6 +49,8 @@ pub(crate) struct Module {
     pub(crate) std: Option<String>,
     /// True if sources call device functions of each other.
     pub(crate) rdc: bool,
+    /// The sources that an image is made of.
+    pub(crate) images: Images,
     /// Options of the host objects.
     pub(crate) own: Flags,
     pub(crate) compiler: Option<String>,
@@ -126,9 +128,9 @@ impl Module {
         let library_dirs = library_dirs(environment, &root);
         let package = environment.cargo("CARGO_PKG_NAME");
         let library = settings.text("name").map(str::to_owned).or(package);
-        let rdc = choices::rdc(settings, language, sources.len())?;
         choices::compiler(settings, language)?;
-        let has_host_code = choices::host(settings, language, rdc)?;
+        let has_host_code = choices::host(settings, language)?;
+        let (images, rdc) = choices::images(settings, language, has_host_code, sources.len())?;
         let register = choices::register(settings, language, has_host_code)?;
         choices::deferred(settings, register, rdc)?;
         let container = choices::container(settings, language, has_host_code, &targets)?;
@@ -153,6 +155,7 @@ impl Module {
             has_host_code,
             std: settings.text("std").map(str::to_owned),
             rdc,
+            images,
             own,
             compiler: settings
                 .text("compiler")

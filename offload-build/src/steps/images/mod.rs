@@ -7,7 +7,7 @@ use crate::declare::module::Module;
 use crate::declare::skipped::Skipped;
 use crate::error::Error;
 use crate::generate;
-use crate::generate::{Described, Place};
+use crate::generate::{Described, Place, Ptx, SourceName};
 use crate::steps::images::planned::PlannedImage;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::container::kernels::Argument;
@@ -16,12 +16,23 @@ use offload_formats::format::hip_bundle::{self, hip_bundle};
 use offload_formats::names::ImageKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// The images of a module, and what becomes of them.
+/// Images that are made of the same sources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PartImages {
+    /// The source; nothing if they are made of all.
+    pub(crate) source: Option<SourceName>,
+    /// One for each target.
+    pub(crate) planned: Vec<PlannedImage>,
+}
+
+/// The images of a module, or of one source of it, and what becomes of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Images {
     pub(crate) planned: Vec<PlannedImage>,
+    /// The source that they are made of; nothing if they are made of all.
+    pub(crate) source: Option<SourceName>,
     /// Targets without one.
     pub(crate) skipped: Vec<Skipped>,
     pub(crate) container: Container,
@@ -45,12 +56,13 @@ impl Images {
     /// Returns the images, which `version` of a compiler makes.
     pub(crate) fn new(
         module: &Module,
-        planned: Vec<PlannedImage>,
+        part: PartImages,
         skipped: Vec<Skipped>,
         version: &str,
     ) -> Self {
         Self {
-            planned,
+            planned: part.planned,
+            source: part.source,
             skipped,
             container: module.container,
             language: module.language,
@@ -76,10 +88,21 @@ impl Images {
         Ok(())
     }
 
+    /// Returns the kernels of all images, after a check that each image is what its target loads. What defines no kernel,
+    /// because its source does not, is no image that a target checks.
+    pub(crate) fn described(&self, images: &[Vec<u8>]) -> Result<Vec<Described>, Error> {
+        let described = self.kernels(images)?;
+        if !described.is_empty() {
+            self.check(images, &BTreeSet::new())?;
+        }
+        Ok(described)
+    }
+
     /// Returns an image in that place, as the file that Rust includes shows it.
     pub(crate) fn shown(&self, image: &PlannedImage, place: Place) -> generate::Image {
         generate::Image {
             target: image.target.written.clone(),
+            source: self.source.iter().map(|name| name.path.as_str()).collect(),
             kind: image.kind().name(),
             compiler: self.version.clone(),
             place,
@@ -116,11 +139,6 @@ impl Images {
                 described.images.push((target.clone(), kernel));
             }
         }
-        if all.is_empty() {
-            return Err(Error::new(
-                "no kernel in any source\nhint: write a `__global__` function in one of `sources`",
-            ));
-        }
         for image in self.planned.iter().filter(|image| !image.target.leaves_out) {
             let target = &image.target.written;
             let lacks = |kernel: &&Described| kernel.images.iter().all(|(of, _)| of != target);
@@ -136,6 +154,22 @@ impl Images {
         }
         Ok(all.into_values().collect())
     }
+
+    /// Returns the PTX among them, as text that the generated file includes; `out` is `OUT_DIR`.
+    pub(crate) fn ptx(&self, out: &Path) -> Vec<Ptx> {
+        let ptx = self.planned.iter();
+        let ptx = ptx.filter(|image| image.kind() == ImageKind::PTX);
+        ptx.map(|image| Ptx {
+            target: image.target.written.clone(),
+            file: image
+                .path()
+                .strip_prefix(out)
+                .ok()
+                .map(|path| path.to_string_lossy().into_owned()),
+        })
+        .collect()
+    }
+
     /// Packs all of them in their container.
     pub(crate) fn pack(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
         match self.container {
@@ -228,6 +262,11 @@ impl Images {
             warning: None,
         }
     }
+}
+
+/// Returns the error of a module whose images define no kernel.
+pub(crate) fn no_kernel() -> Error {
+    Error::new("no kernel in any source\nhint: write a `__global__` function in one of `sources`")
 }
 
 /// Tells whether two images take the same argument buffer.

@@ -52,8 +52,38 @@ pub(crate) struct Task {
     pub finish: Finish,
     /// Variables that compilers read, which decide the content, too.
     pub environment: String,
-    /// Hint if a command fails because of undefined symbols; empty if there is none.
-    pub undefined_hint: &'static str,
+    /// Hints if a command fails because of symbols.
+    pub hints: SymbolHints,
+}
+
+/// Hints for links that fail because of symbols; empty if there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SymbolHints {
+    /// A symbol is undefined.
+    pub undefined: &'static str,
+    /// Two inputs define a symbol.
+    pub duplicate: &'static str,
+}
+
+impl SymbolHints {
+    /// Returns the hint for a command that failed with this output.
+    fn of(self, output: &str) -> &'static str {
+        let has = |words: &[&str]| words.iter().any(|word| output.contains(word));
+        // Of lld, llvm-link, nvlink and GNU ld.
+        if has(&[
+            "duplicate symbol",
+            "multiply defined",
+            "Multiple definition",
+            "multiple definition",
+        ]) {
+            return self.duplicate;
+        }
+        // The second is of ptxas.
+        match has(&["undefined", "Unresolved extern"]) {
+            true => self.undefined,
+            false => "",
+        }
+    }
 }
 
 /// The reason why a task failed. Prints what the task was for, then its cause.
@@ -208,10 +238,7 @@ impl Task {
         let variables = temporary::variables(part.parent().unwrap_or(Path::new(".")));
         run_all(&self.commands, &variables).map_err(|error| {
             let _ = fs::remove_file(part);
-            let text = error.output();
-            // The second is of ptxas.
-            let undefined = text.contains("undefined") || text.contains("Unresolved extern");
-            let hint = if undefined { self.undefined_hint } else { "" };
+            let hint = self.hints.of(error.output());
             TaskError::Command(Box::new(error), hint)
         })
     }

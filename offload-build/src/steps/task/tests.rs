@@ -38,7 +38,7 @@ impl Bench {
             output: at("k.out"),
             finish: Finish::None,
             environment: String::new(),
-            undefined_hint: "",
+            hints: SymbolHints::default(),
         }
     }
 
@@ -116,7 +116,7 @@ fn hints_at_undefined_symbols_that_the_program_tells_of() {
     let bench = Bench::new("undefined");
     let fails = |script: &str| {
         let mut task = bench.task(script);
-        task.undefined_hint = "elsewhere";
+        task.hints.undefined = "elsewhere";
         task.run(&Digests::default()).unwrap_err().to_string()
     };
     let error = fails("echo 'undefined symbol: f' >&2; exit 1");

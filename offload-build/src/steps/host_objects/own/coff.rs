@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::steps::host_objects::entries::coff::{entries, entry_sections};
-use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols};
+use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
 use offload_formats::container::coff::{CoffError, Object};
 use offload_formats::format::pieces;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ impl Own {
         let mut own = BTreeSet::new();
         let is_own = self.symbols != Symbols::None;
         let objects = read.iter().filter(|_| is_own);
-        objects.for_each(|(_, _, object)| defined(object, &mut own));
+        objects.for_each(|(_, _, object)| defined(object, self.symbols, &mut own));
         let mut seen = BTreeSet::new();
         let mut all = Vec::new();
         for (number, (path, bytes, mut object)) in (0..).zip(read) {
@@ -106,13 +106,23 @@ impl Own {
 }
 
 /// Adds what an object defines that is the module's own.
-fn defined(object: &Object<'_>, own: &mut BTreeSet<String>) {
+fn defined(object: &Object<'_>, symbols: Symbols, own: &mut BTreeSet<String>) {
     let referred: BTreeSet<usize> = entry_sections(object)
         .flat_map(|(number, ..)| object.referred(number).collect::<Vec<_>>())
         .collect();
+    let kernels: BTreeSet<String> = match symbols {
+        Symbols::OfStubs => {
+            let names = object.symbols();
+            let names = names.map(|symbol| String::from_utf8_lossy(symbol.name).into_owned());
+            names.filter_map(|name| stub_of(&name)).collect()
+        }
+        _ => BTreeSet::new(),
+    };
     for symbol in object.symbols() {
         let name = String::from_utf8_lossy(symbol.name);
-        let is_own = referred.contains(&symbol.index) || name.contains(DEVICE_STUB);
+        let is_own = referred.contains(&symbol.index)
+            || name.contains(DEVICE_STUB)
+            || kernels.contains(&*name);
         if is_own && symbol.is_external && symbol.section.is_some() {
             own.insert(name.into_owned());
         }

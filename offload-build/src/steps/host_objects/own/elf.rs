@@ -1,7 +1,7 @@
 //! The own names of a joined ELF object.
 
 use crate::steps::host_objects::entries;
-use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols};
+use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
 use object::elf as elf_names;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolFlags};
 use offload_formats::container::elf;
@@ -20,7 +20,7 @@ impl Own {
         let symbols = self.of(object)?;
         let rename = |name: &str| symbols.contains(name).then(|| self.name(name));
         let object = elf::rename_symbols(object, rename)?;
-        if self.symbols == Symbols::OfNvcc {
+        if matches!(self.symbols, Symbols::OfNvcc | Symbols::OfStubs) {
             return Ok(object);
         }
         let section = entry_section(&object)?;
@@ -34,6 +34,7 @@ impl Own {
         let registered = match self.symbols {
             Symbols::None => return Ok(BTreeSet::new()),
             Symbols::OfEntries => registered(&file)?,
+            Symbols::OfStubs => kernels(&file)?,
             Symbols::OfNvcc => BTreeSet::new(),
         };
         let mut own = BTreeSet::new();
@@ -88,6 +89,15 @@ fn registered(file: &object::File<'_>) -> object::Result<BTreeSet<String>> {
                 names.insert(symbol.name()?.to_owned());
             }
         }
+    }
+    Ok(names)
+}
+
+/// Returns the names of the kernels that functions of an object launch.
+fn kernels(file: &object::File<'_>) -> object::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for symbol in file.symbols() {
+        names.extend(stub_of(symbol.name()?));
     }
     Ok(names)
 }

@@ -22,6 +22,8 @@ pub(crate) enum Symbols {
     None,
     /// Symbols that the offload entries name, and the entries.
     OfEntries,
+    /// Functions that launch kernels, and what stands for kernels on the host: the compiler has registered them.
+    OfStubs,
     /// Symbols that nvcc hides from other objects, or names for them alone.
     OfNvcc,
 }
@@ -34,7 +36,9 @@ impl Own {
     pub(crate) fn name(&self, symbol: &str) -> String {
         match self.symbols {
             Symbols::None => symbol.to_owned(),
-            Symbols::OfEntries | Symbols::OfNvcc => format!("{symbol}.{}", self.suffix),
+            Symbols::OfEntries | Symbols::OfStubs | Symbols::OfNvcc => {
+                format!("{symbol}.{}", self.suffix)
+            }
         }
     }
 
@@ -47,6 +51,44 @@ impl Own {
                 Ok(vec![self.apply_to_elf(object).map_err(wrong)?])
             }
             _ => self.apply_to_coff(&objects),
+        }
+    }
+}
+
+/// Returns the name of the kernel that the function `symbol` launches, by the Itanium C++ ABI: `__device_stub__` stands
+/// before the function's own name, and counts in its length.
+pub(crate) fn stub_of(symbol: &str) -> Option<String> {
+    let (before, name) = symbol.split_once(DEVICE_STUB)?;
+    let digits = before.trim_end_matches(|c: char| c.is_ascii_digit());
+    let Some(length) = before
+        .strip_prefix(digits)
+        .filter(|length| !length.is_empty())
+    else {
+        // Not mangled: `extern "C"`.
+        return before.is_empty().then(|| name.to_owned());
+    };
+    let length: usize = length.parse().ok()?;
+    let length = length.checked_sub(DEVICE_STUB.len())?;
+    Some(format!("{digits}{length}{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stub_of;
+
+    #[test]
+    fn finds_the_kernel_of_a_stub() {
+        for (symbol, kernel) in [
+            ("_Z17__device_stub__kaPf", Some("_Z2kaPf")),
+            ("_ZN2ns20__device_stub__scaleEPf", Some("_ZN2ns5scaleEPf")),
+            ("_Z19__device_stub__tmplIfEvPT_", Some("_Z4tmplIfEvPT_")),
+            ("__device_stub__scale", Some("scale")),
+            ("_Z3__device_stub__kaPf", None),
+            ("x__device_stub__scale", None),
+            ("_Z99999999999999999999999__device_stub__kaPf", None),
+            ("_Z2kaPf", None),
+        ] {
+            assert_eq!(stub_of(symbol).as_deref(), kernel, "{symbol}");
         }
     }
 }

@@ -1,0 +1,108 @@
+//! The plan of a module with host code whose sources have images of their own: clang puts the images of a source into its
+//! host object, which registers them, as `hipcc` and `nvcc` do without relocatable device code.
+
+use crate::compile::host::{self, Registrar};
+use crate::declare::language::Language;
+use crate::declare::module::{Module, Target};
+use crate::error::Error;
+use crate::installed::host::Objects;
+use crate::plan::artifacts::Unit;
+use crate::plan::context::{self, Context};
+use crate::plan::stages::{Plan, Stage, step};
+use crate::steps::describe::{DescribedPart, Description};
+use crate::steps::host_objects::own::{Own, Symbols};
+use crate::steps::images::{Images, PartImages};
+use crate::steps::pack::ContainerFile;
+use crate::steps::task::Task;
+use std::path::{Path, PathBuf};
+
+/// Plans a module, and says for which of its targets there will be images.
+pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
+    let form = context.host.objects()?;
+    let folder = context.folder(module);
+    let unit = |source: &PathBuf| {
+        let stem = context::stem(context.root, source);
+        Unit {
+            host: folder.join("host").join(&stem).with_extension("o"),
+            stem,
+            images: Vec::new(),
+        }
+    };
+    let mut units: Vec<Unit> = module.sources.iter().map(unit).collect();
+    let code = context.device_code(module, &mut units)?;
+    let version = &context.compiler.version;
+    let (mut containers, mut compiles) = (Stage::new(), Stage::new());
+    let mut parts = Vec::new();
+    for ((part, source), unit) in code.parts.into_iter().zip(&module.sources).zip(units) {
+        let part: PartImages = part;
+        let container = ContainerFile::new(module, part.clone(), version, context.out);
+        compiles.push(step(host_compile(
+            module,
+            context,
+            source,
+            &container.output,
+            &unit.host,
+        )));
+        containers.push(step(container));
+        parts.push(DescribedPart {
+            images: Images::new(module, part, Vec::new(), version),
+            linked: None,
+            objects: vec![unit.host],
+        });
+    }
+    let hosts: Vec<PathBuf> = parts.iter().flat_map(|part| part.objects.clone()).collect();
+    let own = Own {
+        suffix: context.unique.to_owned(),
+        symbols: Symbols::OfStubs,
+    };
+    let description = Description {
+        module: module.name.clone(),
+        parts,
+        skipped: code.skipped.clone(),
+        host: form,
+        anchor: format!("{}_anchor", context.unique),
+        own: own.clone(),
+        output: folder.join("registration.o"),
+        out: context.out.to_owned(),
+    };
+    let mut objects = vec![description.output.clone()];
+    objects.extend(hosts);
+    let mut stages = vec![
+        code.compiles,
+        code.links,
+        containers,
+        compiles,
+        vec![step(description)],
+    ];
+    if let Objects::Elf(_) = form {
+        let object = folder.join("module.o");
+        stages.push(vec![step(context.join(&module.name, objects, &object))]);
+        objects = vec![object];
+    }
+    stages.push(vec![step(context.archive(objects, Some(own)))]);
+    let skipped = code.skipped;
+    Ok((Plan { stages, skipped }, code.built))
+}
+
+/// Plans the host object of `source`, which contains and registers `images`.
+fn host_compile(
+    module: &Module,
+    context: &Context<'_>,
+    source: &Path,
+    images: &Path,
+    output: &Path,
+) -> Task {
+    let side = context::Side::Host("the host");
+    let mut task = context.compile(module, source, side, output, |clang, compile| {
+        let (sdk, rocm) = (context.compiler.sdk.as_deref(), context.compiler.rocm());
+        let registrar = Registrar::Itself(images);
+        match module.language {
+            Language::Hip => host::hip_host(clang, rocm, registrar, compile),
+            _ => host::cuda_host(clang, sdk, registrar, compile),
+        }
+    });
+    task.inputs.push(images.to_owned());
+    // A cache does not know that the compiler reads the images.
+    task.launched = None;
+    task
+}
