@@ -247,7 +247,7 @@ impl Workspace {
                  [build-dependencies]\noffload-build = {{ path = {offload_build:?} }}\n\
                  [package.metadata.offload]\nlanguage = \"{prefix}\"\nhost = true\nregister = \"{register}\"\n\
                  sources = [\"kernels/*.{extension}\"]\ntargets = [{targets}]\n\
-                 flags = [\"-nogpulib\", \"-nogpuinc\"]\n{define}\n"
+                 flags = [\"-nogpulib\", \"-nogpuinc\"]\nrdc = true\n{define}\n"
             ),
         );
         let build = "fn main() -> Result<(), offload_build::Error> { offload_build::Build::from_manifest()?.run() }\n";

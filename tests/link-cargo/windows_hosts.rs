@@ -19,10 +19,10 @@ const MSVC: &str = "x86_64-pc-windows-msvc";
 const MAIN: &str = r#"
 void launch_1(int *); void launch_2(int *);
 int NAME(const void *);
-extern const void *const entry_1[] __asm__(ENTRY_1), *const entry_2[] __asm__(ENTRY_2);
+extern const void *const symbol_1[] __asm__(SYMBOL_1), *const symbol_2[] __asm__(SYMBOL_2);
 int main(void) {
-  launch_1(0); NAME(entry_1[ADDRESS]);
-  launch_2(0); NAME(entry_2[ADDRESS]);
+  launch_1(0); NAME(PLAIN_1);
+  launch_2(0); NAME(PLAIN_2);
   return 0;
 }
 "#;
@@ -147,6 +147,8 @@ impl Language {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Complete,
+    /// Each source has its own images.
+    Apart,
     Deferred,
 }
 
@@ -170,13 +172,24 @@ impl Version {
             Language::Cuda => ("cu", "\"sm_80\", \"sm_90\""),
         };
         fs::remove_file(package.at("kernels/k.c")).unwrap();
-        package.put("kernels/gpu.h", &format!("{HEADER}{SHARED}"));
+        // Where sources have images of their own, each has the function that one has otherwise.
+        let (shared, helper, images) = match mode {
+            Mode::Apart => {
+                let (declaration, definition) =
+                    ("int twice(int x);", "int twice(int x) { return 2 * x; }");
+                let shared = SHARED.replace(declaration, definition);
+                let helper = HELPER.replace(&format!("__device__ {definition}\n"), "");
+                (shared, helper, "images = \"source\"")
+            }
+            Mode::Complete | Mode::Deferred => (SHARED.to_owned(), HELPER.to_owned(), "rdc = true"),
+        };
+        package.put("kernels/gpu.h", &format!("{HEADER}{shared}"));
         package.put(&format!("kernels/kernel.{extension}"), SOURCE);
-        package.put(&format!("kernels/helper.{extension}"), HELPER);
+        package.put(&format!("kernels/helper.{extension}"), &helper);
         let prefix = language.prefix();
         // Where all is linked together, all must have names of its own, as in C++.
         let (register, own) = match mode {
-            Mode::Complete => ("complete", ""),
+            Mode::Complete | Mode::Apart => ("complete", ""),
             Mode::Deferred => ("deferred", version),
         };
         package.put(
@@ -184,7 +197,7 @@ impl Version {
             &format!(
                 "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"{prefix}\"\n\
                  host = true\nregister = \"{register}\"\nsources = [\"kernels/*.{extension}\"]\ntargets = [{targets}]\n\
-                 flags = [\"-nogpulib\", \"-nogpuinc\"]\ndefine = {{ LAUNCH = \"launch_{version}\", \
+                 flags = [\"-nogpulib\", \"-nogpuinc\"]\n{images}\ndefine = {{ LAUNCH = \"launch_{version}\", \
                  HELPER = \"helper_{version}\", FACTOR = \"factor{own}\", PLAIN = \"plain{own}\", \
                  TEMPLATE = \"scale{own}\", twice = \"twice{own}\" }}\n"
             ),
@@ -209,17 +222,22 @@ impl Version {
         there.find(|file| file.is_file()).unwrap()
     }
 
-    /// The symbol of the offload entry of `plain`, and which of its words is the address.
-    fn entry(&self) -> (String, usize) {
+    /// What is at the symbol that stands for `plain`: C code for its address.
+    fn plain(&self, number: &str) -> (String, String) {
         let file = fs::read_to_string(self.package.at(OUT).join("kernels.rs")).unwrap();
         let mut named = file.split("link_name = \"").skip(1);
         let rest = named
             .find(|rest| rest.lines().next().unwrap().contains("plain"))
             .unwrap();
         let symbol = rest.split('"').next().unwrap().to_owned();
-        let (_, rest) = rest.split_once("unsafe { ENTRY_").unwrap();
-        let address = rest.split(['[', ']']).nth(1).unwrap();
-        (symbol, address.parse().unwrap())
+        let address = match rest.split_once("unsafe { ENTRY_") {
+            Some((_, rest)) => format!(
+                "symbol_{number}[{}]",
+                rest.split(['[', ']']).nth(1).unwrap()
+            ),
+            None => format!("symbol_{number}"),
+        };
+        (symbol, address)
     }
 }
 
@@ -251,11 +269,12 @@ fn programs(language: Language, mode: Mode) {
             return;
         };
         let libraries = [&one, &two].map(Version::library);
-        let [(entry_1, address), (entry_2, _)] = [&one, &two].map(Version::entry);
+        let [(symbol_1, plain_1), (symbol_2, plain_2)] = [one.plain("1"), two.plain("2")];
         let defines = [
-            format!("-DENTRY_1=\"{entry_1}\""),
-            format!("-DENTRY_2=\"{entry_2}\""),
-            format!("-DADDRESS={address}"),
+            format!("-DSYMBOL_1=\"{symbol_1}\""),
+            format!("-DSYMBOL_2=\"{symbol_2}\""),
+            format!("-DPLAIN_1={plain_1}"),
+            format!("-DPLAIN_2={plain_2}"),
             format!("-DNAME={prefix}LaunchKernel"),
         ];
         tools.put("main.c", MAIN);
@@ -271,11 +290,11 @@ fn programs(language: Language, mode: Mode) {
                 &tools.lld
             };
             let mut link = match mode {
-                Mode::Complete => Command::new(linker_of_host),
+                Mode::Complete | Mode::Apart => Command::new(linker_of_host),
                 Mode::Deferred => Command::new(env!("CARGO_BIN_EXE_offload-link")),
             };
             match (mode, host) {
-                (Mode::Complete, _) => {}
+                (Mode::Complete | Mode::Apart, _) => {}
                 // It finds the driver by itself.
                 (_, GNU) => drop(link.arg(format!("-Wl,--host-triple={GNU}"))),
                 _ => drop(link.arg(format!("--linker-path={}", tools.lld.display()))),
@@ -311,9 +330,58 @@ fn programs(language: Language, mode: Mode) {
             tools.run(&mut link);
             let log = tools.log("program.exe");
             let what = format!("{what} {linker}");
-            launches::check(&log, prefix, mode == Mode::Complete, &what);
+            match mode {
+                Mode::Apart => check_apart(&log, &what),
+                _ => launches::check(&log, prefix, mode == Mode::Complete, &what),
+            }
         }
     }
+}
+
+/// Checks what a runtime was told by two versions of a package whose sources register themselves.
+#[track_caller]
+fn check_apart(log: &str, what: &str) {
+    let of = |word: &str| -> Vec<Vec<&str>> {
+        let lines = log.lines().map(|line| line.split(' ').collect());
+        lines.filter(|words: &Vec<&str>| words[0] == word).collect()
+    };
+    assert_eq!(of("register").len(), 4, "{what}: {log}");
+    assert_eq!(of("unregister").len(), 4, "{what}: {log}");
+    // Two kernels of each first source; the template is of both.
+    assert_eq!(of("function").len(), 2 * (2 + 2), "{what}: {log}");
+    assert_eq!(of("variable").len(), 2, "{what}: {log}");
+    let launches = of("launch");
+    assert_eq!(launches.len(), 2 * 4, "{what}: {log}");
+    let is_known = launches.iter().all(|launch| launch.len() > 2);
+    assert!(is_known, "{what}: {log}");
+    // The version that a fat binary belongs to; constructors run in the order of the linker.
+    let version = |binary: &str| binary.parse::<usize>().unwrap() / 2;
+    let (of_one, of_two) = launches.split_at(4);
+    assert_ne!(
+        version(of_one[0][1]),
+        version(of_two[0][1]),
+        "{what}: {log}"
+    );
+    for of_version in [of_one, of_two] {
+        for launch in of_version {
+            // Whatever it is registered for is one kernel of one version.
+            let is_same = |kernel: &[&str]| {
+                kernel[1] == launch[2] && version(kernel[0]) == version(of_version[0][1])
+            };
+            assert!(launch[1..].chunks(2).all(is_same), "{what}: {log}");
+        }
+        assert!(of_version[3][2].contains("plain"), "{what}: {log}");
+    }
+}
+
+#[test]
+fn registers_hip_of_each_source() {
+    programs(Language::Hip, Mode::Apart);
+}
+
+#[test]
+fn registers_cuda_of_each_source() {
+    programs(Language::Cuda, Mode::Apart);
 }
 
 #[test]

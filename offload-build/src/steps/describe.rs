@@ -11,6 +11,7 @@ use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, no_kernel};
 use crate::steps::step::{Done, Made, Step};
 use object::{Object, ObjectSection, ObjectSymbol};
+use offload_formats::container::kernels::source_name;
 use offload_formats::format::fatbin::{self, FatbinKind};
 use offload_formats::names::ImageKind;
 use offload_formats::registration::anchor;
@@ -105,8 +106,14 @@ impl DescribedPart {
         };
         let mut described = self.images.described(&images)?;
         let stubs = stubs(&self.objects)?;
-        for kernel in &mut described {
-            let stub = stubs.get(&kernel.name);
+        let plain: Vec<String> = described
+            .iter()
+            .map(|kernel| plain_name(&kernel.name))
+            .collect();
+        for (kernel, name) in described.iter_mut().zip(&plain) {
+            let is_only = plain.iter().filter(|other| *other == name).count() == 1;
+            let of_microsoft = || stubs.get(&format!("{MICROSOFT}{name}")).filter(|_| is_only);
+            let stub = stubs.get(&kernel.name).or_else(of_microsoft);
             kernel.stub = stub.map(|symbol| Stub::Function {
                 symbol: own.name(symbol),
             });
@@ -222,10 +229,65 @@ fn stubs(objects: &[PathBuf]) -> Result<BTreeMap<String, String>, Error> {
             let name = symbol.name().map_err(wrong)?;
             // HIP's runtime and nvcc's know a kernel by what has its own name, clang's CUDA by the function that launches it.
             stubs.insert(name.to_owned(), name.to_owned());
-            if let Some(kernel) = stub_of(name) {
-                stubs.entry(kernel).or_insert_with(|| name.to_owned());
+            let Some(kernel) = stub_of(name) else {
+                continue;
+            };
+            // Kernels have names of the Itanium ABI in images of any host.
+            if let Some(plain) = microsoft_name(&kernel) {
+                let name = stubs.get(&kernel).cloned().unwrap_or(name.to_owned());
+                stubs.insert(format!("{MICROSOFT}{plain}"), name);
             }
+            stubs.entry(kernel).or_insert_with(|| name.to_owned());
         }
     }
     Ok(stubs)
+}
+
+/// Begins the keys of stubs that are found by names without arguments; no symbol begins so.
+const MICROSOFT: &str = "?:";
+
+/// Returns the name of a kernel without template arguments: `ns::scale`.
+fn plain_name(symbol: &str) -> String {
+    let name = source_name(symbol);
+    let end = name.find(['<', '(']).unwrap_or(name.len());
+    name[..end].to_owned()
+}
+
+/// Returns the name that Microsoft's C++ ABI mangles as `symbol`, without template arguments: `ns::scale` of
+/// `??$scale@H@ns@@YAXPEAH@Z`. Nothing if its template arguments are not simple.
+fn microsoft_name(symbol: &str) -> Option<String> {
+    let (rest, is_template) = match symbol.strip_prefix("??$") {
+        Some(rest) => (rest, true),
+        None => (symbol.strip_prefix('?')?, false),
+    };
+    let (scope, _) = rest.split_once("@@")?;
+    let mut parts = scope.split('@');
+    let name = parts.next()?;
+    if is_template {
+        parts.next()?;
+    }
+    let mut names: Vec<&str> = parts.collect();
+    names.reverse();
+    names.push(name);
+    Some(names.join("::"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_microsofts_names() {
+        for (symbol, name) in [
+            ("?plain@@YAXPEAH@Z", Some("plain")),
+            ("?scale@inner@outer@@YAXPEAM@Z", Some("outer::inner::scale")),
+            ("??$scale@H@@YAXPEAH@Z", Some("scale")),
+            ("??$scale@H@ns@@YAXPEAH@Z", Some("ns::scale")),
+            ("_Z5scalePf", None),
+            ("?", None),
+        ] {
+            assert_eq!(microsoft_name(symbol).as_deref(), name, "{symbol}");
+        }
+        assert_eq!(plain_name("_ZN2ns5scaleIiEEvPT_"), "ns::scale");
+    }
 }

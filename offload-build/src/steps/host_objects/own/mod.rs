@@ -55,10 +55,14 @@ impl Own {
     }
 }
 
-/// Returns the name of the kernel that the function `symbol` launches, by the Itanium C++ ABI: `__device_stub__` stands
-/// before the function's own name, and counts in its length.
+/// Returns the name of the kernel that the function `symbol` launches, as the host's compiler mangles it: `__device_stub__`
+/// stands before the function's own name. By the Itanium C++ ABI it counts in the length of the name.
 pub(crate) fn stub_of(symbol: &str) -> Option<String> {
     let (before, name) = symbol.split_once(DEVICE_STUB)?;
+    // Microsoft's names have no lengths; a variable of clang's has the function's name with `.id` at the end.
+    if before == "?" || before == "??$" {
+        return name.ends_with('Z').then(|| format!("{before}{name}"));
+    }
     let digits = before.trim_end_matches(|c: char| c.is_ascii_digit());
     let Some(length) = before
         .strip_prefix(digits)
@@ -83,6 +87,15 @@ mod tests {
             ("_ZN2ns20__device_stub__scaleEPf", Some("_ZN2ns5scaleEPf")),
             ("_Z19__device_stub__tmplIfEvPT_", Some("_Z4tmplIfEvPT_")),
             ("__device_stub__scale", Some("scale")),
+            ("?__device_stub__ka@@YAXPEAH@Z.id", None),
+            (
+                "?__device_stub__ka@ns@@YAXPEAH@Z",
+                Some("?ka@ns@@YAXPEAH@Z"),
+            ),
+            (
+                "??$__device_stub__scale@H@@YAXPEAH@Z",
+                Some("??$scale@H@@YAXPEAH@Z"),
+            ),
             ("_Z3__device_stub__kaPf", None),
             ("x__device_stub__scale", None),
             ("_Z99999999999999999999999__device_stub__kaPf", None),
