@@ -1,5 +1,6 @@
 /* Primitives of AMD's processors, by clang's builtins for AMDGPU. */
 #pragma once
+#pragma clang system_header
 
 namespace offload_gpu {
 

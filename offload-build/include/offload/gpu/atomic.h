@@ -1,5 +1,6 @@
 /* Atomic functions: relaxed, among the threads of the device. They return the value before. */
 #pragma once
+#pragma clang system_header
 
 namespace offload_gpu {
 

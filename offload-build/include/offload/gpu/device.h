@@ -1,5 +1,6 @@
 /* Functions that AMD's and NVIDIA's processors each do in their own way: all other files use these. */
 #pragma once
+#pragma clang system_header
 
 namespace offload_gpu {
 

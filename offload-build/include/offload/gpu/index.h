@@ -1,5 +1,6 @@
 /* `threadIdx`, `blockIdx`, `blockDim`, `gridDim`, and barriers. */
 #pragma once
+#pragma clang system_header
 
 /* An object without content: reading a member calls a function. */
 #define OFFLOAD_GPU_INDEX(type, name, read)                                                                            \

@@ -1,5 +1,6 @@
 /* Words of HIP and CUDA that are attributes to clang, and the types of sizes and indices. */
 #pragma once
+#pragma clang system_header
 
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))

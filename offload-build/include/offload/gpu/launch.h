@@ -1,6 +1,7 @@
 /* What clang calls for `kernel<<<grid, block, shared, stream>>>(…)`: functions of the vendor's runtime library, which the
  * program is linked with. */
 #pragma once
+#pragma clang system_header
 
 #if defined(__HIP__)
 #define OFFLOAD_GPU_RUNTIME(name) hip##name

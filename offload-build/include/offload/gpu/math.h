@@ -1,6 +1,7 @@
 /* Mathematics that clang lowers by itself for both vendors; what needs a vendor's device library is an error that says so.
  * Names and types are those of C: `sqrtf` is for float, `sqrt` for double. */
 #pragma once
+#pragma clang system_header
 
 #define OFFLOAD_GPU_UNARY(name)                                                                                        \
   OFFLOAD_GPU_INLINE double name(double x) { return __builtin_##name(x); }                                             \

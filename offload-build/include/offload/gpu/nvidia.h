@@ -1,5 +1,6 @@
 /* Primitives of NVIDIA's processors, by clang's builtins for NVPTX. */
 #pragma once
+#pragma clang system_header
 
 namespace offload_gpu {
 

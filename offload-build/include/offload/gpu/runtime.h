@@ -1,5 +1,6 @@
 /* Functions of the device's runtime: CUDA's driver has them, HIP's are in ROCm's device libraries. */
 #pragma once
+#pragma clang system_header
 
 extern "C" {
 #if defined(__HIP__)

@@ -1,5 +1,6 @@
 /* Votes and shuffles of a warp, and `warpSize`. */
 #pragma once
+#pragma clang system_header
 
 namespace offload_gpu {
 #if defined(__HIP__)
