@@ -35,10 +35,11 @@ OFFLOAD_GPU_INLINE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST
 OFFLOAD_GPU_INLINE void system_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 
 OFFLOAD_GPU_INLINE int lanes() {
-#if __has_builtin(__builtin_amdgcn_wavefrontsize)
-  return __builtin_amdgcn_wavefrontsize();
-#else
+  /* Older releases have no such builtin, or leave it to the code generator; newer ones have no such macro. */
+#if __clang_major__ < 20
   return __AMDGCN_WAVEFRONT_SIZE;
+#else
+  return __builtin_amdgcn_wavefrontsize();
 #endif
 }
 OFFLOAD_GPU_INLINE unsigned lane() { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)); }

@@ -7,8 +7,13 @@
 #define __host__ __attribute__((host))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
-#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __forceinline__ __inline__ __attribute__((always_inline))
+/* clang ignores `launch_bounds` for AMD GPUs. There the other bounds are hints that are left out. */
+#if defined(__HIP__)
+#define __launch_bounds__(threads, ...) __attribute__((amdgpu_flat_work_group_size(1, threads)))
+#else
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#endif
 
 /* Functions below: in the device's pass part of their callers; in the host's pass, which emits none, declared where
  * only the device's pass defines them. */
