@@ -119,7 +119,7 @@ const AMD_IR: &[(&str, &[&str])] = &[
             "@llvm.amdgcn.workgroup.id.z",
         ],
     ),
-    ("lane", &["@llvm.amdgcn.mbcnt.lo", "@llvm.amdgcn.mbcnt.hi"]),
+    ("lane", &["@llvm.amdgcn.mbcnt.lo"]),
     (
         "barrier",
         &[
@@ -613,6 +613,43 @@ fn leaves_the_hosts_headers_alone() {
             }
         }
     }
+}
+
+/// The example of the document, with and without its host code, and compiled by `nvcc`, for which the header is CUDA's.
+#[test]
+fn compiles_the_documents_example() {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/gpu-header.md");
+    let document = fs::read_to_string(document).unwrap();
+    let (_, example) = document.split_once("```cpp\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let Some(package) = package(example) else {
+        return;
+    };
+    for release in RELEASES {
+        for (keys, target) in [(HIP, "gfx1100"), (CUDA, "compute_80")] {
+            let keys = format!("{keys}host = true\ntargets = [\"{target}\"]\n");
+            if build(&package, &keys, release).is_none() {
+                return;
+            }
+        }
+    }
+    let Some(cuda) = support::cuda_package::cuda() else {
+        return;
+    };
+    let (kernel, _) = example.split_once("extern \"C\" int sum_launch").unwrap();
+    // CUDA has no function for that.
+    let kernel = kernel.replace("__lane_id()", "threadIdx.x % warpSize");
+    package.put(
+        "kernels/k.cu",
+        &kernel.replace("__shfl_down(", "__shfl_down_sync(~0u, "),
+    );
+    declare(
+        &package,
+        &format!("{CUDA}compiler = \"nvcc\"\ntargets = [\"sm_90\"]\n"),
+    );
+    let mut script = package.script();
+    script.env("CUDA_PATH", cuda).env_remove("OFFLOAD_COMPILER");
+    text(&script.output().unwrap());
 }
 
 /// A tree of ROCm whose header says of each thread that it is the seventh.
