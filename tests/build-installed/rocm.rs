@@ -114,7 +114,8 @@ fn record(package: &Package) -> [String; 3] {
     let texts = [
         &module["compiler"],
         &module["compiler_version"],
-        &module["files"][0]["commands"][0],
+        // After the headers of kernels, which no command makes.
+        &module["files"][1]["commands"][0],
     ];
     texts.map(|value| value.as_str().unwrap().replace(&root, ""))
 }

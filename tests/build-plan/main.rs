@@ -10,6 +10,7 @@ mod support;
 mod archives_key;
 mod artifacts;
 mod device_only;
+mod gpu_header;
 mod host_code;
 mod machine_code;
 mod nvcc_registration;

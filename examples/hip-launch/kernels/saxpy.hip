@@ -1,8 +1,7 @@
-#include "launch.h"
+#include <offload/gpu.h>
 
 extern "C" __global__ void saxpy(float a, const float *x, float *y, unsigned count) {
-  unsigned i = __builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() +
-               __builtin_amdgcn_workitem_id_x();
+  unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count)
     y[i] += a * x[i];
 }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Launches as CUDA 9.2 and later have them: without a toolkit clang takes those of before.
-const NEW_LAUNCHES: [&str; 2] = ["-Xclang", "-target-sdk-version=12.0"];
+const NEW_LAUNCHES: [&str; 2] = ["-Xclang", "-target-sdk-version=9.2"];
 
 /// Adds the places of ROCm's headers and libraries: the same for every pass over a source.
 pub(crate) fn of_tree(

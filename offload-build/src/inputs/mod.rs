@@ -3,3 +3,4 @@
 pub(crate) mod libraries;
 pub(crate) mod prebuilt;
 pub(crate) mod source_scan;
+pub(crate) mod without_sdk;

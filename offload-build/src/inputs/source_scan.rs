@@ -27,12 +27,37 @@ pub(crate) struct FoundFunction {
 /// Reads a source.
 pub(crate) fn scan(source: &str) -> Scan {
     let mut scan = Scan::default();
-    let tokens = Tokens {
-        rest: source,
-        line: 1,
-    };
-    scan.declarations(&mut tokens.peekable(), false);
+    scan.declarations(&mut Tokens::new(source).peekable(), false);
     scan
+}
+
+/// A header that a source includes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Include {
+    pub(crate) name: String,
+    /// True for `"name"`, which compilers look for beside the source first.
+    pub(crate) is_quoted: bool,
+}
+
+/// Returns the headers that a source includes, in order; those that macros name are left out.
+pub(crate) fn includes(source: &str) -> Vec<Include> {
+    let mut tokens = Tokens::new(source);
+    while tokens.next().is_some() {}
+    let directives = tokens.directives.iter();
+    directives.filter_map(|text| include(text)).collect()
+}
+
+/// Returns what a directive includes, if it is an `#include`.
+fn include(directive: &str) -> Option<Include> {
+    let word = directive.strip_prefix('#')?.trim_start();
+    let name = word.strip_prefix("include")?.trim_start();
+    let is_quoted = name.starts_with('"');
+    let end = if is_quoted { '"' } else { '>' };
+    let (name, _) = name.strip_prefix(['"', '<'])?.split_once(end)?;
+    Some(Include {
+        name: name.to_owned(),
+        is_quoted,
+    })
 }
 
 /// A word, or one character of anything else; literals are a quote.
@@ -197,9 +222,19 @@ fn skip_block(tokens: &mut Peekable<Tokens<'_>>, mut launch: impl FnMut(usize)) 
 struct Tokens<'s> {
     rest: &'s str,
     line: usize,
+    /// The first line of each directive so far.
+    directives: Vec<&'s str>,
 }
 
 impl<'s> Tokens<'s> {
+    fn new(source: &'s str) -> Self {
+        Self {
+            rest: source,
+            line: 1,
+            directives: Vec::new(),
+        }
+    }
+
     /// Takes so many bytes.
     fn take(&mut self, size: usize) -> &'s str {
         let (taken, rest) = self.rest.split_at_checked(size).unwrap_or((self.rest, ""));
@@ -219,6 +254,7 @@ impl<'s> Tokens<'s> {
 
     /// Takes a directive: its lines, joined by backslashes.
     fn directive(&mut self) {
+        self.directives.extend(self.rest.lines().next());
         loop {
             let line = self.take_past(0, "\n");
             if self.rest.is_empty() || !line.trim_end().ends_with('\\') {

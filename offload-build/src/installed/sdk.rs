@@ -1,8 +1,9 @@
 //! The vendor's headers and device libraries: ROCm's for HIP, the toolkit's for CUDA.
 //!
-//! A module needs them unless its `flags` say that it does without. So what is built does not depend on what is
+//! A module needs them unless each source uses `<offload/gpu.h>` alone, or its `flags` say that it does without. So what is built does not depend on what is
 //! installed: without an installation such a module is an error, and one that needs none never reads it.
 
+use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::Module;
 use crate::environment::Environment;
@@ -147,6 +148,10 @@ impl Sdk {
                 .expect("a split text has a first part");
             self.options.contains(&name)
         };
+        let uses_sdk = |source| !module.sources_without_sdk.contains(source);
+        if module.family() != Family::Nvcc && !module.sources.iter().any(uses_sdk) {
+            return Ok(None);
+        }
         let mut targets = module.targets.iter().map(|target| &target.own.flags);
         let is_named = |flags: &Vec<String>| flags.iter().any(names_root);
         if targets.all(|flags| does_without(flags) || is_named(flags)) {
@@ -171,7 +176,7 @@ impl Sdk {
         let [no_headers, no_libraries] = self.without.map(|names| names[0]);
         Err(Error::missing(format_args!(
             "module `{}`: no {} for `{}`: `{}` not found (searched: {}, and {} name others)\n\
-             hint: {} and name its root by {}, or declare that the sources need nothing of it: `flags = [\"{no_headers}\", \"{no_libraries}\"]`",
+             hint: {} and name its root by {}, or do without: include `<offload/gpu.h>` in each source, or set `flags = [\"{no_headers}\", \"{no_libraries}\"]`",
             module.name,
             self.vendor,
             module.language.name(),

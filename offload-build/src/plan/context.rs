@@ -12,6 +12,7 @@ use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
 use crate::process::launcher::{Launched, Launcher};
 use crate::process::search::Search;
+use crate::steps::kernel_headers;
 use crate::steps::task::file_numbers;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
@@ -78,6 +79,9 @@ impl Context<'_> {
         command: impl Fn(&Clang<'_>, &Compile<'_>) -> Command,
     ) -> Task {
         let target = self.host.clang_target();
+        // After the user's own folders.
+        let headers = kernel_headers::folder(module.language, self.out);
+        let include: Vec<PathBuf> = module.include.iter().cloned().chain(headers).collect();
         let clang = Clang {
             clang: &self.compiler.program,
             release: self.compiler.llvm.as_ref().and_then(Llvm::release),
@@ -85,7 +89,7 @@ impl Context<'_> {
             target: target.as_deref(),
             host_options: self.host.code_options(),
             std: module.std.as_deref(),
-            include: &module.include,
+            include: &include,
             debug: self.debug,
             colors: self.colors,
         };
@@ -94,6 +98,7 @@ impl Context<'_> {
             Side::Device(target) => (&target.own, target.written.as_str()),
         };
         let is_device = matches!(side, Side::Device(_));
+        let flags = self.flags(module, source, &own.flags);
         let compile = Compile {
             source,
             output,
@@ -106,7 +111,7 @@ impl Context<'_> {
             rdc: module.rdc,
             has_host_code: module.has_host_code && module.images == Images::OfModule,
             define: &own.define,
-            flags: &own.flags,
+            flags: &flags,
             unit: &self.unit(module, source),
             file: &file_numbers::number(source).unwrap_or_default(),
             part: Part::Whole,
@@ -144,6 +149,19 @@ impl Context<'_> {
             environment: self.variables.to_owned(),
             hints: SymbolHints::default(),
         }
+    }
+
+    /// Returns `flags`, and options that keep the vendor's SDK out of the compile of a source that does without.
+    fn flags(&self, module: &Module, source: &Path, flags: &[String]) -> Vec<String> {
+        let mut flags = flags.to_vec();
+        if module.sources_without_sdk.contains(source) && self.compiler.family != Family::Nvcc {
+            for flag in ["-nogpuinc", "-nogpulib"] {
+                if !flags.iter().any(|own| own == flag) {
+                    flags.push(flag.to_owned());
+                }
+            }
+        }
+        flags
     }
 
     /// The same in every checkout.

@@ -22,16 +22,22 @@ use crate::declare::family::Family;
 use crate::declare::language::Images;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
+use crate::steps::kernel_headers::{self, KernelHeaders};
+use stages::step;
 
 /// Plans a module whose sources are compiled, and returns the targets for which there will be an image.
 pub(crate) fn plan_compiled(
     module: &Module,
     context: &Context<'_>,
 ) -> Result<(Plan, Vec<Target>), Error> {
-    match (module.has_host_code, context.compiler.family) {
+    let (mut plan, targets) = match (module.has_host_code, context.compiler.family) {
         (true, Family::Nvcc) => nvcc::plan(module, context),
         (true, _) if module.images == Images::OfSource => source_images::plan(module, context),
         (true, _) => hosted::plan(module, context),
         (false, _) => device_only::plan(module, context),
+    }?;
+    if let Some(folder) = kernel_headers::folder(module.language, context.out) {
+        plan.stages.insert(0, vec![step(KernelHeaders { folder })]);
     }
+    Ok((plan, targets))
 }

@@ -16,6 +16,7 @@ use crate::declare::settings::Reach;
 use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::files;
+use crate::inputs::without_sdk;
 use crate::installed::native::Native;
 use crate::messages;
 use crate::plan::Plan;
@@ -75,7 +76,8 @@ impl<'a> Run<'a> {
                 continue;
             }
             native.put_into(&mut settings)?;
-            let module = Module::new(&settings, environment)?;
+            let mut module = Module::new(&settings, environment)?;
+            module.sources_without_sdk = without_sdk::sources(&module)?;
             cfg_names.extend(module.targets.iter().map(Target::cfg_name));
             if checked.iter().any(|other| other.name == module.name) {
                 return Err(Error::new(format_args!(

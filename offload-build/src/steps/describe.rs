@@ -15,7 +15,7 @@ use offload_formats::container::kernels::source_name;
 use offload_formats::format::fatbin::{self, FatbinKind};
 use offload_formats::names::ImageKind;
 use offload_formats::registration::anchor;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -217,29 +217,31 @@ impl Step for Description {
 
 /// Returns the symbols that stand for kernels on the host and that other objects see, by the names of the kernels.
 fn stubs(objects: &[PathBuf]) -> Result<BTreeMap<String, String>, Error> {
-    let mut stubs = BTreeMap::new();
+    let mut names = BTreeSet::new();
     for path in objects {
         let bytes = fs::read(path).map_err(error::io(path))?;
         let wrong = |error| Error::because(Path::display(path), error);
         let file = object::File::parse(bytes.as_slice()).map_err(wrong)?;
-        for symbol in file.symbols() {
-            if !symbol.is_global() || !symbol.is_definition() {
-                continue;
-            }
-            let name = symbol.name().map_err(wrong)?;
-            // HIP's runtime and nvcc's know a kernel by what has its own name, clang's CUDA by the function that launches it.
-            stubs.insert(name.to_owned(), name.to_owned());
-            let Some(kernel) = stub_of(name) else {
-                continue;
-            };
-            // Kernels have names of the Itanium ABI in images of any host.
-            if let Some(plain) = microsoft_name(&kernel) {
-                let name = stubs.get(&kernel).cloned().unwrap_or(name.to_owned());
-                stubs.insert(format!("{MICROSOFT}{plain}"), name);
-            }
-            stubs.entry(kernel).or_insert_with(|| name.to_owned());
+        let symbols = file.symbols();
+        for symbol in symbols.filter(|symbol| symbol.is_global() && symbol.is_definition()) {
+            names.insert(symbol.name().map_err(wrong)?.to_owned());
         }
     }
+    let mut stubs = BTreeMap::new();
+    for name in &names {
+        let Some(kernel) = stub_of(name) else {
+            continue;
+        };
+        // HIP's runtime knows a kernel by a variable of its name, clang's CUDA by the function that launches it.
+        let symbol = names.get(&kernel).unwrap_or(name).clone();
+        // Images have names of the Itanium ABI for any host.
+        if let Some(plain) = microsoft_name(&kernel) {
+            stubs.insert(format!("{MICROSOFT}{plain}"), symbol.clone());
+        }
+        stubs.insert(kernel, symbol);
+    }
+    // nvcc's kernels are functions of their own names.
+    stubs.extend(names.into_iter().map(|name| (name.clone(), name)));
     Ok(stubs)
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod digests;
 pub(crate) mod extract;
 pub(crate) mod host_objects;
 pub(crate) mod images;
+pub(crate) mod kernel_headers;
 pub(crate) mod pack;
 pub(crate) mod register;
 pub(crate) mod step;

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::readable;
 use offload_formats::container::decompression_limit::{self, DecompressionLimit};
 use offload_formats::format::compressed_bundle::Method;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// One module, as the manifest, the variables and the build script together declare it.
@@ -30,6 +31,8 @@ pub(crate) struct Module {
     pub(crate) has_host_code: bool,
     /// Absolute paths, sorted, each once.
     pub(crate) sources: Vec<PathBuf>,
+    /// Sources that use `<offload/gpu.h>` in the place of the vendor's SDK.
+    pub(crate) sources_without_sdk: BTreeSet<PathBuf>,
     /// Folders in which patterns look for sources: a new file in one of them is a new source.
     pub(crate) watched: Vec<PathBuf>,
     pub(crate) targets: Vec<Target>,
@@ -140,6 +143,7 @@ impl Module {
         Ok(Self {
             decompressed: decompressed.map_err(Error::new)?,
             sources,
+            sources_without_sdk: BTreeSet::new(),
             watched,
             targets,
             include,

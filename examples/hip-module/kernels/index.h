@@ -1,0 +1,4 @@
+#pragma once
+#include <offload/gpu.h>
+
+__device__ unsigned thread_index();
