@@ -27,10 +27,10 @@ use std::ops::Range;
 use super::bytes::{Cursor, OutOfBounds, ReadAt, record};
 use super::global_symbol::GlobalSymbol;
 use super::magic::Magic;
-use bitstream::{Record, blocks};
+use bitstream::{BitcodeRecord, blocks};
 
 pub use embedded::embedded_objects;
-pub use error::{EmbeddedProblem, Error};
+pub use error::{BitcodeError, EmbeddedProblem};
 #[cfg(feature = "tools")]
 pub use sections::section_names;
 
@@ -96,7 +96,7 @@ const FORMAT_SPECIFIC: u32 = 1 << 11;
 pub fn symbols<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Vec<GlobalSymbol<'d>>, Error> {
+) -> Result<Vec<GlobalSymbol<'d>>, BitcodeError> {
     let range = unwrap(data, range)?;
     let blocks = blocks(data, range)?;
     let mut table = None;
@@ -109,7 +109,7 @@ pub fn symbols<'d, R: ReadAt<'d>>(
     for block in &blocks {
         match block.id {
             MODULE if table.is_none() => {
-                let mut module = Module::default();
+                let mut module = BitcodeModule::default();
                 block.records(data, |record| module.add(&record))?;
                 modules.push(module);
             }
@@ -128,7 +128,7 @@ pub fn symbols<'d, R: ReadAt<'d>>(
         }
     }
     if table.is_some() || !modules.is_empty() {
-        return Err(Error::Strings);
+        return Err(BitcodeError::Strings);
     }
     Ok(symbols)
 }
@@ -139,7 +139,7 @@ pub fn symbols<'d, R: ReadAt<'d>>(
 /// # Errors
 ///
 /// When it is not bitcode, or a block or a record is not where it should be.
-pub fn release<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Option<u32>, Error> {
+pub fn release<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Option<u32>, BitcodeError> {
     let mut release = None;
     for block in blocks(data, unwrap(data, range)?)? {
         if block.id == IDENTIFICATION {
@@ -170,19 +170,24 @@ const STRTAB: u64 = 23;
 const SYMTAB: u64 = 25;
 
 /// Where the blocks are.
-fn unwrap<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Range<u64>, Error> {
+fn unwrap<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Range<u64>, BitcodeError> {
     let mut cursor = Cursor::new(data, range.clone());
     let mut range = range.start..cursor.end();
     if Magic::at(data, range.clone()) != Magic::Bitcode {
-        return Err(Error::Magic {
+        return Err(BitcodeError::Magic {
             offset: range.start,
         });
     }
-    if cursor.clone().read(4, "magic").map_err(Error::Outside)? == WRAPPED {
-        let wrapper = Wrapper::read(&mut cursor).map_err(Error::Outside)?;
+    if cursor
+        .clone()
+        .read(4, "magic")
+        .map_err(BitcodeError::Outside)?
+        == WRAPPED
+    {
+        let wrapper = Wrapper::read(&mut cursor).map_err(BitcodeError::Outside)?;
         let start = range.start.saturating_add(wrapper.offset.into());
         let inner = OutOfBounds::check("wrapped bitcode", start, wrapper.size.into(), range.end);
-        range = inner.map_err(Error::Outside)?;
+        range = inner.map_err(BitcodeError::Outside)?;
     }
     // The magic is as long as a word.
     range.start = range.start.saturating_add(4);
@@ -194,22 +199,22 @@ struct Table<'d>(&'d [u8], TableHeader);
 
 impl<'d> Table<'d> {
     /// Nothing when it is of a version that is not known.
-    fn parse(bytes: &'d [u8]) -> Result<Option<Self>, Error> {
+    fn parse(bytes: &'d [u8]) -> Result<Option<Self>, BitcodeError> {
         let header = TableHeader::read(&mut Cursor::new(bytes, 0..bytes.len() as u64));
-        let header = header.map_err(Error::Table)?;
+        let header = header.map_err(BitcodeError::Table)?;
         let known = (1..=TABLE_VERSION).contains(&header.version);
         Ok(known.then_some(Self(bytes, header)))
     }
 
-    fn symbols(&self, strings: &'d [u8]) -> Result<Vec<GlobalSymbol<'d>>, Error> {
+    fn symbols(&self, strings: &'d [u8]) -> Result<Vec<GlobalSymbol<'d>>, BitcodeError> {
         let Self(bytes, header) = self;
         let size = u64::from(header.symbol_count) * TableSymbol::LEN;
         let end = bytes.len() as u64;
         let symbols = OutOfBounds::check("symbols", header.symbols_offset.into(), size, end);
-        let mut cursor = Cursor::new(*bytes, symbols.map_err(Error::Table)?);
+        let mut cursor = Cursor::new(*bytes, symbols.map_err(BitcodeError::Table)?);
         let mut symbols = Vec::new();
         while cursor.position() < cursor.end() {
-            let symbol = TableSymbol::read(&mut cursor).map_err(Error::Table)?;
+            let symbol = TableSymbol::read(&mut cursor).map_err(BitcodeError::Table)?;
             let flags = symbol.flags;
             // What inline assembly leaves undefined is not always said to be global.
             if flags & (GLOBAL | UNDEFINED) != 0 && flags & FORMAT_SPECIFIC == 0 {
@@ -227,17 +232,17 @@ impl<'d> Table<'d> {
 
 /// What is read of a module that has no table.
 #[derive(Default)]
-struct Module {
+struct BitcodeModule {
     version: u64,
     /// Of functions, variables, aliases, and indirect functions.
-    globals: [Vec<Global>; 4],
+    globals: [Vec<BitcodeGlobal>; 4],
     /// Indices, from 1, of the sections that are no sections of the object.
     metadata: BTreeSet<u64>,
     section_count: u64,
 }
 
 /// A symbol of a module.
-struct Global {
+struct BitcodeGlobal {
     /// Where the name is in the strings, and its length.
     name: (u64, u64),
     defined: bool,
@@ -253,10 +258,10 @@ const FUNCTION: u64 = 8;
 const ALIAS: u64 = 14;
 const IFUNC: u64 = 18;
 
-impl Module {
+impl BitcodeModule {
     /// Records in the form of module version 2, that of LLVM 5 and newer: where the name is, its
     /// length, then what the older forms start with.
-    fn add(&mut self, record: &Record<'_>) {
+    fn add(&mut self, record: &BitcodeRecord<'_>) {
         // Index of the visibility field, after the name, too.
         let (kind, declared, visibility) = match record.code {
             FUNCTION => (0, record.field(4) != 0, 9),
@@ -285,7 +290,7 @@ impl Module {
         let foreign = matches!(linkage, 3 | 9 | 13 | 14 | 12)
             || (record.code == VARIABLE && self.metadata.contains(&record.field(7)));
         if let (false, Some(globals)) = (foreign, self.globals.get_mut(kind)) {
-            globals.push(Global {
+            globals.push(BitcodeGlobal {
                 name: (record.field(0), record.field(1)),
                 defined: !declared,
                 // In both numberings: weak, link once, and weak when undefined.
@@ -299,9 +304,9 @@ impl Module {
         &self,
         strings: &'d [u8],
         symbols: &mut Vec<GlobalSymbol<'d>>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), BitcodeError> {
         if self.version != 2 {
-            return Err(Error::Version {
+            return Err(BitcodeError::Version {
                 version: self.version,
             });
         }
@@ -322,11 +327,11 @@ impl Module {
     }
 }
 
-fn name(strings: &[u8], offset: u64, size: u64) -> Result<&[u8], Error> {
+fn name(strings: &[u8], offset: u64, size: u64) -> Result<&[u8], BitcodeError> {
     let range = OutOfBounds::check("name", offset, size, strings.len() as u64);
-    Cursor::new(strings, range.map_err(Error::Table)?)
+    Cursor::new(strings, range.map_err(BitcodeError::Table)?)
         .read(size, "name")
-        .map_err(Error::Table)
+        .map_err(BitcodeError::Table)
 }
 
 #[cfg(test)]

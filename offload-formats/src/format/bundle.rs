@@ -30,10 +30,10 @@ use std::ops::Range;
 use super::bytes::{Cursor, OutOfBounds, ReadAt, field, record};
 use super::magic;
 
-pub use error::{Error, Problem, WriteError};
+pub use error::{BundleError, BundleProblem, BundleWriteError};
 
 record! {
-    struct Header, "header", 32 bytes {
+    struct BundleHeader, "header", 32 bytes {
         0x00 magic: [u8; 24],
         0x18 entry_count: u64,
     }
@@ -78,8 +78,8 @@ impl Bundle {
     /// # Errors
     ///
     /// When the magic is absent, an ID is not UTF-8, or anything lies outside of `offset..end`.
-    pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
-        parse(data, offset, end).map_err(|(entry, problem)| Error {
+    pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, BundleError> {
+        parse(data, offset, end).map_err(|(entry, problem)| BundleError {
             index: 0,
             entry,
             problem,
@@ -93,29 +93,29 @@ impl Bundle {
     }
 }
 
-type At<T> = Result<T, (Option<u64>, Problem)>;
+type BundleResult<T> = Result<T, (Option<u64>, BundleProblem)>;
 
-fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> At<Bundle> {
-    let whole = |problem| (None, Problem::Outside(problem));
+fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> BundleResult<Bundle> {
+    let whole = |problem| (None, BundleProblem::Outside(problem));
     let mut cursor = Cursor::new(data, offset..end);
     let start = field(&mut cursor.clone(), "magic of header").map_err(whole)?;
     if start != magic::BUNDLE {
         let found = start;
-        return Err((None, Problem::Magic { offset, found }));
+        return Err((None, BundleProblem::Magic { offset, found }));
     }
-    let header = Header::read(&mut cursor).map_err(whole)?;
+    let header = BundleHeader::read(&mut cursor).map_err(whole)?;
     let mut entries = Vec::new();
     let mut last = 0;
     // The count is only what the file claims, so it sizes no allocation.
     for index in 0..header.entry_count {
-        let outside = |problem| (Some(index), Problem::Outside(problem));
+        let outside = |problem| (Some(index), BundleProblem::Outside(problem));
         let record = EntryHeader::read(&mut cursor).map_err(outside)?;
         let id_offset = cursor.position();
         let id = cursor.read(record.id_len, "entry ID").map_err(outside)?;
         let id = std::str::from_utf8(id);
-        let id = id.map_err(|_| (Some(index), Problem::NotText { offset: id_offset }))?;
+        let id = id.map_err(|_| (Some(index), BundleProblem::NotText { offset: id_offset }))?;
         if record.image_offset == 0 {
-            return Err((Some(index), Problem::NoImageOffset { offset }));
+            return Err((Some(index), BundleProblem::NoImageOffset { offset }));
         }
         let image_offset = offset.saturating_add(record.image_offset);
         let image = OutOfBounds::check("image", image_offset, record.image_size, cursor.end());
@@ -147,14 +147,17 @@ pub struct BundleImage<'a> {
 /// # Errors
 ///
 /// When two images have the same ID, which LLVM writes and misplaces.
-pub fn to_bytes(images: &[BundleImage<'_>], align: NonZeroU64) -> Result<Vec<u8>, WriteError> {
+pub fn to_bytes(
+    images: &[BundleImage<'_>],
+    align: NonZeroU64,
+) -> Result<Vec<u8>, BundleWriteError> {
     let sizes = images
         .iter()
         .map(|image| (image.id, image.image.len() as u64));
-    let Layout {
+    let BundleLayout {
         head: mut bytes,
         images: places,
-    } = Layout::new(sizes, align)?;
+    } = BundleLayout::new(sizes, align)?;
     let mut position = bytes.len() as u64;
     for (place, image) in places.iter().zip(images) {
         bytes.extend((position..place.start).map(|_| 0));
@@ -167,14 +170,14 @@ pub fn to_bytes(images: &[BundleImage<'_>], align: NonZeroU64) -> Result<Vec<u8>
 /// Where everything of a bundle is, for those who copy the images from file to file: first
 /// [`Self::head`], then each image where it belongs, zeros between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct BundleLayout {
     /// The header and the entry headers.
     pub head: Vec<u8>,
     /// From the start of the bundle, in the order given. None starts before an earlier one ends.
     pub images: Vec<Range<u64>>,
 }
 
-impl Layout {
+impl BundleLayout {
     /// For images of these IDs and sizes, each at a multiple of `align`, which need not be a power
     /// of two.
     ///
@@ -184,7 +187,7 @@ impl Layout {
     pub fn new<'a>(
         images: impl IntoIterator<Item = (&'a str, u64)>,
         align: NonZeroU64,
-    ) -> Result<Self, WriteError> {
+    ) -> Result<Self, BundleWriteError> {
         let given: Vec<(&str, u64)> = images.into_iter().collect();
         let mut ids: Vec<&str> = given.iter().map(|(id, _)| *id).collect();
         ids.sort_unstable();
@@ -192,16 +195,16 @@ impl Layout {
             [first, second] if first == second => Some((*first).to_owned()),
             _ => None,
         }) {
-            return Err(WriteError::Twice { id });
+            return Err(BundleWriteError::Twice { id });
         }
         // What is in memory is far from the end of a u64; the sizes of the images may be anything.
         let ids = given
             .iter()
             .map(|(id, _)| EntryHeader::LEN + id.len() as u64);
-        let mut position = Header::LEN + ids.sum::<u64>();
+        let mut position = BundleHeader::LEN + ids.sum::<u64>();
 
         let (mut head, mut images) = (Vec::new(), Vec::new());
-        Header {
+        BundleHeader {
             magic: magic::BUNDLE,
             entry_count: given.len() as u64,
         }
@@ -210,7 +213,7 @@ impl Layout {
             let place = position
                 .checked_next_multiple_of(align.get())
                 .and_then(|start| Some(start..start.checked_add(image_size)?));
-            let place = place.ok_or_else(|| WriteError::TooLarge { id: id.to_owned() })?;
+            let place = place.ok_or_else(|| BundleWriteError::TooLarge { id: id.to_owned() })?;
             EntryHeader {
                 image_offset: place.start,
                 image_size,

@@ -29,7 +29,7 @@ use super::codec::Slices;
 use crate::escape::terminal;
 
 #[cfg(feature = "tools")]
-pub use write::{WriteError, comments, to_bytes};
+pub use write::{TextBundleWriteError, comments, to_bytes};
 
 /// What starts a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,10 +95,10 @@ pub fn parse<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     comment: Comment,
-) -> Result<Vec<TextEntry>, Error> {
+) -> Result<Vec<TextEntry>, TextBundleError> {
     let size = range.end.saturating_sub(range.start);
     let end = data.size().unwrap_or(0);
-    OutOfBounds::check("body", range.start, size, end).map_err(Error::Outside)?;
+    OutOfBounds::check("body", range.start, size, end).map_err(TextBundleError::Outside)?;
     let start = range.start;
     parse_from(Slices::new(Cursor::new(data, range)), start, comment)
 }
@@ -112,7 +112,7 @@ pub fn parse_from(
     mut source: impl BufRead,
     mut offset: u64,
     comment: Comment,
-) -> Result<Vec<TextEntry>, Error> {
+) -> Result<Vec<TextEntry>, TextBundleError> {
     // Each marker starts with the line feed of the line before.
     let [start, end] = [START, END].map(|word| comment.marker(word).split_off(1));
     let most = start.len().max(end.len());
@@ -138,13 +138,14 @@ pub fn parse_from(
             let id = line.get(start.len()..).unwrap_or_default();
             left = left.saturating_sub(id.len() as u64 + ENTRY);
             if left == 0 {
-                return Err(Error::TooLarge { offset: id_offset });
+                return Err(TextBundleError::TooLarge { offset: id_offset });
             }
             // As LLVM: the last line is no entry when nothing ends it.
             let Some(id) = id.strip_suffix(b"\n") else {
                 break;
             };
-            let id = std::str::from_utf8(id).map_err(|_| Error::NotText { offset: id_offset })?;
+            let id = std::str::from_utf8(id)
+                .map_err(|_| TextBundleError::NotText { offset: id_offset })?;
             open = Some((id.to_owned(), line_start));
             from = offset;
             continue;
@@ -162,7 +163,7 @@ pub fn parse_from(
         }
     }
     match open {
-        Some((id, offset)) => Err(Error::NoEnd { id, offset }),
+        Some((id, offset)) => Err(TextBundleError::NoEnd { id, offset }),
         None => Ok(entries),
     }
 }
@@ -174,7 +175,11 @@ pub const MAX_IDS: u64 = 16 << 20;
 const ENTRY: u64 = 64;
 
 /// Appends the next bytes up to a line feed, that included, and no more than `most`; their number.
-fn until_feed(source: impl BufRead, most: usize, line: &mut Vec<u8>) -> Result<u64, Error> {
+fn until_feed(
+    source: impl BufRead,
+    most: usize,
+    line: &mut Vec<u8>,
+) -> Result<u64, TextBundleError> {
     if line.ends_with(b"\n") {
         return Ok(0);
     }
@@ -183,7 +188,7 @@ fn until_feed(source: impl BufRead, most: usize, line: &mut Vec<u8>) -> Result<u
 }
 
 /// Skips what is left of a line, the line feed included; how many bytes that are.
-fn skip_line(mut source: impl BufRead) -> Result<u64, Error> {
+fn skip_line(mut source: impl BufRead) -> Result<u64, TextBundleError> {
     let mut skipped = 0_u64;
     loop {
         let bytes = source.fill_buf().map_err(unreadable)?;
@@ -198,8 +203,8 @@ fn skip_line(mut source: impl BufRead) -> Result<u64, Error> {
     }
 }
 
-fn unreadable(problem: io::Error) -> Error {
-    Error::Read {
+fn unreadable(problem: io::Error) -> TextBundleError {
+    TextBundleError::Read {
         message: problem.to_string(),
     }
 }
@@ -207,7 +212,7 @@ fn unreadable(problem: io::Error) -> Error {
 /// Why bytes are not a text bundle. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
+pub enum TextBundleError {
     /// The range is not inside the file.
     Outside(OutOfBounds),
     /// An entry without the comment that ends it.
@@ -234,7 +239,7 @@ pub enum Error {
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for TextBundleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "text bundle: ")?;
         match self {
@@ -258,7 +263,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for TextBundleError {}
 
 #[cfg(test)]
 mod tests {
@@ -277,7 +282,7 @@ mod tests {
         dev\
         \n; __CLANG_OFFLOAD_BUNDLE____END__ hip-amdgcn-amd-amdhsa--gfx906\n";
 
-    fn parse_with(bytes: &[u8], comment: Comment) -> Result<Vec<TextEntry>, Error> {
+    fn parse_with(bytes: &[u8], comment: Comment) -> Result<Vec<TextEntry>, TextBundleError> {
         parse(bytes, 0..bytes.len() as u64, comment)
     }
 
@@ -407,11 +412,11 @@ mod tests {
         let endless = io::Read::chain(start.as_bytes(), endless);
         let found = parse_from(io::BufReader::new(endless), 0, Comment::Semicolon);
         let offset = start.len() as u64;
-        assert_eq!(found, Err(Error::TooLarge { offset }));
+        assert_eq!(found, Err(TextBundleError::TooLarge { offset }));
         let entry = to_bytes(&[("x", b"")], Comment::Semicolon).unwrap();
         let many = entry.repeat(usize::try_from(MAX_IDS / 64).unwrap());
         let found = parse_with(&many, Comment::Semicolon);
-        assert!(matches!(found, Err(Error::TooLarge { .. })));
+        assert!(matches!(found, Err(TextBundleError::TooLarge { .. })));
     }
 
     #[test]

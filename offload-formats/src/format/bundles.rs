@@ -67,7 +67,7 @@ pub struct Bundles {
 /// # Errors
 ///
 /// When the first one is absent, or a header is damaged.
-pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Bundles, Error> {
+pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Bundles, BundleSequenceError> {
     let end = Cursor::new(data, range.clone()).end();
     let (mut bundles, mut position) = (Vec::new(), range.start);
     let mut budget = BUDGET;
@@ -76,17 +76,19 @@ pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Bundles, Er
         let bundle = match Magic::at(data, position..end) {
             Magic::Bundle => Bundle::parse(data, position, end)
                 .map(AnyBundle::Plain)
-                .map_err(|problem| Problem::Plain(bundle::Error { index, ..problem })),
+                .map_err(|problem| {
+                    BundleSequenceProblem::Plain(bundle::BundleError { index, ..problem })
+                }),
             Magic::CompressedBundle => {
                 let boundary = |from| next_magic(data, range.start, from, end);
                 CompressedBundle::parse_in_sequence(data, position, end, &mut budget, boundary)
                     .map(AnyBundle::Compressed)
-                    .map_err(Problem::Compressed)
+                    .map_err(BundleSequenceProblem::Compressed)
             }
-            _ if bundles.is_empty() => Err(Problem::None { offset: position }),
+            _ if bundles.is_empty() => Err(BundleSequenceProblem::None { offset: position }),
             _ => break,
         };
-        let bundle = bundle.map_err(|problem| Error { index, problem })?;
+        let bundle = bundle.map_err(|problem| BundleSequenceError { index, problem })?;
         position = after_zeros(data, bundle.range().end, end);
         bundles.push(bundle);
     }
@@ -129,39 +131,39 @@ fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
 
 /// Why bytes are not bundles.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct BundleSequenceError {
     /// Which of those that follow each other.
     pub index: usize,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: BundleSequenceProblem,
 }
 
 /// What is wrong with a bundle. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum BundleSequenceProblem {
     /// There is none.
     None {
         /// Where it should start.
         offset: u64,
     },
     /// With a plain one.
-    Plain(bundle::Error),
+    Plain(bundle::BundleError),
     /// With a compressed one.
-    Compressed(compressed_bundle::Error),
+    Compressed(compressed_bundle::CompressedBundleError),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for BundleSequenceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.problem {
             // It says which itself.
-            Problem::Plain(problem) => problem.fmt(f),
+            BundleSequenceProblem::Plain(problem) => problem.fmt(f),
             problem => write!(f, "bundle {}: {problem}", self.index),
         }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for BundleSequenceProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None { offset } => write!(f, "expected a bundle at offset {offset:#x}"),
@@ -171,8 +173,8 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Error {}
-impl std::error::Error for Problem {}
+impl std::error::Error for BundleSequenceError {}
+impl std::error::Error for BundleSequenceProblem {}
 
 #[cfg(test)]
 mod tests;

@@ -71,7 +71,7 @@ pub(super) enum Encoder<W: Write> {
     #[cfg(feature = "zlib")]
     Zlib(flate2::write::ZlibEncoder<W>),
     #[cfg(feature = "zstd")]
-    Zstd(with_zstd::Encoder<W>),
+    Zstd(with_zstd::ZstdEncoder<W>),
 }
 
 impl<W: Write> Encoder<W> {
@@ -93,7 +93,7 @@ impl<W: Write> Encoder<W> {
                 ))))
             }
             #[cfg(feature = "zstd")]
-            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::Encoder::new(
+            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::ZstdEncoder::new(
                 level, threads, size, out,
             )?))),
             #[allow(unreachable_patterns, reason = "when all methods are built in")]
@@ -132,7 +132,7 @@ pub(super) enum Decoder<B> {
     #[cfg(feature = "zlib")]
     Zlib(flate2::bufread::ZlibDecoder<B>),
     #[cfg(feature = "zstd")]
-    Zstd(with_zstd::Decoder<B>),
+    Zstd(with_zstd::ZstdDecoder<B>),
 }
 
 impl<B: BufRead> Decoder<B> {
@@ -142,7 +142,7 @@ impl<B: BufRead> Decoder<B> {
             #[cfg(feature = "zlib")]
             Method::Zlib => Ok(Some(Self::Zlib(flate2::bufread::ZlibDecoder::new(source)))),
             #[cfg(feature = "zstd")]
-            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::Decoder::new(source)?))),
+            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::ZstdDecoder::new(source)?))),
             #[allow(unreachable_patterns, reason = "when all methods are built in")]
             _ => {
                 let _ = source;
@@ -175,14 +175,14 @@ impl<B: BufRead> Read for Decoder<B> {
 }
 
 /// A stream, up to the end of the data.
-pub(super) struct Source<B> {
+pub(super) struct BoundedStream<B> {
     pub(super) source: B,
     /// What has been consumed ends here.
     pub(super) position: u64,
     pub(super) end: u64,
 }
 
-impl<B: BufRead> BufRead for Source<B> {
+impl<B: BufRead> BufRead for BoundedStream<B> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let left = self.end.saturating_sub(self.position);
         if left == 0 {
@@ -199,7 +199,7 @@ impl<B: BufRead> BufRead for Source<B> {
     }
 }
 
-impl<B: BufRead> Read for Source<B> {
+impl<B: BufRead> Read for BoundedStream<B> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let mut bytes = self.fill_buf()?;
         let count = Read::read(&mut bytes, room)?;
@@ -261,14 +261,14 @@ mod with_zstd {
     /// From here on zstd takes as much or more.
     const LEVEL_OF_LARGE_PARTS: i32 = 9;
 
-    pub(in crate::format) enum Encoder<W: Write> {
+    pub(in crate::format) enum ZstdEncoder<W: Write> {
         /// No more than one part: compressed at once, as LLVM does, whose bytes they are.
         Small(Vec<u8>, i32, W),
         /// Compressed by other threads while the next bytes come.
         Large(write::Encoder<'static, W>),
     }
 
-    impl<W: Write> Encoder<W> {
+    impl<W: Write> ZstdEncoder<W> {
         pub(super) fn new(
             level: Option<i32>,
             threads: NonZeroU32,
@@ -312,14 +312,14 @@ mod with_zstd {
         }
     }
 
-    pub(in crate::format) struct Decoder<B> {
+    pub(in crate::format) struct ZstdDecoder<B> {
         pub(super) source: B,
         decoder: raw::Decoder<'static>,
         /// A frame has begun, or none has been seen.
         open: bool,
     }
 
-    impl<B: BufRead> Decoder<B> {
+    impl<B: BufRead> ZstdDecoder<B> {
         pub(super) fn new(source: B) -> io::Result<Self> {
             let mut decoder = raw::Decoder::new()?;
             // 128 MiB, the largest window of LLVM's frames at any level; the format allows 2 GiB, all of it memory.

@@ -35,12 +35,12 @@ use md5::{Digest, Md5};
 
 use super::bytes::{Cursor, OutOfBounds, ReadAt, field};
 use super::magic;
-use header::{Sizes1, Sizes2, Sizes3, Start};
+use header::{FixedHeader, Sizes1, Sizes2, Sizes3};
 
 pub use super::codec::Method;
-pub use error::{Error, WriteError};
-pub use header::Version;
-pub use write::{Compressed, Compression, Compressor, compress, compress_to};
+pub use error::{CompressedBundleError, CompressedBundleWriteError};
+pub use header::CompressedBundleVersion;
+pub use write::{CompressedHeader, Compression, Compressor, compress, compress_to};
 
 /// The header of a compressed bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct CompressedBundle {
     /// From the start of the file.
     pub offset: u64,
     /// The version.
-    pub version: Version,
+    pub version: CompressedBundleVersion,
     /// The method.
     pub method: Method,
     /// Of all, as claimed, in bytes; version 1 claims none.
@@ -73,7 +73,11 @@ impl CompressedBundle {
     ///
     /// When the magic is absent, version or method is unknown, or the size of all does not lie
     /// between that of the header and `end`.
-    pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
+    pub fn parse<'d, R: ReadAt<'d>>(
+        data: R,
+        offset: u64,
+        end: u64,
+    ) -> Result<Self, CompressedBundleError> {
         let mut bundle = Self::read(data, offset, end)?;
         bundle.data.end = match bundle.claimed_end() {
             Some(end) => end?,
@@ -92,7 +96,7 @@ impl CompressedBundle {
         end: u64,
         budget: &mut u64,
         boundary: impl FnOnce(u64) -> u64,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, CompressedBundleError> {
         let mut bundle = Self::read(data, offset, end)?;
         let end = match (bundle.claimed_end(), bundle.method) {
             (Some(Ok(end)), _) => Some(end),
@@ -109,44 +113,49 @@ impl CompressedBundle {
     }
 
     /// Where it ends by the size of all.
-    fn claimed_end(&self) -> Option<Result<u64, Error>> {
+    fn claimed_end(&self) -> Option<Result<u64, CompressedBundleError>> {
         let (size, least) = (self.size?, self.version.header_size());
         let check = || {
             if size < least {
-                return Err(Error::Size { size, least });
+                return Err(CompressedBundleError::Size { size, least });
             }
             let all = OutOfBounds::check("body", self.offset, size, self.data.end);
-            Ok(all.map_err(Error::Outside)?.end)
+            Ok(all.map_err(CompressedBundleError::Outside)?.end)
         };
         Some(check())
     }
 
     /// The header; the data goes up to `end`.
-    fn read<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
+    fn read<'d, R: ReadAt<'d>>(
+        data: R,
+        offset: u64,
+        end: u64,
+    ) -> Result<Self, CompressedBundleError> {
         let mut cursor = Cursor::new(data, offset..end);
-        let found = field(&mut cursor.clone(), "magic of header").map_err(Error::Outside)?;
+        let found = field(&mut cursor.clone(), "magic of header")
+            .map_err(CompressedBundleError::Outside)?;
         if found != magic::COMPRESSED_BUNDLE {
-            return Err(Error::Magic { offset, found });
+            return Err(CompressedBundleError::Magic { offset, found });
         }
-        let start = Start::read(&mut cursor).map_err(Error::Outside)?;
-        let unknown = Error::Version {
+        let start = FixedHeader::read(&mut cursor).map_err(CompressedBundleError::Outside)?;
+        let unknown = CompressedBundleError::Version {
             version: start.version,
         };
-        let version = Version::from_raw(start.version).ok_or(unknown)?;
+        let version = CompressedBundleVersion::from_raw(start.version).ok_or(unknown)?;
         let method = start.method;
-        let method = Method::from_raw(method).ok_or(Error::Method { method })?;
+        let method = Method::from_raw(method).ok_or(CompressedBundleError::Method { method })?;
         let (size, uncompressed_size, hash) = match version {
-            Version::V1 => {
-                let sizes = Sizes1::read(&mut cursor).map_err(Error::Outside)?;
+            CompressedBundleVersion::V1 => {
+                let sizes = Sizes1::read(&mut cursor).map_err(CompressedBundleError::Outside)?;
                 (None, sizes.uncompressed_size.into(), sizes.hash)
             }
-            Version::V2 => {
-                let sizes = Sizes2::read(&mut cursor).map_err(Error::Outside)?;
+            CompressedBundleVersion::V2 => {
+                let sizes = Sizes2::read(&mut cursor).map_err(CompressedBundleError::Outside)?;
                 let (size, uncompressed) = (sizes.size.into(), sizes.uncompressed_size.into());
                 (Some(size), uncompressed, sizes.hash)
             }
-            Version::V3 => {
-                let sizes = Sizes3::read(&mut cursor).map_err(Error::Outside)?;
+            CompressedBundleVersion::V3 => {
+                let sizes = Sizes3::read(&mut cursor).map_err(CompressedBundleError::Outside)?;
                 (Some(sizes.size), sizes.uncompressed_size, sizes.hash)
             }
         };
@@ -178,36 +187,36 @@ impl CompressedBundle {
 
 /// The bytes of a header.
 fn header(
-    version: Version,
+    version: CompressedBundleVersion,
     method: Method,
     size: u64,
     uncompressed_size: u64,
     hash: [u8; 8],
-) -> Result<Vec<u8>, WriteError> {
+) -> Result<Vec<u8>, CompressedBundleWriteError> {
     let small = |size| {
-        let large = WriteError::TooLarge { version, size };
+        let large = CompressedBundleWriteError::TooLarge { version, size };
         u32::try_from(size).map_err(|_| large)
     };
     let mut bytes = Vec::new();
-    Start {
+    FixedHeader {
         magic: magic::COMPRESSED_BUNDLE,
         version: version.raw(),
         method: method.raw(),
     }
     .write(&mut bytes);
     match version {
-        Version::V1 => Sizes1 {
+        CompressedBundleVersion::V1 => Sizes1 {
             uncompressed_size: small(uncompressed_size)?,
             hash,
         }
         .write(&mut bytes),
-        Version::V2 => Sizes2 {
+        CompressedBundleVersion::V2 => Sizes2 {
             size: small(size)?,
             uncompressed_size: small(uncompressed_size)?,
             hash,
         }
         .write(&mut bytes),
-        Version::V3 => Sizes3 {
+        CompressedBundleVersion::V3 => Sizes3 {
             size,
             uncompressed_size,
             hash,

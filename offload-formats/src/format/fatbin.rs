@@ -16,7 +16,7 @@ use std::fmt;
 use std::ops::Range;
 
 record! {
-    struct Header, "header", 16 bytes {
+    struct FatbinHeader, "header", 16 bytes {
         0x00 magic: u32,
         0x04 version: u16,
         0x06 header_size: u16,
@@ -90,7 +90,7 @@ pub fn parse<'d, R: ReadAt<'d>>(
     let mut entries = Vec::new();
     while entries.is_empty() || cursor.position() < cursor.end() {
         let start = cursor.position();
-        let header = Header::read(&mut cursor).map_err(FatbinReadError::Header)?;
+        let header = FatbinHeader::read(&mut cursor).map_err(FatbinReadError::Header)?;
         if header.magic != MAGIC {
             return Err(FatbinReadError::Magic { offset: start });
         }

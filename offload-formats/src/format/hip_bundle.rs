@@ -3,7 +3,7 @@
 //! The runtime maps images where they are, so each is at a multiple of 4096, and looks for entries in the first 4096
 //! bytes alone. It believes `hipv4`; of other kinds it looks into the image. Specification: `docs/spec/hip-runtime.md`.
 
-use crate::format::bundle::{Layout, WriteError};
+use crate::format::bundle::{BundleLayout, BundleWriteError};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
@@ -40,12 +40,12 @@ pub struct HipBundle {
 /// # Errors
 ///
 /// When two IDs are equal.
-pub fn hip_bundle(host: &str, images: &[(String, &[u8])]) -> Result<HipBundle, WriteError> {
+pub fn hip_bundle(host: &str, images: &[(String, &[u8])]) -> Result<HipBundle, BundleWriteError> {
     let align = NonZeroU64::new(ALIGNMENT).unwrap_or(NonZeroU64::MIN);
     let entries = images
         .iter()
         .map(|(id, image)| (id.as_str(), image.len() as u64));
-    let layout = Layout::new([(host, 0)].into_iter().chain(entries), align)?;
+    let layout = BundleLayout::new([(host, 0)].into_iter().chain(entries), align)?;
     let mut bundle = HipBundle {
         table: layout.head.len() as u64,
         bytes: layout.head,

@@ -74,11 +74,11 @@ impl Value<'_> {
 
 /// A place among values. Where one cannot be read, it stays.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'d> {
+pub struct MsgpackReader<'d> {
     cursor: Cursor<'d, &'d [u8]>,
 }
 
-impl<'d> Reader<'d> {
+impl<'d> MsgpackReader<'d> {
     /// At the start of `data`, from where offsets are counted.
     #[must_use]
     pub fn new(data: &'d [u8]) -> Self {
@@ -97,7 +97,7 @@ impl<'d> Reader<'d> {
     /// # Errors
     ///
     /// When it is not all there, or is `c1`.
-    pub fn value(&mut self) -> Result<Value<'d>, Error> {
+    pub fn value(&mut self) -> Result<Value<'d>, MsgpackError> {
         let mut cursor = self.cursor;
         let value = value(&mut cursor)?;
         self.cursor = cursor;
@@ -109,7 +109,7 @@ impl<'d> Reader<'d> {
     /// # Errors
     ///
     /// When it is not all there, or there is a `c1` in it.
-    pub fn skip(&mut self) -> Result<(), Error> {
+    pub fn skip(&mut self) -> Result<(), MsgpackError> {
         let mut ahead = *self;
         // How many are still to pass, at whatever depth.
         let mut count = 1_u64;
@@ -131,7 +131,7 @@ impl<'d> Reader<'d> {
     /// # Errors
     ///
     /// When this is no array, and those of `item`.
-    pub fn array<E: From<Error>>(
+    pub fn array<E: From<MsgpackError>>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -148,7 +148,7 @@ impl<'d> Reader<'d> {
     /// # Errors
     ///
     /// When this is no map, and those of `entry`.
-    pub fn map<E: From<Error>>(
+    pub fn map<E: From<MsgpackError>>(
         &mut self,
         mut entry: impl FnMut(&[u8], &mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -174,7 +174,7 @@ impl<'d> Reader<'d> {
     /// # Errors
     ///
     /// When it is something else.
-    pub fn text(&mut self) -> Result<&'d str, Error> {
+    pub fn text(&mut self) -> Result<&'d str, MsgpackError> {
         self.expect("a str of UTF-8", |value| match value {
             Value::Str(bytes) => std::str::from_utf8(bytes).ok(),
             _ => None,
@@ -186,7 +186,7 @@ impl<'d> Reader<'d> {
     /// # Errors
     ///
     /// When it is something else.
-    pub fn number(&mut self) -> Result<u32, Error> {
+    pub fn number(&mut self) -> Result<u32, MsgpackError> {
         self.expect("an integer from 0 to 0xffffffff", |value| match value {
             Value::Unsigned(number) => number.try_into().ok(),
             _ => None,
@@ -197,10 +197,10 @@ impl<'d> Reader<'d> {
         &mut self,
         expected: &'static str,
         take: impl Fn(Value<'d>) -> Option<T>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, MsgpackError> {
         let mut ahead = *self;
         let value = ahead.value()?;
-        let taken = take(value).ok_or(Error::Unexpected {
+        let taken = take(value).ok_or(MsgpackError::Unexpected {
             offset: self.offset(),
             found: value.noun(),
             expected,
@@ -213,7 +213,7 @@ impl<'d> Reader<'d> {
 /// Why something cannot be read. Offsets are from the start of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
+pub enum MsgpackError {
     /// It is not all there.
     OutOfBounds(OutOfBounds),
     /// A first byte `c1`, which is no value.
@@ -232,13 +232,13 @@ pub enum Error {
     },
 }
 
-impl From<OutOfBounds> for Error {
+impl From<OutOfBounds> for MsgpackError {
     fn from(problem: OutOfBounds) -> Self {
         Self::OutOfBounds(problem)
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for MsgpackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfBounds(problem) => problem.fmt(f),
@@ -252,11 +252,11 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for MsgpackError {}
 
-type Bytes<'d> = Cursor<'d, &'d [u8]>;
+type SliceCursor<'d> = Cursor<'d, &'d [u8]>;
 
-fn value<'d>(cursor: &mut Bytes<'d>) -> Result<Value<'d>, Error> {
+fn value<'d>(cursor: &mut SliceCursor<'d>) -> Result<Value<'d>, MsgpackError> {
     let offset = cursor.position();
     let first = unsigned(cursor, 1, "type of value")?;
     Ok(match first {
@@ -301,12 +301,16 @@ fn value<'d>(cursor: &mut Bytes<'d>) -> Result<Value<'d>, Error> {
         }
         0xe0..=0xff => signed(first, 1),
         // `c1`: all others of a byte are above.
-        _ => return Err(Error::NoValue { offset }),
+        _ => return Err(MsgpackError::NoValue { offset }),
     })
 }
 
 /// An integer of `width` bytes, 8 at most.
-fn unsigned(cursor: &mut Bytes<'_>, width: u64, what: &'static str) -> Result<u64, OutOfBounds> {
+fn unsigned(
+    cursor: &mut SliceCursor<'_>,
+    width: u64,
+    what: &'static str,
+) -> Result<u64, OutOfBounds> {
     let bytes = cursor.read(width, what)?;
     Ok(bytes
         .iter()
@@ -324,18 +328,18 @@ fn signed(bits: u64, width: u64) -> Value<'static> {
     }
 }
 
-fn ext<'d>(cursor: &mut Bytes<'d>, size: u64) -> Result<Value<'d>, OutOfBounds> {
+fn ext<'d>(cursor: &mut SliceCursor<'d>, size: u64) -> Result<Value<'d>, OutOfBounds> {
     // A kind is a byte, signed.
     let kind = unsigned(cursor, 1, "kind of ext")? as i8;
     Ok(Value::Ext(kind, cursor.read(size, "ext")?))
 }
 
-fn array(cursor: &Bytes<'_>, count: u64) -> Result<Value<'static>, OutOfBounds> {
+fn array(cursor: &SliceCursor<'_>, count: u64) -> Result<Value<'static>, OutOfBounds> {
     OutOfBounds::check("values of array", cursor.position(), count, cursor.end())?;
     Ok(Value::Array(count))
 }
 
-fn map(cursor: &Bytes<'_>, count: u64) -> Result<Value<'static>, OutOfBounds> {
+fn map(cursor: &SliceCursor<'_>, count: u64) -> Result<Value<'static>, OutOfBounds> {
     // `count` is of 32 bits at most.
     OutOfBounds::check("pairs of map", cursor.position(), 2 * count, cursor.end())?;
     Ok(Value::Map(count))
@@ -415,8 +419,13 @@ mod tests {
         let mut all = vec![0xdc, 0, samples().len() as u8];
         let mut firsts = Vec::new();
         for (bytes, value) in samples() {
-            assert_eq!(Reader::new(&bytes).value(), Ok(value), "{:x}", bytes[0]);
-            let mut reader = Reader::new(&bytes);
+            assert_eq!(
+                MsgpackReader::new(&bytes).value(),
+                Ok(value),
+                "{:x}",
+                bytes[0]
+            );
+            let mut reader = MsgpackReader::new(&bytes);
             reader.skip().unwrap();
             assert_eq!(reader.offset(), bytes.len() as u64, "{:x}", bytes[0]);
             all.extend_from_slice(&bytes);
@@ -425,12 +434,12 @@ mod tests {
         // Every first byte of a type is in the list.
         assert!((0xc0..0xe0).all(|first| first == 0xc1 || firsts.contains(&first)));
         // And with others around it, each is passed.
-        let mut reader = Reader::new(&all);
+        let mut reader = MsgpackReader::new(&all);
         reader.skip().unwrap();
         assert_eq!(reader.offset(), all.len() as u64);
         let mut count = 0;
-        let mut reader = Reader::new(&all);
-        let item = |reader: &mut Reader<'_>| {
+        let mut reader = MsgpackReader::new(&all);
+        let item = |reader: &mut MsgpackReader<'_>| {
             count += 1;
             reader.skip()
         };
@@ -444,9 +453,9 @@ mod tests {
         for (bytes, _) in samples() {
             // Of long texts, the last bytes.
             for len in (0..bytes.len()).filter(|len| *len < 40 || bytes.len() - len < 4) {
-                let mut reader = Reader::new(&bytes[..len]);
+                let mut reader = MsgpackReader::new(&bytes[..len]);
                 let error = reader.skip().unwrap_err();
-                assert!(matches!(error, Error::OutOfBounds(_)), "{error}");
+                assert!(matches!(error, MsgpackError::OutOfBounds(_)), "{error}");
                 assert_eq!(reader.offset(), 0);
             }
         }
@@ -454,7 +463,7 @@ mod tests {
 
     #[test]
     fn names_what_is_not_there() {
-        let message = |bytes: &[u8]| Reader::new(bytes).skip().unwrap_err().to_string();
+        let message = |bytes: &[u8]| MsgpackReader::new(bytes).skip().unwrap_err().to_string();
         assert_eq!(
             message(b""),
             "type of value at offset 0x0 with size 0x1 runs past the end at 0x0"
@@ -486,7 +495,7 @@ mod tests {
     fn skips_what_is_nested_without_a_stack() {
         // Arrays in arrays, a million deep: whole, cut, and with a wrong value in the depth.
         let mut bytes = vec![0x91; 1_000_000];
-        let message = |bytes: &[u8]| Reader::new(bytes).skip().unwrap_err().to_string();
+        let message = |bytes: &[u8]| MsgpackReader::new(bytes).skip().unwrap_err().to_string();
         assert_eq!(
             message(&bytes),
             "values of array at offset 0xf4240 with size 0x1 runs past the end at 0xf4240"
@@ -495,7 +504,7 @@ mod tests {
         assert_eq!(message(&bytes), "byte 0xc1 at offset 0xf4240 is no value");
         bytes.pop();
         bytes.push(0xc0);
-        let mut reader = Reader::new(&bytes);
+        let mut reader = MsgpackReader::new(&bytes);
         reader.skip().unwrap();
         assert_eq!(reader.offset(), 1_000_001);
     }
@@ -509,8 +518,8 @@ mod tests {
             bytes.extend_from_slice(&(left * 5).to_be_bytes());
         }
         assert!(matches!(
-            Reader::new(&bytes).skip(),
-            Err(Error::OutOfBounds(_))
+            MsgpackReader::new(&bytes).skip(),
+            Err(MsgpackError::OutOfBounds(_))
         ));
     }
 
@@ -518,10 +527,10 @@ mod tests {
     fn reads_maps_with_keys_of_any_type() {
         let bytes = b"\x84\xa1a\x01\x92\xc0\xc3\x91\x07\xa1b\xa2hi\xc3\xc0";
         let mut found = Vec::new();
-        let mut reader = Reader::new(bytes);
-        let entry = |key: &[u8], reader: &mut Reader<'_>| {
+        let mut reader = MsgpackReader::new(bytes);
+        let entry = |key: &[u8], reader: &mut MsgpackReader<'_>| {
             found.push((key.to_vec(), reader.value()?.noun()));
-            Ok::<(), Error>(())
+            Ok::<(), MsgpackError>(())
         };
         reader.map(entry).unwrap();
         assert_eq!(found, [(b"a".to_vec(), "integer"), (b"b".to_vec(), "str")]);
@@ -531,7 +540,7 @@ mod tests {
     #[test]
     fn rejects_values_of_another_type() {
         let number = |bytes: &[u8]| {
-            Reader::new(bytes)
+            MsgpackReader::new(bytes)
                 .number()
                 .map_err(|error| error.to_string())
         };
@@ -547,21 +556,27 @@ mod tests {
                 format!("{found} at offset 0x0, expected an integer from 0 to 0xffffffff");
             assert_eq!(number(bytes), Err(expected));
         }
-        let mut reader = Reader::new(b"\xa2\xff\xfe");
+        let mut reader = MsgpackReader::new(b"\xa2\xff\xfe");
         assert_eq!(
             reader.text().unwrap_err().to_string(),
             "str at offset 0x0, expected a str of UTF-8"
         );
         // It is still there.
         assert_eq!(reader.value(), Ok(Value::Str(b"\xff\xfe")));
-        let pass = |reader: &mut Reader<'_>| reader.skip();
+        let pass = |reader: &mut MsgpackReader<'_>| reader.skip();
         assert_eq!(
-            Reader::new(b"\x80").array(pass).unwrap_err().to_string(),
+            MsgpackReader::new(b"\x80")
+                .array(pass)
+                .unwrap_err()
+                .to_string(),
             "map at offset 0x0, expected an array"
         );
-        let pass = |_: &[u8], reader: &mut Reader<'_>| reader.skip();
+        let pass = |_: &[u8], reader: &mut MsgpackReader<'_>| reader.skip();
         assert_eq!(
-            Reader::new(b"\x90").map(pass).unwrap_err().to_string(),
+            MsgpackReader::new(b"\x90")
+                .map(pass)
+                .unwrap_err()
+                .to_string(),
             "array at offset 0x0, expected a map"
         );
     }

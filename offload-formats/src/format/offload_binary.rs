@@ -27,7 +27,7 @@
 //! the main branch. HIP was number 3 up to LLVM 20 and is 4 since, without a new version.
 //!
 //! In a compressed one, all behind the header is a zlib stream or a zstd frame, and offsets are
-//! those of before: see [`Compressed`].
+//! those of before: see [`CompressedBody`].
 //!
 //! Offload binaries are concatenated: by the packager, and by linkers that put sections together.
 //!
@@ -47,15 +47,15 @@ mod write;
 use super::bytes::ReadAt;
 
 pub use super::codec::Method;
-pub use binary::{BinaryEntry, Compressed, OffloadBinary};
+pub use binary::{BinaryEntry, CompressedBody, OffloadBinary};
 pub use compressed::compress;
-pub use error::{Error, InflateError, Problem, WriteError};
-pub use layout::Version;
+pub use error::{InflateError, OffloadBinaryError, OffloadBinaryProblem, OffloadBinaryWriteError};
+pub use layout::OffloadBinaryVersion;
 #[cfg(feature = "tools")]
 pub use pair_order::{PackagerMap, pair_order};
 pub use read::walk;
-pub use strings::Strings;
-pub use write::{BinaryImage, NewEntry, layout};
+pub use strings::EntryStrings;
+pub use write::{BinaryImage, NewBinaryEntry, layout};
 
 impl OffloadBinary {
     /// Reads the offload binary at `offset` of `data`; nothing at `end` or later belongs to it.
@@ -67,8 +67,12 @@ impl OffloadBinary {
     ///
     /// When the magic is absent, the version is not 1, 2 or 3, or anything lies outside of the
     /// offload binary.
-    pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
-        read::parse(data, offset, end).map_err(|(entry, problem)| Error {
+    pub fn parse<'d, R: ReadAt<'d>>(
+        data: R,
+        offset: u64,
+        end: u64,
+    ) -> Result<Self, OffloadBinaryError> {
+        read::parse(data, offset, end).map_err(|(entry, problem)| OffloadBinaryError {
             index: 0,
             entry,
             problem,

@@ -53,7 +53,7 @@ record! {
 
 /// How a release lays out the table of offload entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EntryTable {
+pub enum EntryLayout {
     /// LLVM 19 and before.
     V19,
     /// LLVM 20: the new entries in the old sections.
@@ -71,7 +71,7 @@ const OLD_SECTIONS: [(&str, OffloadKind); 3] = [
 
 const NEW_SECTION: &str = "llvm_offload_entries";
 
-impl EntryTable {
+impl EntryLayout {
     /// All, the oldest first.
     pub const ALL: [Self; 3] = [Self::V19, Self::V20, Self::V21];
 
@@ -155,10 +155,10 @@ impl OffloadEntry {
     /// When fewer bytes are left.
     pub fn read<'d, R: ReadAt<'d>>(
         cursor: &mut Cursor<'d, R>,
-        table: EntryTable,
+        table: EntryLayout,
     ) -> Result<Self, OutOfBounds> {
         Ok(match table {
-            EntryTable::V19 => {
+            EntryLayout::V19 => {
                 let Record19 {
                     flags, size, data, ..
                 } = Record19::read(cursor)?;
@@ -169,7 +169,7 @@ impl OffloadEntry {
                     data: data.into(),
                 }
             }
-            EntryTable::V20 | EntryTable::V21 => {
+            EntryLayout::V20 | EntryLayout::V21 => {
                 let Record20 {
                     kind,
                     flags,
@@ -178,8 +178,10 @@ impl OffloadEntry {
                     ..
                 } = Record20::read(cursor)?;
                 let kind = Some(match table {
-                    EntryTable::V21 => OffloadKind::from_raw(kind),
-                    EntryTable::V19 | EntryTable::V20 => OffloadKind::from_raw_of_any_release(kind),
+                    EntryLayout::V21 => OffloadKind::from_raw(kind),
+                    EntryLayout::V19 | EntryLayout::V20 => {
+                        OffloadKind::from_raw_of_any_release(kind)
+                    }
                 });
                 Self {
                     kind,
@@ -216,13 +218,13 @@ mod tests {
             size: 16,
             data: 0,
         };
-        assert_eq!(read(GLOBAL_19, EntryTable::V19), Ok(entry));
+        assert_eq!(read(GLOBAL_19, EntryLayout::V19), Ok(entry));
         let kind = Some(OffloadKind::OPENMP);
         assert_eq!(
-            read(GLOBAL_22, EntryTable::V21),
+            read(GLOBAL_22, EntryLayout::V21),
             Ok(OffloadEntry { kind, ..entry })
         );
-        for table in EntryTable::ALL {
+        for table in EntryLayout::ALL {
             for len in 0..table.stride() as usize {
                 read(&GLOBAL_22[..len], table).unwrap_err();
             }
@@ -238,28 +240,28 @@ mod tests {
                 .unwrap()
                 .kind
         };
-        assert_eq!(read(&bytes, EntryTable::V20), Some(OffloadKind::HIP));
+        assert_eq!(read(&bytes, EntryLayout::V20), Some(OffloadKind::HIP));
         assert_eq!(
-            read(&bytes, EntryTable::V21),
+            read(&bytes, EntryLayout::V21),
             Some(OffloadKind::from_raw(3))
         );
         bytes[0xa] = 4;
-        assert_eq!(read(&bytes, EntryTable::V21), Some(OffloadKind::HIP));
+        assert_eq!(read(&bytes, EntryLayout::V21), Some(OffloadKind::HIP));
     }
 
     #[test]
     fn tells_the_releases_apart_by_section_and_size() {
         let cases = [
-            ("omp_offloading_entries", 32, Some(EntryTable::V19)),
-            ("hip_offloading_entries", 56, Some(EntryTable::V20)),
-            ("llvm_offload_entries", 56, Some(EntryTable::V21)),
+            ("omp_offloading_entries", 32, Some(EntryLayout::V19)),
+            ("hip_offloading_entries", 56, Some(EntryLayout::V20)),
+            ("llvm_offload_entries", 56, Some(EntryLayout::V21)),
             ("llvm_offload_entries", 32, None),
             ("cuda_offloading_entries", 40, None),
             ("data", 56, None),
         ];
         for (section, size, expected) in cases {
             assert_eq!(
-                EntryTable::find(section, size),
+                EntryLayout::find(section, size),
                 expected,
                 "{section} {size}"
             );
@@ -268,10 +270,10 @@ mod tests {
 
     #[test]
     fn names_the_section_of_a_kind() {
-        let sections = EntryTable::ALL.map(|table| table.section(OffloadKind::CUDA));
+        let sections = EntryLayout::ALL.map(|table| table.section(OffloadKind::CUDA));
         let old = Some("cuda_offloading_entries");
         assert_eq!(sections, [old, old, Some("llvm_offload_entries")]);
-        assert_eq!(EntryTable::V20.section(OffloadKind::SYCL), None);
-        assert_eq!(EntryTable::of(LlvmRelease::default()), EntryTable::V21);
+        assert_eq!(EntryLayout::V20.section(OffloadKind::SYCL), None);
+        assert_eq!(EntryLayout::of(LlvmRelease::default()), EntryLayout::V21);
     }
 }

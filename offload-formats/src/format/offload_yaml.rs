@@ -29,12 +29,15 @@ use std::ops::Range;
 
 use super::bytes::{Cursor, ReadAt};
 use super::codec::Method;
-use super::offload_binary::{self, NewEntry, OffloadBinary, Version, WriteError, compress, layout};
+use super::offload_binary::{
+    self, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion, OffloadBinaryWriteError, compress,
+    layout,
+};
 use super::pieces;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
-use reader::{Content, Map, Node, Place};
+use reader::{Map, Node, YamlContent, YamlPosition};
 
-pub use error::{Error, Problem, ReadError};
+pub use error::{ReadError, YamlError, YamlProblem};
 
 const TAG: &str = "!Offload";
 
@@ -52,12 +55,12 @@ pub struct Document {
     /// How to compress; only in version 3.
     pub compression: Option<Method>,
     /// The images: up to LLVM 22 each in an offload binary of its own.
-    pub members: Vec<Member>,
+    pub members: Vec<YamlMember>,
 }
 
 /// An image with what is said about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Member {
+pub struct YamlMember {
     /// What the image is said to be.
     pub image_kind: ImageKind,
     /// Who manages the image. Numbers are those since LLVM 21.
@@ -96,10 +99,10 @@ const OFFLOAD_KINDS: [(&str, u16); 5] = [
 /// # Errors
 ///
 /// When it is not the YAML of an offload binary.
-pub fn parse(text: &str) -> Result<Document, Error> {
+pub fn parse(text: &str) -> Result<Document, YamlError> {
     let root = reader::read(text, TAG)?;
     let place = root.place;
-    let mut fields = Fields::of(root)?;
+    let mut fields = YamlFields::of(root)?;
     let document = Document {
         version: fields.number(&["Version"], u32::MAX.into())?.map(low),
         size: fields.number(&["Size"], u64::MAX)?,
@@ -118,16 +121,16 @@ impl Document {
     /// # Errors
     ///
     /// Those of [`layout`] and of [`compress`].
-    pub fn to_bytes(&self, release: LlvmRelease) -> Result<Vec<u8>, WriteError> {
-        let version = Version::of(release);
+    pub fn to_bytes(&self, release: LlvmRelease) -> Result<Vec<u8>, OffloadBinaryWriteError> {
+        let version = OffloadBinaryVersion::of(release);
         let strings = self.members.iter().map(|member| {
             let pairs = member.strings.iter();
             pairs.map(|(key, value)| (key.as_bytes(), value.as_bytes()))
         });
         let strings: Vec<Vec<(&[u8], &[u8])>> = strings.map(Iterator::collect).collect();
         let entries = self.members.iter().zip(&strings);
-        let entries: Vec<NewEntry<'_>> = entries
-            .map(|(member, strings)| NewEntry {
+        let entries: Vec<NewBinaryEntry<'_>> = entries
+            .map(|(member, strings)| NewBinaryEntry {
                 image_kind: member.image_kind,
                 offload_kind: member.offload_kind,
                 flags: member.flags,
@@ -206,7 +209,7 @@ impl Document {
             let size = entry.image.end.saturating_sub(entry.image.start);
             let content = cursor.read(size, "image").map_err(ReadError::Outside)?;
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            self.members.push(Member {
+            self.members.push(YamlMember {
                 image_kind: entry.image_kind,
                 offload_kind: entry.offload_kind,
                 flags: entry.flags,
@@ -223,14 +226,14 @@ impl Document {
 }
 
 /// The entries of a map that have not been asked for yet.
-struct Fields(Map);
+struct YamlFields(Map);
 
-impl Fields {
-    fn of(node: Node) -> Result<Self, Error> {
+impl YamlFields {
+    fn of(node: Node) -> Result<Self, YamlError> {
         match node.content {
-            Content::Map(entries) => Ok(Self(entries)),
-            Content::Nothing => Ok(Self(Map::new())),
-            _ => Err(node.place.error(Problem::Expected { what: "a map" })),
+            YamlContent::Map(entries) => Ok(Self(entries)),
+            YamlContent::Nothing => Ok(Self(Map::new())),
+            _ => Err(node.place.error(YamlProblem::Expected { what: "a map" })),
         }
     }
 
@@ -242,23 +245,23 @@ impl Fields {
     }
 
     /// The same for a key of the map at `place` that must be there.
-    fn required(&mut self, place: Place, key: &'static str) -> Result<Node, Error> {
-        let missing = place.error(Problem::Missing { key });
+    fn required(&mut self, place: YamlPosition, key: &'static str) -> Result<Node, YamlError> {
+        let missing = place.error(YamlProblem::Missing { key });
         self.take(&[key]).ok_or(missing)
     }
 
-    fn number(&mut self, keys: &[&str], most: u64) -> Result<Option<u64>, Error> {
+    fn number(&mut self, keys: &[&str], most: u64) -> Result<Option<u64>, YamlError> {
         let Some(node) = self.take(keys) else {
             return Ok(None);
         };
         let (place, found) = scalar(node)?;
         match number(&found) {
             Some(number) if number <= most => Ok(Some(number)),
-            _ => Err(place.error(Problem::Number { found, most })),
+            _ => Err(place.error(YamlProblem::Number { found, most })),
         }
     }
 
-    fn kind(&mut self, key: &str, names: &[(&str, u16)]) -> Result<u16, Error> {
+    fn kind(&mut self, key: &str, names: &[(&str, u16)]) -> Result<u16, YamlError> {
         let Some(node) = self.take(&[key]) else {
             return Ok(0);
         };
@@ -267,26 +270,26 @@ impl Fields {
         let named = row.map(|(_, number)| *number);
         let number = || u16::try_from(number(&found)?).ok();
         let kind = named.or_else(number);
-        kind.ok_or_else(|| place.error(Problem::Kind { found }))
+        kind.ok_or_else(|| place.error(YamlProblem::Kind { found }))
     }
 
-    fn finish(self) -> Result<(), Error> {
+    fn finish(self) -> Result<(), YamlError> {
         match self.0.into_iter().min_by_key(|(_, (place, _))| *place) {
-            Some((key, (place, _))) => Err(place.error(Problem::Unknown { key })),
+            Some((key, (place, _))) => Err(place.error(YamlProblem::Unknown { key })),
             None => Ok(()),
         }
     }
 }
 
-fn member(node: Node) -> Result<Member, Error> {
-    let mut fields = Fields::of(node)?;
+fn member(node: Node) -> Result<YamlMember, YamlError> {
+    let mut fields = YamlFields::of(node)?;
     let image_kind = fields.kind("ImageKind", &IMAGE_KINDS)?;
     let offload_kind = fields.kind("OffloadKind", &OFFLOAD_KINDS)?;
     let flags = fields.number(&["Flags"], u32::MAX.into())?;
     let strings = fields.take(&["String"]).map(|node| list(node, pair));
     let content = fields.take(&["Content"]).map(bytes);
     fields.finish()?;
-    Ok(Member {
+    Ok(YamlMember {
         image_kind: ImageKind::from_raw(image_kind),
         offload_kind: OffloadKind::from_raw(offload_kind),
         flags: flags.map_or(0, low),
@@ -295,32 +298,32 @@ fn member(node: Node) -> Result<Member, Error> {
     })
 }
 
-fn pair(node: Node) -> Result<(String, String), Error> {
+fn pair(node: Node) -> Result<(String, String), YamlError> {
     let place = node.place;
-    let mut fields = Fields::of(node)?;
+    let mut fields = YamlFields::of(node)?;
     let key = scalar(fields.required(place, "Key")?)?.1;
     let value = scalar(fields.required(place, "Value")?)?.1;
     fields.finish()?;
     Ok((key, value))
 }
 
-fn list<T>(node: Node, item: impl Fn(Node) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+fn list<T>(node: Node, item: impl Fn(Node) -> Result<T, YamlError>) -> Result<Vec<T>, YamlError> {
     match node.content {
-        Content::List(items) => items.into_iter().map(item).collect(),
-        Content::Nothing => Ok(Vec::new()),
-        Content::Scalar(scalar) if scalar.text == "~" && !scalar.quoted => Ok(Vec::new()),
-        _ => Err(node.place.error(Problem::Expected { what: "a list" })),
+        YamlContent::List(items) => items.into_iter().map(item).collect(),
+        YamlContent::Nothing => Ok(Vec::new()),
+        YamlContent::Scalar(scalar) if scalar.text == "~" && !scalar.quoted => Ok(Vec::new()),
+        _ => Err(node.place.error(YamlProblem::Expected { what: "a list" })),
     }
 }
 
-fn scalar(node: Node) -> Result<(Place, String), Error> {
+fn scalar(node: Node) -> Result<(YamlPosition, String), YamlError> {
     match node.content {
-        Content::Scalar(scalar) => Ok((node.place, scalar.text)),
-        _ => Err(node.place.error(Problem::Expected { what: "a scalar" })),
+        YamlContent::Scalar(scalar) => Ok((node.place, scalar.text)),
+        _ => Err(node.place.error(YamlProblem::Expected { what: "a scalar" })),
     }
 }
 
-fn bytes(node: Node) -> Result<Vec<u8>, Error> {
+fn bytes(node: Node) -> Result<Vec<u8>, YamlError> {
     let (place, text) = scalar(node)?;
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     let byte = |pair: &[u8]| match pair {
@@ -329,14 +332,14 @@ fn bytes(node: Node) -> Result<Vec<u8>, Error> {
     };
     let bytes = text.as_bytes().chunks(2).map(byte);
     let bytes: Option<Vec<u8>> = bytes.collect();
-    bytes.ok_or_else(|| place.error(Problem::Content))
+    bytes.ok_or_else(|| place.error(YamlProblem::Content))
 }
 
-fn method(node: Node) -> Result<Method, Error> {
+fn method(node: Node) -> Result<Method, YamlError> {
     let (place, found) = scalar(node)?;
     let methods = [Method::Zlib, Method::Zstd];
     let method = methods.into_iter().find(|method| method.name() == found);
-    method.ok_or_else(|| place.error(Problem::Compression { found }))
+    method.ok_or_else(|| place.error(YamlProblem::Compression { found }))
 }
 
 /// A number as LLVM takes it: decimal, or with the prefix of another base.

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 /// What to put into a string table.
 #[derive(Debug, Default)]
-pub(crate) struct Strings<'a> {
+pub(crate) struct StringTableBuilder<'a> {
     /// Those before all others.
     first: Vec<&'a [u8]>,
     others: Vec<&'a [u8]>,
@@ -23,7 +23,7 @@ pub(crate) struct StringTable<'a> {
     pub(crate) bytes: Vec<u8>,
 }
 
-impl<'a> Strings<'a> {
+impl<'a> StringTableBuilder<'a> {
     /// The empty string is in every table.
     pub(crate) fn add(&mut self, string: &'a [u8]) {
         if !string.is_empty() {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn shares_the_ends_of_strings() {
-        let mut strings = Strings::default();
+        let mut strings = StringTableBuilder::default();
         for string in [".text", ".rela.text", "x", "", ".data", "x", "next"] {
             strings.add(string.as_bytes());
         }
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn is_its_start_when_empty() {
-        assert_eq!(Strings::default().layout(b"\0").bytes, b"\0");
-        let mut strings = Strings::default();
+        assert_eq!(StringTableBuilder::default().layout(b"\0").bytes, b"\0");
+        let mut strings = StringTableBuilder::default();
         strings.add(b"");
         assert_eq!(strings.layout(b"\0").bytes, b"\0");
     }

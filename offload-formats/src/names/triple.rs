@@ -111,7 +111,7 @@ impl Triple {
     /// Not symmetric: of Apple's, the environment does not count.
     #[must_use]
     pub fn serves(&self, wanted: &Self) -> bool {
-        let [parts, wanted] = [self, wanted].map(|triple| Parts::new(triple.all()));
+        let [parts, wanted] = [self, wanted].map(|triple| TripleParts::new(triple.all()));
         parts.serve(&wanted)
     }
 
@@ -125,7 +125,7 @@ impl Triple {
 }
 
 /// What a triple means to LLVM; `None` for every word that it does not know.
-pub(super) struct Parts<'a> {
+pub(super) struct TripleParts<'a> {
     pub(super) arch: Option<&'static str>,
     sub: Option<&'a str>,
     vendor: Option<&'static str>,
@@ -134,7 +134,7 @@ pub(super) struct Parts<'a> {
     format: &'static str,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> TripleParts<'a> {
     /// From normalized fields.
     pub(super) fn new([arch, vendor, os, environment]: [&'a str; 4]) -> Self {
         let (arch, os) = (words::arch(arch), words::os(os));
@@ -150,7 +150,7 @@ impl<'a> Parts<'a> {
     }
 
     /// As `Triple::isCompatibleWith` of LLVM 22.
-    pub(super) fn serve(&self, wanted: &Parts<'_>) -> bool {
+    pub(super) fn serve(&self, wanted: &TripleParts<'_>) -> bool {
         let thumb = |name: Option<&'static str>| match name {
             Some("thumb") => Some("arm"),
             Some("thumbeb") => Some("armeb"),

@@ -3,7 +3,7 @@
 use object::elf;
 
 use super::writer::Writer;
-use super::{Error, Global};
+use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
 
 /// The object file.
@@ -11,7 +11,7 @@ use crate::container::elf::Machine;
 /// # Errors
 ///
 /// When there is no machine code for `host`, or `name` is not a symbol name.
-pub fn to_object(host: Machine, name: &str) -> Result<Vec<u8>, Error> {
+pub fn to_object(host: Machine, name: &str) -> Result<Vec<u8>, RegistrationError> {
     let mut writer = Writer::new(host)?;
     let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
     let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;

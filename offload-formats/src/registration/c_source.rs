@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::entries::EntryTable;
-use super::error::{Error, check_alignment};
+use super::error::{RegistrationError, check_alignment};
 use super::fat_binary::{FatBinary, HostTable, Runtime};
 use super::global::Global;
 use super::hip_symbols::{HipFatBinary, HipSymbols};
@@ -39,7 +39,7 @@ impl OpenMp<'_> {
     ///
     /// When there is not one file for each image, an image lies outside its blob, or a name cannot
     /// be written in C.
-    pub fn to_c(&self, files: &[&Path]) -> Result<String, Error> {
+    pub fn to_c(&self, files: &[&Path]) -> Result<String, RegistrationError> {
         one_file_each(self.images.len(), files)?;
         let mut definitions = String::new();
         let mut images = String::new();
@@ -73,13 +73,13 @@ impl FatBinary<'_> {
     /// # Errors
     ///
     /// When a name cannot be written in C.
-    pub fn to_c(&self, file: &Path) -> Result<String, Error> {
+    pub fn to_c(&self, file: &Path) -> Result<String, RegistrationError> {
         let mut definitions = String::new();
         let mut tables = String::new();
         for (index, HostTable { layout, table }) in self.tables.iter().enumerate() {
             let record = match layout {
-                offload_entry::EntryTable::V19 => "entry_19",
-                offload_entry::EntryTable::V20 | offload_entry::EntryTable::V21 => "entry",
+                offload_entry::EntryLayout::V19 => "entry_19",
+                offload_entry::EntryLayout::V20 | offload_entry::EntryLayout::V21 => "entry",
             };
             define_table(&mut definitions, index, table, record)?;
             let [first, second] = self.runtime.kinds(*layout);
@@ -115,7 +115,7 @@ impl HipFatBinary<'_> {
     /// # Errors
     ///
     /// When a name cannot be written in C.
-    pub fn to_c(&self, file: &Path) -> Result<String, Error> {
+    pub fn to_c(&self, file: &Path) -> Result<String, RegistrationError> {
         let mut definitions = String::new();
         let alignment = Runtime::Hip.alignment();
         define_image(
@@ -137,7 +137,7 @@ impl Sycl<'_> {
     ///
     /// When there is not one file for each image, a kind of image does not fit its byte, or a name
     /// cannot be written in C.
-    pub fn to_c(&self, files: &[&Path]) -> Result<String, Error> {
+    pub fn to_c(&self, files: &[&Path]) -> Result<String, RegistrationError> {
         one_file_each(self.images.len(), files)?;
         let mut definitions = String::new();
         let mut images = String::new();
@@ -154,7 +154,8 @@ impl Sycl<'_> {
             }
             definitions += "  {0, 0, 0, 0, 0, 0, 0, 0, 0},\n};\n";
             let kind = image.kind.raw();
-            let kind = u8::try_from(kind).map_err(|_| Error::ImageKind { index, kind })?;
+            let kind =
+                u8::try_from(kind).map_err(|_| RegistrationError::ImageKind { index, kind })?;
             let [triple, compile, link] = [image.triple, image.compile_options, image.link_options]
                 .map(|text| escape::c_string(text.as_bytes()));
             let _ = writeln!(
@@ -193,10 +194,10 @@ fn fill(template: &str, parts: &[(&str, &str)]) -> String {
     filled
 }
 
-fn one_file_each(images: usize, files: &[&Path]) -> Result<(), Error> {
+fn one_file_each(images: usize, files: &[&Path]) -> Result<(), RegistrationError> {
     match files.len() == images {
         true => Ok(()),
-        false => Err(Error::Files {
+        false => Err(RegistrationError::Files {
             images,
             files: files.len(),
         }),
@@ -208,7 +209,7 @@ fn define_table(
     index: usize,
     table: &EntryTable<'_>,
     record: &str,
-) -> Result<(), Error> {
+) -> Result<(), RegistrationError> {
     // Writing to a string does not fail.
     let _ = match *table {
         EntryTable::StartStop { section, .. } => {
@@ -254,7 +255,7 @@ fn define_image(out: &mut String, index: usize, section: &str, alignment: u64, f
     let _ = writeln!(out, "IMAGE({index}, {section}, {alignment}, \"{file}\")");
 }
 
-fn define_hip_symbols(out: &mut String, symbols: &HipSymbols<'_>) -> Result<(), Error> {
+fn define_hip_symbols(out: &mut String, symbols: &HipSymbols<'_>) -> Result<(), RegistrationError> {
     for name in symbols.fat_binary {
         protected(out, name, "offload_image_0")?;
     }
@@ -268,7 +269,7 @@ fn define_hip_symbols(out: &mut String, symbols: &HipSymbols<'_>) -> Result<(), 
     Ok(())
 }
 
-fn protected(out: &mut String, name: &str, place: &str) -> Result<(), Error> {
+fn protected(out: &mut String, name: &str, place: &str) -> Result<(), RegistrationError> {
     let name = label(name)?;
     let _ = writeln!(
         out,
@@ -284,7 +285,11 @@ fn all(sizes: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// `available`: bytes of all images, each at a multiple of 8.
-fn define_globals(out: &mut String, globals: &[Global<'_>], available: u64) -> Result<(), Error> {
+fn define_globals(
+    out: &mut String,
+    globals: &[Global<'_>],
+    available: u64,
+) -> Result<(), RegistrationError> {
     let available = available.next_multiple_of(8);
     for (index, global) in globals.iter().enumerate() {
         let name = label(global.name())?;
@@ -292,7 +297,7 @@ fn define_globals(out: &mut String, globals: &[Global<'_>], available: u64) -> R
             Global::Bytes { offset, size, .. } => {
                 let end = offset.saturating_add(*size);
                 if end > available {
-                    return Err(Error::Range {
+                    return Err(RegistrationError::Range {
                         what: format!("symbol `{name}`"),
                         end,
                         size: available,
@@ -319,11 +324,11 @@ fn define_globals(out: &mut String, globals: &[Global<'_>], available: u64) -> R
 }
 
 /// A name that assemblers take without quotes.
-fn label(name: &str) -> Result<&str, Error> {
+fn label(name: &str) -> Result<&str, RegistrationError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.$".contains(c);
     match !name.is_empty() && name.chars().all(plain) {
         true => Ok(name),
-        false => Err(Error::Name { name: name.into() }),
+        false => Err(RegistrationError::Name { name: name.into() }),
     }
 }
 

@@ -24,10 +24,10 @@ use object::{
 
 use super::deferred::{Deferred, NEEDS_OFFLOAD_LINK};
 use super::entries::EntryTable;
-use super::error::{Error, check_name};
+use super::error::{RegistrationError, check_name};
 use super::fat_binary::{FatBinary, HostTable, Runtime};
 use super::global::Global;
-use super::machine::{Operand, Text, windows_x86_64};
+use super::machine::{Operand, StartupCode, windows_x86_64};
 use super::openmp::OpenMp;
 use crate::container::elf::OFFLOADING_SECTION;
 use crate::format::offload_entry;
@@ -48,14 +48,14 @@ impl OpenMp<'_> {
     ///
     /// When an image or a symbol lies outside its blob, or the table is a part of a section: there
     /// are no relocatable links.
-    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, Error> {
-        let count = i32::try_from(self.images.len()).map_err(|_| Error::Images {
+    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
+        let count = i32::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
         })?;
         let text = &windows_x86_64::OPENMP;
         let mut writer = Coff::new();
         let startup = writer.startup(text);
-        let layout = offload_entry::EntryTable::V21;
+        let layout = offload_entry::EntryLayout::V21;
         let (first, last) = writer.ends(&self.table, self.layout().unwrap_or(layout))?;
         let images = writer.section(self.section.name(), READ_ONLY, 8);
         let data = writer.section(".rdata", READ_ONLY, 16);
@@ -98,15 +98,15 @@ impl OpenMp<'_> {
         writer.globals(self.globals, images)?;
         let operands = [(Operand::Descriptor, data_symbol, descriptor)];
         writer.constructor(startup, text, abi, &operands)?;
-        writer.object.write().map_err(Error::object)
+        writer.object.write().map_err(RegistrationError::object)
     }
 
     /// The layout of the entries, where the section's name tells it: OpenMP's runtime finds it out.
-    fn layout(&self) -> Option<offload_entry::EntryTable> {
+    fn layout(&self) -> Option<offload_entry::EntryLayout> {
         let EntryTable::StartStop { section, .. } = self.table else {
             return None;
         };
-        let mut all = offload_entry::EntryTable::ALL.into_iter();
+        let mut all = offload_entry::EntryLayout::ALL.into_iter();
         all.find(|layout| layout.sections().any(|known| known == section))
     }
 }
@@ -118,7 +118,7 @@ impl FatBinary<'_> {
     ///
     /// When a symbol lies outside the fat binary, or a table is a part of a section: there are no
     /// relocatable links.
-    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, Error> {
+    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
         let text = match self.runtime {
             Runtime::Cuda => &windows_x86_64::CUDA,
             Runtime::Hip => &windows_x86_64::HIP,
@@ -176,7 +176,7 @@ impl FatBinary<'_> {
             (Operand::Tables, writer.object.section_symbol(tables), 0),
         ];
         writer.constructor(startup, text, abi, &operands)?;
-        writer.object.write().map_err(Error::object)
+        writer.object.write().map_err(RegistrationError::object)
     }
 }
 
@@ -187,14 +187,14 @@ impl Deferred<'_> {
     /// # Errors
     ///
     /// When `anchor` is not a symbol name.
-    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, Error> {
+    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
         let mut writer = Coff::new();
         let binaries = writer.section(OFFLOADING_SECTION, EXCLUDED, 8);
         writer.object.set_section_data(binaries, self.binaries, 8);
         let demand = writer.undefined(NEEDS_OFFLOAD_LINK);
         writer.hook(abi, demand)?;
         writer.globals(&[Global::Anchor { name: self.anchor }], binaries)?;
-        writer.object.write().map_err(Error::object)
+        writer.object.write().map_err(RegistrationError::object)
     }
 }
 
@@ -281,12 +281,12 @@ impl Coff<'_> {
     fn ends(
         &mut self,
         table: &EntryTable<'_>,
-        layout: offload_entry::EntryTable,
-    ) -> Result<(Address, Address), Error> {
+        layout: offload_entry::EntryLayout,
+    ) -> Result<(Address, Address), RegistrationError> {
         let (section, entries) = match *table {
             EntryTable::StartStop { section, entries } => (section, entries),
             EntryTable::SectionRange { section, .. } => {
-                return Err(Error::Name {
+                return Err(RegistrationError::Name {
                     name: section.to_owned(),
                 });
             }
@@ -299,7 +299,7 @@ impl Coff<'_> {
         check_name(section)?;
         if section.starts_with('/') {
             // In COFF what follows is where a longer name is.
-            return Err(Error::Name {
+            return Err(RegistrationError::Name {
                 name: section.to_owned(),
             });
         }
@@ -319,7 +319,7 @@ impl Coff<'_> {
     }
 
     /// Refers to what must stay in the program, behind everything else in a section that stays itself.
-    fn keep(&mut self, section: SectionId) -> Result<(), Error> {
+    fn keep(&mut self, section: SectionId) -> Result<(), RegistrationError> {
         for symbol in std::mem::take(&mut self.kept) {
             let at = self.object.append_section_data(section, &[0; 4], 4);
             let typ = pe::IMAGE_REL_AMD64_ADDR32NB;
@@ -328,7 +328,7 @@ impl Coff<'_> {
         Ok(())
     }
 
-    fn startup(&mut self, text: &Text) -> SectionId {
+    fn startup(&mut self, text: &StartupCode) -> SectionId {
         let startup = self.add(".text.startup", SectionKind::Text, CODE);
         self.object.append_section_data(startup, text.bytes, 16);
         for function in text.functions {
@@ -343,10 +343,10 @@ impl Coff<'_> {
     fn constructor(
         &mut self,
         startup: SectionId,
-        text: &Text,
+        text: &StartupCode,
         abi: WindowsAbi,
         data: &[(Operand, SymbolId, u64)],
-    ) -> Result<(), Error> {
+    ) -> Result<(), RegistrationError> {
         let own = self.object.section_symbol(startup);
         let mut runtime: Vec<(&str, SymbolId)> = Vec::new();
         for fixup in text.fixups {
@@ -377,7 +377,7 @@ impl Coff<'_> {
                 flags: fixup.flags,
             };
             let added = self.object.add_relocation(startup, relocation);
-            added.map_err(Error::object)?;
+            added.map_err(RegistrationError::object)?;
         }
         self.hook(abi, own)?;
 
@@ -397,7 +397,7 @@ impl Coff<'_> {
     }
 
     /// Has the function at a symbol called before `main`.
-    fn hook(&mut self, abi: WindowsAbi, function: SymbolId) -> Result<(), Error> {
+    fn hook(&mut self, abi: WindowsAbi, function: SymbolId) -> Result<(), RegistrationError> {
         let hook = match abi {
             WindowsAbi::Msvc => self.section(".CRT$XCA00101", READ_ONLY, 8),
             // 65535 less the priority: the last of the list runs first.
@@ -426,7 +426,7 @@ impl Coff<'_> {
         offset: u64,
         symbol: SymbolId,
         addend: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RegistrationError> {
         let typ = pe::IMAGE_REL_AMD64_ADDR64;
         self.relocate(section, offset, typ, (symbol, addend))
     }
@@ -437,7 +437,7 @@ impl Coff<'_> {
         offset: u64,
         typ: pe::RelocationType,
         (symbol, addend): Address,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RegistrationError> {
         let relocation = Relocation {
             offset,
             symbol,
@@ -445,11 +445,15 @@ impl Coff<'_> {
             flags: RelocationFlags::Coff { typ },
         };
         let added = self.object.add_relocation(section, relocation);
-        added.map_err(Error::object)
+        added.map_err(RegistrationError::object)
     }
 
     /// Defines what others ask for: `bytes` is the section of embedded bytes.
-    fn globals(&mut self, globals: &[Global<'_>], bytes: SectionId) -> Result<(), Error> {
+    fn globals(
+        &mut self,
+        globals: &[Global<'_>],
+        bytes: SectionId,
+    ) -> Result<(), RegistrationError> {
         let available = self.object.section(bytes).data().len() as u64;
         let text = self.add(".text", SectionKind::Text, CODE);
         for global in globals {
@@ -458,7 +462,7 @@ impl Coff<'_> {
                 Global::Bytes { name, offset, size } => {
                     let end = offset.saturating_add(size);
                     if end > available {
-                        return Err(Error::Range {
+                        return Err(RegistrationError::Range {
                             what: format!("symbol `{name}`"),
                             end,
                             size: available,

@@ -8,7 +8,7 @@ use object::elf;
 
 use super::machine::Code;
 use super::writer::Writer;
-use super::{Error, Global};
+use super::{Global, RegistrationError};
 use crate::container::elf::{
     Elf, Machine, OFFLOADING_SECTION, REFERENCE_SECTION, SHT_LLVM_OFFLOADING, add_reference,
 };
@@ -32,7 +32,7 @@ impl Deferred<'_> {
     /// # Errors
     ///
     /// When there is no machine code for `host`, or `anchor` is not a symbol name.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
         let mut writer = Writer::new(host)?;
         writer.claim_gnu_abi();
         let absolute = writer.code.absolute;
@@ -66,10 +66,11 @@ impl Deferred<'_> {
 /// # Errors
 ///
 /// When `object` is not an ELF object, or there is no machine code for its machine.
-pub fn add_demand(object: &[u8]) -> Result<Vec<Piece>, Error> {
+pub fn add_demand(object: &[u8]) -> Result<Vec<Piece>, RegistrationError> {
     let range = 0..object.len() as u64;
-    let elf = Elf::parse(object, range.clone()).map_err(|problem| Error::Elf(problem.into()))?;
+    let elf = Elf::parse(object, range.clone())
+        .map_err(|problem| RegistrationError::Elf(problem.into()))?;
     let machine = elf.machine;
-    let code = Code::of(machine).ok_or(Error::Machine { machine })?;
-    add_reference(object, range, NEEDS_OFFLOAD_LINK, code.absolute).map_err(Error::Elf)
+    let code = Code::of(machine).ok_or(RegistrationError::Machine { machine })?;
+    add_reference(object, range, NEEDS_OFFLOAD_LINK, code.absolute).map_err(RegistrationError::Elf)
 }

@@ -3,7 +3,7 @@
 use object::write::SymbolId;
 use object::{SymbolKind, elf};
 
-use super::error::{Error, check_name};
+use super::error::{RegistrationError, check_name};
 use super::writer::Writer;
 
 /// How the object names the offload entries.
@@ -41,14 +41,14 @@ pub enum EntryTable<'a> {
 
 /// The ends of a table: a symbol and an offset from it.
 #[derive(Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct TableEnds {
     pub(super) first: (SymbolId, u64),
     pub(super) last: (SymbolId, u64),
 }
 
 impl EntryTable<'_> {
     /// The section must exist even when no object has entries, or its ends would be undefined.
-    pub(super) fn ends(&self, writer: &mut Writer<'_>) -> Result<Ends, Error> {
+    pub(super) fn ends(&self, writer: &mut Writer<'_>) -> Result<TableEnds, RegistrationError> {
         match *self {
             Self::StartStop { section, .. } => {
                 writer.claim_gnu_abi();
@@ -58,7 +58,7 @@ impl EntryTable<'_> {
                 writer.local(&dummy, SymbolKind::Data, id, 0, 0);
                 let first = writer.undefined(&format!("__start_{section}"), elf::STV_HIDDEN);
                 let last = writer.undefined(&format!("__stop_{section}"), elf::STV_HIDDEN);
-                Ok(Ends {
+                Ok(TableEnds {
                     first: (first, 0),
                     last: (last, 0),
                 })
@@ -72,7 +72,7 @@ impl EntryTable<'_> {
                 let flags = elf::SectionFlags(flags);
                 let id = writer.section(section, elf::SHT_PROGBITS, flags, alignment)?;
                 let symbol = writer.object.section_symbol(id);
-                Ok(Ends {
+                Ok(TableEnds {
                     first: (symbol, 0),
                     last: (symbol, size),
                 })
@@ -80,7 +80,7 @@ impl EntryTable<'_> {
             Self::Symbol { symbol, size } => {
                 check_name(symbol)?;
                 let symbol = writer.undefined(symbol, elf::STV_HIDDEN);
-                Ok(Ends {
+                Ok(TableEnds {
                     first: (symbol, 0),
                     last: (symbol, size),
                 })

@@ -7,7 +7,7 @@ use crate::container::elf::WriteError;
 /// Why an object cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
+pub enum RegistrationError {
     /// There is no machine code for this host.
     Machine {
         /// `e_machine`.
@@ -64,7 +64,7 @@ pub enum Error {
     Object(WriterError),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for RegistrationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Machine { machine } => write!(
@@ -100,7 +100,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for RegistrationError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Object(source) => Some(source),
@@ -109,7 +109,7 @@ impl std::error::Error for Error {
     }
 }
 
-impl Error {
+impl RegistrationError {
     pub(super) fn object(error: object::write::Error) -> Self {
         Self::Object(WriterError(error))
     }
@@ -127,18 +127,18 @@ impl fmt::Display for WriterError {
 
 impl std::error::Error for WriterError {}
 
-pub(super) fn check_name(name: &str) -> Result<(), Error> {
+pub(super) fn check_name(name: &str) -> Result<(), RegistrationError> {
     if name.is_empty() || name.contains('\0') {
-        return Err(Error::Name { name: name.into() });
+        return Err(RegistrationError::Name { name: name.into() });
     }
     Ok(())
 }
 
 /// The alignment of a section; 0 is none.
-pub(super) fn check_alignment(section: &str, alignment: u64) -> Result<u64, Error> {
+pub(super) fn check_alignment(section: &str, alignment: u64) -> Result<u64, RegistrationError> {
     match alignment.max(1) {
         checked if checked.is_power_of_two() => Ok(checked),
-        alignment => Err(Error::Alignment {
+        alignment => Err(RegistrationError::Alignment {
             section: section.into(),
             alignment,
         }),

@@ -25,7 +25,7 @@ use super::machine::Operand;
 pub use super::runtime::Runtime;
 use super::runtime::image;
 use super::writer::{PRIORITY, Writer};
-use super::{Error, Global};
+use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
 use crate::format::offload_entry;
 
@@ -48,7 +48,7 @@ pub struct FatBinary<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostTable<'a> {
     /// How its entries look.
-    pub layout: offload_entry::EntryTable,
+    pub layout: offload_entry::EntryLayout,
     /// Where it is.
     pub table: EntryTable<'a>,
 }
@@ -59,7 +59,7 @@ impl<'a> FatBinary<'a> {
     /// # Errors
     ///
     /// When there is no machine code for `host`, or a symbol lies outside the fat binary.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
         let mut writer = Writer::new(host)?;
         let code = writer.code;
         let instructions = match self.runtime {
@@ -98,7 +98,7 @@ impl<'a> FatBinary<'a> {
     }
 
     /// The list of tables that the constructor walks.
-    fn tables(&self, writer: &mut Writer<'a>) -> Result<SectionId, Error> {
+    fn tables(&self, writer: &mut Writer<'a>) -> Result<SectionId, RegistrationError> {
         let mut bytes = Vec::new();
         let mut ends = Vec::new();
         for HostTable { layout, table } in self.tables {

@@ -12,7 +12,7 @@
 use object::write::SectionId;
 use object::{SymbolKind, elf};
 
-use super::error::{Error, check_name};
+use super::error::{RegistrationError, check_name};
 use super::runtime::{self, Runtime};
 use super::writer::Writer;
 use crate::container::elf::Machine;
@@ -41,7 +41,7 @@ impl HipFatBinary<'_> {
     /// # Errors
     ///
     /// When there is no support for `host`, or a name is empty or holds a NUL.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
         let mut writer = Writer::new(host)?;
         let image = runtime::image(&mut writer, Runtime::Hip, self.bytes)?;
         self.symbols.define(&mut writer, image)?;
@@ -51,7 +51,11 @@ impl HipFatBinary<'_> {
 
 impl HipSymbols<'_> {
     /// Defines them, protected as clang's are: `image` is the section of the fat binary.
-    pub(super) fn define(&self, writer: &mut Writer<'_>, image: SectionId) -> Result<(), Error> {
+    pub(super) fn define(
+        &self,
+        writer: &mut Writer<'_>,
+        image: SectionId,
+    ) -> Result<(), RegistrationError> {
         let size = writer.object.section(image).data().len() as u64;
         protected(writer, self.fat_binary, image, size)?;
         if !self.handle.is_empty() {
@@ -69,7 +73,7 @@ fn protected(
     names: &[&str],
     section: SectionId,
     size: u64,
-) -> Result<(), Error> {
+) -> Result<(), RegistrationError> {
     for name in names {
         check_name(name)?;
         writer.global(name, SymbolKind::Data, section, size, elf::STV_PROTECTED);

@@ -9,14 +9,14 @@ mod walk;
 
 use std::fmt::Write as _;
 
-use super::error::{Error, check_name};
+use super::error::{RegistrationError, check_name};
 use super::fat_binary::{FatBinary, HostTable, Runtime};
 use super::openmp::OpenMp;
 use super::sycl::Sycl;
 use crate::escape::llvm_ir_string;
 use crate::format::offload_entry;
 use crate::names::Triple;
-use module::{ENTRY, Ends, Module, identifier, inside};
+use module::{ENTRY, IrModule, IrTableEnds, identifier, inside};
 use walk::walk;
 
 impl OpenMp<'_> {
@@ -25,10 +25,10 @@ impl OpenMp<'_> {
     /// # Errors
     ///
     /// When an image or a symbol lies outside its blob, or `host` has another object format.
-    pub fn to_ir(&self, host: &Triple) -> Result<String, Error> {
-        let mut module = Module::new(host)?;
-        let ends = module.table(0, &self.table, offload_entry::EntryTable::V21)?;
-        let Ends { first, last } = &ends;
+    pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
+        let mut module = IrModule::new(host)?;
+        let ends = module.table(0, &self.table, offload_entry::EntryLayout::V21)?;
+        let IrTableEnds { first, last } = &ends;
         let mut records = Vec::new();
         let mut images = Vec::new();
         for (index, blob) in self.images.iter().enumerate() {
@@ -76,8 +76,8 @@ impl FatBinary<'_> {
     /// # Errors
     ///
     /// When a symbol lies outside the fat binary, or `host` has another object format.
-    pub fn to_ir(&self, host: &Triple) -> Result<String, Error> {
-        let mut module = Module::new(host)?;
+    pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
+        let mut module = IrModule::new(host)?;
         let name = self.runtime.name();
         let image = "@.fatbin_image".to_owned();
         let content = self.runtime.content(self.bytes);
@@ -178,9 +178,9 @@ impl Sycl<'_> {
     ///
     /// When a kind of image does not fit its byte, a symbol lies outside the images, or `host` has
     /// another object format.
-    pub fn to_ir(&self, host: &Triple) -> Result<String, Error> {
+    pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
         const IMAGE: &str = "{ i16, i8, i8, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }";
-        let mut module = Module::new(host)?;
+        let mut module = IrModule::new(host)?;
         let mut records = Vec::new();
         let mut images = Vec::new();
         let mut strings = 0_usize;
@@ -188,7 +188,7 @@ impl Sycl<'_> {
             let name = format!("@.sycl_offloading.{index}.data");
             module.bytes(&name, image.bytes, self.section.name(), 8);
             let end = inside(&name, image.bytes.len() as u64);
-            let mut string = |module: &mut Module, text: &[u8]| {
+            let mut string = |module: &mut IrModule, text: &[u8]| {
                 let name = format!("@.sycl_offloading.string.{strings}");
                 strings += 1;
                 let bytes = [text, b"\0"].concat();
@@ -215,7 +215,8 @@ impl Sycl<'_> {
                 "{table} = internal constant [{count} x {ENTRY}] [\n  {entries}\n]"
             );
             let kind = image.kind.raw();
-            let kind = u8::try_from(kind).map_err(|_| Error::ImageKind { index, kind })?;
+            let kind =
+                u8::try_from(kind).map_err(|_| RegistrationError::ImageKind { index, kind })?;
             records.push(format!(
                 "{IMAGE} {{ i16 3, i8 8, i8 {kind}, ptr {triple}, ptr {compile}, ptr {link}, ptr {name}, \
                  ptr {end}, ptr {table}, ptr getelementptr ([{count} x {ENTRY}], ptr {table}, i64 1), \
@@ -223,7 +224,7 @@ impl Sycl<'_> {
             ));
             images.push((name, image.bytes.len() as u64));
         }
-        let count = u16::try_from(records.len()).map_err(|_| Error::Images {
+        let count = u16::try_from(records.len()).map_err(|_| RegistrationError::Images {
             count: records.len(),
         })?;
         let records = records.join(",\n  ");

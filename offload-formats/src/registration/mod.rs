@@ -56,5 +56,5 @@ pub mod sycl;
 mod writer;
 
 pub use deferred::NEEDS_OFFLOAD_LINK;
-pub use error::{Error, WriterError};
+pub use error::{RegistrationError, WriterError};
 pub use global::Global;

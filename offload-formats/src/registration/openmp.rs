@@ -23,7 +23,7 @@ pub use super::blob_section::BlobSection;
 pub use super::entries::EntryTable;
 use super::machine::Operand;
 use super::writer::{PRIORITY, Writer};
-use super::{Error, Global};
+use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
 
 /// What gives images to libomptarget when the program starts.
@@ -50,12 +50,12 @@ pub struct Blob<'a> {
 
 impl Blob<'_> {
     /// Start and end of the image, which are in the bytes.
-    pub(super) fn checked(&self, index: usize) -> Result<(u64, u64), Error> {
+    pub(super) fn checked(&self, index: usize) -> Result<(u64, u64), RegistrationError> {
         let size = self.bytes.len() as u64;
         let Range { start, end } = self.image;
         match end <= size && start <= end {
             true => Ok((start, end)),
-            false => Err(Error::Range {
+            false => Err(RegistrationError::Range {
                 what: format!("image {index}"),
                 end,
                 size,
@@ -70,8 +70,8 @@ impl<'a> OpenMp<'a> {
     /// # Errors
     ///
     /// When there is no machine code for `host`, or an image or a symbol lies outside its blob.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
-        let count = i32::try_from(self.images.len()).map_err(|_| Error::Images {
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
+        let count = i32::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
         })?;
         let mut writer = Writer::new(host)?;
@@ -126,7 +126,10 @@ impl<'a> OpenMp<'a> {
     }
 
     /// The blobs, and where each is in the section.
-    fn blob_section(&self, writer: &mut Writer<'a>) -> Result<(SectionId, Vec<Range<u64>>), Error> {
+    fn blob_section(
+        &self,
+        writer: &mut Writer<'a>,
+    ) -> Result<(SectionId, Vec<Range<u64>>), RegistrationError> {
         let mut ranges = Vec::new();
         let mut end = 0_u64;
         for (index, blob) in self.images.iter().enumerate() {

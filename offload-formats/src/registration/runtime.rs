@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use object::write::SectionId;
 use object::{SymbolKind, elf};
 
-use super::error::Error;
+use super::error::RegistrationError;
 use super::writer::Writer;
 use crate::format::offload_entry;
 use crate::names::{LlvmRelease, OffloadKind};
@@ -86,7 +86,7 @@ impl Runtime {
     }
 
     /// A table in the list that the constructor walks, its ends still null.
-    pub(super) fn table_record(self, layout: offload_entry::EntryTable) -> Vec<u8> {
+    pub(super) fn table_record(self, layout: offload_entry::EntryLayout) -> Vec<u8> {
         let mut bytes = vec![0; 16];
         bytes.extend_from_slice(&(layout.stride() as u32).to_le_bytes());
         for kind in self.kinds(layout) {
@@ -110,8 +110,8 @@ impl Runtime {
 
     /// The numbers of its kind in a table. LLVM 20 counted kinds, later releases have bits; in the
     /// old sections there is nothing else that either could mean.
-    pub(super) fn kinds(self, layout: offload_entry::EntryTable) -> [u16; 2] {
-        use offload_entry::EntryTable::{V19, V20, V21};
+    pub(super) fn kinds(self, layout: offload_entry::EntryLayout) -> [u16; 2] {
+        use offload_entry::EntryLayout::{V19, V20, V21};
         let number = |release| self.kind().raw(release);
         match layout {
             V19 => [0; 2],
@@ -126,7 +126,7 @@ pub(super) fn image<'a>(
     writer: &mut Writer<'a>,
     runtime: Runtime,
     bytes: &'a [u8],
-) -> Result<SectionId, Error> {
+) -> Result<SectionId, RegistrationError> {
     let alignment = runtime.alignment();
     let flags = elf::SHF_ALLOC;
     let id = writer.section(runtime.section(), elf::SHT_PROGBITS, flags, alignment)?;

@@ -23,9 +23,9 @@ use object::{Architecture, SymbolKind, elf};
 pub use super::blob_section::BlobSection;
 use super::machine::{Operand, sycl_aarch64, sycl_x86_64};
 use super::writer::Writer;
-use super::{Error, Global};
+use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
-use crate::format::offload_entry::EntryTable;
+use crate::format::offload_entry::EntryLayout;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
 /// What gives images to a SYCL runtime when the program starts.
@@ -71,8 +71,8 @@ impl<'a> Sycl<'a> {
     ///
     /// When there is no machine code for `host`, there are more than 65,535 images, a kind of image
     /// does not fit its byte, or a triple or options hold a NUL.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
-        let count = u16::try_from(self.images.len()).map_err(|_| Error::Images {
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
+        let count = u16::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
         })?;
         let mut writer = Writer::new(host)?;
@@ -92,7 +92,7 @@ impl<'a> Sycl<'a> {
         writer.finish()
     }
 
-    fn images(&self, writer: &mut Writer<'a>) -> Result<SectionId, Error> {
+    fn images(&self, writer: &mut Writer<'a>) -> Result<SectionId, RegistrationError> {
         let section = writer.blob_section(self.section)?;
         for (index, image) in self.images.iter().enumerate() {
             let at = writer.object.append_section_data(section, image.bytes, 8);
@@ -109,11 +109,11 @@ impl<'a> Sycl<'a> {
         writer: &mut Writer<'a>,
         count: u16,
         images: SectionId,
-    ) -> Result<(SymbolId, u64), Error> {
-        let mut strings = Strings::default();
+    ) -> Result<(SymbolId, u64), RegistrationError> {
+        let mut strings = SyclStrings::default();
         let mut bytes = Vec::new();
         // Where in `bytes` a pointer is, and to what.
-        let mut pointers: Vec<(u64, Place, u64)> = Vec::new();
+        let mut pointers: Vec<(u64, PointerTarget, u64)> = Vec::new();
         let mut entries = Vec::new();
         for image in self.images {
             let first = bytes.len() as u64;
@@ -122,8 +122,8 @@ impl<'a> Sycl<'a> {
                 bytes.extend_from_slice(&[0; 8]);
                 let kind = OffloadKind::SYCL.raw(LlvmRelease::default());
                 bytes.extend_from_slice(&[1_u16.to_le_bytes(), kind.to_le_bytes()].concat());
-                bytes.resize((at + EntryTable::V21.stride()) as usize, 0);
-                pointers.push((at + 24, Place::Strings, strings.add(kernel)));
+                bytes.resize((at + EntryLayout::V21.stride()) as usize, 0);
+                pointers.push((at + 24, PointerTarget::Strings, strings.add(kernel)));
             }
             entries.push(first..bytes.len() as u64);
         }
@@ -132,25 +132,26 @@ impl<'a> Sycl<'a> {
         for (index, (image, entries)) in self.images.iter().zip(entries).enumerate() {
             let at = bytes.len() as u64;
             let kind = image.kind.raw();
-            let kind = u8::try_from(kind).map_err(|_| Error::ImageKind { index, kind })?;
+            let kind =
+                u8::try_from(kind).map_err(|_| RegistrationError::ImageKind { index, kind })?;
             let sycl = OffloadKind::SYCL.raw(LlvmRelease::default()) as u8;
             bytes.extend_from_slice(&[3, 0, sycl, kind]);
             bytes.resize((at + IMAGE_SIZE) as usize, 0);
             let texts = [image.triple, image.compile_options, image.link_options];
             for (field, text) in (1..).zip(texts) {
                 if text.contains('\0') {
-                    return Err(Error::Name { name: text.into() });
+                    return Err(RegistrationError::Name { name: text.into() });
                 }
                 let offset = strings.add(text.as_bytes());
-                pointers.push((at + 8 * field, Place::Strings, offset));
+                pointers.push((at + 8 * field, PointerTarget::Strings, offset));
             }
             let start = end.next_multiple_of(8);
             end = start + image.bytes.len() as u64;
             for (field, place, offset) in [
-                (4, Place::Images, start),
-                (5, Place::Images, end),
-                (6, Place::Data, entries.start),
-                (7, Place::Data, entries.end),
+                (4, PointerTarget::Images, start),
+                (5, PointerTarget::Images, end),
+                (6, PointerTarget::Data, entries.start),
+                (7, PointerTarget::Data, entries.end),
             ] {
                 pointers.push((at + 8 * field, place, offset));
             }
@@ -158,7 +159,7 @@ impl<'a> Sycl<'a> {
         let descriptor = bytes.len() as u64;
         bytes.extend_from_slice(&[1_u16.to_le_bytes(), count.to_le_bytes()].concat());
         bytes.resize((descriptor + DESCRIPTOR_SIZE) as usize, 0);
-        pointers.push((descriptor + 8, Place::Data, records));
+        pointers.push((descriptor + 8, PointerTarget::Data, records));
 
         let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
         let data = writer.section(".data.rel.ro", elf::SHT_PROGBITS, flags, 16)?;
@@ -178,9 +179,9 @@ impl<'a> Sycl<'a> {
         let absolute = writer.code.absolute;
         for (at, place, offset) in pointers {
             let symbol = match place {
-                Place::Data => data_symbol,
-                Place::Strings => strings,
-                Place::Images => images,
+                PointerTarget::Data => data_symbol,
+                PointerTarget::Strings => strings,
+                PointerTarget::Images => images,
             };
             writer.relocate(data, at, absolute, symbol, offset)?;
         }
@@ -190,18 +191,18 @@ impl<'a> Sycl<'a> {
 
 /// A section that a pointer leads to.
 #[derive(Clone, Copy)]
-enum Place {
+enum PointerTarget {
     Data,
     Strings,
     Images,
 }
 
 #[derive(Default)]
-struct Strings {
+struct SyclStrings {
     bytes: Vec<u8>,
 }
 
-impl Strings {
+impl SyclStrings {
     fn add(&mut self, string: &[u8]) -> u64 {
         let at = self.bytes.len() as u64;
         self.bytes.extend_from_slice(string);

@@ -13,9 +13,9 @@ use object::{
 };
 
 use super::blob_section::BlobSection;
-use super::error::{Error, check_alignment, check_name};
+use super::error::{RegistrationError, check_alignment, check_name};
 use super::global::Global;
-use super::machine::{Code, Operand, Text};
+use super::machine::{Code, Operand, StartupCode};
 use crate::container::elf::{Machine, SHT_LLVM_OFFLOADING};
 
 /// Of constructors of CUDA, HIP and OpenMP: LLVM's since 19.
@@ -28,8 +28,8 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(host: Machine) -> Result<Self, Error> {
-        let code = Code::of(host.number).ok_or(Error::Machine {
+    pub(super) fn new(host: Machine) -> Result<Self, RegistrationError> {
+        let code = Code::of(host.number).ok_or(RegistrationError::Machine {
             machine: host.number,
         })?;
         let mut object = Object::new(BinaryFormat::Elf, code.architecture, Endianness::Little);
@@ -54,7 +54,7 @@ impl<'a> Writer<'a> {
         sh_type: elf::SectionType,
         sh_flags: elf::SectionFlags,
         align: u64,
-    ) -> Result<SectionId, Error> {
+    ) -> Result<SectionId, RegistrationError> {
         check_name(name)?;
         let align = check_alignment(name, align)?;
         let segment = self.object.segment_name(StandardSegment::Data).to_vec();
@@ -152,7 +152,7 @@ impl<'a> Writer<'a> {
         globals: &[Global<'_>],
         bytes: SectionId,
         text: SectionId,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RegistrationError> {
         let available = self.object.section(bytes).data().len() as u64;
         for global in globals {
             check_name(global.name())?;
@@ -160,7 +160,7 @@ impl<'a> Writer<'a> {
                 Global::Bytes { offset, size, .. } => {
                     let end = offset.saturating_add(size);
                     if end > available {
-                        return Err(Error::Range {
+                        return Err(RegistrationError::Range {
                             what: format!("symbol `{}`", global.name()),
                             end,
                             size: available,
@@ -198,8 +198,8 @@ impl<'a> Writer<'a> {
         r_type: elf::RelocationType,
         symbol: SymbolId,
         addend: u64,
-    ) -> Result<(), Error> {
-        let addend = i64::try_from(addend).map_err(|_| Error::Range {
+    ) -> Result<(), RegistrationError> {
+        let addend = i64::try_from(addend).map_err(|_| RegistrationError::Range {
             what: "an offset in the embedded bytes".into(),
             end: addend,
             size: i64::MAX as u64,
@@ -212,11 +212,11 @@ impl<'a> Writer<'a> {
             flags,
         };
         let added = self.object.add_relocation(section, relocation);
-        added.map_err(Error::object)
+        added.map_err(RegistrationError::object)
     }
 
     /// The functions of `text`, not yet linked to anything, in `.text.startup`.
-    pub(super) fn startup(&mut self, text: &Text) -> Result<SectionId, Error> {
+    pub(super) fn startup(&mut self, text: &StartupCode) -> Result<SectionId, RegistrationError> {
         let flags = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
         let startup = self.section(".text.startup", elf::SHT_PROGBITS, flags, 16)?;
         self.object.append_section_data(startup, text.bytes, 16);
@@ -235,10 +235,10 @@ impl<'a> Writer<'a> {
     pub(super) fn constructor(
         &mut self,
         startup: SectionId,
-        text: &Text,
+        text: &StartupCode,
         priority: u16,
         data: &[(Operand, SymbolId, i64)],
-    ) -> Result<(), Error> {
+    ) -> Result<(), RegistrationError> {
         let startup_symbol = self.object.section_symbol(startup);
         let mut runtime: Vec<(&str, SymbolId)> = Vec::new();
         for fixup in text.fixups {
@@ -269,7 +269,7 @@ impl<'a> Writer<'a> {
                 flags: fixup.flags,
             };
             let added = self.object.add_relocation(startup, relocation);
-            added.map_err(Error::object)?;
+            added.map_err(RegistrationError::object)?;
         }
         let (name, flags) = (
             format!(".init_array.{priority}"),
@@ -290,7 +290,10 @@ impl<'a> Writer<'a> {
     }
 
     /// The section that holds images, still empty.
-    pub(super) fn blob_section(&mut self, section: BlobSection) -> Result<SectionId, Error> {
+    pub(super) fn blob_section(
+        &mut self,
+        section: BlobSection,
+    ) -> Result<SectionId, RegistrationError> {
         let sh_type = match section {
             BlobSection::Offloading => elf::SectionType(SHT_LLVM_OFFLOADING),
             BlobSection::Finished => elf::SHT_PROGBITS,
@@ -299,13 +302,13 @@ impl<'a> Writer<'a> {
     }
 
     /// Says that no executable stack is needed, without which bfd warns.
-    pub(super) fn finish(mut self) -> Result<Vec<u8>, Error> {
+    pub(super) fn finish(mut self) -> Result<Vec<u8>, RegistrationError> {
         self.section(
             ".note.GNU-stack",
             elf::SHT_PROGBITS,
             elf::SectionFlags(0),
             1,
         )?;
-        self.object.write().map_err(Error::object)
+        self.object.write().map_err(RegistrationError::object)
     }
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use offload_formats::container::object_bundle::{NewEntry, ObjectKind, embed_bundle};
-use offload_formats::format::bundle::Layout;
+use offload_formats::format::bundle::BundleLayout;
 use offload_formats::format::bundle_text::{self, Comment};
 use offload_formats::format::pieces::Piece;
 
@@ -86,8 +86,8 @@ impl BundleImages<'_> {
 
     fn binary(&self, align: u32) -> Result<Vec<Piece>, Error> {
         let align = NonZeroU64::new(align.into()).unwrap_or(NonZeroU64::MIN);
-        let layout =
-            Layout::new(self.sizes(), align).map_err(|error| Error::new(error.to_string()))?;
+        let layout = BundleLayout::new(self.sizes(), align)
+            .map_err(|error| Error::new(error.to_string()))?;
         let mut position = layout.head.len() as u64;
         let mut pieces = vec![Piece::Bytes(layout.head)];
         for (index, place) in layout.images.iter().enumerate() {

@@ -281,8 +281,8 @@ impl Reader<'_> {
         }
         let found = find(&data, range);
         let found = found.map_err(|problem| match &problem.problem {
-            Problem::Bundles(bundles::Error {
-                problem: bundles::Problem::Compressed(_),
+            Problem::Bundles(bundles::BundleSequenceError {
+                problem: bundles::BundleSequenceProblem::Compressed(_),
                 ..
             }) => self.failed(source, member, &problem),
             _ => self.wrong(source, member, &problem),
@@ -325,7 +325,7 @@ impl Reader<'_> {
         let limit = self.manner.limit;
         let claimed = compressed.uncompressed_size;
         if claimed > limit {
-            let problem = compressed_bundle::Error::Limit { claimed, limit };
+            let problem = compressed_bundle::CompressedBundleError::Limit { claimed, limit };
             return Err(self.undecodable(source, member, &problem));
         }
         let inner = self.sources.compressed(source, compressed.clone());
@@ -457,7 +457,7 @@ impl Reader<'_> {
         &self,
         source: usize,
         member: Option<&str>,
-        problem: &compressed_bundle::Error,
+        problem: &compressed_bundle::CompressedBundleError,
     ) -> Error {
         let error = self.failed(source, member, problem);
         error.with_hint(compression::hint(problem))

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use offload_formats::format::compressed_bundle::{Method, Version};
+use offload_formats::format::compressed_bundle::{CompressedBundleVersion, Method};
 use offload_formats::names::LlvmRelease;
 
 use crate::decompressed;
@@ -134,7 +134,7 @@ pub(super) struct Options {
     pub level: Option<i32>,
     pub method: Method,
     /// Version of compressed bundles from a variable.
-    pub version: Option<Version>,
+    pub version: Option<CompressedBundleVersion>,
     pub threads: Option<u32>,
     /// Limit on decompressed bundles, as given.
     pub limit: Option<String>,
@@ -182,14 +182,14 @@ impl Options {
             let text = value.to_string_lossy();
             let number = text.parse::<u16>().ok().filter(|_| !text.starts_with('+'));
             options.version = match number {
-                Some(2) => Some(Version::V2),
-                Some(3) => Some(Version::V3),
+                Some(2) => Some(CompressedBundleVersion::V2),
+                Some(3) => Some(CompressedBundleVersion::V3),
                 _ => {
                     let valid = number.map_or("", |_| " Valid values are 2 or 3.");
                     warnings.push(format!(
                         "Warning: Invalid value for {VERSION}: {text}.{valid} Using default version 3."
                     ));
-                    Some(Version::V3)
+                    Some(CompressedBundleVersion::V3)
                 }
             };
         }
@@ -270,11 +270,11 @@ impl Options {
     }
 
     /// Returns the version of compressed bundles: from a variable, else from the release.
-    pub(super) fn version(&self) -> Version {
+    pub(super) fn version(&self) -> CompressedBundleVersion {
         self.version.unwrap_or(if self.llvm < LlvmRelease::V22 {
-            Version::V2
+            CompressedBundleVersion::V2
         } else {
-            Version::V3
+            CompressedBundleVersion::V3
         })
     }
 }
@@ -309,7 +309,7 @@ mod tests {
         ]);
         assert!(options.compress && !options.verbose);
         assert_eq!(options.level, Some(-9));
-        assert_eq!(options.version(), Version::V2);
+        assert_eq!(options.version(), CompressedBundleVersion::V2);
         let (options, warnings) = environment(&[
             ("OFFLOAD_BUNDLER_IGNORE_ENV_VAR", "1"),
             ("OFFLOAD_BUNDLER_COMPRESS", "1"),
@@ -343,7 +343,7 @@ mod tests {
             (" 3", ""),
         ] {
             let (options, warnings) = environment(&[("COMPRESSED_BUNDLE_FORMAT_VERSION", text)]);
-            assert_eq!(options.version(), Version::V3);
+            assert_eq!(options.version(), CompressedBundleVersion::V3);
             assert_eq!(
                 warnings,
                 [format!(
@@ -356,9 +356,9 @@ mod tests {
     #[test]
     fn takes_the_version_from_the_release() {
         for (release, version) in [
-            ("19", Version::V2),
-            ("21", Version::V2),
-            ("22", Version::V3),
+            ("19", CompressedBundleVersion::V2),
+            ("21", CompressedBundleVersion::V2),
+            ("22", CompressedBundleVersion::V3),
         ] {
             assert_eq!(
                 environment(&[("OFFLOAD_LLVM", release)]).0.version(),

@@ -74,7 +74,7 @@ pub(crate) enum Error {
         first: (String, u64),
         second: (String, u64),
     },
-    Registration(registration::Error),
+    Registration(registration::RegistrationError),
     /// The compiler fails for the host part of a bundle. `from` names file and member.
     HostPart {
         from: String,
@@ -200,8 +200,8 @@ impl From<ReadFailure> for Error {
     }
 }
 
-impl From<registration::Error> for Error {
-    fn from(error: registration::Error) -> Self {
+impl From<registration::RegistrationError> for Error {
+    fn from(error: registration::RegistrationError) -> Self {
         Self::Registration(error)
     }
 }

@@ -137,11 +137,13 @@ impl Sources {
         &mut self,
         source: usize,
         limit: u64,
-    ) -> Result<(), compressed_bundle::Error> {
+    ) -> Result<(), compressed_bundle::CompressedBundleError> {
         let Some((bundle, file)) = self.as_compressed(source) else {
             return Ok(());
         };
-        let failed = |error: io::Error| compressed_bundle::Error::Output { kind: error.kind() };
+        let failed = |error: io::Error| compressed_bundle::CompressedBundleError::Output {
+            kind: error.kind(),
+        };
         let compressed = file.stream(bundle.data.clone());
         let (spool, start) = match &self.spool {
             Some((spool, end)) => (Rc::clone(spool), *end),
@@ -153,7 +155,7 @@ impl Sources {
         };
         let claimed = start.saturating_add(bundle.uncompressed_size);
         if claimed > limit {
-            return Err(compressed_bundle::Error::Limit { claimed, limit });
+            return Err(compressed_bundle::CompressedBundleError::Limit { claimed, limit });
         }
         let decompressed = spool.file.with(|mut end| {
             end.seek(SeekFrom::Start(start))?;

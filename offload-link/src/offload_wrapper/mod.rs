@@ -132,7 +132,7 @@ impl OutputForm {
 
 fn registration(options: &Options) -> Result<Vec<u8>, Error> {
     let form = OutputForm::of(options)?;
-    let layout = offload_entry::EntryTable::of(options.llvm);
+    let layout = offload_entry::EntryLayout::of(options.llvm);
     let table = layout.section(options.kind).map(|section| HostTable {
         layout,
         table: EntryTable::StartStop {
@@ -259,7 +259,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|error| Error::file(path, &error))
 }
 
-fn written(result: Result<Vec<u8>, registration::Error>) -> Result<Vec<u8>, Error> {
+fn written(result: Result<Vec<u8>, registration::RegistrationError>) -> Result<Vec<u8>, Error> {
     result.map_err(|error| Error::new(error.to_string()))
 }
 

@@ -8,7 +8,7 @@ use offload_formats::container::{self, FoundImage, Item};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::OutOfBounds;
 use offload_formats::format::magic::Magic;
-use offload_formats::format::offload_binary::{self, BinaryEntry, Problem};
+use offload_formats::format::offload_binary::{self, BinaryEntry, OffloadBinaryProblem};
 use offload_formats::format::pieces::Piece;
 
 use crate::decompressed::{self, DecompressionLimit};
@@ -87,11 +87,13 @@ pub(super) fn read(
 }
 
 /// Returns an error with LLVM's words for the sort of damage, and with the exact problem and place.
-fn refused(path: &Path, of: &offload_binary::Error, problem: &dyn Display) -> Error {
+fn refused(path: &Path, of: &offload_binary::OffloadBinaryError, problem: &dyn Display) -> Error {
     let text = match of.problem {
-        Problem::Magic { .. } | Problem::Version { .. } => INVALID,
+        OffloadBinaryProblem::Magic { .. } | OffloadBinaryProblem::Version { .. } => INVALID,
         // LLVM skips inputs shorter than the header of version 1.
-        Problem::Outside(OutOfBounds { what, .. }) if what.ends_with("of header") => INVALID,
+        OffloadBinaryProblem::Outside(OutOfBounds { what, .. }) if what.ends_with("of header") => {
+            INVALID
+        }
         _ => "The end of the file was unexpectedly encountered",
     };
     let hint = format!("{}: {problem}", terminal(path));

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use offload_formats::escape::terminal;
-use offload_formats::format::offload_yaml::{Document, Member};
+use offload_formats::format::offload_yaml::{Document, YamlMember};
 use serde::Serialize;
 
 use super::inputs::{self, Node, PackedImage};
@@ -137,7 +137,7 @@ fn yaml(images: &[PackedImage], sources: &Sources) -> Result<String, Error> {
         read.map_err(|error| Error::new(error.to_string()))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let strings = entry.strings.iter();
-        members.push(Member {
+        members.push(YamlMember {
             image_kind: entry.image_kind,
             offload_kind: entry.offload_kind,
             flags: entry.flags,

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::{
-    Method, NewEntry, Version, WriteError, compress, layout, pair_order,
+    Method, NewBinaryEntry, OffloadBinaryVersion, OffloadBinaryWriteError, compress, layout,
+    pair_order,
 };
 use offload_formats::format::offload_yaml;
 use offload_formats::format::pieces::Piece;
@@ -35,8 +36,8 @@ pub(super) fn plan(
     }
     let strings: Vec<Vec<(&[u8], &[u8])>> = images.iter().map(NewImage::strings).collect();
     let entries = images.iter().zip(&strings);
-    let entries: Vec<NewEntry<'_>> = entries
-        .map(|(image, strings)| NewEntry {
+    let entries: Vec<NewBinaryEntry<'_>> = entries
+        .map(|(image, strings)| NewBinaryEntry {
             image_kind: image.kind,
             offload_kind: image.offload_kind,
             flags: 0,
@@ -44,8 +45,12 @@ pub(super) fn plan(
             image_size: image.size,
         })
         .collect();
-    let mut pieces = layout(&entries, Version::of(options.llvm), options.llvm)
-        .map_err(|problem| Error::input(output, problem))?;
+    let mut pieces = layout(
+        &entries,
+        OffloadBinaryVersion::of(options.llvm),
+        options.llvm,
+    )
+    .map_err(|problem| Error::input(output, problem))?;
     for piece in &mut pieces {
         if let Piece::Copy { input, .. } = piece {
             *input = images[*input].source;
@@ -82,7 +87,7 @@ fn from_yaml(path: &Path, llvm: LlvmRelease, sources: &mut Sources) -> Result<Ve
 
 /// Compresses the offload binary in memory.
 fn compressed(pieces: &[Piece], options: &Options, sources: &Sources) -> Result<Vec<u8>, Error> {
-    if Version::of(options.llvm) < Version::V3 {
+    if OffloadBinaryVersion::of(options.llvm) < OffloadBinaryVersion::V3 {
         let release = options.llvm;
         return Err(Error::new(format!(
             "--compress: LLVM {release} does not read compressed offload binaries; --llvm=main does"
@@ -109,7 +114,7 @@ fn compressed(pieces: &[Piece], options: &Options, sources: &Sources) -> Result<
     let read = sources.reader(pieces).read_to_end(&mut bytes);
     read.map_err(|error| Error::new(error.to_string()))?;
     compress(&bytes, method, options.level).map_err(|problem| match problem {
-        WriteError::Level {
+        OffloadBinaryWriteError::Level {
             method,
             level,
             least,

@@ -34,7 +34,7 @@ use object::elf::{FileHeader64, NoteType};
 use object::read::elf::{ElfFile64, NoteIterator, ProgramHeader as _, SectionHeader as _};
 
 use super::{Argument, ArgumentKind, Kernel, KernelError};
-use crate::format::msgpack::{self, Reader};
+use crate::format::msgpack::{self, MsgpackReader};
 
 /// Behind the name of a kernel, that of its descriptor.
 pub(super) const DESCRIPTOR: &str = ".kd";
@@ -94,7 +94,7 @@ fn collect<'d>(
 /// Why the content of a note makes no sense. Offsets are from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Problem {
-    MessagePack(msgpack::Error),
+    MessagePack(msgpack::MsgpackError),
     Missing {
         key: &'static str,
         offset: u64,
@@ -114,8 +114,8 @@ enum Problem {
     },
 }
 
-impl From<msgpack::Error> for Problem {
-    fn from(error: msgpack::Error) -> Self {
+impl From<msgpack::MsgpackError> for Problem {
+    fn from(error: msgpack::MsgpackError) -> Self {
         Self::MessagePack(error)
     }
 }
@@ -148,7 +148,7 @@ impl fmt::Display for Problem {
 
 /// Appends the kernels of a note. What follows its map is left alone, as LLVM's reader does.
 fn metadata(content: &[u8], kernels: &mut Vec<Kernel>) -> Result<(), Problem> {
-    Reader::new(content).map(|key, reader| match key {
+    MsgpackReader::new(content).map(|key, reader| match key {
         b"amdhsa.version" => version(reader),
         b"amdhsa.kernels" => reader.array(|reader| {
             kernels.push(kernel(reader)?);
@@ -158,7 +158,7 @@ fn metadata(content: &[u8], kernels: &mut Vec<Kernel>) -> Result<(), Problem> {
     })
 }
 
-fn version(reader: &mut Reader<'_>) -> Result<(), Problem> {
+fn version(reader: &mut MsgpackReader<'_>) -> Result<(), Problem> {
     let offset = reader.offset();
     // The second number says what was added.
     let [found, _] = numbers(reader, "amdhsa.version")?;
@@ -169,7 +169,7 @@ fn version(reader: &mut Reader<'_>) -> Result<(), Problem> {
     }
 }
 
-fn kernel(reader: &mut Reader<'_>) -> Result<Kernel, Problem> {
+fn kernel(reader: &mut MsgpackReader<'_>) -> Result<Kernel, Problem> {
     let offset = reader.offset();
     let mut kernel = Kernel::default();
     let mut name = None;
@@ -202,14 +202,14 @@ fn kernel(reader: &mut Reader<'_>) -> Result<Kernel, Problem> {
 }
 
 /// The name of a kernel, from that of its descriptor.
-fn symbol(reader: &mut Reader<'_>) -> Result<String, Problem> {
+fn symbol(reader: &mut MsgpackReader<'_>) -> Result<String, Problem> {
     let offset = reader.offset();
     let name = reader.text()?.strip_suffix(DESCRIPTOR);
     name.map(str::to_owned)
         .ok_or(Problem::NoDescriptor { offset })
 }
 
-fn arguments(reader: &mut Reader<'_>) -> Result<Vec<Argument>, Problem> {
+fn arguments(reader: &mut MsgpackReader<'_>) -> Result<Vec<Argument>, Problem> {
     let mut arguments = Vec::new();
     reader.array(|reader| {
         arguments.extend(argument(reader)?);
@@ -219,7 +219,7 @@ fn arguments(reader: &mut Reader<'_>) -> Result<Vec<Argument>, Problem> {
 }
 
 /// An argument, when it is the host that gives it.
-fn argument(reader: &mut Reader<'_>) -> Result<Option<Argument>, Problem> {
+fn argument(reader: &mut MsgpackReader<'_>) -> Result<Option<Argument>, Problem> {
     let start = reader.offset();
     let [mut offset, mut size] = [None; 2];
     let mut value_kind = None;
@@ -248,7 +248,7 @@ fn argument(reader: &mut Reader<'_>) -> Result<Option<Argument>, Problem> {
 }
 
 fn numbers<const N: usize>(
-    reader: &mut Reader<'_>,
+    reader: &mut MsgpackReader<'_>,
     key: &'static str,
 ) -> Result<[u32; N], Problem> {
     let offset = reader.offset();

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::Error;
+use super::BitcodeError;
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 
 /// How many fields of a record are kept; those that need more are asked for.
@@ -29,7 +29,10 @@ pub(super) struct Block {
 }
 
 /// The blocks of a range, whose contents are not read. What follows the last block is left alone.
-pub(super) fn blocks<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Vec<Block>, Error> {
+pub(super) fn blocks<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<Block>, BitcodeError> {
     /// Longer than the start of a block.
     const START: u64 = 24;
     let mut cursor = Cursor::new(data, range);
@@ -38,7 +41,7 @@ pub(super) fn blocks<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Ve
     while cursor.end().saturating_sub(cursor.position()) >= 8 {
         let start = cursor.position();
         let size = START.min(cursor.end() - start);
-        let bytes = cursor.read(size, "block").map_err(Error::Outside)?;
+        let bytes = cursor.read(size, "block").map_err(BitcodeError::Outside)?;
         let mut bits = Bits::new(bytes, start);
         if bits.fixed(2)? != ENTER {
             break;
@@ -46,7 +49,7 @@ pub(super) fn blocks<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Ve
         let (id, width, size) = bits.enter()?;
         let start = bits.place();
         let range = OutOfBounds::check("block", start, size, cursor.end());
-        let range = range.map_err(Error::Outside)?;
+        let range = range.map_err(BitcodeError::Outside)?;
         cursor = cursor.at(range.end);
         blocks.push(Block { id, width, range });
     }
@@ -66,7 +69,7 @@ pub(super) enum Keep {
 
 /// A record, with its first fields.
 #[derive(Debug, Default)]
-pub(super) struct Record<'d> {
+pub(super) struct BitcodeRecord<'d> {
     pub code: u64,
     /// At most [`KEPT`], unless all were asked for.
     pub fields: Vec<u64>,
@@ -78,7 +81,7 @@ pub(super) struct Record<'d> {
     started: bool,
 }
 
-impl Record<'_> {
+impl BitcodeRecord<'_> {
     /// A field; those that older writers did not know are 0.
     pub(super) fn field(&self, index: usize) -> u64 {
         self.fields.get(index).copied().unwrap_or(0)
@@ -109,11 +112,11 @@ impl Block {
     pub(super) fn records<'d, R: ReadAt<'d>>(
         &self,
         data: R,
-        mut each: impl FnMut(Record<'d>),
-    ) -> Result<(), Error> {
+        mut each: impl FnMut(BitcodeRecord<'d>),
+    ) -> Result<(), BitcodeError> {
         let (mut items, none) = (self.open(data)?, BlockInfo::default());
         while let Some(item) = items.next(&none, Keep::First)? {
-            if let Item::Record(record) = item {
+            if let BlockItem::Record(record) = item {
                 each(record);
             }
         }
@@ -121,18 +124,18 @@ impl Block {
     }
 
     /// Reads the block, whose items then come one by one.
-    pub(super) fn open<'d, R: ReadAt<'d>>(&self, data: R) -> Result<Items<'d>, Error> {
+    pub(super) fn open<'d, R: ReadAt<'d>>(&self, data: R) -> Result<Items<'d>, BitcodeError> {
         let start = self.range.start;
         let size = self.range.end.saturating_sub(start);
         let bytes = Cursor::new(data, self.range.clone()).read(size, "block");
-        let bits = Bits::new(bytes.map_err(Error::Outside)?, start);
+        let bits = Bits::new(bytes.map_err(BitcodeError::Outside)?, start);
         Ok(Items::new(self.id, self.width, bits))
     }
 }
 
 /// What a block consists of.
-pub(super) enum Item<'d> {
-    Record(Record<'d>),
+pub(super) enum BlockItem<'d> {
+    Record(BitcodeRecord<'d>),
     Block(Items<'d>),
 }
 
@@ -156,7 +159,11 @@ impl<'d> Items<'d> {
     }
 
     /// The next item, unless the block ends.
-    pub(super) fn next(&mut self, info: &BlockInfo, keep: Keep) -> Result<Option<Item<'d>>, Error> {
+    pub(super) fn next(
+        &mut self,
+        info: &BlockInfo,
+        keep: Keep,
+    ) -> Result<Option<BlockItem<'d>>, BitcodeError> {
         loop {
             let place = self.bits.place();
             let record = match self.bits.fixed(self.width)? {
@@ -165,7 +172,7 @@ impl<'d> Items<'d> {
                     let (id, width, size) = self.bits.enter()?;
                     let start = self.bits.place();
                     let bits = Bits::new(self.bits.skip(size)?, start);
-                    return Ok(Some(Item::Block(Self::new(id, width, bits))));
+                    return Ok(Some(BlockItem::Block(Self::new(id, width, bits))));
                 }
                 DEFINE => {
                     let abbreviation = Abbreviation::read(&mut self.bits)?;
@@ -173,7 +180,7 @@ impl<'d> Items<'d> {
                     continue;
                 }
                 UNABBREVIATED => {
-                    let mut record = Record::default();
+                    let mut record = BitcodeRecord::default();
                     record.push(self.bits.vbr(6)?, keep);
                     for _ in 0..self.bits.vbr(6)? {
                         record.push(self.bits.vbr(6)?, keep);
@@ -186,11 +193,12 @@ impl<'d> Items<'d> {
                     let common = info.of(self.id);
                     let own = || self.abbreviations.get(index.checked_sub(common.len())?);
                     let abbreviation = common.get(index).or_else(own);
-                    let abbreviation = abbreviation.ok_or(Error::Abbreviation { offset: place })?;
+                    let abbreviation =
+                        abbreviation.ok_or(BitcodeError::Abbreviation { offset: place })?;
                     abbreviation.record(&mut self.bits, keep)?
                 }
             };
-            return Ok(Some(Item::Record(record)));
+            return Ok(Some(BlockItem::Record(record)));
         }
     }
 }
@@ -210,7 +218,7 @@ impl BlockInfo {
     }
 
     /// Takes in a block of that ID.
-    pub(super) fn read(&mut self, mut items: Items<'_>) -> Result<(), Error> {
+    pub(super) fn read(&mut self, mut items: Items<'_>) -> Result<(), BitcodeError> {
         let (mut id, none) = (None, Self::default());
         loop {
             let place = items.bits.place();
@@ -218,12 +226,14 @@ impl BlockInfo {
             let defined = items.abbreviations.drain(..);
             match id {
                 Some(id) => self.0.entry(id).or_default().extend(defined),
-                None if defined.len() > 0 => return Err(Error::Abbreviation { offset: place }),
+                None if defined.len() > 0 => {
+                    return Err(BitcodeError::Abbreviation { offset: place });
+                }
                 None => {}
             }
             match item {
                 None => return Ok(()),
-                Some(Item::Record(record)) if record.code == Self::SET_ID => {
+                Some(BlockItem::Record(record)) if record.code == Self::SET_ID => {
                     id = Some(record.field(0));
                 }
                 Some(_) => {}
@@ -233,10 +243,10 @@ impl BlockInfo {
 }
 
 /// How the fields of a record are laid out.
-struct Abbreviation(Vec<Layout>);
+struct Abbreviation(Vec<FieldEncoding>);
 
 #[derive(Clone, Copy)]
-enum Layout {
+enum FieldEncoding {
     Literal(u64),
     Fixed(u32),
     Vbr(u32),
@@ -247,9 +257,9 @@ enum Layout {
 }
 
 impl Abbreviation {
-    fn read(bits: &mut Bits<'_>) -> Result<Self, Error> {
+    fn read(bits: &mut Bits<'_>) -> Result<Self, BitcodeError> {
         let offset = bits.place();
-        let wrong = Error::Abbreviation { offset };
+        let wrong = BitcodeError::Abbreviation { offset };
         let count = usize::try_from(bits.vbr(5)?).unwrap_or(usize::MAX);
         if count > MAX_FIELDS {
             return Err(wrong);
@@ -257,7 +267,7 @@ impl Abbreviation {
         let mut layouts = Vec::new();
         for _ in 0..count {
             if bits.fixed(1)? == 1 {
-                layouts.push(Layout::Literal(bits.vbr(8)?));
+                layouts.push(FieldEncoding::Literal(bits.vbr(8)?));
                 continue;
             }
             let encoding = bits.fixed(3)?;
@@ -268,36 +278,43 @@ impl Abbreviation {
             };
             let width = u32::try_from(width).ok().filter(|width| *width <= 64);
             layouts.push(match (encoding, width) {
-                (1 | 2, Some(0)) => Layout::Literal(0),
-                (1, Some(width)) => Layout::Fixed(width),
-                (2, Some(width)) => Layout::Vbr(width),
-                (3, _) => Layout::Array,
-                (4, _) => Layout::Char6,
-                (5, _) => Layout::Blob,
+                (1 | 2, Some(0)) => FieldEncoding::Literal(0),
+                (1, Some(width)) => FieldEncoding::Fixed(width),
+                (2, Some(width)) => FieldEncoding::Vbr(width),
+                (3, _) => FieldEncoding::Array,
+                (4, _) => FieldEncoding::Char6,
+                (5, _) => FieldEncoding::Blob,
                 _ => return Err(wrong),
             });
         }
         // The layout of its elements ends an abbreviation with an array.
         let array = layouts
             .iter()
-            .position(|layout| matches!(layout, Layout::Array));
+            .position(|layout| matches!(layout, FieldEncoding::Array));
         match array {
             Some(array) if array + 2 != layouts.len() => Err(wrong),
             _ => Ok(Self(layouts)),
         }
     }
 
-    fn record<'d>(&self, bits: &mut Bits<'d>, keep: Keep) -> Result<Record<'d>, Error> {
-        let mut record = Record::default();
+    fn record<'d>(
+        &self,
+        bits: &mut Bits<'d>,
+        keep: Keep,
+    ) -> Result<BitcodeRecord<'d>, BitcodeError> {
+        let mut record = BitcodeRecord::default();
         let mut layouts = self.0.iter();
         while let Some(layout) = layouts.next() {
             match layout {
-                Layout::Array => {
+                FieldEncoding::Array => {
                     let count = bits.vbr(6)?;
-                    let element = layouts.next().unwrap_or(&Layout::Literal(0));
+                    let element = layouts.next().unwrap_or(&FieldEncoding::Literal(0));
                     // Elements without bits could be any number.
-                    if matches!(element, Layout::Literal(_) | Layout::Array | Layout::Blob) {
-                        return Err(Error::Abbreviation {
+                    if matches!(
+                        element,
+                        FieldEncoding::Literal(_) | FieldEncoding::Array | FieldEncoding::Blob
+                    ) {
+                        return Err(BitcodeError::Abbreviation {
                             offset: bits.place(),
                         });
                     }
@@ -305,7 +322,7 @@ impl Abbreviation {
                         record.push(bits.scalar(*element)?, keep);
                     }
                 }
-                Layout::Blob => {
+                FieldEncoding::Blob => {
                     let size = bits.vbr(6)?;
                     bits.align()?;
                     record.blob = Some(bits.skip(size)?);
@@ -341,8 +358,8 @@ impl<'d> Bits<'d> {
         self.start.saturating_add(self.position / 8)
     }
 
-    fn outside(&self, size: u64) -> Error {
-        Error::Outside(OutOfBounds {
+    fn outside(&self, size: u64) -> BitcodeError {
+        BitcodeError::Outside(OutOfBounds {
             what: "bits",
             offset: self.place(),
             size,
@@ -351,7 +368,7 @@ impl<'d> Bits<'d> {
     }
 
     /// At most 64 bits.
-    fn fixed(&mut self, width: u32) -> Result<u64, Error> {
+    fn fixed(&mut self, width: u32) -> Result<u64, BitcodeError> {
         let (mut value, mut done) = (0, 0);
         while done < width {
             let byte = usize::try_from(self.position / 8).ok();
@@ -368,7 +385,7 @@ impl<'d> Bits<'d> {
     }
 
     /// Groups of `width` bits, the low one first, whose highest bit says that another follows.
-    pub(super) fn vbr(&mut self, width: u32) -> Result<u64, Error> {
+    pub(super) fn vbr(&mut self, width: u32) -> Result<u64, BitcodeError> {
         let offset = self.place();
         let more = 1u64 << (width - 1);
         let (mut value, mut shift) = (0u64, 0);
@@ -379,7 +396,7 @@ impl<'d> Bits<'d> {
             value |= match shifted {
                 Some(shifted) => shifted,
                 None if part == 0 => 0,
-                None => return Err(Error::Number { offset }),
+                None => return Err(BitcodeError::Number { offset }),
             };
             if group & more == 0 {
                 return Ok(value);
@@ -388,35 +405,35 @@ impl<'d> Bits<'d> {
         }
     }
 
-    fn scalar(&mut self, layout: Layout) -> Result<u64, Error> {
+    fn scalar(&mut self, layout: FieldEncoding) -> Result<u64, BitcodeError> {
         const CHARACTERS: &[u8; 64] =
             b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
         match layout {
-            Layout::Literal(value) => Ok(value),
-            Layout::Fixed(width) => self.fixed(width),
-            Layout::Vbr(width) => self.vbr(width),
-            Layout::Char6 => {
+            FieldEncoding::Literal(value) => Ok(value),
+            FieldEncoding::Fixed(width) => self.fixed(width),
+            FieldEncoding::Vbr(width) => self.vbr(width),
+            FieldEncoding::Char6 => {
                 let index = self.fixed(6)? as usize;
                 Ok(CHARACTERS.get(index).map_or(0, |char| u64::from(*char)))
             }
-            Layout::Array | Layout::Blob => Ok(0),
+            FieldEncoding::Array | FieldEncoding::Blob => Ok(0),
         }
     }
 
     /// What follows the abbreviation ID that enters a block: its ID, the width of the abbreviation
     /// IDs in it, its size in bytes.
-    fn enter(&mut self) -> Result<(u64, u32, u64), Error> {
+    fn enter(&mut self) -> Result<(u64, u32, u64), BitcodeError> {
         let offset = self.place();
         let (id, width) = (self.vbr(8)?, self.vbr(4)?);
         let width = u32::try_from(width).ok().filter(|width| *width <= 32);
-        let width = width.ok_or(Error::Number { offset })?;
+        let width = width.ok_or(BitcodeError::Number { offset })?;
         self.align()?;
         // A number of words.
         Ok((id, width, self.fixed(32)? * 4))
     }
 
     /// To the next multiple of 32 bits.
-    fn align(&mut self) -> Result<(), Error> {
+    fn align(&mut self) -> Result<(), BitcodeError> {
         let padding = self.position.wrapping_neg() % 32;
         self.position += padding;
         if self.position / 8 > self.bytes.len() as u64 {
@@ -426,7 +443,7 @@ impl<'d> Bits<'d> {
     }
 
     /// Whole bytes.
-    fn skip(&mut self, size: u64) -> Result<&'d [u8], Error> {
+    fn skip(&mut self, size: u64) -> Result<&'d [u8], BitcodeError> {
         let start = self.position / 8;
         let range = OutOfBounds::check("bits", start, size, self.bytes.len() as u64);
         let range = range.map_err(|_| self.outside(size))?;

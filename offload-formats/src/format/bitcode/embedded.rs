@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::bitstream::{Bits, BlockInfo, Item, Items, Keep, Record, blocks};
-use super::{ALIAS, EmbeddedProblem, Error, FUNCTION, IFUNC, MODULE, VARIABLE, VERSION, unwrap};
+use super::bitstream::{BitcodeRecord, Bits, BlockInfo, BlockItem, Items, Keep, blocks};
+use super::{
+    ALIAS, BitcodeError, EmbeddedProblem, FUNCTION, IFUNC, MODULE, VARIABLE, VERSION, unwrap,
+};
 use crate::format::bytes::{Cursor, ReadAt};
 
 /// The named metadata that lists embedded objects.
@@ -36,7 +38,7 @@ const SECTION: &[u8] = b".llvm.offloading";
 pub fn embedded_objects<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Vec<Arc<[u8]>>, Error> {
+) -> Result<Vec<Arc<[u8]>>, BitcodeError> {
     /// How many times the size of the file all objects may have together. Equal objects are one
     /// constant, and no compiler embeds many of them.
     const LIMIT: u64 = 16;
@@ -47,7 +49,7 @@ pub fn embedded_objects<'d, R: ReadAt<'d>>(
         if block.id != MODULE {
             continue;
         }
-        let module = Module::read(block.open(data)?)?;
+        let module = EmbeddingModule::read(block.open(data)?)?;
         let operands = module.operands()?;
         if operands.is_empty() {
             continue;
@@ -58,13 +60,13 @@ pub fn embedded_objects<'d, R: ReadAt<'d>>(
         module.constants(block.open(data)?, &mut wanted)?;
         for (operand, constant) in operands {
             let content = wanted.get(&constant).cloned().flatten();
-            let wrong = |problem| Error::Embedded { operand, problem };
+            let wrong = |problem| BitcodeError::Embedded { operand, problem };
             let value = constant;
             let content = content.ok_or(wrong(EmbeddedProblem::NoVariable { value }))?;
             let content = content.map_err(wrong)?;
             size = size.saturating_add(content.len() as u64);
             if size > limit {
-                return Err(Error::Shared { size });
+                return Err(BitcodeError::Shared { size });
             }
             if !content.is_empty() {
                 objects.push(content);
@@ -75,7 +77,7 @@ pub fn embedded_objects<'d, R: ReadAt<'d>>(
 }
 
 /// What a variable holds.
-type Content = Result<Arc<[u8]>, EmbeddedProblem>;
+type EmbeddedContent = Result<Arc<[u8]>, EmbeddedProblem>;
 
 /// Blocks of a module.
 const CONSTANTS: u64 = 11;
@@ -84,9 +86,9 @@ const TYPES: u64 = 17;
 
 /// What a module says about what is embedded in it.
 #[derive(Default)]
-struct Module {
+struct EmbeddingModule {
     /// Of types that matter here.
-    types: Vec<Type>,
+    types: Vec<ValueType>,
     /// For each variable, by its number among the values, the number of its initializer plus 1.
     variables: BTreeMap<u64, u64>,
     version: u64,
@@ -94,19 +96,19 @@ struct Module {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Type {
+enum ValueType {
     Byte,
     /// Of that type.
     Array(u64),
     Other,
 }
 
-impl Module {
-    fn read(mut items: Items<'_>) -> Result<Self, Error> {
+impl EmbeddingModule {
+    fn read(mut items: Items<'_>) -> Result<Self, BitcodeError> {
         let (mut module, mut info, mut values) = (Self::default(), BlockInfo::default(), 0);
         while let Some(item) = items.next(&info, Keep::First)? {
             match item {
-                Item::Record(record) => match record.code {
+                BlockItem::Record(record) => match record.code {
                     VERSION => module.version = record.field(0),
                     VARIABLE => {
                         module.variables.insert(values, record.field(4));
@@ -115,7 +117,7 @@ impl Module {
                     FUNCTION | ALIAS | IFUNC => values += 1,
                     _ => {}
                 },
-                Item::Block(inner) => match inner.id {
+                BlockItem::Block(inner) => match inner.id {
                     BlockInfo::ID => info.read(inner)?,
                     TYPES => module.types(inner, &info)?,
                     METADATA => module.metadata.read(inner, &info)?,
@@ -132,18 +134,20 @@ impl Module {
         Ok(module)
     }
 
-    fn types(&mut self, mut items: Items<'_>, info: &BlockInfo) -> Result<(), Error> {
+    fn types(&mut self, mut items: Items<'_>, info: &BlockInfo) -> Result<(), BitcodeError> {
         const COUNT: u64 = 1;
         const INTEGER: u64 = 7;
         const ARRAY: u64 = 11;
         const NAME: u64 = 19;
         while let Some(item) = items.next(info, Keep::First)? {
-            let Item::Record(record) = item else { continue };
+            let BlockItem::Record(record) = item else {
+                continue;
+            };
             self.types.push(match record.code {
                 COUNT | NAME => continue,
-                INTEGER if record.field(0) == 8 => Type::Byte,
-                ARRAY => Type::Array(record.field(1)),
-                _ => Type::Other,
+                INTEGER if record.field(0) == 8 => ValueType::Byte,
+                ARRAY => ValueType::Array(record.field(1)),
+                _ => ValueType::Other,
             });
         }
         Ok(())
@@ -151,16 +155,16 @@ impl Module {
 
     /// The operands of the list that are for the section, by their index: the number of the
     /// constant that is embedded.
-    fn operands(&self) -> Result<Vec<(usize, u64)>, Error> {
+    fn operands(&self) -> Result<Vec<(usize, u64)>, BitcodeError> {
         let mut operands = Vec::new();
         for (operand, node) in self.metadata.list.iter().enumerate() {
-            let wrong = |problem| Error::Embedded { operand, problem };
+            let wrong = |problem| BitcodeError::Embedded { operand, problem };
             if let Some(code) = self.metadata.unknown {
-                return Err(Error::Metadata { code });
+                return Err(BitcodeError::Metadata { code });
             }
             if self.version != 2 {
                 let version = self.version;
-                return Err(Error::Version { version });
+                return Err(BitcodeError::Version { version });
             }
             let node = self.metadata.nodes.get(node);
             let [first, second] = *node.ok_or(wrong(EmbeddedProblem::Operand))?;
@@ -187,16 +191,16 @@ impl Module {
     fn constants(
         &self,
         mut items: Items<'_>,
-        wanted: &mut BTreeMap<u64, Option<Content>>,
-    ) -> Result<(), Error> {
+        wanted: &mut BTreeMap<u64, Option<EmbeddedContent>>,
+    ) -> Result<(), BitcodeError> {
         let (mut info, mut values) = (BlockInfo::default(), 0);
         while let Some(item) = items.next(&info, Keep::First)? {
             match item {
-                Item::Record(record) => {
+                BlockItem::Record(record) => {
                     values += u64::from(matches!(record.code, VARIABLE | FUNCTION | ALIAS | IFUNC));
                 }
-                Item::Block(inner) if inner.id == BlockInfo::ID => info.read(inner)?,
-                Item::Block(inner) if inner.id == CONSTANTS => {
+                BlockItem::Block(inner) if inner.id == BlockInfo::ID => info.read(inner)?,
+                BlockItem::Block(inner) if inner.id == CONSTANTS => {
                     constants(inner, &info, values, |value, kind, record| {
                         if let Some(slot) = wanted.get_mut(&value) {
                             *slot = Some(self.content(kind, record));
@@ -208,14 +212,14 @@ impl Module {
                         }
                     })?;
                 }
-                Item::Block(_) => {}
+                BlockItem::Block(_) => {}
             }
         }
         Ok(())
     }
 
     /// The bytes of a constant of that type.
-    fn content(&self, kind: u64, record: &Record<'_>) -> Content {
+    fn content(&self, kind: u64, record: &BitcodeRecord<'_>) -> EmbeddedContent {
         const NULL: u64 = 2;
         const UNDEFINED: u64 = 3;
         const STRING: u64 = 8;
@@ -224,7 +228,7 @@ impl Module {
         const POISON: u64 = 26;
         let type_of = |index: u64| self.types.get(usize::try_from(index).ok()?).copied();
         match type_of(kind) {
-            Some(Type::Array(element)) if type_of(element) == Some(Type::Byte) => {}
+            Some(ValueType::Array(element)) if type_of(element) == Some(ValueType::Byte) => {}
             _ => return Err(EmbeddedProblem::NoBytes),
         }
         match record.code {
@@ -245,13 +249,15 @@ fn constants<'d>(
     mut items: Items<'d>,
     info: &BlockInfo,
     first: u64,
-    mut each: impl FnMut(u64, u64, &Record<'d>) -> Keep,
-) -> Result<(), Error> {
+    mut each: impl FnMut(u64, u64, &BitcodeRecord<'d>) -> Keep,
+) -> Result<(), BitcodeError> {
     const SET_TYPE: u64 = 1;
     // What is kept of the first is not known before it comes: bytes, to be sure.
     let (mut kind, mut keep, mut value) = (0, Keep::Bytes, first);
     while let Some(item) = items.next(info, keep)? {
-        let Item::Record(record) = item else { continue };
+        let BlockItem::Record(record) = item else {
+            continue;
+        };
         if record.code == SET_TYPE {
             kind = record.field(0);
             continue;
@@ -280,7 +286,7 @@ struct Metadata {
 }
 
 impl Metadata {
-    fn read(&mut self, mut items: Items<'_>, info: &BlockInfo) -> Result<(), Error> {
+    fn read(&mut self, mut items: Items<'_>, info: &BlockInfo) -> Result<(), BitcodeError> {
         const STRING: u64 = 1;
         const VALUE: u64 = 2;
         const NODE: u64 = 3;
@@ -299,7 +305,9 @@ impl Metadata {
             let Some(item) = items.next(info, keep)? else {
                 return Ok(());
             };
-            let Item::Record(record) = item else { continue };
+            let BlockItem::Record(record) = item else {
+                continue;
+            };
             let number = self.next;
             match record.code {
                 NAME => {
@@ -330,14 +338,16 @@ impl Metadata {
     }
 
     /// Many strings in a blob: their lengths, then from an offset on their characters.
-    fn read_strings(&mut self, record: &Record<'_>) -> Result<(), Error> {
+    fn read_strings(&mut self, record: &BitcodeRecord<'_>) -> Result<(), BitcodeError> {
         let blob = record.blob.unwrap_or_default();
         let (count, offset) = (record.field(0), record.field(1));
         let mut lengths = Bits::new(blob, 0);
         let mut characters = Cursor::new(blob, 0..blob.len() as u64).at(offset);
         for _ in 0..count {
             let size = lengths.vbr(6)?;
-            let string = characters.read(size, "string").map_err(Error::Table)?;
+            let string = characters
+                .read(size, "string")
+                .map_err(BitcodeError::Table)?;
             self.add_string(string);
         }
         Ok(())

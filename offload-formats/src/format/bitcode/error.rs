@@ -7,7 +7,7 @@ use crate::format::bytes::OutOfBounds;
 /// Why the symbols of bitcode, or the objects embedded in it, cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
+pub enum BitcodeError {
     /// It starts with something else.
     Magic {
         /// From the start of the file.
@@ -75,7 +75,7 @@ pub enum EmbeddedProblem {
     NoBytes,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for BitcodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Magic { offset } => write!(f, "expected bitcode at offset {offset:#x}"),
@@ -119,4 +119,4 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for BitcodeError {}

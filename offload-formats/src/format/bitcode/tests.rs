@@ -6,11 +6,11 @@ const BARE: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/bare.bc");
 /// As `llvm-nm-22 --print-armap` prints the index that `llvm-ar-22` makes of both.
 const NAMES: [&[u8]; 4] = [b"function", b"variable", b"alias", b"assembled"];
 
-fn read(bytes: &[u8]) -> Result<Vec<&[u8]>, Error> {
+fn read(bytes: &[u8]) -> Result<Vec<&[u8]>, BitcodeError> {
     definitions(bytes, 0..bytes.len() as u64)
 }
 
-fn definitions(bytes: &[u8], range: Range<u64>) -> Result<Vec<&[u8]>, Error> {
+fn definitions(bytes: &[u8], range: Range<u64>) -> Result<Vec<&[u8]>, BitcodeError> {
     let symbols = symbols(bytes, range)?;
     let defined = symbols.into_iter().filter(|symbol| symbol.defined);
     Ok(defined.map(|symbol| symbol.name).collect())

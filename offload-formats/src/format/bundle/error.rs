@@ -7,19 +7,19 @@ use crate::format::magic::BUNDLE;
 
 /// Why bytes are not bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct BundleError {
     /// Which of several that follow each other.
     pub index: usize,
     /// Which entry, when it is about one.
     pub entry: Option<u64>,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: BundleProblem,
 }
 
 /// What is wrong with a bundle. Offsets are from the start of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum BundleProblem {
     /// Something is not inside the file.
     Outside(OutOfBounds),
     /// It starts with something else.
@@ -41,7 +41,7 @@ pub enum Problem {
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for BundleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "bundle {}: ", self.index)?;
         if let Some(entry) = self.entry {
@@ -51,7 +51,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for BundleProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Outside(problem) => problem.fmt(f),
@@ -74,13 +74,13 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Error {}
-impl std::error::Error for Problem {}
+impl std::error::Error for BundleError {}
+impl std::error::Error for BundleProblem {}
 
 /// Why a bundle cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteError {
+pub enum BundleWriteError {
     /// Two images with one ID, of which readers would find one.
     Twice {
         /// The ID.
@@ -93,7 +93,7 @@ pub enum WriteError {
     },
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for BundleWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Twice { id } => write!(f, "two images for the entry ID {id:?}"),
@@ -104,4 +104,4 @@ impl fmt::Display for WriteError {
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for BundleWriteError {}

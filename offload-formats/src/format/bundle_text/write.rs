@@ -9,10 +9,10 @@ use super::{Comment, END, START};
 /// # Errors
 ///
 /// When the entry ID contains a line feed.
-pub fn comments(id: &str, comment: Comment) -> Result<[Vec<u8>; 2], WriteError> {
+pub fn comments(id: &str, comment: Comment) -> Result<[Vec<u8>; 2], TextBundleWriteError> {
     if id.contains('\n') {
         let id = id.to_owned();
-        return Err(WriteError::Lines { id });
+        return Err(TextBundleWriteError::Lines { id });
     }
     let line = |word| [&comment.marker(word), id.as_bytes(), b"\n"].concat();
     Ok([START, END].map(line))
@@ -24,18 +24,21 @@ pub fn comments(id: &str, comment: Comment) -> Result<[Vec<u8>; 2], WriteError> 
 ///
 /// When a text would not be read back: it contains the comment that ends it, an entry ID contains
 /// a line feed, or an entry ID is given twice.
-pub fn to_bytes(entries: &[(&str, &[u8])], comment: Comment) -> Result<Vec<u8>, WriteError> {
+pub fn to_bytes(
+    entries: &[(&str, &[u8])],
+    comment: Comment,
+) -> Result<Vec<u8>, TextBundleWriteError> {
     let mut bytes = Vec::new();
     let ending = comment.marker(END);
     for (index, (id, text)) in entries.iter().enumerate() {
         let owned = || (*id).to_owned();
         if entries.iter().take(index).any(|(other, _)| other == id) {
-            return Err(WriteError::Twice { id: owned() });
+            return Err(TextBundleWriteError::Twice { id: owned() });
         }
         let [start, end] = comments(id, comment)?;
         if let Some(offset) = find(text, &ending) {
             let offset = offset as u64;
-            return Err(WriteError::Ends {
+            return Err(TextBundleWriteError::Ends {
                 id: owned(),
                 offset,
             });
@@ -60,7 +63,7 @@ fn find(text: &[u8], marker: &[u8]) -> Option<usize> {
 /// Why a text bundle cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteError {
+pub enum TextBundleWriteError {
     /// Two texts with one ID.
     Twice {
         /// The ID.
@@ -80,7 +83,7 @@ pub enum WriteError {
     },
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for TextBundleWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Twice { id } => write!(f, "two texts for the entry ID {id:?}"),
@@ -93,4 +96,4 @@ impl fmt::Display for WriteError {
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for TextBundleWriteError {}

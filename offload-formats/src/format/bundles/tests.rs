@@ -31,7 +31,7 @@ fn changed(whole: &[u8], offset: usize, change: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn walk(bytes: &[u8]) -> Result<Bundles, Error> {
+fn walk(bytes: &[u8]) -> Result<Bundles, BundleSequenceError> {
     super::walk(bytes, 0..bytes.len() as u64)
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use super::header::Version;
+use super::header::CompressedBundleVersion;
 use crate::format::bundle;
 use crate::format::bytes::OutOfBounds;
 use crate::format::codec::Method;
@@ -13,7 +13,7 @@ use crate::format::magic::COMPRESSED_BUNDLE;
 /// Why bytes are not a compressed bundle. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
+pub enum CompressedBundleError {
     /// Something is not inside the file.
     Outside(OutOfBounds),
     /// It starts with something else.
@@ -82,10 +82,10 @@ pub enum Error {
         found: [u8; 8],
     },
     /// The bundle inside is damaged.
-    Bundle(bundle::Error),
+    Bundle(bundle::BundleError),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for CompressedBundleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "compressed bundle: ")?;
         match self {
@@ -139,12 +139,12 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for CompressedBundleError {}
 
 /// Why a bundle cannot be compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteError {
+pub enum CompressedBundleWriteError {
     /// A method whose cargo feature is off.
     NotBuilt {
         /// Which.
@@ -153,7 +153,7 @@ pub enum WriteError {
     /// A size that the header has no room for.
     TooLarge {
         /// Whose header.
-        version: Version,
+        version: CompressedBundleVersion,
         /// The size.
         size: u64,
     },
@@ -181,7 +181,7 @@ pub enum WriteError {
     },
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for CompressedBundleWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotBuilt { method } => not_built(*method, f),
@@ -201,4 +201,4 @@ impl fmt::Display for WriteError {
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for CompressedBundleWriteError {}

@@ -3,7 +3,7 @@
 use crate::format::bytes::record;
 
 record! {
-    struct Start, "header", 8 bytes {
+    struct FixedHeader, "header", 8 bytes {
         0x00 magic: [u8; 4],
         0x04 version: u16,
         0x06 method: u16,
@@ -35,7 +35,7 @@ record! {
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
+pub enum CompressedBundleVersion {
     /// Of LLVM 18; the size of all is not in the file.
     V1,
     /// Of LLVM 19 to 21; sizes below 4 GiB.
@@ -46,13 +46,25 @@ pub enum Version {
 }
 
 /// Version, number, size of the header.
-const VERSIONS: [(Version, u16, u64); 3] = [
-    (Version::V1, 1, Start::LEN + Sizes1::LEN),
-    (Version::V2, 2, Start::LEN + Sizes2::LEN),
-    (Version::V3, 3, Start::LEN + Sizes3::LEN),
+const VERSIONS: [(CompressedBundleVersion, u16, u64); 3] = [
+    (
+        CompressedBundleVersion::V1,
+        1,
+        FixedHeader::LEN + Sizes1::LEN,
+    ),
+    (
+        CompressedBundleVersion::V2,
+        2,
+        FixedHeader::LEN + Sizes2::LEN,
+    ),
+    (
+        CompressedBundleVersion::V3,
+        3,
+        FixedHeader::LEN + Sizes3::LEN,
+    ),
 ];
 
-impl Version {
+impl CompressedBundleVersion {
     /// The version with that number.
     #[must_use]
     pub fn from_raw(raw: u16) -> Option<Self> {

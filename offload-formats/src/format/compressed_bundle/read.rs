@@ -7,10 +7,10 @@ use std::thread;
 
 use md5::{Digest, Md5};
 
-use super::{CompressedBundle, Error, head_of};
+use super::{CompressedBundle, CompressedBundleError, head_of};
 use crate::format::bundle::{self, Bundle};
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
-use crate::format::codec::{self, Decoder, Slices, Source};
+use crate::format::codec::{self, BoundedStream, Decoder, Slices};
 use crate::format::magic::Magic;
 
 /// Headers of a bundle that are larger than this are not read by [`CompressedBundle::contents`].
@@ -74,7 +74,7 @@ impl CompressedBundle {
         &self,
         data: R,
         out: &mut impl Write,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, CompressedBundleError> {
         self.decompress_from(self.slices(data), out)
     }
 
@@ -88,7 +88,7 @@ impl CompressedBundle {
         &self,
         source: impl BufRead,
         out: &mut impl Write,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, CompressedBundleError> {
         let mut decoder = self.decoder(source)?;
         let claimed = self.uncompressed_size;
         let (written, hash) = hashed(claimed, |hash| {
@@ -100,18 +100,19 @@ impl CompressedBundle {
                 }
                 written = written.saturating_add(count as u64);
                 if written > claimed {
-                    return Err(Error::Longer { claimed });
+                    return Err(CompressedBundleError::Longer { claimed });
                 }
                 let bytes = buffer.get(..count).unwrap_or_default();
                 hash(bytes);
-                out.write_all(bytes).map_err(|problem| Error::Output {
-                    kind: problem.kind(),
-                })?;
+                out.write_all(bytes)
+                    .map_err(|problem| CompressedBundleError::Output {
+                        kind: problem.kind(),
+                    })?;
             }
         });
         let written = written?;
         if written < claimed {
-            return Err(Error::Shorter {
+            return Err(CompressedBundleError::Shorter {
                 claimed,
                 found: written,
             });
@@ -119,7 +120,7 @@ impl CompressedBundle {
         let found = head_of(hash);
         if found != self.hash {
             let claimed = self.hash;
-            return Err(Error::Hash { claimed, found });
+            return Err(CompressedBundleError::Hash { claimed, found });
         }
         Ok(decoder.into_source().position)
     }
@@ -135,8 +136,8 @@ impl CompressedBundle {
         source: impl BufRead,
         range: Range<u64>,
         out: &mut impl Write,
-    ) -> Result<(), Error> {
-        let mut part = Part {
+    ) -> Result<(), CompressedBundleError> {
+        let mut part = RangeWriter {
             position: 0,
             range,
             out,
@@ -154,7 +155,7 @@ impl CompressedBundle {
         data: R,
         range: Range<u64>,
         out: &mut impl Write,
-    ) -> Result<(), Error> {
+    ) -> Result<(), CompressedBundleError> {
         self.extract_from(self.slices(data), range, out)
     }
 
@@ -163,10 +164,14 @@ impl CompressedBundle {
     /// # Errors
     ///
     /// Those of [`Self::decompress_to`], and when the claimed size is more than `limit`.
-    pub fn decompress<'d, R: ReadAt<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, Error> {
+    pub fn decompress<'d, R: ReadAt<'d>>(
+        &self,
+        data: R,
+        limit: u64,
+    ) -> Result<Vec<u8>, CompressedBundleError> {
         let claimed = self.uncompressed_size;
         if claimed > limit {
-            return Err(Error::Limit { claimed, limit });
+            return Err(CompressedBundleError::Limit { claimed, limit });
         }
         let mut bundle = Vec::new();
         self.decompress_to(data, &mut bundle)?;
@@ -181,7 +186,10 @@ impl CompressedBundle {
     ///
     /// When the data or a header is damaged, an image lies outside, the headers take up more than
     /// 16 MiB, or the method is not built in.
-    pub fn contents<'d, R: ReadAt<'d>>(&self, data: R) -> Result<Option<Bundle>, Error> {
+    pub fn contents<'d, R: ReadAt<'d>>(
+        &self,
+        data: R,
+    ) -> Result<Option<Bundle>, CompressedBundleError> {
         let mut decoder = self.decoder(self.slices(data))?;
         let (mut bytes, mut wanted) = (Vec::new(), codec::BUFFER as u64);
         let claimed = self.uncompressed_size;
@@ -191,32 +199,32 @@ impl CompressedBundle {
             more.read_to_end(&mut bytes).map_err(damaged)?;
             let found = bytes.len() as u64;
             if found > claimed {
-                return Err(Error::Longer { claimed });
+                return Err(CompressedBundleError::Longer { claimed });
             }
             if found < wanted && found < claimed {
-                return Err(Error::Shorter { claimed, found });
+                return Err(CompressedBundleError::Shorter { claimed, found });
             }
             if Magic::of(&bytes) != Magic::Bundle {
                 return Ok(None);
             }
-            let start = Start {
+            let start = PartialData {
                 bytes: &bytes,
                 size: claimed,
             };
             match Bundle::parse(start, 0, claimed) {
-                Err(bundle::Error {
-                    problem: bundle::Problem::Outside(OutOfBounds { offset, size, .. }),
+                Err(bundle::BundleError {
+                    problem: bundle::BundleProblem::Outside(OutOfBounds { offset, size, .. }),
                     ..
                 }) if offset.checked_add(size).is_some_and(|end| end <= claimed) => {
                     // Not yet decompressed. Twice as much, so that headers are read a few times only.
                     let end = offset.saturating_add(size);
                     if end > MAX_HEADERS {
                         let (claimed, limit) = (end, MAX_HEADERS);
-                        return Err(Error::Limit { claimed, limit });
+                        return Err(CompressedBundleError::Limit { claimed, limit });
                     }
                     wanted = end.max(wanted.saturating_mul(2)).min(MAX_HEADERS);
                 }
-                parsed => return parsed.map(Some).map_err(Error::Bundle),
+                parsed => return parsed.map(Some).map_err(CompressedBundleError::Bundle),
             }
         }
     }
@@ -225,31 +233,34 @@ impl CompressedBundle {
         Slices::new(Cursor::new(data, self.data.clone()))
     }
 
-    fn decoder<B: BufRead>(&self, source: B) -> Result<Decoder<Source<B>>, Error> {
-        let source = Source {
+    fn decoder<B: BufRead>(
+        &self,
+        source: B,
+    ) -> Result<Decoder<BoundedStream<B>>, CompressedBundleError> {
+        let source = BoundedStream {
             source,
             position: self.data.start,
             end: self.data.end,
         };
         let method = self.method;
         let decoder = Decoder::new(method, source).map_err(damaged)?;
-        decoder.ok_or(Error::NotBuilt { method })
+        decoder.ok_or(CompressedBundleError::NotBuilt { method })
     }
 }
 
-fn damaged(problem: io::Error) -> Error {
+fn damaged(problem: io::Error) -> CompressedBundleError {
     let message = problem.to_string();
-    Error::Data { message }
+    CompressedBundleError::Data { message }
 }
 
 /// Passes on the bytes of a range, and counts the others.
-struct Part<'a, W> {
+struct RangeWriter<'a, W> {
     position: u64,
     range: Range<u64>,
     out: &'a mut W,
 }
 
-impl<W: Write> Write for Part<'_, W> {
+impl<W: Write> Write for RangeWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let place = |offset: u64| {
             let place = offset.saturating_sub(self.position);
@@ -269,12 +280,12 @@ impl<W: Write> Write for Part<'_, W> {
 
 /// Some bytes, and as many more as are claimed but not there yet.
 #[derive(Clone, Copy)]
-struct Start<'a> {
+struct PartialData<'a> {
     bytes: &'a [u8],
     size: u64,
 }
 
-impl<'a> ReadAt<'a> for Start<'a> {
+impl<'a> ReadAt<'a> for PartialData<'a> {
     fn size(self) -> Option<u64> {
         Some(self.size)
     }

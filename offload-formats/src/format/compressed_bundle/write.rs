@@ -5,14 +5,14 @@ use std::num::NonZeroU32;
 
 use md5::{Digest, Md5};
 
-use super::{Method, Version, WriteError, head_of, header};
+use super::{CompressedBundleVersion, CompressedBundleWriteError, Method, head_of, header};
 use crate::format::codec::{self, Encoder};
 
 /// How to compress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
     /// Version 3 when not said, as LLVM 22.
-    pub version: Version,
+    pub version: CompressedBundleVersion,
     /// Zstd when not said, as LLVM.
     pub method: Method,
     /// What the method calls so, brought into its range; when not said 3 for zstd and 6 for zlib,
@@ -26,7 +26,7 @@ pub struct Compression {
 impl Default for Compression {
     fn default() -> Self {
         Self {
-            version: Version::default(),
+            version: CompressedBundleVersion::default(),
             method: Method::default(),
             level: None,
             threads: NonZeroU32::MIN,
@@ -36,7 +36,7 @@ impl Default for Compression {
 
 /// What has been compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compressed {
+pub struct CompressedHeader {
     /// What belongs before the compressed data.
     pub header: Vec<u8>,
     /// Of all, the header included.
@@ -69,7 +69,7 @@ pub struct Compressed {
 pub struct Compressor<W: Write> {
     encoder: Encoder<Counted<W>>,
     hash: Md5,
-    version: Version,
+    version: CompressedBundleVersion,
     method: Method,
     /// As announced.
     size: u64,
@@ -85,7 +85,7 @@ impl<W: Write> Compressor<W> {
     /// # Errors
     ///
     /// When the method is not built in, or the size is too large for the version.
-    pub fn new(how: Compression, size: u64, out: W) -> Result<Self, WriteError> {
+    pub fn new(how: Compression, size: u64, out: W) -> Result<Self, CompressedBundleWriteError> {
         let Compression {
             version, method, ..
         } = how;
@@ -94,7 +94,7 @@ impl<W: Write> Compressor<W> {
         let out = Counted { out, count: 0 };
         let encoder = Encoder::new(method, how.level, how.threads, size, out).map_err(failed)?;
         Ok(Self {
-            encoder: encoder.ok_or(WriteError::NotBuilt { method })?,
+            encoder: encoder.ok_or(CompressedBundleWriteError::NotBuilt { method })?,
             hash: Md5::new(),
             version,
             method,
@@ -109,16 +109,16 @@ impl<W: Write> Compressor<W> {
     ///
     /// When another size was written than announced, the output fails, or the compressed size is
     /// too large for the version.
-    pub fn finish(self) -> Result<(W, Compressed), WriteError> {
+    pub fn finish(self) -> Result<(W, CompressedHeader), CompressedBundleWriteError> {
         let (expected, found) = (self.size, self.written);
         if found != expected {
-            return Err(WriteError::Size { expected, found });
+            return Err(CompressedBundleWriteError::Size { expected, found });
         }
         let Counted { out, count } = self.encoder.finish().map_err(failed)?;
         let size = count.saturating_add(self.version.header_size());
         let hash = head_of(self.hash);
         let header = header(self.version, self.method, size, self.size, hash)?;
-        Ok((out, Compressed { header, size, hash }))
+        Ok((out, CompressedHeader { header, size, hash }))
     }
 }
 
@@ -128,7 +128,10 @@ impl<W: Write> Write for Compressor<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (expected, found) = (self.size, self.written.saturating_add(bytes.len() as u64));
         if found > expected {
-            return Err(io::Error::other(WriteError::Size { expected, found }));
+            return Err(io::Error::other(CompressedBundleWriteError::Size {
+                expected,
+                found,
+            }));
         }
         let count = self.encoder.write(bytes)?;
         // While zstd's threads compress what came before.
@@ -172,7 +175,7 @@ pub fn compress_to(
     size: u64,
     mut bundle: impl Read,
     out: &mut (impl Write + Seek),
-) -> Result<Compressed, WriteError> {
+) -> Result<CompressedHeader, CompressedBundleWriteError> {
     let start = out.stream_position().map_err(failed)?;
     let room = header(how.version, how.method, 0, size, [0; 8])?;
     out.write_all(&room).map_err(failed)?;
@@ -185,7 +188,7 @@ pub fn compress_to(
             Err(problem) if problem.kind() == io::ErrorKind::Interrupted => continue,
             Err(problem) => {
                 let message = problem.to_string();
-                return Err(WriteError::Input { message });
+                return Err(CompressedBundleWriteError::Input { message });
             }
         };
         let bytes = buffer.get(..count).unwrap_or_default();
@@ -204,21 +207,21 @@ pub fn compress_to(
 /// # Errors
 ///
 /// When the method is not built in, or a size is too large for the version.
-pub fn compress(bundle: &[u8], how: Compression) -> Result<Vec<u8>, WriteError> {
+pub fn compress(bundle: &[u8], how: Compression) -> Result<Vec<u8>, CompressedBundleWriteError> {
     let mut out = io::Cursor::new(Vec::new());
     compress_to(how, bundle.len() as u64, bundle, &mut out)?;
     Ok(out.into_inner())
 }
 
 /// Which of the two that a compressor deals with failed.
-fn failed(problem: io::Error) -> WriteError {
+fn failed(problem: io::Error) -> CompressedBundleWriteError {
     let message = problem.to_string();
-    match problem.downcast::<WriteError>() {
+    match problem.downcast::<CompressedBundleWriteError>() {
         Ok(own) => own,
         // What the libraries say has no number of the system and no kind.
         Err(problem) if problem.kind() == io::ErrorKind::Other => {
-            WriteError::Compressor { message }
+            CompressedBundleWriteError::Compressor { message }
         }
-        Err(_) => WriteError::Output { message },
+        Err(_) => CompressedBundleWriteError::Output { message },
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::layout::Version;
-use super::strings::Strings;
+use super::layout::OffloadBinaryVersion;
+use super::strings::EntryStrings;
 use crate::format::codec::Method;
 use crate::names::{ImageKind, OffloadKind};
 
@@ -15,9 +15,9 @@ pub struct OffloadBinary {
     /// Of all, padding included; a compressed one counts none.
     pub size: u64,
     /// The version.
-    pub version: Version,
+    pub version: OffloadBinaryVersion,
     /// Where the entries are when they have to be inflated first, by [`Self::inflate`].
-    pub compressed: Option<Compressed>,
+    pub compressed: Option<CompressedBody>,
     /// One in version 1; none in a compressed one.
     pub entries: Vec<BinaryEntry>,
 }
@@ -32,14 +32,14 @@ pub struct BinaryEntry {
     /// Bit 0: there is no image, only strings. The others have no meaning yet.
     pub flags: u32,
     /// What is said about the image.
-    pub strings: Strings,
+    pub strings: EntryStrings,
     /// From the start of the file.
     pub image: Range<u64>,
 }
 
 /// The body of a compressed offload binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compressed {
+pub struct CompressedBody {
     /// By the first bytes of the data.
     pub method: Method,
     /// Of all when inflated, the header included, in bytes and as claimed.

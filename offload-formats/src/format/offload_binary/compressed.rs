@@ -3,16 +3,16 @@
 use std::io::Read;
 use std::num::NonZeroU32;
 
-use super::binary::{Compressed, OffloadBinary};
-use super::error::{InflateError, WriteError};
-use super::layout::{Header, HeaderEnd, MAGIC, Version};
+use super::binary::{CompressedBody, OffloadBinary};
+use super::error::{InflateError, OffloadBinaryWriteError};
+use super::layout::{BinaryHeader, HeaderEnd, MAGIC, OffloadBinaryVersion};
 use crate::format::bytes::{Alignment, Cursor, ReadAt, field};
-use crate::format::codec::{BUFFER, Decoder, Encoder, Method, Slices, Source};
+use crate::format::codec::{BUFFER, BoundedStream, Decoder, Encoder, Method, Slices};
 
 /// What zstd's frames start with; all else is zlib, which has no magic.
 const ZSTD: [u8; 4] = *b"\x28\xb5\x2f\xfd";
 
-impl Compressed {
+impl CompressedBody {
     pub(super) fn with_method_of<'d, R: ReadAt<'d>>(self, data: R) -> Self {
         let found = field(&mut Cursor::new(data, self.data.clone()), "magic");
         let method = match found {
@@ -47,9 +47,9 @@ impl OffloadBinary {
             let bytes = cursor.read(self.size, "body");
             return bytes.map(<[u8]>::to_vec).map_err(InflateError::Outside);
         };
-        let header = Header::read(&mut cursor).map_err(InflateError::Outside)?;
+        let header = BinaryHeader::read(&mut cursor).map_err(InflateError::Outside)?;
         let mut bytes = Vec::new();
-        Header {
+        BinaryHeader {
             size: claimed,
             ..header
         }
@@ -61,7 +61,7 @@ impl OffloadBinary {
     }
 }
 
-impl Compressed {
+impl CompressedBody {
     /// Adds exactly `size` bytes to `out`.
     fn inflate_body<'d, R: ReadAt<'d>>(
         &self,
@@ -73,7 +73,7 @@ impl Compressed {
         let damaged = |problem: std::io::Error| InflateError::Data {
             message: problem.to_string(),
         };
-        let source = Source {
+        let source = BoundedStream {
             source: Slices::new(Cursor::new(data, self.data.clone())),
             position: self.data.start,
             end: self.data.end,
@@ -117,12 +117,16 @@ const LEVELS: [(Method, i32, i32, i32); 2] = [(Method::Zlib, 0, 9, 6), (Method::
 ///
 /// When `binary` is not one whole offload binary of version 3, uncompressed; when the level is not
 /// one of the method; when the method is not built in, or fails.
-pub fn compress(binary: &[u8], method: Method, level: Option<i32>) -> Result<Vec<u8>, WriteError> {
+pub fn compress(
+    binary: &[u8],
+    method: Method,
+    level: Option<i32>,
+) -> Result<Vec<u8>, OffloadBinaryWriteError> {
     let row = LEVELS.iter().find(|(known, ..)| *known == method);
     let (_, least, most, default) = row.copied().unwrap_or((method, 0, 0, 0));
     let level = level.unwrap_or(default);
     if !(least..=most).contains(&level) {
-        return Err(WriteError::Level {
+        return Err(OffloadBinaryWriteError::Level {
             method,
             level,
             least,
@@ -132,16 +136,16 @@ pub fn compress(binary: &[u8], method: Method, level: Option<i32>) -> Result<Vec
     let size = binary.len() as u64;
     let parsed = OffloadBinary::parse(binary, 0, size).ok();
     let plain = |parsed: &OffloadBinary| {
-        (parsed.version, parsed.size, &parsed.compressed) == (Version::V3, size, &None)
+        (parsed.version, parsed.size, &parsed.compressed) == (OffloadBinaryVersion::V3, size, &None)
     };
     let Some(parsed) = parsed.filter(plain) else {
-        return Err(WriteError::NotVersion3);
+        return Err(OffloadBinaryWriteError::NotVersion3);
     };
-    let body = usize::try_from(Version::V3.header_size()).ok();
+    let body = usize::try_from(OffloadBinaryVersion::V3.header_size()).ok();
     let body = body
         .and_then(|start| binary.get(start..))
         .unwrap_or_default();
-    let failed = |problem: std::io::Error| WriteError::Compressor {
+    let failed = |problem: std::io::Error| OffloadBinaryWriteError::Compressor {
         message: problem.to_string(),
     };
     let encoder = Encoder::new(
@@ -153,7 +157,7 @@ pub fn compress(binary: &[u8], method: Method, level: Option<i32>) -> Result<Vec
     );
     let mut encoder = encoder
         .map_err(failed)?
-        .ok_or(WriteError::NotBuilt { method })?;
+        .ok_or(OffloadBinaryWriteError::NotBuilt { method })?;
     let mut rest = body;
     while !rest.is_empty() {
         let count = encoder.write(rest).map_err(failed)?;
@@ -162,11 +166,13 @@ pub fn compress(binary: &[u8], method: Method, level: Option<i32>) -> Result<Vec
     let data = encoder.finish().map_err(failed)?;
 
     let mut bytes = Vec::new();
-    Header {
+    BinaryHeader {
         magic: MAGIC,
         version: parsed.version.raw(),
-        size: Version::V3.header_size().saturating_add(data.len() as u64),
-        entries_offset: Version::V3.header_size(),
+        size: OffloadBinaryVersion::V3
+            .header_size()
+            .saturating_add(data.len() as u64),
+        entries_offset: OffloadBinaryVersion::V3.header_size(),
         entries: parsed.entries.len() as u64,
     }
     .write(&mut bytes);

@@ -8,20 +8,20 @@ use crate::format::codec::{Method, not_built};
 
 /// Why bytes are not offload binaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct OffloadBinaryError {
     /// Which of several that follow each other.
     pub index: usize,
     /// Which entry, when the version allows several and it is about one of them.
     pub entry: Option<usize>,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: OffloadBinaryProblem,
 }
 
 /// What is wrong with an offload binary. Offsets are from the start of the file, unless the text
 /// says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum OffloadBinaryProblem {
     /// Something is not inside the offload binary, or that not inside the file.
     Outside(OutOfBounds),
     /// It starts with something else.
@@ -80,7 +80,7 @@ pub enum Problem {
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for OffloadBinaryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "offload binary {}: ", self.index)?;
         if let Some(entry) = self.entry {
@@ -90,7 +90,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for OffloadBinaryProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Outside(problem) => problem.fmt(f),
@@ -149,8 +149,8 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Error {}
-impl std::error::Error for Problem {}
+impl std::error::Error for OffloadBinaryError {}
+impl std::error::Error for OffloadBinaryProblem {}
 
 /// Why the body of an offload binary cannot be inflated. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -226,7 +226,7 @@ impl std::error::Error for InflateError {}
 /// Why an offload binary cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteError {
+pub enum OffloadBinaryWriteError {
     /// A key, or in version 1 a value, that would be read back short.
     Nul {
         /// Index of the entry.
@@ -268,7 +268,7 @@ pub enum WriteError {
     },
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for OffloadBinaryWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nul { text, .. } => write!(
@@ -305,4 +305,4 @@ impl fmt::Display for WriteError {
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for OffloadBinaryWriteError {}

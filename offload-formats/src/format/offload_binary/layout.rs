@@ -6,7 +6,7 @@ use crate::names::LlvmRelease;
 pub(super) const MAGIC: [u8; 4] = *b"\x10\xff\x10\xad";
 
 record! {
-    struct Header, "header", 32 bytes {
+    struct BinaryHeader, "header", 32 bytes {
         0x00 magic: [u8; 4],
         0x04 version: u32,
         0x08 size: u64,
@@ -51,7 +51,7 @@ record! {
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
+pub enum OffloadBinaryVersion {
     /// Of LLVM 15 to 22, and read by all releases since; one image.
     #[default]
     V1,
@@ -62,18 +62,28 @@ pub enum Version {
 }
 
 /// Version, number, size of the header, size of a string entry.
-const VERSIONS: [(Version, u32, u64, u64); 3] = [
-    (Version::V1, 1, Header::LEN, StringRecord::LEN),
-    (Version::V2, 2, Header::LEN, SizedStringRecord::LEN),
+const VERSIONS: [(OffloadBinaryVersion, u32, u64, u64); 3] = [
     (
-        Version::V3,
+        OffloadBinaryVersion::V1,
+        1,
+        BinaryHeader::LEN,
+        StringRecord::LEN,
+    ),
+    (
+        OffloadBinaryVersion::V2,
+        2,
+        BinaryHeader::LEN,
+        SizedStringRecord::LEN,
+    ),
+    (
+        OffloadBinaryVersion::V3,
         3,
-        Header::LEN + HeaderEnd::LEN,
+        BinaryHeader::LEN + HeaderEnd::LEN,
         SizedStringRecord::LEN,
     ),
 ];
 
-impl Version {
+impl OffloadBinaryVersion {
     /// The version that the tools of a release write.
     #[must_use]
     pub fn of(release: LlvmRelease) -> Self {
@@ -109,6 +119,6 @@ impl Version {
     fn row(self) -> (Self, u32, u64, u64) {
         let row = VERSIONS.iter().find(|(version, ..)| *version == self);
         row.copied()
-            .unwrap_or((self, 0, Header::LEN, StringRecord::LEN))
+            .unwrap_or((self, 0, BinaryHeader::LEN, StringRecord::LEN))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The keys and values of an entry, in file order.
 #[derive(Clone)]
-pub struct Strings {
+pub struct EntryStrings {
     /// Shared by the entries of an offload binary, as in the file: many pairs may point at one
     /// string, so that copies of them could be far larger than the file.
     pub(super) table: Arc<[u8]>,
@@ -14,7 +14,7 @@ pub struct Strings {
     pub(super) pairs: Vec<[Range<usize>; 2]>,
 }
 
-impl Strings {
+impl EntryStrings {
     /// The value of a key: the last, when the key is given twice.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&[u8]> {
@@ -50,15 +50,15 @@ impl Strings {
     }
 }
 
-impl PartialEq for Strings {
+impl PartialEq for EntryStrings {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
     }
 }
 
-impl Eq for Strings {}
+impl Eq for EntryStrings {}
 
-impl fmt::Debug for Strings {
+impl fmt::Debug for EntryStrings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = String::from_utf8_lossy;
         f.debug_map()

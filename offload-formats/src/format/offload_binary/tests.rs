@@ -75,11 +75,11 @@ pub(super) fn version_2() -> Vec<u8> {
     out
 }
 
-fn parse(bytes: &[u8]) -> Result<OffloadBinary, Error> {
+fn parse(bytes: &[u8]) -> Result<OffloadBinary, OffloadBinaryError> {
     OffloadBinary::parse(bytes, 0, bytes.len() as u64)
 }
 
-fn walk(bytes: &[u8]) -> Result<Vec<OffloadBinary>, Error> {
+fn walk(bytes: &[u8]) -> Result<Vec<OffloadBinary>, OffloadBinaryError> {
     super::walk(bytes, 0..bytes.len() as u64)
 }
 
@@ -368,7 +368,7 @@ fn survives_every_single_byte_change() {
 #[test]
 fn shares_the_tails_of_strings() {
     // `llvm-offload-binary` 22.1.8 with `arch=cuda,triple=nvptx64-nvidia-cuda,y=cuda,z=`.
-    let mut strings = string_table::Strings::default();
+    let mut strings = string_table::StringTableBuilder::default();
     for string in "arch cuda triple nvptx64-nvidia-cuda z  y cuda".split(' ') {
         strings.add(string.as_bytes());
     }

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::error::WriteError;
+use super::error::OffloadBinaryWriteError;
 use super::layout::{
-    EntryRecord, Header, HeaderEnd, MAGIC, SizedStringRecord, StringRecord, Version,
+    BinaryHeader, EntryRecord, HeaderEnd, MAGIC, OffloadBinaryVersion, SizedStringRecord,
+    StringRecord,
 };
 use crate::format::bytes::Alignment;
 use crate::format::pieces::Piece;
-use crate::format::string_table::Strings;
+use crate::format::string_table::StringTableBuilder;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
 /// An image to be packed, which is somewhere else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NewEntry<'a> {
+pub struct NewBinaryEntry<'a> {
     /// What the image is said to be.
     pub image_kind: ImageKind,
     /// Who manages the image.
@@ -33,17 +34,17 @@ pub struct NewEntry<'a> {
 /// `release`.
 ///
 /// ```
-/// use offload_formats::format::offload_binary::{NewEntry, OffloadBinary, Version, layout};
+/// use offload_formats::format::offload_binary::{NewBinaryEntry, OffloadBinary, OffloadBinaryVersion, layout};
 /// use offload_formats::format::pieces;
 /// use offload_formats::names::{ImageKind, LlvmRelease};
 ///
-/// let entry = NewEntry {
+/// let entry = NewBinaryEntry {
 ///     image_kind: ImageKind::OBJECT,
 ///     strings: &[(b"arch", b"gfx90a")],
 ///     image_size: 5,
-///     ..NewEntry::default()
+///     ..NewBinaryEntry::default()
 /// };
-/// let pieces = layout(&[entry, entry], Version::V2, LlvmRelease::V23)?;
+/// let pieces = layout(&[entry, entry], OffloadBinaryVersion::V2, LlvmRelease::V23)?;
 /// let bytes = pieces::to_bytes(&pieces, &[b"first", b"other"]).unwrap_or_default();
 /// let binary = OffloadBinary::parse(&bytes[..], 0, bytes.len() as u64)?;
 /// assert_eq!(binary.entries[1].arch(), "gfx90a");
@@ -55,24 +56,26 @@ pub struct NewEntry<'a> {
 /// When there is no entry, but in version 1, which has no bytes then; when a key, or in version 1
 /// a value, contains a NUL; when all is too large for any file.
 pub fn layout(
-    entries: &[NewEntry<'_>],
-    version: Version,
+    entries: &[NewBinaryEntry<'_>],
+    version: OffloadBinaryVersion,
     release: LlvmRelease,
-) -> Result<Vec<Piece>, WriteError> {
+) -> Result<Vec<Piece>, OffloadBinaryWriteError> {
     let mut pieces = Vec::new();
     match version {
-        Version::V1 => {
+        OffloadBinaryVersion::V1 => {
             let mut end = 0_u64;
             for (index, entry) in entries.iter().enumerate() {
                 let size = one(index, &[*entry], version, release, &mut pieces)?;
-                end = end.checked_add(size).ok_or(WriteError::TooLarge {
-                    entry: index,
-                    image_size: entry.image_size,
-                })?;
+                end = end
+                    .checked_add(size)
+                    .ok_or(OffloadBinaryWriteError::TooLarge {
+                        entry: index,
+                        image_size: entry.image_size,
+                    })?;
             }
         }
-        _ if entries.is_empty() => return Err(WriteError::NoEntries),
-        Version::V2 | Version::V3 => {
+        _ if entries.is_empty() => return Err(OffloadBinaryWriteError::NoEntries),
+        OffloadBinaryVersion::V2 | OffloadBinaryVersion::V3 => {
             one(0, entries, version, release, &mut pieces)?;
         }
     }
@@ -84,15 +87,15 @@ type Pairs<'a> = Vec<(&'a [u8], &'a [u8])>;
 /// Adds one offload binary, and gives its size. Its first entry is entry `first` of all.
 fn one(
     first: usize,
-    entries: &[NewEntry<'_>],
-    version: Version,
+    entries: &[NewBinaryEntry<'_>],
+    version: OffloadBinaryVersion,
     release: LlvmRelease,
     pieces: &mut Vec<Piece>,
-) -> Result<u64, WriteError> {
+) -> Result<u64, OffloadBinaryWriteError> {
     let pairs = entries.iter().enumerate();
     let pairs = pairs.map(|(index, entry)| distinct(first + index, entry.strings, version));
     let pairs = pairs.collect::<Result<Vec<Pairs<'_>>, _>>()?;
-    let mut strings = Strings::default();
+    let mut strings = StringTableBuilder::default();
     for (key, value) in pairs.iter().flatten() {
         strings.add(key);
         strings.add(value);
@@ -126,12 +129,12 @@ fn one(
             let at = |string: &[u8]| table_offset + table.offset(string).unwrap_or(0);
             let (key_offset, value_offset) = (at(key), at(value));
             match version {
-                Version::V1 => StringRecord {
+                OffloadBinaryVersion::V1 => StringRecord {
                     key_offset,
                     value_offset,
                 }
                 .write(&mut string_records),
-                Version::V2 | Version::V3 => SizedStringRecord {
+                OffloadBinaryVersion::V2 | OffloadBinaryVersion::V3 => SizedStringRecord {
                     key_offset,
                     value_offset,
                     value_size: value.len() as u64,
@@ -143,7 +146,7 @@ fn one(
         let end = image_offset.checked_add(image_size);
         // With room for the padding at the end.
         let end = end.filter(|end| Alignment::EIGHT.align(*end).is_some());
-        image_offset = end.ok_or(WriteError::TooLarge {
+        image_offset = end.ok_or(OffloadBinaryWriteError::TooLarge {
             entry: first + index,
             image_size,
         })?;
@@ -152,18 +155,18 @@ fn one(
     let padding = Alignment::EIGHT.padding(image_offset);
     let size = image_offset + padding;
     let mut head = Vec::new();
-    Header {
+    BinaryHeader {
         magic: MAGIC,
         version: version.raw(),
         size,
         entries_offset,
         entries: match version {
-            Version::V1 => EntryRecord::LEN,
-            Version::V2 | Version::V3 => entries.len() as u64,
+            OffloadBinaryVersion::V1 => EntryRecord::LEN,
+            OffloadBinaryVersion::V2 | OffloadBinaryVersion::V3 => entries.len() as u64,
         },
     }
     .write(&mut head);
-    if version == Version::V3 {
+    if version == OffloadBinaryVersion::V3 {
         HeaderEnd { inflated_size: 0 }.write(&mut head);
     }
     head.extend([&records[..], &string_records, &table.bytes].concat());
@@ -184,19 +187,19 @@ fn one(
 fn distinct<'a>(
     entry: usize,
     strings: &[(&'a [u8], &'a [u8])],
-    version: Version,
-) -> Result<Pairs<'a>, WriteError> {
+    version: OffloadBinaryVersion,
+) -> Result<Pairs<'a>, OffloadBinaryWriteError> {
     // Where each key is in `pairs`.
     let mut places = BTreeMap::new();
     let mut pairs: Pairs<'a> = Vec::new();
     for (key, value) in strings {
         let terminated: &[&[u8]] = match version {
-            Version::V1 => &[key, value],
-            Version::V2 | Version::V3 => &[key],
+            OffloadBinaryVersion::V1 => &[key, value],
+            OffloadBinaryVersion::V2 | OffloadBinaryVersion::V3 => &[key],
         };
         if let Some(text) = terminated.iter().find(|text| text.contains(&0)) {
             let text = text.to_vec();
-            return Err(WriteError::Nul { entry, text });
+            return Err(OffloadBinaryWriteError::Nul { entry, text });
         }
         let place = *places.entry(*key).or_insert(pairs.len());
         match pairs.get_mut(place) {
@@ -216,7 +219,7 @@ pub struct BinaryImage<'a> {
     pub offload_kind: OffloadKind,
     /// 0 in all that LLVM 22 writes.
     pub flags: u32,
-    /// As those of [`NewEntry`].
+    /// As those of [`NewBinaryEntry`].
     pub strings: &'a [(&'a str, &'a str)],
     /// The bytes of the image.
     pub image: &'a [u8],
@@ -228,7 +231,7 @@ impl BinaryImage<'_> {
     /// # Errors
     ///
     /// When a key or value contains a NUL.
-    pub fn to_bytes(&self, release: LlvmRelease) -> Result<Vec<u8>, WriteError> {
+    pub fn to_bytes(&self, release: LlvmRelease) -> Result<Vec<u8>, OffloadBinaryWriteError> {
         let (mut bytes, padding) = self.head(self.image.len() as u64, release)?;
         bytes.extend_from_slice(self.image);
         bytes.extend((0..padding).map(|_| 0));
@@ -245,12 +248,12 @@ impl BinaryImage<'_> {
         &self,
         image_size: u64,
         release: LlvmRelease,
-    ) -> Result<(Vec<u8>, u64), WriteError> {
+    ) -> Result<(Vec<u8>, u64), OffloadBinaryWriteError> {
         let strings = self.strings.iter();
         let strings: Pairs<'_> = strings
             .map(|(key, value)| (key.as_bytes(), value.as_bytes()))
             .collect();
-        let entry = NewEntry {
+        let entry = NewBinaryEntry {
             image_kind: self.image_kind,
             offload_kind: self.offload_kind,
             flags: self.flags,
@@ -258,7 +261,7 @@ impl BinaryImage<'_> {
             image_size,
         };
         let (mut head, mut padding) = (Vec::new(), 0);
-        for piece in layout(&[entry], Version::V1, release)? {
+        for piece in layout(&[entry], OffloadBinaryVersion::V1, release)? {
             match piece {
                 Piece::Bytes(bytes) => head = bytes,
                 Piece::Zeros(size) => padding = size,

@@ -8,19 +8,19 @@ use crate::format::offload_binary::{self, InflateError};
 
 /// Why a text is not a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct YamlError {
     /// From 1.
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
     /// What is wrong there.
-    pub problem: Problem,
+    pub problem: YamlProblem,
 }
 
 /// What is wrong with a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum YamlProblem {
     /// It is not the YAML that is read here.
     Expected {
         /// What should be there.
@@ -72,13 +72,13 @@ pub enum Problem {
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for YamlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.problem)
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for YamlProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Expected { what } => write!(f, "expected {what}"),
@@ -106,14 +106,14 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for YamlError {}
 
 /// Why a file has no document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadError {
     /// It does not consist of offload binaries.
-    Binary(offload_binary::Error),
+    Binary(offload_binary::OffloadBinaryError),
     /// A compressed one is damaged.
     Inflate(InflateError),
     /// An image cannot be read.

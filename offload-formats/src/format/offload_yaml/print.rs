@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::reader::ESCAPES;
-use super::{Document, IMAGE_KINDS, Member, OFFLOAD_KINDS, TAG, is_number};
+use super::{Document, IMAGE_KINDS, OFFLOAD_KINDS, TAG, YamlMember, is_number};
 use crate::names::LlvmRelease;
 
 /// As `obj2yaml` 22 prints; it never prints what is given of the header.
@@ -34,7 +34,7 @@ impl fmt::Display for Document {
     }
 }
 
-impl fmt::Display for Member {
+impl fmt::Display for YamlMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (image, offload) = (
             self.image_kind.raw(),

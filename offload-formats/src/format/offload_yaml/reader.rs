@@ -4,19 +4,19 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::{Error, Problem};
+use super::{YamlError, YamlProblem};
 
 /// A place in a text; both numbers start at 1, columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct YamlPosition {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-impl Place {
-    pub(super) fn error(self, problem: Problem) -> Error {
+impl YamlPosition {
+    pub(super) fn error(self, problem: YamlProblem) -> YamlError {
         let Self { line, column } = self;
-        Error {
+        YamlError {
             line,
             column,
             problem,
@@ -26,12 +26,12 @@ impl Place {
 
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) place: Place,
-    pub(super) content: Content,
+    pub(super) place: YamlPosition,
+    pub(super) content: YamlContent,
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum YamlContent {
     /// Not even a scalar: `Key:` and no more.
     Nothing,
     Scalar(Scalar),
@@ -40,7 +40,7 @@ pub(super) enum Content {
     Map(Map),
 }
 
-pub(super) type Map = BTreeMap<String, (Place, Node)>;
+pub(super) type Map = BTreeMap<String, (YamlPosition, Node)>;
 
 #[derive(Debug)]
 pub(super) struct Scalar {
@@ -52,10 +52,10 @@ pub(super) struct Scalar {
 const DEPTH: usize = 16;
 
 /// The one document, whose tag is `tag`.
-pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, Error> {
-    let mut reader = Reader {
+pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, YamlError> {
+    let mut reader = YamlReader {
         rest: text,
-        place: Place { line: 1, column: 1 },
+        place: YamlPosition { line: 1, column: 1 },
     };
     reader.skip();
     if reader.rest.starts_with("---") {
@@ -63,11 +63,11 @@ pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, Error> {
         reader.skip();
     }
     if !reader.rest.starts_with(tag) {
-        return Err(reader.place.error(Problem::Tag { tag }));
+        return Err(reader.place.error(YamlProblem::Tag { tag }));
     }
     reader.advance(tag.len());
     if !reader.is_blank_at(0) {
-        return Err(reader.place.error(Problem::Tag { tag }));
+        return Err(reader.place.error(YamlProblem::Tag { tag }));
     }
     let line = reader.place.line;
     reader.skip();
@@ -88,12 +88,12 @@ pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, Error> {
     }
 }
 
-struct Reader<'t> {
+struct YamlReader<'t> {
     rest: &'t str,
-    place: Place,
+    place: YamlPosition,
 }
 
-impl Reader<'_> {
+impl YamlReader<'_> {
     fn peek(&self) -> Option<char> {
         self.rest.chars().next()
     }
@@ -142,22 +142,22 @@ impl Reader<'_> {
         self.rest.starts_with('-') && self.is_blank_at(1)
     }
 
-    fn expected<T>(&self, what: &'static str) -> Result<T, Error> {
-        Err(self.place.error(Problem::Expected { what }))
+    fn expected<T>(&self, what: &'static str) -> Result<T, YamlError> {
+        Err(self.place.error(YamlProblem::Expected { what }))
     }
 
     /// What comes next, when it starts at `column` or further right. `inline`: on the line of its
     /// key, where no block map or list can start.
-    fn block(&mut self, column: usize, inline: bool, depth: usize) -> Result<Node, Error> {
+    fn block(&mut self, column: usize, inline: bool, depth: usize) -> Result<Node, YamlError> {
         let line = self.place.line;
         self.skip();
         let place = self.place;
         let inline = inline && place.line == line;
         let depth = depth
             .checked_sub(1)
-            .ok_or(place.error(Problem::Depth { most: DEPTH }))?;
+            .ok_or(place.error(YamlProblem::Depth { most: DEPTH }))?;
         if self.rest.is_empty() || self.is_at_marker() || (!inline && place.column < column) {
-            let content = Content::Nothing;
+            let content = YamlContent::Nothing;
             return Ok(Node { place, content });
         }
         let content = if self.is_at_item() {
@@ -178,13 +178,13 @@ impl Reader<'_> {
                 self.block_map(place, scalar.text, depth)?
             } else {
                 self.end_of_line()?;
-                Content::Scalar(scalar)
+                YamlContent::Scalar(scalar)
             }
         };
         Ok(Node { place, content })
     }
 
-    fn block_list(&mut self, column: usize, depth: usize) -> Result<Content, Error> {
+    fn block_list(&mut self, column: usize, depth: usize) -> Result<YamlContent, YamlError> {
         let mut items = Vec::new();
         while self.place.column == column && self.is_at_item() {
             self.advance(1);
@@ -192,17 +192,22 @@ impl Reader<'_> {
             self.skip();
         }
         self.no_deeper_than(column)?;
-        Ok(Content::List(items))
+        Ok(YamlContent::List(items))
     }
 
     /// From the colon after the first key.
-    fn block_map(&mut self, first: Place, key: String, depth: usize) -> Result<Content, Error> {
+    fn block_map(
+        &mut self,
+        first: YamlPosition,
+        key: String,
+        depth: usize,
+    ) -> Result<YamlContent, YamlError> {
         let mut entries = Map::new();
         let (mut place, mut key) = (first, key);
         loop {
             self.advance(1);
             // A list may start right under its key.
-            let mut ahead = Reader { ..*self };
+            let mut ahead = YamlReader { ..*self };
             ahead.skip();
             let under = ahead.is_at_item() && ahead.place.column == first.column;
             let column = first.column.saturating_add(usize::from(!under));
@@ -219,18 +224,18 @@ impl Reader<'_> {
             }
         }
         self.no_deeper_than(first.column)?;
-        Ok(Content::Map(entries))
+        Ok(YamlContent::Map(entries))
     }
 
     /// What follows a list or map belongs to what it is in.
-    fn no_deeper_than(&self, column: usize) -> Result<(), Error> {
+    fn no_deeper_than(&self, column: usize) -> Result<(), YamlError> {
         if !self.rest.is_empty() && self.place.column > column {
             return self.expected("a line with less indentation");
         }
         Ok(())
     }
 
-    fn end_of_line(&mut self) -> Result<(), Error> {
+    fn end_of_line(&mut self) -> Result<(), YamlError> {
         let line = self.place.line;
         self.skip();
         if self.place.line == line && !self.rest.is_empty() {
@@ -240,11 +245,11 @@ impl Reader<'_> {
     }
 
     /// A list, a map or a scalar between brackets.
-    fn flow(&mut self, depth: usize) -> Result<Node, Error> {
+    fn flow(&mut self, depth: usize) -> Result<Node, YamlError> {
         let place = self.place;
         let depth = depth
             .checked_sub(1)
-            .ok_or(place.error(Problem::Depth { most: DEPTH }))?;
+            .ok_or(place.error(YamlProblem::Depth { most: DEPTH }))?;
         let content = match self.peek() {
             Some('[') => {
                 let mut items = Vec::new();
@@ -252,7 +257,7 @@ impl Reader<'_> {
                     items.push(reader.flow(depth)?);
                     Ok(())
                 })?;
-                Content::List(items)
+                YamlContent::List(items)
             }
             Some('{') => {
                 let mut entries = Map::new();
@@ -265,16 +270,16 @@ impl Reader<'_> {
                     reader.advance(1);
                     reader.skip();
                     let value = if reader.rest.starts_with([',', '}']) {
-                        let (place, content) = (reader.place, Content::Nothing);
+                        let (place, content) = (reader.place, YamlContent::Nothing);
                         Node { place, content }
                     } else {
                         reader.flow(depth)?
                     };
                     add(&mut entries, key, place, value)
                 })?;
-                Content::Map(entries)
+                YamlContent::Map(entries)
             }
-            _ => Content::Scalar(self.scalar(true)?),
+            _ => YamlContent::Scalar(self.scalar(true)?),
         };
         Ok(Node { place, content })
     }
@@ -283,8 +288,8 @@ impl Reader<'_> {
     fn flow_items(
         &mut self,
         close: char,
-        mut item: impl FnMut(&mut Self) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut item: impl FnMut(&mut Self) -> Result<(), YamlError>,
+    ) -> Result<(), YamlError> {
         self.advance(1);
         self.skip();
         while !self.rest.starts_with(close) {
@@ -311,7 +316,7 @@ impl Reader<'_> {
     }
 
     /// Up to its end, and over the blanks that follow it.
-    fn scalar(&mut self, in_flow: bool) -> Result<Scalar, Error> {
+    fn scalar(&mut self, in_flow: bool) -> Result<Scalar, YamlError> {
         let scalar = match self.peek() {
             Some('\'') => self.single_quoted()?,
             Some('"') => self.double_quoted()?,
@@ -330,7 +335,7 @@ impl Reader<'_> {
         Ok(scalar)
     }
 
-    fn plain(&mut self, in_flow: bool) -> Result<Scalar, Error> {
+    fn plain(&mut self, in_flow: bool) -> Result<Scalar, YamlError> {
         let indicator = match self.peek() {
             Some('-' | '?' | ':') => self.is_blank_at(1),
             Some(first) => ",[]{}#&*!|>'\"%@`".contains(first),
@@ -366,7 +371,7 @@ impl Reader<'_> {
         })
     }
 
-    fn single_quoted(&mut self) -> Result<Scalar, Error> {
+    fn single_quoted(&mut self) -> Result<Scalar, YamlError> {
         self.advance(1);
         let mut text = String::new();
         loop {
@@ -384,7 +389,7 @@ impl Reader<'_> {
         }
     }
 
-    fn double_quoted(&mut self) -> Result<Scalar, Error> {
+    fn double_quoted(&mut self) -> Result<Scalar, YamlError> {
         self.advance(1);
         let mut text = String::new();
         loop {
@@ -405,11 +410,11 @@ impl Reader<'_> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, Error> {
+    fn escape(&mut self) -> Result<char, YamlError> {
         let place = self.place;
         self.advance(1);
         let escape = self.peek().unwrap_or('\n');
-        let wrong = place.error(Problem::Expected {
+        let wrong = place.error(YamlProblem::Expected {
             what: "an escape sequence",
         });
         if let Some((_, char)) = ESCAPES.iter().find(|(known, _)| *known == escape) {
@@ -458,7 +463,7 @@ pub(super) const ESCAPES: [(char, char); 19] = [
 ];
 
 /// Adds to a map, in which no key is twice.
-fn add(entries: &mut Map, key: String, place: Place, value: Node) -> Result<(), Error> {
+fn add(entries: &mut Map, key: String, place: YamlPosition, value: Node) -> Result<(), YamlError> {
     match entries.entry(key) {
         Entry::Vacant(free) => {
             free.insert((place, value));
@@ -466,7 +471,7 @@ fn add(entries: &mut Map, key: String, place: Place, value: Node) -> Result<(), 
         }
         Entry::Occupied(known) => {
             let key = known.key().clone();
-            Err(place.error(Problem::Twice { key }))
+            Err(place.error(YamlProblem::Twice { key }))
         }
     }
 }

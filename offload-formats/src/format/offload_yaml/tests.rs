@@ -24,7 +24,7 @@ fn message(text: &str) -> String {
     parse(text).unwrap_err().to_string()
 }
 
-fn members(text: &str) -> Vec<Member> {
+fn members(text: &str) -> Vec<YamlMember> {
     parse(&format!("--- !Offload\n{text}")).unwrap().members
 }
 
@@ -212,9 +212,9 @@ fn quotes_as_llvm_does() {
         a:b a;b a+b a=b +a + --- 12E3 00 !a +.nan -.5 -. +.e1 1.e5 ~ a/b -x";
     let print = |value: &str| {
         let strings = vec![("k".to_owned(), value.to_owned())];
-        let members = vec![Member {
+        let members = vec![YamlMember {
             strings,
-            ..Member::default()
+            ..YamlMember::default()
         }];
         let text = Document {
             members,

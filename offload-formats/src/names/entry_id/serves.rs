@@ -2,7 +2,7 @@
 
 use super::{EntryId, EntryKind};
 use crate::names::processor::Device;
-use crate::names::triple::Parts;
+use crate::names::triple::TripleParts;
 use crate::names::{Processor, TargetId};
 
 /// Which kinds of entries go together.
@@ -34,7 +34,7 @@ impl EntryId {
     /// processors that no table knows are the same when they are written the same.
     #[must_use]
     pub fn serves(&self, wanted: &Self, kinds: KindRule) -> bool {
-        let [triple, wanted_triple] = [self, wanted].map(|id| Parts::new(id.fields()));
+        let [triple, wanted_triple] = [self, wanted].map(|id| TripleParts::new(id.fields()));
         if !triple.serve(&wanted_triple) || !kinds.join(self.kind, wanted.kind) {
             return false;
         }
@@ -53,7 +53,7 @@ impl EntryId {
 }
 
 /// The one name of a processor, if it can be that of the triple and can have the features.
-fn resolve<'a>(id: &'a TargetId, triple: &Parts<'_>) -> Option<&'a str> {
+fn resolve<'a>(id: &'a TargetId, triple: &TripleParts<'_>) -> Option<&'a str> {
     let device = match triple.arch {
         Some("amdgcn") => Device::Amdgcn,
         Some("r600") => Device::R600,

@@ -2,13 +2,17 @@
 
 use std::fmt::Write as _;
 
-use super::module::{ENTRY, ENTRY_19, Ends};
+use super::module::{ENTRY, ENTRY_19, IrTableEnds};
 use crate::format::offload_entry;
 use crate::registration::fat_binary::Runtime;
 
 /// The loop over a table.
-pub(super) fn walk(runtime: Runtime, layout: offload_entry::EntryTable, ends: &Ends) -> String {
-    let old = layout == offload_entry::EntryTable::V19;
+pub(super) fn walk(
+    runtime: Runtime,
+    layout: offload_entry::EntryLayout,
+    ends: &IrTableEnds,
+) -> String {
+    let old = layout == offload_entry::EntryLayout::V19;
     let record = if old { ENTRY_19 } else { ENTRY };
     let mut text = format!(
         "  br label %check\n\

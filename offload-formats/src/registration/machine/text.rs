@@ -3,7 +3,7 @@
 use object::{RelocationFlags, elf, pe};
 
 /// The functions of a registration object, in `.text.startup`; the constructor is the first.
-pub(in crate::registration) struct Text {
+pub(in crate::registration) struct StartupCode {
     pub(in crate::registration) bytes: &'static [u8],
     pub(in crate::registration) functions: &'static [Function],
     pub(in crate::registration) fixups: &'static [Fixup],

@@ -13,7 +13,7 @@ use offload_formats::container::definitions;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::object_bundle::{NewEntry, embed_bundle, whole_bundle_sections};
 use offload_formats::escape::terminal;
-use offload_formats::format::bundle::Layout;
+use offload_formats::format::bundle::BundleLayout;
 use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
 use offload_formats::names::{ConflictScope, EntryId, conflict};
@@ -313,7 +313,7 @@ impl MemberGroup {
         let host = std::iter::once((NO_HOST, 0));
         let images = self.images.iter().zip(ids);
         let images = images.map(|((_, image), id)| (id.as_str(), image.content.size()));
-        let layout = Layout::new(host.chain(images), std::num::NonZeroU64::MIN)
+        let layout = BundleLayout::new(host.chain(images), std::num::NonZeroU64::MIN)
             .map_err(|problem| Error::new(format_args!("`{}`: {problem}", self.stem)))?;
         let mut pieces = vec![Piece::Bytes(layout.head)];
         pieces.extend(self.images.iter().map(|(_, image)| image.content.clone()));

@@ -116,7 +116,7 @@ impl HostEntries {
             }
         }
         if let Some(release) = arguments.options.llvm {
-            let table = offload_entry::EntryTable::of(release);
+            let table = offload_entry::EntryLayout::of(release);
             let of_release = |known: &EntrySection| table.sections().any(|name| name == known.name);
             found.tables.retain(of_release);
         }
@@ -134,7 +134,7 @@ impl HostEntries {
         };
         for kind in kinds {
             if self.of(*kind).next().is_none() {
-                let table = offload_entry::EntryTable::of(release);
+                let table = offload_entry::EntryLayout::of(release);
                 // Kinds since LLVM 21 have no section of their own.
                 let section = table.section(*kind).unwrap_or(NEW_SECTION);
                 let known = self.tables.iter_mut().find(|known| known.name == section);
@@ -167,13 +167,13 @@ const NEW_SECTION: &str = "llvm_offload_entries";
 
 impl EntrySection {
     /// Returns the layout of its entries.
-    pub(crate) fn layout(&self) -> offload_entry::EntryTable {
+    pub(crate) fn layout(&self) -> offload_entry::EntryLayout {
         let stride = self.strides.first().copied().unwrap_or_default();
         let default = match self.name {
-            NEW_SECTION => offload_entry::EntryTable::V21,
-            _ => offload_entry::EntryTable::V19,
+            NEW_SECTION => offload_entry::EntryLayout::V21,
+            _ => offload_entry::EntryLayout::V19,
         };
-        offload_entry::EntryTable::find(self.name, stride).unwrap_or(default)
+        offload_entry::EntryLayout::find(self.name, stride).unwrap_or(default)
     }
 }
 

@@ -199,9 +199,9 @@ impl Packing<'_> {
             level,
             version: match self.rules {
                 Rules::Llvm(release) if release <= LlvmRelease::V21 => {
-                    compressed_bundle::Version::V2
+                    compressed_bundle::CompressedBundleVersion::V2
                 }
-                _ => compressed_bundle::Version::default(),
+                _ => compressed_bundle::CompressedBundleVersion::default(),
             },
             threads: std::thread::available_parallelism()
                 .ok()

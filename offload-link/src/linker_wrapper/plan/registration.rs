@@ -168,7 +168,7 @@ pub(crate) fn forms(
             })
         }
         ContainerContent::Sycl(bytes) => {
-            let invalid = |source: offload_binary::Error| Error::Container {
+            let invalid = |source: offload_binary::OffloadBinaryError| Error::Container {
                 kind: container.kind,
                 problem: source.to_string(),
             };

@@ -13,7 +13,7 @@ use offload_build::tools::Command;
 use offload_formats::container::elf::{
     Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, rename_section,
 };
-use offload_formats::format::offload_entry::EntryTable;
+use offload_formats::format::offload_entry::EntryLayout;
 
 use crate::linker_wrapper::error::Error;
 use crate::linker_wrapper::inputs::host_objects::EntrySection;
@@ -41,7 +41,7 @@ pub(crate) fn shown(path: &Path, tables: &[EntrySection], rules: Rules) -> Comma
     };
     let command = Command::new("llvm-objcopy").arg(path);
     let command = command.args(["--remove-section", OFFLOADING_SECTION]);
-    let sections = EntryTable::of(release).sections();
+    let sections = EntryLayout::of(release).sections();
     sections.fold(command, |command, section| {
         let renamed = |prefix: &str| format!("{prefix}{section}={prefix}{section}_{OF_NOTHING}");
         command

@@ -1,4 +1,4 @@
-use super::super::{NewEntry, layout, walk};
+use super::super::{NewBinaryEntry, layout, walk};
 use super::*;
 use crate::format::codec::METHODS;
 use crate::format::pieces;
@@ -7,12 +7,12 @@ use crate::names::LlvmRelease;
 /// Version 3, uncompressed.
 fn plain() -> Vec<u8> {
     let strings: &[(&[u8], &[u8])] = &[(b"arch", b"sm_70"), (b"triple", b"nvptx64-nvidia-cuda")];
-    let entry = NewEntry {
+    let entry = NewBinaryEntry {
         strings,
         image_size: 4096,
-        ..NewEntry::default()
+        ..NewBinaryEntry::default()
     };
-    let pieces = layout(&[entry, entry], Version::V3, LlvmRelease::Main).unwrap();
+    let pieces = layout(&[entry, entry], OffloadBinaryVersion::V3, LlvmRelease::Main).unwrap();
     pieces::to_bytes(&pieces, &[&[b'A'; 4096], &[b'B'; 4096]]).unwrap()
 }
 
@@ -95,7 +95,7 @@ fn compresses_only_version_3_and_only_once() {
     for bytes in [&small[..], super::super::tests::ONE, &longer, b""] {
         assert_eq!(
             compress(bytes, Method::Zlib, None),
-            Err(WriteError::NotVersion3)
+            Err(OffloadBinaryWriteError::NotVersion3)
         );
     }
 }

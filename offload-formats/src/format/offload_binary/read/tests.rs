@@ -1,7 +1,7 @@
 use super::super::tests::{ONE, version_2};
 use super::*;
 
-fn parse(bytes: &[u8]) -> Result<OffloadBinary, Error> {
+fn parse(bytes: &[u8]) -> Result<OffloadBinary, OffloadBinaryError> {
     OffloadBinary::parse(bytes, 0, bytes.len() as u64)
 }
 
@@ -119,7 +119,7 @@ fn rejects_headers_that_hold_less_than_they_must() {
     assert_eq!(parse(&bytes).unwrap_err().entry, Some(2));
     for size in [0, 32, 71] {
         bytes[8..16].copy_from_slice(&u64::to_le_bytes(size));
-        let problem = Problem::Size { size, least: 72 };
+        let problem = OffloadBinaryProblem::Size { size, least: 72 };
         assert_eq!(parse(&bytes).unwrap_err().problem, problem);
     }
 }
@@ -128,7 +128,15 @@ fn rejects_headers_that_hold_less_than_they_must() {
 fn reads_versions_in_one_stream() {
     let bytes = [ONE, &version_2(), ONE].concat();
     let binaries = walk(&bytes[..], 0..bytes.len() as u64).unwrap();
-    let versions: Vec<Version> = binaries.iter().map(|binary| binary.version).collect();
-    assert_eq!(versions, [Version::V1, Version::V2, Version::V1]);
+    let versions: Vec<OffloadBinaryVersion> =
+        binaries.iter().map(|binary| binary.version).collect();
+    assert_eq!(
+        versions,
+        [
+            OffloadBinaryVersion::V1,
+            OffloadBinaryVersion::V2,
+            OffloadBinaryVersion::V1
+        ]
+    );
     assert_eq!(binaries[2].entries[0].arch(), "sm_70");
 }
