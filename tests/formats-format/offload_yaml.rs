@@ -326,12 +326,12 @@ fn finds_what_the_header_was_changed_to() {
         (
             LlvmRelease::V22,
             "Version: 4",
-            "offload binary 0: version 4 is not known (1, 2 and 3 are)",
+            "offload binary 0: expected version 1, 2 or 3, found 4",
         ),
         (
             LlvmRelease::V23,
             "Version: 4",
-            "offload binary 0: version 4 is not known (1, 2 and 3 are)",
+            "offload binary 0: expected version 1, 2 or 3, found 4",
         ),
         (
             LlvmRelease::V22,

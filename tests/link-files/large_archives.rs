@@ -546,7 +546,7 @@ fn refuses_offload_binaries_that_inflate_to_more_than_the_limit() {
     for (program, command) in [(packager, "--list"), (cargo, "inspect")] {
         let done = run(program, &[command, "longer.bin"], "", "");
         assert_eq!(done.status.code(), Some(1));
-        let expected = format!("there is more data than its inflated size {:#x}", size - 1);
+        let expected = format!("expected data of inflated size {:#x}, found more", size - 1);
         assert!(errors(&done).contains(&expected), "{}", errors(&done));
     }
 }

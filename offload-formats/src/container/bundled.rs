@@ -434,7 +434,7 @@ mod tests {
         let problem = entries(&text[..], all, &mut Unpacking::in_memory(1 << 30)).unwrap_err();
         assert_eq!(
             problem.to_string(),
-            "text bundle: entry `hip-x` that starts at offset 0x3 has no end"
+            "text bundle: missing end of entry `hip-x`, which starts at offset 0x3"
         );
     }
 

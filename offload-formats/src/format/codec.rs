@@ -1,4 +1,4 @@
-//! The compression libraries, each behind its cargo feature, and streams for them.
+//! The compression libraries, each with its cargo feature, and streams for them.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use super::bytes::{Cursor, ReadAt};
 
-/// How the data is compressed.
+/// A compression method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
     /// A zlib stream; cargo feature `zlib`.
@@ -17,25 +17,25 @@ pub enum Method {
     Zstd,
 }
 
-/// Method, number, name of it and of its cargo feature.
+/// Each method with its number and its name, which its cargo feature has too.
 pub(super) const METHODS: [(Method, u16, &str); 2] =
     [(Method::Zlib, 0, "zlib"), (Method::Zstd, 1, "zstd")];
 
 impl Method {
-    /// The method with that number in compressed bundles.
+    /// Returns the method with that number in compressed bundles.
     #[must_use]
     pub fn from_raw(raw: u16) -> Option<Self> {
         let row = METHODS.iter().find(|(_, number, _)| *number == raw);
         row.map(|(method, _, _)| *method)
     }
 
-    /// Its number in compressed bundles.
+    /// Returns its number in compressed bundles.
     #[must_use]
     pub fn raw(self) -> u16 {
         self.row().1
     }
 
-    /// Its name, such as `zstd`.
+    /// Returns its name, such as `zstd`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().2
@@ -53,7 +53,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// What errors say when a method is not built in.
+/// Writes the error for a method that is not built in.
 pub(super) fn not_built(method: Method, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
@@ -61,10 +61,10 @@ pub(super) fn not_built(method: Method, f: &mut fmt::Formatter<'_>) -> fmt::Resu
     )
 }
 
-/// How many bytes are decompressed at once: a block of zstd.
+/// Number of bytes that are decompressed at once: a block of zstd.
 pub(super) const BUFFER: usize = 0x2_0000;
 
-/// What compresses to `W`.
+/// Compresses to `W`.
 pub(super) enum Encoder<W: Write> {
     #[allow(dead_code, reason = "the only variant when all methods are off")]
     None(Infallible, W),
@@ -75,7 +75,7 @@ pub(super) enum Encoder<W: Write> {
 }
 
 impl<W: Write> Encoder<W> {
-    /// For `size` bytes; `None` when the method is not built in.
+    /// Creates an encoder for `size` bytes; `None` if the method is not built in.
     pub(super) fn new(
         method: Method,
         level: Option<i32>,
@@ -125,7 +125,7 @@ impl<W: Write> Encoder<W> {
     }
 }
 
-/// What decompresses from `B`, of which it consumes what belongs to the data and no more.
+/// Decompresses from `B`, and consumes no byte after the compressed data.
 pub(super) enum Decoder<B> {
     #[allow(dead_code, reason = "the only variant when all methods are off")]
     None(Infallible, B),
@@ -136,7 +136,7 @@ pub(super) enum Decoder<B> {
 }
 
 impl<B: BufRead> Decoder<B> {
-    /// `None` when the method is not built in.
+    /// Creates a decoder; `None` if the method is not built in.
     pub(super) fn new(method: Method, source: B) -> io::Result<Option<Self>> {
         match method {
             #[cfg(feature = "zlib")]
@@ -174,10 +174,10 @@ impl<B: BufRead> Read for Decoder<B> {
     }
 }
 
-/// A stream, up to the end of the data.
+/// A stream that ends at a given offset.
 pub(super) struct BoundedStream<B> {
     pub(super) source: B,
-    /// What has been consumed ends here.
+    /// Offset of the next byte.
     pub(super) position: u64,
     pub(super) end: u64,
 }
@@ -208,14 +208,14 @@ impl<B: BufRead> Read for BoundedStream<B> {
     }
 }
 
-/// A range of some data as a stream, of which each byte is asked for once.
+/// A range of some data as a stream that asks for each byte once.
 pub(super) struct Slices<'d, R> {
     cursor: Cursor<'d, R>,
     slice: &'d [u8],
 }
 
 impl<'d, R: ReadAt<'d>> Slices<'d, R> {
-    /// What comes from where the cursor is.
+    /// Streams from the cursor's position.
     pub(super) fn new(cursor: Cursor<'d, R>) -> Self {
         Self { cursor, slice: &[] }
     }
@@ -254,17 +254,17 @@ mod with_zstd {
     use zstd::stream::raw::{self, CParameter, DParameter, Operation};
     use zstd::stream::{write, zio};
 
-    /// What a thread compresses at a time, at levels that would take less. Parts do not know each
-    /// other's statistics: of 512 MiB of libraries, parts of zstd's own 2 MiB are 1 % larger than
-    /// what LLVM writes, these 0.3 %.
+    /// Size of the part that a thread compresses at a time, at levels whose default is smaller.
+    /// Parts do not share statistics. For 512 MiB of libraries the output is 1 % larger than LLVM's
+    /// with zstd's default of 2 MiB, and 0.3 % with this size.
     const PART: u32 = 8 << 20;
-    /// From here on zstd takes as much or more.
+    /// From this level on zstd's default is as large or larger.
     const LEVEL_OF_LARGE_PARTS: i32 = 9;
 
     pub(in crate::format) enum ZstdEncoder<W: Write> {
-        /// No more than one part: compressed at once, as LLVM does, whose bytes they are.
+        /// At most one part, compressed at once: the same bytes as LLVM's.
         Small(Vec<u8>, i32, W),
-        /// Compressed by other threads while the next bytes come.
+        /// Compressed by other threads while the next bytes arrive.
         Large(write::Encoder<'static, W>),
     }
 
@@ -282,7 +282,7 @@ mod with_zstd {
             }
             let mut encoder = raw::Encoder::new(level)?;
             encoder.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
-            // One worker or many make the same jobs of the same bytes; none would make others.
+            // The output is the same for any number of workers except 0.
             encoder.set_parameter(CParameter::NbWorkers(threads.get()))?;
             if level < LEVEL_OF_LARGE_PARTS {
                 encoder.set_parameter(CParameter::JobSize(PART))?;
@@ -315,14 +315,15 @@ mod with_zstd {
     pub(in crate::format) struct ZstdDecoder<B> {
         pub(super) source: B,
         decoder: raw::Decoder<'static>,
-        /// A frame has begun, or none has been seen.
+        /// True inside a frame, and before the first.
         open: bool,
     }
 
     impl<B: BufRead> ZstdDecoder<B> {
         pub(super) fn new(source: B) -> io::Result<Self> {
             let mut decoder = raw::Decoder::new()?;
-            // 128 MiB, the largest window of LLVM's frames at any level; the format allows 2 GiB, all of it memory.
+            // 128 MiB, the largest window of LLVM's frames at any level. The format allows 2 GiB,
+            // which would be allocated.
             decoder.set_parameter(DParameter::WindowLogMax(27))?;
             Ok(Self {
                 source,
@@ -331,7 +332,7 @@ mod with_zstd {
             })
         }
 
-        /// Bytes of one frame after the other, until the source ends.
+        /// Reads the bytes of consecutive frames, until the source ends.
         pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
             loop {
                 let bytes = self.source.fill_buf()?;

@@ -242,12 +242,18 @@ impl fmt::Display for MsgpackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfBounds(problem) => problem.fmt(f),
-            Self::NoValue { offset } => write!(f, "byte 0xc1 at offset {offset:#x} is no value"),
+            Self::NoValue { offset } => write!(
+                f,
+                "expected a value at offset {offset:#x}, found the byte 0xc1"
+            ),
             Self::Unexpected {
                 offset,
                 found,
                 expected,
-            } => write!(f, "{found} at offset {offset:#x}, expected {expected}"),
+            } => write!(
+                f,
+                "expected {expected} at offset {offset:#x}, found {found}"
+            ),
         }
     }
 }
@@ -488,7 +494,10 @@ mod tests {
             message(b"\xc7\x02\x01a"),
             "ext at offset 0x3 with size 0x2 runs past the end at 0x4"
         );
-        assert_eq!(message(b"\x91\xc1"), "byte 0xc1 at offset 0x1 is no value");
+        assert_eq!(
+            message(b"\x91\xc1"),
+            "expected a value at offset 0x1, found the byte 0xc1"
+        );
     }
 
     #[test]
@@ -501,7 +510,10 @@ mod tests {
             "values of array at offset 0xf4240 with size 0x1 runs past the end at 0xf4240"
         );
         bytes.push(0xc1);
-        assert_eq!(message(&bytes), "byte 0xc1 at offset 0xf4240 is no value");
+        assert_eq!(
+            message(&bytes),
+            "expected a value at offset 0xf4240, found the byte 0xc1"
+        );
         bytes.pop();
         bytes.push(0xc0);
         let mut reader = MsgpackReader::new(&bytes);
@@ -553,13 +565,13 @@ mod tests {
             (b"\xca\0\0\0\0", "float"),
         ] {
             let expected =
-                format!("{found} at offset 0x0, expected an integer from 0 to 0xffffffff");
+                format!("expected an integer from 0 to 0xffffffff at offset 0x0, found {found}");
             assert_eq!(number(bytes), Err(expected));
         }
         let mut reader = MsgpackReader::new(b"\xa2\xff\xfe");
         assert_eq!(
             reader.text().unwrap_err().to_string(),
-            "str at offset 0x0, expected a str of UTF-8"
+            "expected a str of UTF-8 at offset 0x0, found str"
         );
         // It is still there.
         assert_eq!(reader.value(), Ok(Value::Str(b"\xff\xfe")));
@@ -569,7 +581,7 @@ mod tests {
                 .array(pass)
                 .unwrap_err()
                 .to_string(),
-            "map at offset 0x0, expected an array"
+            "expected an array at offset 0x0, found map"
         );
         let pass = |_: &[u8], reader: &mut MsgpackReader<'_>| reader.skip();
         assert_eq!(
@@ -577,7 +589,7 @@ mod tests {
                 .map(pass)
                 .unwrap_err()
                 .to_string(),
-            "array at offset 0x0, expected a map"
+            "expected a map at offset 0x0, found array"
         );
     }
 }

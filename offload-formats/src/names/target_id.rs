@@ -167,7 +167,7 @@ pub enum TargetIdError {
     },
     /// Features without a processor.
     NoProcessor,
-    /// A feature that ends in neither `+` nor `-`.
+    /// A feature that must end in `+` or `-`.
     NoSign {
         /// As written.
         feature: String,
@@ -190,16 +190,16 @@ impl fmt::Display for TargetIdError {
             Self::Character { char, offset } => {
                 write!(f, "{char:?} at offset {offset:#x} cannot be in a target ID")
             }
-            Self::NoProcessor => write!(f, "a target ID starts with a processor"),
+            Self::NoProcessor => write!(f, "a target ID must start with a processor"),
             Self::NoSign { feature } => {
                 write!(
                     f,
-                    "feature `{feature}` of a target ID ends in neither `+` nor `-`"
+                    "feature `{feature}` of a target ID must end in `+` or `-`"
                 )
             }
             Self::UnknownFeature { feature } => write!(
                 f,
-                "`{feature}` is not a feature of a target ID (`sramecc` and `xnack` are)"
+                "unknown feature `{feature}` of a target ID; expected `sramecc` or `xnack`"
             ),
             Self::Twice { feature } => write!(f, "feature `{feature}` is given twice"),
         }
@@ -251,26 +251,26 @@ mod tests {
         let cases = [
             (
                 "gfx90a:xnack",
-                "feature `xnack` of a target ID ends in neither `+` nor `-`",
+                "feature `xnack` of a target ID must end in `+` or `-`",
             ),
             (
                 "gfx90a::xnack+",
-                "feature `` of a target ID ends in neither `+` nor `-`",
+                "feature `` of a target ID must end in `+` or `-`",
             ),
             (
                 "gfx90a:xnak+",
-                "`xnak+` is not a feature of a target ID (`sramecc` and `xnack` are)",
+                "unknown feature `xnak+` of a target ID; expected `sramecc` or `xnack`",
             ),
             (
                 "gfx90a:+",
-                "`+` is not a feature of a target ID (`sramecc` and `xnack` are)",
+                "unknown feature `+` of a target ID; expected `sramecc` or `xnack`",
             ),
             (
                 "gfx90a:xnack++",
-                "`xnack++` is not a feature of a target ID (`sramecc` and `xnack` are)",
+                "unknown feature `xnack++` of a target ID; expected `sramecc` or `xnack`",
             ),
             ("gfx90a:xnack+:xnack-", "feature `xnack` is given twice"),
-            (":xnack+", "a target ID starts with a processor"),
+            (":xnack+", "a target ID must start with a processor"),
             ("gfx 90a", "' ' at offset 0x3 cannot be in a target ID"),
             (
                 "gfx90a,gfx906",

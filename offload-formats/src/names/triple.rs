@@ -199,7 +199,7 @@ pub enum TripleError {
 impl fmt::Display for TripleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => write!(f, "a triple has at least an architecture"),
+            Self::Empty => write!(f, "a triple must have an architecture"),
             Self::Character { char, offset } => {
                 write!(f, "{char:?} at offset {offset:#x} cannot be in a triple")
             }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn rejects_what_is_no_triple() {
         let message = |text| Triple::parse(text).unwrap_err().to_string();
-        assert_eq!(message(""), "a triple has at least an architecture");
+        assert_eq!(message(""), "a triple must have an architecture");
         assert_eq!(
             message("x86_64 linux"),
             "' ' at offset 0x6 cannot be in a triple"

@@ -69,8 +69,7 @@ impl fmt::Display for RegistrationError {
         match self {
             Self::Machine { machine } => write!(
                 f,
-                "registration for host machine {machine:#x} is not supported \
-                 (x86_64, 0x3e, and aarch64, 0xb7, are)"
+                "registration: expected host machine 0x3e (x86_64) or 0xb7 (aarch64), found {machine:#x}"
             ),
             Self::Range { what, end, size } => {
                 write!(f, "{what} ends at {end:#x}, after the end at {size:#x}")
@@ -81,18 +80,18 @@ impl fmt::Display for RegistrationError {
             }
             Self::Alignment { section, alignment } => write!(
                 f,
-                "section `{section}`: alignment {alignment:#x} is no power of two"
+                "section `{section}`: alignment {alignment:#x} is not a power of two"
             ),
-            Self::Images { count } => write!(f, "{count} images do not fit a binary descriptor"),
+            Self::Images { count } => write!(f, "expected at most 65535 images, found {count}"),
             Self::ImageKind { index, kind } => {
+                write!(f, "image {index}: expected a kind up to 255, found {kind}")
+            }
+            Self::Host { triple } => write!(f, "LLVM IR is not supported for host `{triple}`"),
+            Self::Files { images, files } => {
                 write!(
                     f,
-                    "image {index} is of kind {kind}; a SYCL descriptor ends at 255"
+                    "expected {images} files, one for each image, found {files}"
                 )
-            }
-            Self::Host { triple } => write!(f, "there is no module for host `{triple}`"),
-            Self::Files { images, files } => {
-                write!(f, "{files} files cannot hold {images} images")
             }
             Self::Elf(problem) => problem.fmt(f),
             Self::Object(_) => f.write_str("the registration object cannot be written"),

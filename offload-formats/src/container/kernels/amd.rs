@@ -363,7 +363,7 @@ mod tests {
             error(b"\x81\xaeamdhsa.version\x91\x01"),
             "`amdhsa.version` at offset 0x10 has 1 numbers, expected 2"
         );
-        assert_eq!(error(b"\x90"), "array at offset 0x0, expected a map");
+        assert_eq!(error(b"\x90"), "expected a map at offset 0x0, found array");
         assert_eq!(
             error(b"\x81\xaeamdhsa.kernels\x91\x80"),
             "map at offset 0x11 has no `.symbol`"
@@ -383,7 +383,7 @@ mod tests {
         );
         assert_eq!(
             error(b"\xab.vgpr_count\xff"),
-            "negative integer at offset 0x6f, expected an integer from 0 to 0xffffffff"
+            "expected an integer from 0 to 0xffffffff at offset 0x6f, found negative integer"
         );
         for (argument, missing) in [
             (&b"\x82\xa7.offset\0\xa5.size\x08"[..], ".value_kind"),

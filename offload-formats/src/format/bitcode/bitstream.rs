@@ -1,8 +1,8 @@
-//! The bit stream that bitcode is: nested blocks of records, whose fields have any number of bits.
+//! The bit stream of bitcode: nested blocks of records, whose fields have any number of bits.
 //!
-//! Bits are taken from the lowest of a byte upwards. Each item of a block starts with an abbreviation
-//! ID, whose width the block states: 0 ends the block, 1 enters a block, 2 defines an abbreviation,
-//! 3 is a record that uses none, and others are records laid out as defined.
+//! The lowest bit of a byte comes first. Each item of a block starts with an abbreviation ID, whose
+//! width the block states: 0 ends the block, 1 enters a block, and 2 defines an abbreviation. 3 is
+//! a record without abbreviation; other IDs are records laid out as defined.
 //!
 //! Specification: <https://llvm.org/docs/BitCodeFormat.html#bitstream-format>.
 
@@ -12,32 +12,32 @@ use std::ops::Range;
 use super::BitcodeError;
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 
-/// How many fields of a record are kept; those that need more are asked for.
+/// Number of fields that are kept of each record, unless the caller asks for more.
 const KEPT: usize = 16;
-/// How many fields an abbreviation may define. LLVM's have fewer than 20; without a limit a few
+/// Maximum number of fields of an abbreviation. LLVM's have fewer than 20; without a limit a few
 /// bits could stand for any number of fields.
 const MAX_FIELDS: usize = 64;
 
-/// A block at the top of the file.
+/// A block at the top level of the file.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub id: u64,
-    /// Of the abbreviation IDs in it, in bits.
+    /// Width of the abbreviation IDs in the block, in bits.
     width: u32,
-    /// From the start of the file.
+    /// Contents, as offsets from the start of the file.
     range: Range<u64>,
 }
 
-/// The blocks of a range, whose contents are not read. What follows the last block is left alone.
+/// Lists the blocks of a range without reading their contents. Ignores data after the last block.
 pub(super) fn blocks<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<Block>, BitcodeError> {
-    /// Longer than the start of a block.
+    /// Upper bound for the size of a block's start.
     const START: u64 = 24;
     let mut cursor = Cursor::new(data, range);
     let mut blocks = Vec::new();
-    // As LLVM, which takes less than this for padding.
+    // LLVM also treats fewer bytes as padding.
     while cursor.end().saturating_sub(cursor.position()) >= 8 {
         let start = cursor.position();
         let size = START.min(cursor.end() - start);
@@ -56,33 +56,33 @@ pub(super) fn blocks<'d, R: ReadAt<'d>>(
     Ok(blocks)
 }
 
-/// What is kept of a record besides its first fields.
+/// Fields to keep besides a record's first ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// Nothing.
+    /// None.
     First,
-    /// All fields, of which one that is no byte is told.
+    /// All fields, as bytes; `wide` reports a value that does not fit.
     Bytes,
     /// All fields.
     All,
 }
 
-/// A record, with its first fields.
+/// A record with its first fields.
 #[derive(Debug, Default)]
 pub(super) struct BitcodeRecord<'d> {
     pub code: u64,
-    /// At most [`KEPT`], unless all were asked for.
+    /// At most [`KEPT`], or all with [`Keep::All`].
     pub fields: Vec<u64>,
-    /// All fields, when bytes were asked for.
+    /// All fields, with [`Keep::Bytes`].
     pub bytes: Vec<u8>,
-    /// Whether a field of `bytes` was none.
+    /// True if a field of `bytes` exceeded a byte.
     pub wide: bool,
     pub blob: Option<&'d [u8]>,
     started: bool,
 }
 
 impl BitcodeRecord<'_> {
-    /// A field; those that older writers did not know are 0.
+    /// Returns a field, or 0 if an older writer omitted it.
     pub(super) fn field(&self, index: usize) -> u64 {
         self.fields.get(index).copied().unwrap_or(0)
     }
@@ -108,7 +108,7 @@ const DEFINE: u64 = 2;
 const UNABBREVIATED: u64 = 3;
 
 impl Block {
-    /// Reads the records of a block, not those of the blocks in it.
+    /// Reads the records of a block, but not those of nested blocks.
     pub(super) fn records<'d, R: ReadAt<'d>>(
         &self,
         data: R,
@@ -123,7 +123,7 @@ impl Block {
         Ok(())
     }
 
-    /// Reads the block, whose items then come one by one.
+    /// Reads the block, so that its items can be iterated.
     pub(super) fn open<'d, R: ReadAt<'d>>(&self, data: R) -> Result<Items<'d>, BitcodeError> {
         let start = self.range.start;
         let size = self.range.end.saturating_sub(start);
@@ -133,15 +133,15 @@ impl Block {
     }
 }
 
-/// What a block consists of.
+/// An item of a block.
 pub(super) enum BlockItem<'d> {
     Record(BitcodeRecord<'d>),
     Block(Items<'d>),
 }
 
-/// The items of a block that are still to come.
+/// The remaining items of a block.
 pub(super) struct Items<'d> {
-    /// Of the block.
+    /// ID of the block.
     pub id: u64,
     width: u32,
     bits: Bits<'d>,
@@ -158,7 +158,7 @@ impl<'d> Items<'d> {
         }
     }
 
-    /// The next item, unless the block ends.
+    /// Returns the next item, or `None` at the end of the block.
     pub(super) fn next(
         &mut self,
         info: &BlockInfo,
@@ -188,7 +188,7 @@ impl<'d> Items<'d> {
                     record
                 }
                 id => {
-                    // The first four are taken.
+                    // The first four IDs are reserved.
                     let index = usize::try_from(id - 4).unwrap_or(usize::MAX);
                     let common = info.of(self.id);
                     let own = || self.abbreviations.get(index.checked_sub(common.len())?);
@@ -203,21 +203,21 @@ impl<'d> Items<'d> {
     }
 }
 
-/// The abbreviations that all blocks of an ID start with.
+/// Abbreviations that every block with a certain ID starts with.
 #[derive(Default)]
 pub(super) struct BlockInfo(BTreeMap<u64, Vec<Abbreviation>>);
 
 impl BlockInfo {
-    /// ID of the blocks that say so.
+    /// ID of the blocks that define these abbreviations.
     pub(super) const ID: u64 = 0;
-    /// The record that says which blocks the abbreviations after it are for.
+    /// Record that sets the block ID for the abbreviations after it.
     const SET_ID: u64 = 1;
 
     fn of(&self, id: u64) -> &[Abbreviation] {
         self.0.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// Takes in a block of that ID.
+    /// Adds the abbreviations of such a block.
     pub(super) fn read(&mut self, mut items: Items<'_>) -> Result<(), BitcodeError> {
         let (mut id, none) = (None, Self::default());
         loop {
@@ -242,7 +242,7 @@ impl BlockInfo {
     }
 }
 
-/// How the fields of a record are laid out.
+/// Layout of a record's fields.
 struct Abbreviation(Vec<FieldEncoding>);
 
 #[derive(Clone, Copy)]
@@ -250,7 +250,7 @@ enum FieldEncoding {
     Literal(u64),
     Fixed(u32),
     Vbr(u32),
-    /// A number of elements of the layout that follows.
+    /// A count, then elements with the encoding that follows.
     Array,
     Char6,
     Blob,
@@ -287,7 +287,7 @@ impl Abbreviation {
                 _ => return Err(wrong),
             });
         }
-        // The layout of its elements ends an abbreviation with an array.
+        // An array must be the last but one field; the encoding of its elements follows.
         let array = layouts
             .iter()
             .position(|layout| matches!(layout, FieldEncoding::Array));
@@ -309,7 +309,7 @@ impl Abbreviation {
                 FieldEncoding::Array => {
                     let count = bits.vbr(6)?;
                     let element = layouts.next().unwrap_or(&FieldEncoding::Literal(0));
-                    // Elements without bits could be any number.
+                    // Elements without bits would allow any count in a few bits.
                     if matches!(
                         element,
                         FieldEncoding::Literal(_) | FieldEncoding::Array | FieldEncoding::Blob
@@ -335,12 +335,12 @@ impl Abbreviation {
     }
 }
 
-/// A place in some bytes, counted in bits.
+/// A bit position in some bytes.
 pub(super) struct Bits<'d> {
     bytes: &'d [u8],
-    /// Where the bytes start in the file.
+    /// Offset of the bytes in the file.
     start: u64,
-    /// In bits; no more than there are.
+    /// Position in bits, at most the number of bits.
     position: u64,
 }
 
@@ -353,7 +353,7 @@ impl<'d> Bits<'d> {
         }
     }
 
-    /// Of the byte that is read next, from the start of the file.
+    /// Returns the offset of the next byte from the start of the file.
     fn place(&self) -> u64 {
         self.start.saturating_add(self.position / 8)
     }
@@ -367,7 +367,7 @@ impl<'d> Bits<'d> {
         })
     }
 
-    /// At most 64 bits.
+    /// Reads at most 64 bits.
     fn fixed(&mut self, width: u32) -> Result<u64, BitcodeError> {
         let (mut value, mut done) = (0, 0);
         while done < width {
@@ -384,7 +384,8 @@ impl<'d> Bits<'d> {
         Ok(value)
     }
 
-    /// Groups of `width` bits, the low one first, whose highest bit says that another follows.
+    /// Reads groups of `width` bits, lowest first. The highest bit of a group tells whether another
+    /// follows.
     pub(super) fn vbr(&mut self, width: u32) -> Result<u64, BitcodeError> {
         let offset = self.place();
         let more = 1u64 << (width - 1);
@@ -420,19 +421,19 @@ impl<'d> Bits<'d> {
         }
     }
 
-    /// What follows the abbreviation ID that enters a block: its ID, the width of the abbreviation
-    /// IDs in it, its size in bytes.
+    /// Reads the rest of a block's start: its ID, the width of its abbreviation IDs, and its size
+    /// in bytes.
     fn enter(&mut self) -> Result<(u64, u32, u64), BitcodeError> {
         let offset = self.place();
         let (id, width) = (self.vbr(8)?, self.vbr(4)?);
         let width = u32::try_from(width).ok().filter(|width| *width <= 32);
         let width = width.ok_or(BitcodeError::Number { offset })?;
         self.align()?;
-        // A number of words.
+        // The size is a number of words.
         Ok((id, width, self.fixed(32)? * 4))
     }
 
-    /// To the next multiple of 32 bits.
+    /// Skips to the next multiple of 32 bits.
     fn align(&mut self) -> Result<(), BitcodeError> {
         let padding = self.position.wrapping_neg() % 32;
         self.position += padding;
@@ -442,7 +443,7 @@ impl<'d> Bits<'d> {
         Ok(())
     }
 
-    /// Whole bytes.
+    /// Reads whole bytes.
     fn skip(&mut self, size: u64) -> Result<&'d [u8], BitcodeError> {
         let start = self.position / 8;
         let range = OutOfBounds::check("bits", start, size, self.bytes.len() as u64);

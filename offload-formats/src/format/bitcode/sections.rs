@@ -1,4 +1,4 @@
-//! The names of the sections that a module puts symbols into.
+//! Section names in bitcode.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use super::bitstream::{BlockInfo, BlockItem, Keep, blocks};
 use super::{BitcodeError, MODULE, SECTION_NAME, unwrap};
 use crate::format::bytes::ReadAt;
 
-/// The names of the sections that functions and variables of the bitcode in a range of `data` are
-/// in, each once for a module, in its order.
+/// Reads the names of the sections of functions and variables of the bitcode in a range of `data`.
+/// Each name is listed once per module, in the module's order.
 ///
 /// # Errors
 ///
-/// When it is not bitcode, or a block or a record is not where it should be.
+/// If the range is not bitcode, or a block or record exceeds its container.
 pub fn section_names<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,

@@ -64,7 +64,7 @@ impl fmt::Display for BundleProblem {
             Self::NoImageOffset { offset } => {
                 write!(
                     f,
-                    "image offset is 0, where the bundle at {offset:#x} starts"
+                    "expected an image offset after the headers of the bundle at {offset:#x}, found 0"
                 )
             }
             Self::NotText { offset } => {

@@ -103,7 +103,7 @@ fn names_the_entry_and_the_place() {
         (
             0x20,
             b"\0",
-            "entry 0: image offset is 0, where the bundle at 0x0 starts",
+            "entry 0: expected an image offset after the headers of the bundle at 0x0, found 0",
         ),
         (
             0x20,

@@ -97,27 +97,21 @@ impl fmt::Display for CompressedBundleError {
                 found.escape_ascii()
             ),
             Self::Version { version } => {
-                write!(f, "version {version} is not supported (1, 2 and 3 are)")
+                write!(f, "expected version 1, 2 or 3, found {version}")
             }
             Self::Method { method } => {
-                write!(
-                    f,
-                    "method {method} is not known (0, zlib, and 1, zstd, are)"
-                )
+                write!(f, "expected method 0 (zlib) or 1 (zstd), found {method}")
             }
             Self::NotBuilt { method } => not_built(*method, f),
             Self::Size { size, least } => {
-                write!(
-                    f,
-                    "size {size:#x} is less than the {least:#x} of its header"
-                )
+                write!(f, "expected a size of {least:#x} or more, found {size:#x}")
             }
             Self::Data { message } => write!(f, "the data is damaged: {message}"),
-            Self::Output { kind } => write!(f, "cannot write what it contains: {kind}"),
+            Self::Output { kind } => write!(f, "cannot write its contents: {kind}"),
             Self::Longer { claimed } => {
                 write!(
                     f,
-                    "there is more data than its uncompressed size {claimed:#x}"
+                    "expected data of uncompressed size {claimed:#x}, found more"
                 )
             }
             Self::Shorter { claimed, found } => write!(

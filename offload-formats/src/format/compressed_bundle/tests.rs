@@ -289,19 +289,19 @@ fn names_the_problem_and_its_place() {
         ),
         (
             changed(V3, 4, b"\x09"),
-            "version 9 is not supported (1, 2 and 3 are)",
+            "expected version 1, 2 or 3, found 9",
         ),
         (
             changed(V3, 6, b"\x02"),
-            "method 2 is not known (0, zlib, and 1, zstd, are)",
+            "expected method 0 (zlib) or 1 (zstd), found 2",
         ),
         (
             changed(V3, 8, b"\x1f"),
-            "size 0x1f is less than the 0x20 of its header",
+            "expected a size of 0x20 or more, found 0x1f",
         ),
         (
             changed(V2, 8, b"\x17"),
-            "size 0x17 is less than the 0x18 of its header",
+            "expected a size of 0x18 or more, found 0x17",
         ),
         (
             changed(V3, 8, b"\xb6"),
@@ -313,11 +313,11 @@ fn names_the_problem_and_its_place() {
         ),
         (
             changed(V3, 16, b"\xab"),
-            "there is more data than its uncompressed size 0xab",
+            "expected data of uncompressed size 0xab, found more",
         ),
         (
             changed(V3, 16, b"\0"),
-            "there is more data than its uncompressed size 0x0",
+            "expected data of uncompressed size 0x0, found more",
         ),
         (
             changed(V3, 16, b"\xad"),
@@ -333,7 +333,7 @@ fn names_the_problem_and_its_place() {
         ),
         (
             changed(V1, 8, b"\xab"),
-            "there is more data than its uncompressed size 0xab",
+            "expected data of uncompressed size 0xab, found more",
         ),
     ];
     for (bytes, expected) in cases {
@@ -680,7 +680,7 @@ fn names_what_is_wrong_inside() {
                 size 0xff runs past the end at 0xac";
     assert_eq!(message(&bytes), text);
     let claims = |size: u64| changed(V3, 16, &size.to_le_bytes());
-    let text = "compressed bundle: there is more data than its uncompressed size 0xab";
+    let text = "compressed bundle: expected data of uncompressed size 0xab, found more";
     assert_eq!(message(&claims(0xab)), text);
     let text =
         "compressed bundle: expected data of uncompressed size 0xffffffffffffffff, found 0xac";
@@ -721,7 +721,7 @@ fn allows_no_window_that_llvm_does_not_write() {
 fn says_so_when_the_output_fails() {
     let mut room = [0; 100];
     let found = parse(V3).unwrap().decompress_to(V3, &mut &mut room[..]);
-    let text = "compressed bundle: cannot write what it contains: write zero";
+    let text = "compressed bundle: cannot write its contents: write zero";
     assert_eq!(found.unwrap_err().to_string(), text);
 }
 

@@ -102,33 +102,28 @@ impl fmt::Display for OffloadBinaryProblem {
                 )
             }
             Self::Version { version } => {
-                write!(f, "version {version} is not known (1, 2 and 3 are)")
+                write!(f, "expected version 1, 2 or 3, found {version}")
             }
             Self::Size { size, least } => {
-                write!(
-                    f,
-                    "size {size:#x} is less than the {least:#x} of its headers"
-                )
+                write!(f, "expected a size of {least:#x} or more, found {size:#x}")
             }
             Self::EntriesOffset {
                 offset,
                 header_size,
             } if offset > header_size => write!(
                 f,
-                "compressed entries at offset {offset:#x} of it do not follow its header of size \
-                 {header_size:#x}"
+                "expected compressed entries at its offset {header_size:#x}, found {offset:#x}"
             ),
             Self::EntriesOffset {
                 offset,
                 header_size,
             } => write!(
                 f,
-                "entries at offset {offset:#x} of it start inside its header of size \
-                 {header_size:#x}"
+                "expected entries at its offset {header_size:#x} or later, found {offset:#x}"
             ),
             Self::InflatedSize { size, header_size } => write!(
                 f,
-                "inflated size {size:#x} is less than the {header_size:#x} of its header"
+                "expected an inflated size of {header_size:#x} or more, found {size:#x}"
             ),
             Self::SharedStrings { size } => {
                 write!(
@@ -207,14 +202,17 @@ impl fmt::Display for InflateError {
             ),
             Self::Data { message } => write!(f, "the data is damaged: {message}"),
             Self::Longer { claimed } => {
-                write!(f, "there is more data than its inflated size {claimed:#x}")
+                write!(f, "expected data of inflated size {claimed:#x}, found more")
             }
             Self::Shorter { claimed, found } => write!(
                 f,
                 "expected data of inflated size {claimed:#x}, found {found:#x}"
             ),
             Self::Trailing { offset, end } => {
-                write!(f, "its data ends at offset {offset:#x}, and it at {end:#x}")
+                write!(
+                    f,
+                    "expected compressed data up to offset {end:#x}, found its end at {offset:#x}"
+                )
             }
             Self::NotBuilt { method } => not_built(*method, f),
         }
@@ -280,12 +278,9 @@ impl fmt::Display for OffloadBinaryWriteError {
                 f,
                 "an image of size {image_size:#x} does not fit into an offload binary"
             ),
-            Self::NoEntries => write!(f, "an offload binary has at least one image"),
+            Self::NoEntries => write!(f, "an offload binary must have at least one image"),
             Self::NotVersion3 => {
-                write!(
-                    f,
-                    "only an offload binary of version 3 can be compressed, once"
-                )
+                write!(f, "expected an uncompressed offload binary of version 3")
             }
             // In LLVM's words.
             Self::Level {

@@ -83,7 +83,9 @@ impl fmt::Display for YamlProblem {
         match self {
             Self::Expected { what } => write!(f, "expected {what}"),
             Self::Tag { tag } => write!(f, "expected a document that starts with `--- {tag}`"),
-            Self::Depth { most } => write!(f, "more than {most} lists and maps in each other"),
+            Self::Depth { most } => {
+                write!(f, "lists and maps are nested more than {most} levels deep")
+            }
             Self::Missing { key } => write!(f, "missing required key '{}'", terminal(*key)),
             Self::Unknown { key } => write!(f, "unknown key '{}'", terminal(key)),
             Self::Twice { key } => write!(f, "duplicated mapping key '{}'", terminal(key)),

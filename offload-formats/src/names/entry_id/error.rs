@@ -61,7 +61,7 @@ impl fmt::Display for EntryIdError {
                 }
                 let arch = triple.as_ref().and_then(|triple| triple.split('-').next());
                 arch.map_or(Ok(()), |arch| {
-                    write!(f, "; its architecture {arch:?} is none that LLVM knows")
+                    write!(f, "; LLVM does not know its architecture {arch:?}")
                 })
             }
             Self::Fields { text } => write!(

@@ -166,19 +166,19 @@ fn rejects_headers_that_lie() {
     // LLVM's tests expect this one to be refused.
     assert_eq!(
         message(16, 48),
-        "compressed entries at offset 0x30 of it do not follow its header of size 0x28"
+        "expected compressed entries at its offset 0x28, found 0x30"
     );
     assert_eq!(
         message(16, 32),
-        "entries at offset 0x20 of it start inside its header of size 0x28"
+        "expected entries at its offset 0x28 or later, found 0x20"
     );
     assert_eq!(
         message(32, 39),
-        "inflated size 0x27 is less than the 0x28 of its header"
+        "expected an inflated size of 0x28 or more, found 0x27"
     );
     assert_eq!(
         message(8, 39),
-        "size 0x27 is less than the 0x28 of its headers"
+        "expected a size of 0x28 or more, found 0x27"
     );
     for len in 0..small.len() - 8 {
         OffloadBinary::parse(&small[..len], 0, len as u64).unwrap_err();

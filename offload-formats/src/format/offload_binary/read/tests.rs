@@ -25,7 +25,7 @@ fn rejects_what_llvm_rejects_or_crashes_on() {
         walk(&ONE[..len], 0..len as u64).unwrap_err();
     }
     let size = ONE.len() as u64;
-    let small = |size| format!("size {size:#x} is less than the 0x48 of its headers");
+    let small = |size| format!("expected a size of 0x48 or more, found {size:#x}");
     for value in [0, 31, 32, 39, 40] {
         assert_eq!(message(&with(8, value)), small(value));
     }
@@ -51,7 +51,7 @@ fn rejects_what_llvm_rejects_or_crashes_on() {
         ),
         (
             with(16, 0),
-            "entries at offset 0x0 of it start inside its header of size 0x20".to_owned(),
+            "expected entries at its offset 0x20 or later, found 0x0".to_owned(),
         ),
         (with(0x28, size), past("string entries", size, 32, size)),
         (
@@ -77,7 +77,7 @@ fn rejects_what_llvm_rejects_or_crashes_on() {
         bytes[4] = number;
         message(&bytes)
     };
-    assert_eq!(version(0), "version 0 is not known (1, 2 and 3 are)");
+    assert_eq!(version(0), "expected version 1, 2 or 3, found 0");
     // The size of the entry is taken for a count of 40.
     assert_eq!(
         version(2),

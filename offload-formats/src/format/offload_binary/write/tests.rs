@@ -139,7 +139,7 @@ fn rejects_no_entries_but_in_version_1() {
         let error = layout(&[], version, LlvmRelease::V23).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "an offload binary has at least one image"
+            "an offload binary must have at least one image"
         );
     }
 }
