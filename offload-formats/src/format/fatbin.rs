@@ -223,7 +223,7 @@ mod tests {
             cubin("sm_100a", 0xc70..GOLDEN.len() as u64),
         ];
         assert_eq!(read(GOLDEN).unwrap(), expected);
-        // One behind the other, as in an object's section.
+        // Consecutive, as in an object's section.
         let two = [GOLDEN, GOLDEN].concat();
         let four = read(&two).unwrap();
         assert_eq!(four.len(), 4);

@@ -1,6 +1,6 @@
-//! MessagePack: values one behind the other, each with its type and size in front.
+//! MessagePack: consecutive values, each with its type and size first.
 //!
-//! | first byte            | value                | behind the first byte                          |
+//! | first byte            | value                | after the first byte                           |
 //! |-----------------------|----------------------|------------------------------------------------|
 //! | `00`–`7f`, `e0`–`ff`  | integer              | nothing: it is the byte, signed                |
 //! | `80`–`8f`             | map                  | as many pairs as the low 4 bits say            |
@@ -17,10 +17,10 @@
 //! | `dc`, `dd`            | array                | count of 2, 4 bytes; values                    |
 //! | `de`, `df`            | map                  | count of 2, 4 bytes; pairs of key and value    |
 //!
-//! Numbers are big-endian. `c1` is no value.
+//! Numbers are big-endian. `c1` is not a value.
 //!
-//! Any bytes may be read: this does not panic, allocates nothing, and uses no stack for what is nested.
-//! A count is of no more values than there are bytes left, so that what follows it can be iterated.
+//! Accepts any bytes: this does not panic, allocates nothing, and uses no stack for nested values.
+//! A count never exceeds the number of bytes left, so the values can be iterated.
 //!
 //! Specification: <https://github.com/msgpack/msgpack/blob/master/spec.md>.
 
@@ -28,33 +28,33 @@ use std::fmt;
 
 use super::bytes::{Cursor, OutOfBounds};
 
-/// What is at one place; of an array or a map, how much follows.
+/// A value; of an array or a map only its count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'d> {
-    /// Nothing.
+    /// Nil.
     Nil,
     /// True or false.
     Bool(bool),
-    /// An integer that is not negative, however it is stored.
+    /// A non-negative integer, in any form.
     Unsigned(u64),
     /// A negative integer.
     Negative(i64),
-    /// Of 4 or 8 bytes.
+    /// A number of 4 or 8 bytes.
     Float(f64),
-    /// Text; whether it is UTF-8 was not looked at.
+    /// Text, perhaps not UTF-8.
     Str(&'d [u8]),
     /// Bytes.
     Bin(&'d [u8]),
-    /// Bytes of a type of the application.
+    /// Bytes of an application's type.
     Ext(i8, &'d [u8]),
-    /// As many values follow.
+    /// An array with that number of values, which follow.
     Array(u64),
-    /// As many pairs of a key and a value follow.
+    /// A map with that number of pairs, which follow.
     Map(u64),
 }
 
 impl Value<'_> {
-    /// The name of its type.
+    /// Returns the name of its type.
     #[must_use]
     pub fn noun(&self) -> &'static str {
         match self {
@@ -72,21 +72,21 @@ impl Value<'_> {
     }
 }
 
-/// A place among values. Where one cannot be read, it stays.
+/// A position among values. After an error, it stays unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct MsgpackReader<'d> {
     cursor: Cursor<'d, &'d [u8]>,
 }
 
 impl<'d> MsgpackReader<'d> {
-    /// At the start of `data`, from where offsets are counted.
+    /// Creates a reader at the start of `data`, which offsets refer to.
     #[must_use]
     pub fn new(data: &'d [u8]) -> Self {
         let cursor = Cursor::new(data, 0..data.len() as u64);
         Self { cursor }
     }
 
-    /// Where the next value starts.
+    /// Returns the offset of the next value.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.cursor.position()
@@ -96,7 +96,7 @@ impl<'d> MsgpackReader<'d> {
     ///
     /// # Errors
     ///
-    /// When it is not all there, or is `c1`.
+    /// If the value is incomplete, or its first byte is `c1`.
     pub fn value(&mut self) -> Result<Value<'d>, MsgpackError> {
         let mut cursor = self.cursor;
         let value = value(&mut cursor)?;
@@ -104,14 +104,14 @@ impl<'d> MsgpackReader<'d> {
         Ok(value)
     }
 
-    /// Passes a value with all that is in it.
+    /// Skips a value with all nested values.
     ///
     /// # Errors
     ///
-    /// When it is not all there, or there is a `c1` in it.
+    /// If a value is incomplete, or its first byte is `c1`.
     pub fn skip(&mut self) -> Result<(), MsgpackError> {
         let mut ahead = *self;
-        // How many are still to pass, at whatever depth.
+        // Number of values to skip, at any depth.
         let mut count = 1_u64;
         while count > 0 {
             let inner = match ahead.value()? {
@@ -119,18 +119,18 @@ impl<'d> MsgpackReader<'d> {
                 Value::Map(pairs) => pairs.saturating_mul(2),
                 _ => 0,
             };
-            // Each is a byte at least, and fewer bytes are left than a `u64` counts.
+            // Each value takes at least a byte, so the count cannot overflow.
             count = (count - 1).saturating_add(inner);
         }
         *self = ahead;
         Ok(())
     }
 
-    /// Reads an array: `item` reads one value each time.
+    /// Reads an array; `item` reads one value at a time.
     ///
     /// # Errors
     ///
-    /// When this is no array, and those of `item`.
+    /// If the value is not an array, and those of `item`.
     pub fn array<E: From<MsgpackError>>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<(), E>,
@@ -142,12 +142,12 @@ impl<'d> MsgpackReader<'d> {
         (0..count).try_for_each(|_| item(self))
     }
 
-    /// Reads a map: `entry` is given each key that is a str, and reads one value. Other keys are passed
+    /// Reads a map; `entry` receives each key that is a str, and reads its value. Skips other keys
     /// with their values.
     ///
     /// # Errors
     ///
-    /// When this is no map, and those of `entry`.
+    /// If the value is not a map, and those of `entry`.
     pub fn map<E: From<MsgpackError>>(
         &mut self,
         mut entry: impl FnMut(&[u8], &mut Self) -> Result<(), E>,
@@ -173,7 +173,7 @@ impl<'d> MsgpackReader<'d> {
     ///
     /// # Errors
     ///
-    /// When it is something else.
+    /// If the value is something else.
     pub fn text(&mut self) -> Result<&'d str, MsgpackError> {
         self.expect("a str of UTF-8", |value| match value {
             Value::Str(bytes) => std::str::from_utf8(bytes).ok(),
@@ -181,11 +181,11 @@ impl<'d> MsgpackReader<'d> {
         })
     }
 
-    /// Reads an integer, which must be one of 32 bits that is not negative.
+    /// Reads a non-negative integer of 32 bits.
     ///
     /// # Errors
     ///
-    /// When it is something else.
+    /// If the value is something else.
     pub fn number(&mut self) -> Result<u32, MsgpackError> {
         self.expect("an integer from 0 to 0xffffffff", |value| match value {
             Value::Unsigned(number) => number.try_into().ok(),
@@ -210,24 +210,24 @@ impl<'d> MsgpackReader<'d> {
     }
 }
 
-/// Why something cannot be read. Offsets are from the start of the data.
+/// An error in MessagePack data. Offsets are from the start of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MsgpackError {
-    /// It is not all there.
+    /// A value is incomplete.
     OutOfBounds(OutOfBounds),
-    /// A first byte `c1`, which is no value.
+    /// An invalid first byte, `c1`.
     NoValue {
-        /// Of the byte.
+        /// Offset of the byte.
         offset: u64,
     },
     /// A value of another type, or one that does not fit.
     Unexpected {
-        /// Of the value.
+        /// Offset of the value.
         offset: u64,
-        /// The name of its type.
+        /// Name of the found type.
         found: &'static str,
-        /// What should be there.
+        /// Expected value.
         expected: &'static str,
     },
 }
@@ -282,7 +282,7 @@ fn value<'d>(cursor: &mut SliceCursor<'d>) -> Result<Value<'d>, MsgpackError> {
             ext(cursor, size)?
         }
         0xca => {
-            // An `f32` is in 4 bytes, so these are all of its bits.
+            // An `f32` has 4 bytes, so these are all of its bits.
             let bits = unsigned(cursor, 4, "float")? as u32;
             Value::Float(f32::from_bits(bits).into())
         }
@@ -306,12 +306,12 @@ fn value<'d>(cursor: &mut SliceCursor<'d>) -> Result<Value<'d>, MsgpackError> {
             map(cursor, count)?
         }
         0xe0..=0xff => signed(first, 1),
-        // `c1`: all others of a byte are above.
+        // Only `c1` is left.
         _ => return Err(MsgpackError::NoValue { offset }),
     })
 }
 
-/// An integer of `width` bytes, 8 at most.
+/// Reads an integer of `width` bytes, at most 8.
 fn unsigned(
     cursor: &mut SliceCursor<'_>,
     width: u64,
@@ -323,10 +323,10 @@ fn unsigned(
         .fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
-/// The integer whose two's complement of `width` bytes, from 1 to 8, is `bits`.
+/// Returns the integer with the two's complement `bits` of `width` bytes, from 1 to 8.
 fn signed(bits: u64, width: u64) -> Value<'static> {
     let above = 64 - 8 * width;
-    // Two's complement, so the shift back repeats the sign.
+    // The arithmetic shift repeats the sign.
     let number = (bits << above) as i64 >> above;
     match u64::try_from(number) {
         Ok(number) => Value::Unsigned(number),
@@ -335,7 +335,7 @@ fn signed(bits: u64, width: u64) -> Value<'static> {
 }
 
 fn ext<'d>(cursor: &mut SliceCursor<'d>, size: u64) -> Result<Value<'d>, OutOfBounds> {
-    // A kind is a byte, signed.
+    // A kind is a signed byte.
     let kind = unsigned(cursor, 1, "kind of ext")? as i8;
     Ok(Value::Ext(kind, cursor.read(size, "ext")?))
 }
@@ -346,7 +346,7 @@ fn array(cursor: &SliceCursor<'_>, count: u64) -> Result<Value<'static>, OutOfBo
 }
 
 fn map(cursor: &SliceCursor<'_>, count: u64) -> Result<Value<'static>, OutOfBounds> {
-    // `count` is of 32 bits at most.
+    // `count` has at most 32 bits.
     OutOfBounds::check("pairs of map", cursor.position(), 2 * count, cursor.end())?;
     Ok(Value::Map(count))
 }

@@ -1,4 +1,5 @@
-//! The offload entry: what a host compiler writes for each kernel and global, and a runtime walks.
+//! The offload entry: a host compiler writes one for each kernel and global, and a runtime reads
+//! them.
 //!
 //! | release | section                                   | size | alignment |
 //! |---------|-------------------------------------------|-----:|----------:|
@@ -18,8 +19,8 @@
 //! |        |      |                     | `0x28` |    8 | data                             |
 //! |        |      |                     | `0x30` |    8 | address of a managed variable    |
 //!
-//! This is the form in objects of 64-bit little-endian hosts. There the pointers are zero, and
-//! relocations give them; so they are no part of [`OffloadEntry`].
+//! This is the form in objects of 64-bit little-endian hosts. Relocations fill in the pointers,
+//! which are zero in the file; so [`OffloadEntry`] omits them.
 //!
 //! Specification: `llvm/include/llvm/Frontend/Offloading/Utility.h` of LLVM, `__tgt_offload_entry`
 //! of its offload runtime.
@@ -51,18 +52,18 @@ record! {
     }
 }
 
-/// How a release lays out the table of offload entries.
+/// Layout of the table of offload entries, by release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryLayout {
-    /// LLVM 19 and before.
+    /// LLVM 19 and older.
     V19,
-    /// LLVM 20: the new entries in the old sections.
+    /// LLVM 20: new entries in old sections.
     V20,
     /// LLVM 21 and later.
     V21,
 }
 
-/// The section up to LLVM 20, and whose entries are in it.
+/// Sections up to LLVM 20, each with the kind of its entries.
 const OLD_SECTIONS: [(&str, OffloadKind); 3] = [
     ("omp_offloading_entries", OffloadKind::OPENMP),
     ("cuda_offloading_entries", OffloadKind::CUDA),
@@ -72,10 +73,10 @@ const OLD_SECTIONS: [(&str, OffloadKind); 3] = [
 const NEW_SECTION: &str = "llvm_offload_entries";
 
 impl EntryLayout {
-    /// All, the oldest first.
+    /// All layouts, oldest first.
     pub const ALL: [Self; 3] = [Self::V19, Self::V20, Self::V21];
 
-    /// That of a release.
+    /// Returns the layout of a release.
     #[must_use]
     pub const fn of(release: LlvmRelease) -> Self {
         match release {
@@ -85,8 +86,8 @@ impl EntryLayout {
         }
     }
 
-    /// That of an object with entries of `size` bytes in `section`; the size is that of the
-    /// symbols `.offloading.entry.*`.
+    /// Finds the layout of an object with entries of `size` bytes in `section`. The symbols
+    /// `.offloading.entry.*` have that size.
     #[must_use]
     pub fn find(section: &str, size: u64) -> Option<Self> {
         let known =
@@ -94,7 +95,7 @@ impl EntryLayout {
         Self::ALL.into_iter().find(known)
     }
 
-    /// Bytes from one entry to the next.
+    /// Returns the number of bytes from one entry to the next.
     #[must_use]
     pub const fn stride(self) -> u64 {
         match self {
@@ -103,7 +104,7 @@ impl EntryLayout {
         }
     }
 
-    /// Of each entry.
+    /// Returns the alignment of each entry.
     #[must_use]
     pub const fn alignment(self) -> u64 {
         match self {
@@ -112,7 +113,7 @@ impl EntryLayout {
         }
     }
 
-    /// The section for entries of a kind; up to LLVM 20 there are three kinds.
+    /// Returns the section for entries of a kind; up to LLVM 20 only three kinds have one.
     #[must_use]
     pub fn section(self, kind: OffloadKind) -> Option<&'static str> {
         match self {
@@ -124,7 +125,7 @@ impl EntryLayout {
         }
     }
 
-    /// The sections in which its entries can be.
+    /// Lists the sections that can contain its entries.
     pub fn sections(self) -> impl Iterator<Item = &'static str> {
         let (old, new) = match self {
             Self::V19 | Self::V20 => (&OLD_SECTIONS[..], None),
@@ -137,13 +138,13 @@ impl EntryLayout {
 /// The fields of an offload entry that are not pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffloadEntry {
-    /// Whose; up to LLVM 19 only the section tells.
+    /// Kind of the entry. Up to LLVM 19 it is absent: only the section tells.
     pub kind: Option<OffloadKind>,
-    /// For the runtime of that kind.
+    /// Flags for the runtime of that kind.
     pub flags: u32,
-    /// Of a global, in bytes; 0 for a kernel.
+    /// Size of a global in bytes; 0 for a kernel.
     pub size: u64,
-    /// For the runtime of that kind.
+    /// Data for the runtime of that kind.
     pub data: u64,
 }
 
@@ -152,7 +153,7 @@ impl OffloadEntry {
     ///
     /// # Errors
     ///
-    /// When fewer bytes are left.
+    /// If fewer bytes are left.
     pub fn read<'d, R: ReadAt<'d>>(
         cursor: &mut Cursor<'d, R>,
         table: EntryLayout,

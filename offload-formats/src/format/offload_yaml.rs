@@ -1,4 +1,4 @@
-//! Offload binaries as text: what LLVM's `yaml2obj` reads and `obj2yaml` writes.
+//! Offload binaries as text, in the form of LLVM's `yaml2obj` and `obj2yaml`.
 //!
 //! ```yaml
 //! --- !Offload
@@ -18,8 +18,8 @@
 //! ...
 //! ```
 //!
-//! Of YAML no more is read than such documents need: no anchors, no scalars of several lines, one
-//! document. Where we differ from LLVM: `docs/differences.md#offload-binary`.
+//! The reader supports only as much YAML as such documents need: no anchors, no scalars of several
+//! lines, one document. Our differences to LLVM: `docs/differences.md#offload-binary`.
 
 mod error;
 mod print;
@@ -41,31 +41,31 @@ pub use error::{ReadError, YamlError, YamlProblem};
 
 const TAG: &str = "!Offload";
 
-/// The content of offload binaries, with what `yaml2obj` shall put into their headers.
+/// The content of offload binaries, with header fields for `yaml2obj`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
     /// The version in the header.
     pub version: Option<u32>,
-    /// The size of all in the header.
+    /// The size in the header.
     pub size: Option<u64>,
     /// The offset of the entries in the header.
     pub entries_offset: Option<u64>,
     /// The size of the entry in the header, or the number of entries.
     pub entries: Option<u64>,
-    /// How to compress; only in version 3.
+    /// Compression method; only in version 3.
     pub compression: Option<Method>,
-    /// The images: up to LLVM 22 each in an offload binary of its own.
+    /// The images. Up to LLVM 22 each has an offload binary of its own.
     pub members: Vec<YamlMember>,
 }
 
-/// An image with what is said about it.
+/// An image with its properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct YamlMember {
-    /// What the image is said to be.
+    /// Kind of the image.
     pub image_kind: ImageKind,
-    /// Who manages the image. Numbers are those since LLVM 21.
+    /// Runtime that manages the image. Numbers are those since LLVM 21.
     pub offload_kind: OffloadKind,
-    /// Bit 0: there is no image, only strings.
+    /// Bit 0: there are strings but no image.
     pub flags: u32,
     /// Keys and values.
     pub strings: Vec<(String, String)>,
@@ -73,7 +73,7 @@ pub struct YamlMember {
     pub content: Vec<u8>,
 }
 
-/// As in LLVM 22; SPIR-V and SYCL have no names.
+/// Names in LLVM 22, which has none for SPIR-V and SYCL.
 const IMAGE_KINDS: [(&str, u16); 7] = [
     ("IMG_None", 0),
     ("IMG_Object", 1),
@@ -94,11 +94,11 @@ const OFFLOAD_KINDS: [(&str, u16); 5] = [
 
 /// Reads a document.
 ///
-/// Any text may be given: this does not panic, and allocates a small multiple of it.
+/// Accepts any text: this does not panic, and allocates a small multiple of it.
 ///
 /// # Errors
 ///
-/// When it is not the YAML of an offload binary.
+/// If the text is not the YAML of an offload binary.
 pub fn parse(text: &str) -> Result<Document, YamlError> {
     let root = reader::read(text, TAG)?;
     let place = root.place;
@@ -116,7 +116,7 @@ pub fn parse(text: &str) -> Result<Document, YamlError> {
 }
 
 impl Document {
-    /// The bytes that `yaml2obj` of that release writes.
+    /// Returns the bytes that `yaml2obj` of that release writes.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl Document {
             .collect();
         let images = self.members.iter().map(|member| &member.content[..]);
         let images: Vec<&[u8]> = images.collect();
-        // All images are there, and as large as said.
+        // All images are there, with the announced sizes.
         let bytes = layout(&entries, version, release)?;
         let mut bytes = pieces::to_bytes(&bytes, &images).unwrap_or_default();
         let size = bytes.len() as u64;
@@ -177,13 +177,13 @@ impl Document {
         }
     }
 
-    /// What is in the offload binaries of a range of `data`, as `obj2yaml` gives it: all images in
-    /// one list, and nothing of the headers. Of strings, what is no UTF-8 is replaced. Compressed
-    /// ones are inflated, `limit` bytes of each at most.
+    /// Reads the offload binaries in a range of `data` as `obj2yaml` does: all images in one list,
+    /// without the headers. Replaces bytes of strings that are not UTF-8. Inflates compressed
+    /// offload binaries, each up to `limit` bytes.
     ///
     /// # Errors
     ///
-    /// When an offload binary is invalid, or cannot be inflated.
+    /// If an offload binary is invalid, or cannot be inflated.
     pub fn of<'d, R: ReadAt<'d>>(
         data: R,
         range: Range<u64>,
@@ -225,7 +225,7 @@ impl Document {
     }
 }
 
-/// The entries of a map that have not been asked for yet.
+/// The entries of a map that were not requested yet.
 struct YamlFields(Map);
 
 impl YamlFields {
@@ -237,14 +237,14 @@ impl YamlFields {
         }
     }
 
-    /// The value of a key, which has one of these spellings.
+    /// Returns the value of a key with one of these spellings.
     fn take(&mut self, keys: &[&str]) -> Option<Node> {
         keys.iter()
             .find_map(|key| self.0.remove(*key))
             .map(|(_, node)| node)
     }
 
-    /// The same for a key of the map at `place` that must be there.
+    /// Returns the value of a required key of the map at `place`.
     fn required(&mut self, place: YamlPosition, key: &'static str) -> Result<Node, YamlError> {
         let missing = place.error(YamlProblem::Missing { key });
         self.take(&[key]).ok_or(missing)
@@ -342,7 +342,7 @@ fn method(node: Node) -> Result<Method, YamlError> {
     method.ok_or_else(|| place.error(YamlProblem::Compression { found }))
 }
 
-/// A number as LLVM takes it: decimal, or with the prefix of another base.
+/// Parses a number as LLVM does: decimal, or with the prefix of another base.
 fn number(text: &str) -> Option<u64> {
     let bases = [("0x", 16), ("0X", 16), ("0b", 2), ("0B", 2), ("0o", 8)];
     let found = bases
@@ -359,7 +359,7 @@ fn number(text: &str) -> Option<u64> {
         .and_then(|digits| u64::from_str_radix(digits, base).ok())
 }
 
-/// Whether other readers of YAML would take a plain scalar for a number.
+/// Tells whether other YAML readers parse a plain scalar as a number.
 fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     for (prefix, base) in [("0x", 16), ("0o", 8)] {
@@ -385,7 +385,7 @@ fn is_number(text: &str) -> bool {
     mantissa && exponent.is_none_or(digits)
 }
 
-/// What has been compared with the largest `u32`.
+/// Converts a number that was compared with the largest `u32`.
 fn low(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 pub enum Piece {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// As many zeros.
+    /// This number of zeros.
     Zeros(u64),
     /// A range of an input.
     Copy {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// An LLVM release, in the order of their dates.
+/// An LLVM release, ordered by date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LlvmRelease {
     /// LLVM 19.
@@ -49,10 +49,10 @@ impl FromStr for LlvmRelease {
     }
 }
 
-/// What was given where a release was expected.
+/// A text that is not a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownRelease {
-    /// As it was given.
+    /// The text.
     pub text: String,
 }
 

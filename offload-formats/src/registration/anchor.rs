@@ -1,4 +1,5 @@
-//! An object of one function, which returns at once: calling it pulls what it was joined with out of an archive.
+//! An object with one function that only returns. A call of it links the archive member that it was
+//! joined with.
 
 use object::elf;
 
@@ -6,11 +7,11 @@ use super::writer::Writer;
 use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
 
-/// The object file.
+/// Writes the object file.
 ///
 /// # Errors
 ///
-/// When there is no machine code for `host`, or `name` is not a symbol name.
+/// If `host` has no machine code here, or `name` is not a symbol name.
 pub fn to_object(host: Machine, name: &str) -> Result<Vec<u8>, RegistrationError> {
     let mut writer = Writer::new(host)?;
     let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;

@@ -1,13 +1,13 @@
-//! Registrations as C, for hosts that there is no machine code for, and to be read.
+//! Registrations as C, for hosts without machine code here, and for readers.
 //!
 //! Each is a complete translation unit without headers. gcc and clang compile it for ELF hosts of
-//! any instruction set, clang also for those of COFF and Mach-O. The images are in files, which the
-//! assembler reads (`.incbin`) when the source is compiled; a relative path is one from where the
-//! compiler is started, so an absolute one is better.
+//! any instruction set, clang also for COFF and Mach-O. The images are in files, which the
+//! assembler reads (`.incbin`) when the source is compiled. Prefer absolute paths: a relative path
+//! is relative to the directory in which the compiler starts.
 //!
-//! | registration | differs from the object that is written here                                   |
+//! | registration | difference to the object that this crate writes                                |
 //! |--------------|--------------------------------------------------------------------------------|
-//! | all          | the entry section is not retained, but referred to, with the same effect         |
+//! | all          | the entry section is not retained, but referenced, with the same effect          |
 //! | all          | images are in `.offloading.images`, whatever [`BlobSection`] says               |
 //! | COFF         | the entries are between two of zeros, in the sections `$OA` and `$OZ` of LLVM    |
 //! | Mach-O       | sections and symbols of LLVM's main branch; not linked by us                    |
@@ -33,12 +33,12 @@ const OPENMP: &str = include_str!("../../templates/registration/openmp.c");
 const SYCL: &str = include_str!("../../templates/registration/sycl.c");
 
 impl OpenMp<'_> {
-    /// The registration in C. `files` hold the blobs, each one's bytes and nothing else.
+    /// Writes the registration as C. Each of `files` contains exactly one blob.
     ///
     /// # Errors
     ///
-    /// When there is not one file for each image, an image lies outside its blob, or a name cannot
-    /// be written in C.
+    /// If the number of files differs from the number of images, an image exceeds its blob, or a
+    /// name cannot be written in C.
     pub fn to_c(&self, files: &[&Path]) -> Result<String, RegistrationError> {
         one_file_each(self.images.len(), files)?;
         let mut definitions = String::new();
@@ -68,11 +68,11 @@ impl OpenMp<'_> {
 }
 
 impl FatBinary<'_> {
-    /// The registration in C. `file` holds the fat binary.
+    /// Writes the registration as C. `file` contains the fat binary.
     ///
     /// # Errors
     ///
-    /// When a name cannot be written in C.
+    /// If a name cannot be written in C.
     pub fn to_c(&self, file: &Path) -> Result<String, RegistrationError> {
         let mut definitions = String::new();
         let mut tables = String::new();
@@ -110,11 +110,11 @@ impl FatBinary<'_> {
 }
 
 impl HipFatBinary<'_> {
-    /// The object in C, for ELF hosts. `file` holds the fat binary.
+    /// Writes the object as C, for ELF hosts. `file` contains the fat binary.
     ///
     /// # Errors
     ///
-    /// When a name cannot be written in C.
+    /// If a name cannot be written in C.
     pub fn to_c(&self, file: &Path) -> Result<String, RegistrationError> {
         let mut definitions = String::new();
         let alignment = Runtime::Hip.alignment();
@@ -131,12 +131,12 @@ impl HipFatBinary<'_> {
 }
 
 impl Sycl<'_> {
-    /// The registration in C. `files` hold the images.
+    /// Writes the registration as C. `files` contain the images.
     ///
     /// # Errors
     ///
-    /// When there is not one file for each image, a kind of image does not fit its byte, or a name
-    /// cannot be written in C.
+    /// If the number of files differs from the number of images, an image's kind does not fit into
+    /// a byte, or a name cannot be written in C.
     pub fn to_c(&self, files: &[&Path]) -> Result<String, RegistrationError> {
         one_file_each(self.images.len(), files)?;
         let mut definitions = String::new();
@@ -171,7 +171,7 @@ impl Sycl<'_> {
     }
 }
 
-/// Puts the parts in the place of their names between `@`; what a part says is not looked at.
+/// Replaces names between `@` by the parts; does not replace names inside of parts.
 fn fill(template: &str, parts: &[(&str, &str)]) -> String {
     let mut filled = String::new();
     for line in template.split_inclusive('\n') {
@@ -185,7 +185,8 @@ fn fill(template: &str, parts: &[(&str, &str)]) -> String {
         match part {
             Some((part, rest)) => {
                 filled += part;
-                // The line that follows the name is the template's, unless it is empty.
+                // A part contains its own line feeds, so a line feed right after the name is
+                // dropped.
                 filled += if rest == "\n" { "" } else { rest };
             }
             None => filled += line,
@@ -210,7 +211,7 @@ fn define_table(
     table: &EntryTable<'_>,
     record: &str,
 ) -> Result<(), RegistrationError> {
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = match *table {
         EntryTable::StartStop { section, .. } => {
             let section = label(section)?;
@@ -242,7 +243,7 @@ fn define_table(
     Ok(())
 }
 
-/// The first byte of a table, and that behind it.
+/// Returns the first byte of a table, and the byte after it.
 fn ends(index: usize, table: &EntryTable<'_>) -> String {
     match table {
         EntryTable::Symbol { size, .. } => format!("&keep_{index}, &keep_{index} + {size}"),
@@ -279,12 +280,12 @@ fn protected(out: &mut String, name: &str, place: &str) -> Result<(), Registrati
     Ok(())
 }
 
-/// Bytes of images, each at a multiple of 8.
+/// Returns the number of bytes of images, each at a multiple of 8.
 fn all(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.map(|size| size.next_multiple_of(8)).sum()
 }
 
-/// `available`: bytes of all images, each at a multiple of 8.
+/// `available`: number of bytes of all images, each at a multiple of 8.
 fn define_globals(
     out: &mut String,
     globals: &[Global<'_>],
@@ -303,7 +304,7 @@ fn define_globals(
                         size: available,
                     });
                 }
-                // The images are behind each other.
+                // The images are consecutive.
                 writeln!(
                     out,
                     "__asm__(\".globl {name}\\n.set {name}, offload_image_0 + {offset}\");"
@@ -323,7 +324,7 @@ fn define_globals(
     Ok(())
 }
 
-/// A name that assemblers take without quotes.
+/// Returns a name that assemblers accept without quotes.
 fn label(name: &str) -> Result<&str, RegistrationError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.$".contains(c);
     match !name.is_empty() && name.chars().all(plain) {
@@ -332,8 +333,8 @@ fn label(name: &str) -> Result<&str, RegistrationError> {
     }
 }
 
-/// The name of a file inside of a string of the assembler inside of a string of C: what means
-/// anything to either is an octal number.
+/// Escapes a file name for a string of the assembler inside of a C string. Characters special to
+/// either become octal numbers.
 fn file_name(file: &Path) -> String {
     let mut text = String::new();
     for byte in file.as_os_str().as_encoded_bytes() {
@@ -348,7 +349,7 @@ fn file_name(file: &Path) -> String {
             | b'+'
             | b':'
             | b' ' => text.push(char::from(*byte)),
-            // Clang's assembler for Windows reads both slashes.
+            // Clang's assembler for Windows accepts both slashes.
             b'\\' if cfg!(windows) => text.push('/'),
             _ => {
                 let _ = write!(text, "\\\\{byte:03o}");

@@ -1,8 +1,9 @@
-//! A module whose images are linked later: its offload binaries, and a demand for our linker.
+//! A module whose images are linked later: its offload binaries, and a reference that only our
+//! linker resolves.
 //!
-//! The offload binaries are where a compiler would have put them, so the last link finds them. An
-//! object of the program also asks for [`NEEDS_OFFLOAD_LINK`], which a stock linker cannot give:
-//! it fails with that name, where it would otherwise make a program that crashes.
+//! The offload binaries are where a compiler would put them, so the last link finds them. One
+//! object of the program also needs [`NEEDS_OFFLOAD_LINK`]. A stock linker fails with that name,
+//! instead of linking a program that crashes.
 
 use object::elf;
 
@@ -20,18 +21,18 @@ pub const NEEDS_OFFLOAD_LINK: &str = "__offload_needs_offload_link";
 /// Offload binaries for the last link.
 #[derive(Clone, Copy, Debug)]
 pub struct Deferred<'a> {
-    /// Offload binaries, back to back, each at a multiple of 8.
+    /// Consecutive offload binaries, each at a multiple of 8.
     pub binaries: &'a [u8],
-    /// Name of a function that returns at once; calling it pulls this object out of its archive.
+    /// Name of a function that only returns; a call of it links this object from its archive.
     pub anchor: &'a str,
 }
 
 impl Deferred<'_> {
-    /// The object file.
+    /// Writes the object file.
     ///
     /// # Errors
     ///
-    /// When there is no machine code for `host`, or `anchor` is not a symbol name.
+    /// If `host` has no machine code here, or `anchor` is not a symbol name.
     pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
         let mut writer = Writer::new(host)?;
         writer.claim_gnu_abi();
@@ -59,13 +60,13 @@ impl Deferred<'_> {
     }
 }
 
-/// Adds the demand for our linker to a host object whose images are elsewhere.
+/// Adds a reference to [`NEEDS_OFFLOAD_LINK`] to a host object whose images are elsewhere.
 ///
 /// Input 0 of the pieces is `object`.
 ///
 /// # Errors
 ///
-/// When `object` is not an ELF object, or there is no machine code for its machine.
+/// If `object` is not an ELF object, or its machine has no machine code here.
 pub fn add_demand(object: &[u8]) -> Result<Vec<Piece>, RegistrationError> {
     let range = 0..object.len() as u64;
     let elf = Elf::parse(object, range.clone())

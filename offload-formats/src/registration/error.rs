@@ -1,57 +1,57 @@
-//! Why a registration object cannot be written.
+//! Errors of registrations.
 
 use std::fmt;
 
 use crate::container::elf::WriteError;
 
-/// Why an object cannot be written.
+/// An error while writing a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegistrationError {
-    /// There is no machine code for this host.
+    /// This crate has no machine code for the host.
     Machine {
         /// `e_machine`.
         machine: u16,
     },
-    /// A part is said to end after the bytes that hold it.
+    /// A part exceeds the bytes that contain it.
     Range {
-        /// What the part is: `image 2`, `symbol`.
+        /// Name of the part: `image 2`, `symbol`.
         what: String,
-        /// First byte after the part.
+        /// End of the part.
         end: u64,
-        /// Size of the bytes that hold it.
+        /// Size of the bytes.
         size: u64,
     },
-    /// A symbol or section name that no symbol table can hold.
+    /// An invalid symbol or section name.
     Name {
         /// The name.
         name: String,
     },
-    /// An alignment that is no power of two.
+    /// An alignment that is not a power of two.
     Alignment {
         /// Name of the section.
         section: String,
-        /// In bytes.
+        /// Alignment in bytes.
         alignment: u64,
     },
-    /// The number of images does not fit the descriptor.
+    /// Too many images for the descriptor.
     Images {
         /// Number of images.
         count: usize,
     },
-    /// A kind of image that the descriptor's byte cannot hold.
+    /// An image kind that does not fit into the descriptor's byte.
     ImageKind {
         /// Index of the image.
         index: usize,
-        /// Number of its kind.
+        /// Number of the kind.
         kind: u16,
     },
-    /// A host whose object format is not supported here.
+    /// A host with an unsupported object format.
     Host {
-        /// The host.
+        /// Triple of the host.
         triple: String,
     },
-    /// Not one file for each image.
+    /// The number of files differs from the number of images.
     Files {
         /// Number of images.
         images: usize,
@@ -60,7 +60,7 @@ pub enum RegistrationError {
     },
     /// A host object that cannot be edited.
     Elf(WriteError),
-    /// A field of the object file cannot hold its value.
+    /// A value does not fit into a field of the object file.
     Object(WriterError),
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for RegistrationError {
                 f,
                 "section `{section}`: alignment {alignment:#x} is not a power of two"
             ),
-            Self::Images { count } => write!(f, "expected at most 65535 images, found {count}"),
+            Self::Images { count } => write!(f, "too many images for a binary descriptor: {count}"),
             Self::ImageKind { index, kind } => {
                 write!(f, "image {index}: expected a kind up to 255, found {kind}")
             }
@@ -114,7 +114,7 @@ impl RegistrationError {
     }
 }
 
-/// The object writer's own words on a value that a field cannot hold.
+/// The object writer's error for a value that does not fit into a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriterError(object::write::Error);
 
@@ -133,7 +133,7 @@ pub(super) fn check_name(name: &str) -> Result<(), RegistrationError> {
     Ok(())
 }
 
-/// The alignment of a section; 0 is none.
+/// Checks the alignment of a section; replaces 0 by 1.
 pub(super) fn check_alignment(section: &str, alignment: u64) -> Result<u64, RegistrationError> {
     match alignment.max(1) {
         checked if checked.is_power_of_two() => Ok(checked),

@@ -1,8 +1,8 @@
-//! Registrations as textual LLVM IR, for those who expect a module: `llvm-offload-wrapper`.
+//! Registrations as LLVM IR in text form, for `llvm-offload-wrapper`.
 //!
-//! clang compiles it under the names `.ll` and `.bc`, from LLVM 15 on. What a module says is what
-//! the object says that is written here; names of symbols are LLVM's. On COFF the ends of a table
-//! are in `$OA` and `$OZ`, as in `clang-linker-wrapper` 22. There is none for Mach-O.
+//! clang since LLVM 15 compiles it under the names `.ll` and `.bc`. A module has the same content
+//! as the object that this crate writes; symbols have LLVM's names. On COFF the ends of a table are
+//! in `$OA` and `$OZ`, as in `clang-linker-wrapper` 22. Mach-O is not supported.
 
 mod module;
 mod walk;
@@ -20,11 +20,11 @@ use module::{ENTRY, IrModule, IrTableEnds, identifier, inside};
 use walk::walk;
 
 impl OpenMp<'_> {
-    /// The registration as a module.
+    /// Writes the registration as a module.
     ///
     /// # Errors
     ///
-    /// When an image or a symbol lies outside its blob, or `host` has another object format.
+    /// If an image or a symbol exceeds its blob, or the object format of `host` is not supported.
     pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
         let mut module = IrModule::new(host)?;
         let ends = module.table(0, &self.table, offload_entry::EntryLayout::V21)?;
@@ -71,11 +71,11 @@ impl OpenMp<'_> {
 }
 
 impl FatBinary<'_> {
-    /// The registration as a module.
+    /// Writes the registration as a module.
     ///
     /// # Errors
     ///
-    /// When a symbol lies outside the fat binary, or `host` has another object format.
+    /// If a symbol exceeds the fat binary, or the object format of `host` is not supported.
     pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
         let mut module = IrModule::new(host)?;
         let name = self.runtime.name();
@@ -91,23 +91,7 @@ impl FatBinary<'_> {
             self.runtime.magic(),
             self.runtime.wrapper_section()
         );
-        for symbol in self.symbols.fat_binary {
-            check_name(symbol)?;
-            let symbol = identifier(symbol);
-            let _ = writeln!(module.text, "{symbol} = protected alias i8, ptr {image}");
-        }
-        for (index, symbol) in self.symbols.handle.iter().enumerate() {
-            check_name(symbol)?;
-            let symbol = identifier(symbol);
-            if index == 0 {
-                module.text += "@.hip_gpubin_handle = internal global ptr null, section \
-                                \".hip_gpubin_handle\"\n";
-            }
-            let _ = writeln!(
-                module.text,
-                "{symbol} = protected alias ptr, ptr @.hip_gpubin_handle"
-            );
-        }
+        self.define_symbols(&mut module, &image)?;
         let mut walks = String::new();
         for (index, HostTable { layout, table }) in self.tables.iter().enumerate() {
             let ends = module.table(index, table, *layout)?;
@@ -116,10 +100,9 @@ impl FatBinary<'_> {
             module.function(&function, "ptr %handle", &body);
             let _ = writeln!(walks, "  call void {function}(ptr %handle)");
         }
-        let hip = self.runtime == Runtime::Hip;
-        let end = match hip {
-            true => String::new(),
-            false => format!("  call void @__{name}RegisterFatBinaryEnd(ptr %handle)\n"),
+        let end = match self.runtime {
+            Runtime::Hip => String::new(),
+            Runtime::Cuda => format!("  call void @__{name}RegisterFatBinaryEnd(ptr %handle)\n"),
         };
         module.hook("ctors", 101, &format!("@.{name}.fatbin_reg"));
         module.function(
@@ -139,6 +122,37 @@ impl FatBinary<'_> {
                  call void @__{name}UnregisterFatBinary(ptr %handle)\n"
             ),
         );
+        self.declare_functions(&mut module);
+        module.globals(self.globals, &[(image, self.bytes.len() as u64)])?;
+        Ok(module.finish())
+    }
+
+    /// Defines the symbols of HIP objects that register themselves.
+    fn define_symbols(&self, module: &mut IrModule, image: &str) -> Result<(), RegistrationError> {
+        for symbol in self.symbols.fat_binary {
+            check_name(symbol)?;
+            let symbol = identifier(symbol);
+            let _ = writeln!(module.text, "{symbol} = protected alias i8, ptr {image}");
+        }
+        for (index, symbol) in self.symbols.handle.iter().enumerate() {
+            check_name(symbol)?;
+            let symbol = identifier(symbol);
+            if index == 0 {
+                module.text += "@.hip_gpubin_handle = internal global ptr null, section \
+                                \".hip_gpubin_handle\"\n";
+            }
+            let _ = writeln!(
+                module.text,
+                "{symbol} = protected alias ptr, ptr @.hip_gpubin_handle"
+            );
+        }
+        Ok(())
+    }
+
+    /// Declares the library functions that the module calls.
+    fn declare_functions(&self, module: &mut IrModule) {
+        let name = self.runtime.name();
+        let hip = self.runtime == Runtime::Hip;
         module.declare("i32 @atexit(ptr)");
         let mut declare = |result: &str, function: &str, parameters: &str| {
             module.declare(&format!("{result} @__{name}{function}({parameters})"));
@@ -166,18 +180,16 @@ impl FatBinary<'_> {
                 );
             }
         }
-        module.globals(self.globals, &[(image, self.bytes.len() as u64)])?;
-        Ok(module.finish())
     }
 }
 
 impl Sycl<'_> {
-    /// The registration as a module.
+    /// Writes the registration as a module.
     ///
     /// # Errors
     ///
-    /// When a kind of image does not fit its byte, a symbol lies outside the images, or `host` has
-    /// another object format.
+    /// If an image's kind does not fit into a byte, a symbol exceeds the images, or the object
+    /// format of `host` is not supported.
     pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
         const IMAGE: &str = "{ i16, i8, i8, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }";
         let mut module = IrModule::new(host)?;

@@ -1,11 +1,11 @@
-//! The instructions of the constructors, per instruction set.
+//! The instructions of the constructors, for each instruction set.
 //!
-//! A constructor registers, and asks `atexit` to unregister: a destructor would run after the
-//! runtime's own. A [`StartupCode`] holds the instructions of all functions of an object, one after the
-//! other, the places in them that name something else, and their unwind information.
+//! A constructor registers the images, and calls `atexit` to unregister them, because a destructor
+//! would run after the runtime's own. A [`StartupCode`] contains the instructions of all functions
+//! of an object, their relocations, and their unwind information.
 //!
-//! OpenMP's are here. The others were written in assembler, which is beside each table;
-//! `tests/link-registration/registration_machine.rs` compares both.
+//! OpenMP's instructions are here. The others were written in assembler, in a file beside each
+//! table; `tests/link-registration/registration_machine.rs` compares both.
 
 use object::{Architecture, elf};
 
@@ -22,7 +22,7 @@ pub(super) mod sycl_x86_64;
 mod text;
 pub(super) mod windows_x86_64;
 
-/// What differs between instruction sets.
+/// Differences between instruction sets.
 pub(super) struct Code {
     pub(super) architecture: Architecture,
     pub(super) openmp: &'static StartupCode,
@@ -30,10 +30,10 @@ pub(super) struct Code {
     pub(super) hip: &'static StartupCode,
     /// A function that only returns.
     pub(super) empty_function: &'static [u8],
-    /// A 64-bit address.
+    /// Relocation for a 64-bit address.
     pub(super) absolute: elf::RelocationType,
     pub(super) unwind_type: elf::SectionType,
-    /// Of a function's address in the unwind information.
+    /// Relocation for a function's address in the unwind information.
     pub(super) unwind_relocation: elf::RelocationType,
 }
 

@@ -1,7 +1,7 @@
-//! Floor 4: the host object that gives images to a runtime.
+//! Host objects that register images with a runtime.
 //!
-//! A program registers its device code in a constructor. The objects that hold that constructor,
-//! the images and the tables between them are written here, without a compiler:
+//! A program registers its device code in a constructor. This module writes the objects with that
+//! constructor, the images and the tables between them, without a compiler:
 //!
 //! | module          | object                                                                  |
 //! |-----------------|-------------------------------------------------------------------------|
@@ -11,9 +11,8 @@
 //! | [`sycl`]        | images in a descriptor, registered with a SYCL runtime                  |
 //! | [`deferred`]    | images not linked yet, for the last link to find; a stock linker refuses |
 //!
-//! For hosts of Windows there are COFF objects ([`coff`]).
-//! [`c_source`] writes the same in C, for any host, and [`llvm_ir`] as a module of LLVM.
-//! These two and [`sycl`] are of the feature `tools`.
+//! [`coff`] has COFF objects for Windows hosts. [`c_source`] writes the same as C, for any host,
+//! and [`llvm_ir`] as an LLVM module. These two and [`sycl`] require the feature `tools`.
 //!
 //! ```
 //! use offload_formats::container::elf::{Elf, Machine};
@@ -33,7 +32,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The machine code is a table per instruction set (`machine/`), so an object costs no process.
+//! The machine code is a table for each instruction set (`machine/`), so no process is started for
+//! an object.
 
 pub mod anchor;
 mod blob_section;

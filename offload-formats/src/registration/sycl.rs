@@ -12,10 +12,10 @@
 //! | `.fini_array.1`   | the destructor's                                                         |
 //!
 //! Objects of `clang-linker-wrapper` 22 have another entry for each kernel, in
-//! `llvm_offload_entries`, which nothing reads; here there is none.
+//! `llvm_offload_entries`. Nothing reads these entries, so this object omits them.
 //!
 //! Specification: the record of version 3 in `llvm/lib/Frontend/Offloading/OffloadWrapper.cpp` of
-//! LLVM 22. The descriptors of Intel's compiler have other versions.
+//! LLVM 22. Descriptors of Intel's compiler have other versions.
 
 use object::write::{SectionId, SymbolId};
 use object::{Architecture, SymbolKind, elf};
@@ -28,36 +28,36 @@ use crate::container::elf::Machine;
 use crate::format::offload_entry::EntryLayout;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
-/// What gives images to a SYCL runtime when the program starts.
+/// Registers images with a SYCL runtime when the program starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Sycl<'a> {
-    /// In the order of registration.
+    /// Images in the order of registration.
     pub images: &'a [SyclImage<'a>],
-    /// The section that holds the images.
+    /// The section that contains the images.
     pub section: BlobSection,
-    /// Further symbols to define.
+    /// Additional symbols to define.
     pub globals: &'a [Global<'a>],
 }
 
-/// An image, as its offload binary describes it.
+/// An image with the strings of its offload binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyclImage<'a> {
     /// The image itself.
     pub bytes: &'a [u8],
-    /// Its kind.
+    /// Kind of the image.
     pub kind: ImageKind,
     /// The string `triple`.
     pub triple: &'a str,
     /// The string `symbols`: names of kernels, with newlines (LLVM 22) or NULs between them.
     pub symbols: &'a [u8],
-    /// For the compiler at run time; LLVM 22 has none.
+    /// Options for the compiler at run time; empty in LLVM 22.
     pub compile_options: &'a str,
-    /// For the linker at run time; LLVM 22 has none.
+    /// Options for the linker at run time; empty in LLVM 22.
     pub link_options: &'a str,
 }
 
 impl<'a> SyclImage<'a> {
-    /// Names of kernels.
+    /// Lists the names of the kernels.
     pub fn kernels(&self) -> impl Iterator<Item = &'a [u8]> {
         let names = self.symbols.split(|byte| [b'\n', 0].contains(byte));
         names.filter(|name| !name.is_empty())
@@ -65,12 +65,12 @@ impl<'a> SyclImage<'a> {
 }
 
 impl<'a> Sycl<'a> {
-    /// The object file.
+    /// Writes the object file.
     ///
     /// # Errors
     ///
-    /// When there is no machine code for `host`, there are more than 65,535 images, a kind of image
-    /// does not fit its byte, or a triple or options hold a NUL.
+    /// If `host` has no machine code here, there are more than 65,535 images, an image's kind does
+    /// not fit into a byte, or a triple or options contain a NUL.
     pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
         let count = u16::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
@@ -84,7 +84,7 @@ impl<'a> Sycl<'a> {
         let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;
         let startup = writer.startup(instructions)?;
         let images = self.images(&mut writer)?;
-        let (data, descriptor) = self.data(&mut writer, count, images)?;
+        let (data, descriptor) = self.data(count)?.write(&mut writer, images)?;
         writer.globals(self.globals, images, text)?;
         let operands = [(Operand::Descriptor, data, descriptor as i64)];
         writer.constructor(startup, instructions, PRIORITY, &operands)?;
@@ -103,17 +103,11 @@ impl<'a> Sycl<'a> {
         Ok(section)
     }
 
-    /// Entries, images and the descriptor: the symbol of their section, and where the last is.
-    fn data(
-        &self,
-        writer: &mut Writer<'a>,
-        count: u16,
-        images: SectionId,
-    ) -> Result<(SymbolId, u64), RegistrationError> {
+    /// Lays out entries, images and the descriptor.
+    fn data(&self, count: u16) -> Result<SyclData, RegistrationError> {
         let mut strings = SyclStrings::default();
         let mut bytes = Vec::new();
-        // Where in `bytes` a pointer is, and to what.
-        let mut pointers: Vec<(u64, PointerTarget, u64)> = Vec::new();
+        let mut pointers = Vec::new();
         let mut entries = Vec::new();
         for image in self.images {
             let first = bytes.len() as u64;
@@ -160,7 +154,44 @@ impl<'a> Sycl<'a> {
         bytes.extend_from_slice(&[1_u16.to_le_bytes(), count.to_le_bytes()].concat());
         bytes.resize((descriptor + DESCRIPTOR_SIZE) as usize, 0);
         pointers.push((descriptor + 8, PointerTarget::Data, records));
+        Ok(SyclData {
+            bytes,
+            pointers,
+            strings,
+            records,
+            descriptor,
+        })
+    }
+}
 
+/// The sections that the constructor's argument consists of.
+struct SyclData {
+    /// Entries, records of images, and the descriptor.
+    bytes: Vec<u8>,
+    /// Each pointer: its offset in `bytes`, the section it points to, and the offset there.
+    pointers: Vec<(u64, PointerTarget, u64)>,
+    strings: SyclStrings,
+    /// Offset of the records of images in `bytes`.
+    records: u64,
+    /// Offset of the descriptor in `bytes`.
+    descriptor: u64,
+}
+
+impl SyclData {
+    /// Writes the sections. Returns the symbol of the section of `bytes` and the descriptor's
+    /// offset.
+    fn write(
+        self,
+        writer: &mut Writer<'_>,
+        images: SectionId,
+    ) -> Result<(SymbolId, u64), RegistrationError> {
+        let Self {
+            bytes,
+            pointers,
+            strings,
+            records,
+            descriptor,
+        } = self;
         let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
         let data = writer.section(".data.rel.ro", elf::SHT_PROGBITS, flags, 16)?;
         writer.object.set_section_data(data, bytes, 16);
@@ -189,7 +220,7 @@ impl<'a> Sycl<'a> {
     }
 }
 
-/// A section that a pointer leads to.
+/// A section that pointers point to.
 #[derive(Clone, Copy)]
 enum PointerTarget {
     Data,
@@ -211,11 +242,12 @@ impl SyclStrings {
     }
 }
 
-/// Of the constructor and the destructor: before and after those of the program.
+/// Priority of the constructor and the destructor, so that they run before and after the program's
+/// own.
 const PRIORITY: u16 = 1;
-/// Bytes of an image record: version 3 (2), offload kind (1), image kind (1, padded to 8); then
-/// pointers: triple, compile options, link options, image, its end, entries, their end, two of
-/// properties, which are null.
+/// Size of an image record in bytes: version 3 (2), offload kind (1), image kind (1, padded to 8).
+/// The pointers follow: triple, compile options, link options, image, its end, entries, their end,
+/// and two for properties, which are null.
 const IMAGE_SIZE: u64 = 80;
-/// Bytes of the descriptor.
+/// Size of the descriptor in bytes.
 const DESCRIPTOR_SIZE: u64 = 32;

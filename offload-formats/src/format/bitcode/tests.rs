@@ -3,7 +3,7 @@ use super::*;
 const TABLE: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/symbols.bc");
 const BARE: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/bare.bc");
 
-/// As `llvm-nm-22 --print-armap` prints the index that `llvm-ar-22` makes of both.
+/// Printed by `llvm-nm-22 --print-armap` for the index that `llvm-ar-22` makes of both.
 const NAMES: [&[u8]; 4] = [b"function", b"variable", b"alias", b"assembled"];
 
 fn read(bytes: &[u8]) -> Result<Vec<&[u8]>, BitcodeError> {

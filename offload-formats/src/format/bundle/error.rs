@@ -1,42 +1,42 @@
-//! Why bundles cannot be read or written.
+//! Errors of bundles.
 
 use std::fmt;
 
 use crate::format::bytes::OutOfBounds;
 use crate::format::magic::BUNDLE;
 
-/// Why bytes are not bundles.
+/// An error in a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BundleError {
-    /// Which of several that follow each other.
+    /// Index of the bundle among those that follow each other.
     pub index: usize,
-    /// Which entry, when it is about one.
+    /// Index of the entry, if the error concerns one.
     pub entry: Option<u64>,
-    /// What is wrong.
+    /// Cause of the error.
     pub problem: BundleProblem,
 }
 
-/// What is wrong with a bundle. Offsets are from the start of the file.
+/// Cause of a [`BundleError`]. Offsets are from the start of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BundleProblem {
-    /// Something is not inside the file.
+    /// Something exceeds the file.
     Outside(OutOfBounds),
-    /// It starts with something else.
+    /// The magic is wrong.
     Magic {
-        /// Where.
+        /// Offset of the magic.
         offset: u64,
-        /// What is there.
+        /// Bytes found there.
         found: [u8; 24],
     },
-    /// An image where the magic is.
+    /// The offset of an image is 0.
     NoImageOffset {
-        /// Where the bundle starts.
+        /// Offset of the bundle.
         offset: u64,
     },
     /// An entry ID that is not UTF-8.
     NotText {
-        /// Where it starts.
+        /// Offset of the ID.
         offset: u64,
     },
 }
@@ -77,18 +77,18 @@ impl fmt::Display for BundleProblem {
 impl std::error::Error for BundleError {}
 impl std::error::Error for BundleProblem {}
 
-/// Why a bundle cannot be written.
+/// An error while writing a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BundleWriteError {
-    /// Two images with one ID, of which readers would find one.
+    /// Two images with the same ID, of which readers would find one.
     Twice {
         /// The ID.
         id: String,
     },
-    /// An image that no file can hold behind those before it.
+    /// The images up to this one are too large for a file.
     TooLarge {
-        /// Its ID.
+        /// ID of the image.
         id: String,
     },
 }

@@ -153,7 +153,7 @@ fn names_the_entry_and_the_place() {
     }
 }
 
-/// What LLVM takes for no bundle at all, with status 0.
+/// LLVM sees no bundle at all, and exits with status 0.
 #[test]
 fn rejects_damage_to_the_first_entry() {
     let texts = [
@@ -199,7 +199,7 @@ fn rejects_damage_to_the_first_entry() {
     parse(&[b"x", LLVM].concat()).unwrap_err();
 }
 
-/// What LLVM accepts, and means something by.
+/// LLVM accepts these, and they have a meaning.
 #[test]
 fn accepts_what_llvm_accepts() {
     // No entries, or fewer than there are.

@@ -165,7 +165,7 @@ fn takes_nothing_inside_a_bundle_for_a_bundle() {
     }
 }
 
-/// Where the data ends is for whoever decompresses it.
+/// Whoever decompresses the data finds its end.
 #[test]
 fn ends_a_bundle_where_its_size_says() {
     for (whole, least) in [(V2, 24), (V3, 32)] {

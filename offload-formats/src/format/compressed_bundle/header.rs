@@ -36,16 +36,16 @@ record! {
 /// A version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CompressedBundleVersion {
-    /// Of LLVM 18; the size of all is not in the file.
+    /// LLVM 18; without the total size.
     V1,
-    /// Of LLVM 19 to 21; sizes below 4 GiB.
+    /// LLVM 19 to 21; sizes below 4 GiB.
     V2,
-    /// Of LLVM 22.
+    /// LLVM 22.
     #[default]
     V3,
 }
 
-/// Version, number, size of the header.
+/// Each version with its number and the size of its header.
 const VERSIONS: [(CompressedBundleVersion, u16, u64); 3] = [
     (
         CompressedBundleVersion::V1,
@@ -65,14 +65,14 @@ const VERSIONS: [(CompressedBundleVersion, u16, u64); 3] = [
 ];
 
 impl CompressedBundleVersion {
-    /// The version with that number.
+    /// Returns the version with that number.
     #[must_use]
     pub fn from_raw(raw: u16) -> Option<Self> {
         let row = VERSIONS.iter().find(|(_, number, _)| *number == raw);
         row.map(|(version, _, _)| *version)
     }
 
-    /// Its number.
+    /// Returns its number.
     #[must_use]
     pub fn raw(self) -> u16 {
         self.row().1

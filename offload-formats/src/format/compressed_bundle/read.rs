@@ -1,4 +1,4 @@
-//! What compressed bundles contain: all of it, or the headers of the bundle.
+//! Decompresses bundles: whole, or only their headers.
 
 use std::io::{self, BufRead, Read, Write};
 use std::ops::Range;
@@ -13,17 +13,17 @@ use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 use crate::format::codec::{self, BoundedStream, Decoder, Slices};
 use crate::format::magic::Magic;
 
-/// Headers of a bundle that are larger than this are not read by [`CompressedBundle::contents`].
+/// Maximum size of a bundle's headers for [`CompressedBundle::contents`].
 const MAX_HEADERS: u64 = 16 << 20;
 
-/// From this size on a bundle is hashed by a thread of its own: hashing takes longer than
-/// decompressing, and a thread less than either.
+/// Size from which a thread of its own hashes a bundle. Hashing takes longer than decompressing;
+/// below this size starting a thread takes longer.
 const THREADED: u64 = 4 << 20;
 
-/// How many buffers may wait to be hashed.
+/// Maximum number of buffers that wait for the hash.
 const AHEAD: usize = 8;
 
-/// Does some work that gives out bytes, and hashes them in their order.
+/// Runs `work`, which outputs bytes, and hashes them in their order.
 fn hashed<T>(size: u64, work: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, Md5) {
     thread::scope(|scope| {
         let (full, waiting) = mpsc::sync_channel::<Vec<u8>>(AHEAD);
@@ -33,13 +33,13 @@ fn hashed<T>(size: u64, work: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, Md
                 let mut hash = Md5::new();
                 for bytes in waiting {
                     hash.update(&bytes);
-                    // Nobody takes it back any more: it was the last one.
+                    // The receiver is gone after the last buffer.
                     let _ = hashed.send(bytes);
                 }
                 hash
             })
         });
-        // Where no thread can be had, as for what is small.
+        // Without a thread, or for small sizes, hashes in this thread.
         let Some(Ok(hasher)) = hasher else {
             let mut hash = Md5::new();
             let done = work(&mut |bytes| hash.update(bytes));
@@ -49,27 +49,28 @@ fn hashed<T>(size: u64, work: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, Md
             let mut buffer = empty.try_recv().unwrap_or_default();
             buffer.clear();
             buffer.extend_from_slice(bytes);
-            // The thread ends when `full` does, not before.
+            // The thread ends only after `full` is dropped.
             let _ = full.send(buffer);
         });
         drop(full);
-        // It does not panic; if it did, the hash would be a wrong one.
+        // The thread does not panic; an empty hash would be reported as wrong.
         (done, hasher.join().unwrap_or_default())
     })
 }
 
 impl CompressedBundle {
-    /// Decompresses the data of the file that it was read from, to `out`, and compares size and
-    /// hash; an error may come after output. Gives where the compressed data ends, from the start
-    /// of the file: with zlib in version 1, other things may follow in [`Self::data`].
+    /// Decompresses the bundle in `data`, the file that it was parsed from, to `out`. Compares size
+    /// and hash; the error comes after the output. Returns the end of the compressed data, from the
+    /// start of the file. With zlib in version 1, [`Self::data`] may continue after it.
     ///
-    /// No more than the claimed size is written, and memory grows with what is decompressed, not
-    /// with what is claimed. Whoever trusts no claim compares [`Self::uncompressed_size`] first.
+    /// Writes no more than the uncompressed size in the header. Memory grows with the decompressed
+    /// data, not with the size in the header. Callers that do not trust the header compare
+    /// [`Self::uncompressed_size`] first.
     ///
     /// # Errors
     ///
-    /// When the data is damaged, or has another size or hash; when `out` fails; when the method
-    /// is not built in.
+    /// If the data is damaged, or has another size or hash; if `out` fails; if the method is not
+    /// built in.
     pub fn decompress_to<'d, R: ReadAt<'d>>(
         &self,
         data: R,
@@ -78,12 +79,12 @@ impl CompressedBundle {
         self.decompress_from(self.slices(data), out)
     }
 
-    /// The same for those who have a stream: `source` is at the start of [`Self::data`]. What is
-    /// read of it is not kept.
+    /// Decompresses a stream, which starts at [`Self::data`]; nothing of it is kept. See
+    /// [`Self::decompress_to`].
     ///
     /// # Errors
     ///
-    /// As [`Self::decompress_to`].
+    /// Those of [`Self::decompress_to`].
     pub fn decompress_from(
         &self,
         source: impl BufRead,
@@ -125,12 +126,12 @@ impl CompressedBundle {
         Ok(decoder.into_source().position)
     }
 
-    /// Decompresses all from a stream, as [`Self::decompress_from`], and gives `out` one range of it. Memory does not grow
-    /// with either.
+    /// Decompresses a stream, like [`Self::decompress_from`], and writes one range of it to `out`.
+    /// Memory does not grow with either.
     ///
     /// # Errors
     ///
-    /// As [`Self::decompress_from`].
+    /// Those of [`Self::decompress_from`].
     pub fn extract_from(
         &self,
         source: impl BufRead,
@@ -145,11 +146,12 @@ impl CompressedBundle {
         self.decompress_from(source, &mut part).map(drop)
     }
 
-    /// Decompresses all of the data of the file that it was read from, as [`Self::decompress_to`], and gives `out` one range.
+    /// Decompresses the bundle in `data`, like [`Self::decompress_to`], and writes one range of it
+    /// to `out`.
     ///
     /// # Errors
     ///
-    /// As [`Self::decompress_to`].
+    /// Those of [`Self::decompress_to`].
     pub fn extract<'d, R: ReadAt<'d>>(
         &self,
         data: R,
@@ -159,11 +161,11 @@ impl CompressedBundle {
         self.extract_from(self.slices(data), range, out)
     }
 
-    /// The bundle, for those who want it in memory.
+    /// Decompresses the bundle into memory.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::decompress_to`], and when the claimed size is more than `limit`.
+    /// Those of [`Self::decompress_to`], and if the uncompressed size exceeds `limit`.
     pub fn decompress<'d, R: ReadAt<'d>>(
         &self,
         data: R,
@@ -178,13 +180,13 @@ impl CompressedBundle {
         Ok(bundle)
     }
 
-    /// The binary bundle that it contains, of which only the headers are decompressed; `None` when
-    /// it is no binary bundle. Offsets are from the start of the uncompressed bundle, and ranges
-    /// lie inside of its claimed size; neither that nor the hash is compared.
+    /// Reads the binary bundle inside; `None` if the content is not a binary bundle. Decompresses
+    /// only its headers. Offsets are from the start of the uncompressed bundle. Ranges are checked
+    /// against the uncompressed size in the header; neither that size nor the hash is checked.
     ///
     /// # Errors
     ///
-    /// When the data or a header is damaged, an image lies outside, the headers take up more than
+    /// If the data or a header is damaged, an image exceeds the bundle, the headers take more than
     /// 16 MiB, or the method is not built in.
     pub fn contents<'d, R: ReadAt<'d>>(
         &self,
@@ -216,7 +218,8 @@ impl CompressedBundle {
                     problem: bundle::BundleProblem::Outside(OutOfBounds { offset, size, .. }),
                     ..
                 }) if offset.checked_add(size).is_some_and(|end| end <= claimed) => {
-                    // Not yet decompressed. Twice as much, so that headers are read a few times only.
+                    // Decompresses twice as much as needed, so that headers are read only a few
+                    // times.
                     let end = offset.saturating_add(size);
                     if end > MAX_HEADERS {
                         let (claimed, limit) = (end, MAX_HEADERS);
@@ -253,7 +256,7 @@ fn damaged(problem: io::Error) -> CompressedBundleError {
     CompressedBundleError::Data { message }
 }
 
-/// Passes on the bytes of a range, and counts the others.
+/// Forwards the bytes of a range, and counts the others.
 struct RangeWriter<'a, W> {
     position: u64,
     range: Range<u64>,
@@ -278,7 +281,7 @@ impl<W: Write> Write for RangeWriter<'_, W> {
     }
 }
 
-/// Some bytes, and as many more as are claimed but not there yet.
+/// The first bytes of data that has `size` bytes according to a header.
 #[derive(Clone, Copy)]
 struct PartialData<'a> {
     bytes: &'a [u8],

@@ -20,7 +20,7 @@ const V1: &[u8] = b"CCOB\x01\0\0\0\xac\0\0\0\xf4\x2b\x60\xc9\x9d\x30\xfa\x7a\
     \x57\x37\x3d\xad\xc2\xd2\xc0\xcc\xc3\x3f\x38\xc4\xc5\x31\xc4\xd1\x39\x3f\xaf\x24\x35\xaf\x44\
     \x21\x3f\x4d\x21\x25\xb5\x2c\x33\x39\x55\x21\x2d\x33\x27\x55\xc1\x90\x0b\x00\x2b\x5f\x28\x8c";
 
-/// What all of them contain.
+/// The bundle inside all of them.
 fn bundle() -> Vec<u8> {
     let images = [
         ("host-x86_64-unknown-linux-gnu-", &b"HOSTDATA"[..]),
@@ -428,14 +428,14 @@ fn compress_numbers(size: u64, how: Compression) -> Vec<u8> {
     bytes
 }
 
-/// What LLVM does: all at once, by one thread.
+/// Compresses as LLVM does: all at once, by one thread.
 fn one_shot(content: &[u8]) -> Vec<u8> {
     let mut compressor = zstd::bulk::Compressor::new(3).unwrap();
     compressor.long_distance_matching(true).unwrap();
     compressor.compress(content).unwrap()
 }
 
-/// What is compressed at once.
+/// Size of the parts.
 const PART: u64 = 8 << 20;
 
 #[test]

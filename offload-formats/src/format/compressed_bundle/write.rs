@@ -1,4 +1,4 @@
-//! Compressed bundles written: as the bundle comes, none of it kept.
+//! Writes compressed bundles as a stream, without keeping the bundle.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
@@ -8,18 +8,17 @@ use md5::{Digest, Md5};
 use super::{CompressedBundleVersion, CompressedBundleWriteError, Method, head_of, header};
 use crate::format::codec::{self, Encoder};
 
-/// How to compress.
+/// Compression settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
-    /// Version 3 when not said, as LLVM 22.
+    /// Version of the format. Default: 3, as in LLVM 22.
     pub version: CompressedBundleVersion,
-    /// Zstd when not said, as LLVM.
+    /// Method. Default: zstd, as in LLVM.
     pub method: Method,
-    /// What the method calls so, brought into its range; when not said 3 for zstd and 6 for zlib,
-    /// as LLVM.
+    /// Level of the method, clamped to its range. Default: 3 for zstd and 6 for zlib, as in LLVM.
     pub level: Option<i32>,
-    /// How many threads zstd compresses with besides the calling one; one when not said. The
-    /// bytes are the same for any number. Zlib has none.
+    /// Number of threads of zstd besides the calling one. Default: 1. The bytes are the same for
+    /// any number. Ignored for zlib.
     pub threads: NonZeroU32,
 }
 
@@ -34,21 +33,21 @@ impl Default for Compression {
     }
 }
 
-/// What has been compressed.
+/// Header of a compressed bundle, with some of its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompressedHeader {
-    /// What belongs before the compressed data.
+    /// Bytes before the compressed data.
     pub header: Vec<u8>,
-    /// Of all, the header included.
+    /// Total size, including the header.
     pub size: u64,
-    /// The first bytes of the MD5 digest of the bundle, as in the header.
+    /// First bytes of the MD5 digest of the bundle, as in the header.
     pub hash: [u8; 8],
 }
 
-/// Compresses and hashes the bundle that is written to it, for those who have it in pieces.
+/// Compresses and hashes the bundle that is written to it, for callers that have it in pieces.
 ///
-/// The compressed data goes to `W` as it comes. What is in memory is zstd's window, up to 128 MiB
-/// for levels below 20, and what its threads are at; never the bundle.
+/// It writes the compressed data to `W` at once. Memory is limited to zstd's window (up to 128 MiB
+/// for levels below 20) and its threads' buffers; it never holds the bundle.
 ///
 /// ```
 /// # #[cfg(feature = "zstd")]
@@ -71,25 +70,26 @@ pub struct Compressor<W: Write> {
     hash: Md5,
     version: CompressedBundleVersion,
     method: Method,
-    /// As announced.
+    /// Announced size of the bundle.
     size: u64,
     written: u64,
 }
 
 impl<W: Write> Compressor<W> {
-    /// For a bundle of `size` bytes, whose compressed data, without header, goes to `out`.
+    /// Creates a compressor for a bundle of `size` bytes. The compressed data, without header, goes
+    /// to `out`.
     ///
-    /// With zstd and up to 8 MiB this is what LLVM writes when it uses the same version of that
-    /// library. Larger bundles are compressed in parts, by one thread or more.
+    /// With zstd and up to 8 MiB the output equals LLVM's with the same version of that library.
+    /// Larger bundles are compressed in parts, by one thread or more.
     ///
     /// # Errors
     ///
-    /// When the method is not built in, or the size is too large for the version.
+    /// If the method is not built in, or the size is too large for the version.
     pub fn new(how: Compression, size: u64, out: W) -> Result<Self, CompressedBundleWriteError> {
         let Compression {
             version, method, ..
         } = how;
-        // The rest of the header has room when this has.
+        // Reports an unsuitable size before anything is compressed.
         header(version, method, 0, size, [0; 8])?;
         let out = Counted { out, count: 0 };
         let encoder = Encoder::new(method, how.level, how.threads, size, out).map_err(failed)?;
@@ -103,12 +103,12 @@ impl<W: Write> Compressor<W> {
         })
     }
 
-    /// Writes what is left of the compressed data, and gives the header.
+    /// Writes the rest of the compressed data, and returns the header.
     ///
     /// # Errors
     ///
-    /// When another size was written than announced, the output fails, or the compressed size is
-    /// too large for the version.
+    /// If the bundle's size differs from the announced one, the output fails, or the compressed
+    /// size is too large for the version.
     pub fn finish(self) -> Result<(W, CompressedHeader), CompressedBundleWriteError> {
         let (expected, found) = (self.size, self.written);
         if found != expected {
@@ -122,8 +122,7 @@ impl<W: Write> Compressor<W> {
     }
 }
 
-/// What is not of the size that was announced is an error; so is what the output or the library
-/// does not take.
+/// Fails if more bytes come than announced, or if the output or the library fails.
 impl<W: Write> Write for Compressor<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (expected, found) = (self.size, self.written.saturating_add(bytes.len() as u64));
@@ -134,19 +133,19 @@ impl<W: Write> Write for Compressor<W> {
             }));
         }
         let count = self.encoder.write(bytes)?;
-        // While zstd's threads compress what came before.
+        // Meanwhile zstd's threads compress the bytes before.
         self.hash.update(bytes.get(..count).unwrap_or(bytes));
         self.written = self.written.saturating_add(count as u64);
         Ok(count)
     }
 
-    /// Does nothing: the bytes shall not depend on when they came.
+    /// Does nothing, so that the output does not depend on the calls.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Counts what is written.
+/// Counts the written bytes.
 struct Counted<W> {
     out: W,
     count: u64,
@@ -164,12 +163,12 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// Compresses a bundle, binary or text, of `size` bytes, to where `out` is; then `out` is at the
-/// end of it.
+/// Compresses a bundle of `size` bytes, binary or text, to `out` at its current position.
+/// Afterwards `out` is at the end of the compressed bundle.
 ///
 /// # Errors
 ///
-/// As [`Compressor`], and when `bundle` fails or is of another size.
+/// Those of [`Compressor`], and if `bundle` fails or has another size.
 pub fn compress_to(
     how: Compression,
     size: u64,
@@ -202,23 +201,23 @@ pub fn compress_to(
     Ok(compressed)
 }
 
-/// The same for those who have all in memory.
+/// Compresses a bundle in memory.
 ///
 /// # Errors
 ///
-/// When the method is not built in, or a size is too large for the version.
+/// If the method is not built in, or a size is too large for the version.
 pub fn compress(bundle: &[u8], how: Compression) -> Result<Vec<u8>, CompressedBundleWriteError> {
     let mut out = io::Cursor::new(Vec::new());
     compress_to(how, bundle.len() as u64, bundle, &mut out)?;
     Ok(out.into_inner())
 }
 
-/// Which of the two that a compressor deals with failed.
+/// Tells whether the output or the library failed.
 fn failed(problem: io::Error) -> CompressedBundleWriteError {
     let message = problem.to_string();
     match problem.downcast::<CompressedBundleWriteError>() {
         Ok(own) => own,
-        // What the libraries say has no number of the system and no kind.
+        // Errors of the libraries have neither a system error number nor a kind.
         Err(problem) if problem.kind() == io::ErrorKind::Other => {
             CompressedBundleWriteError::Compressor { message }
         }

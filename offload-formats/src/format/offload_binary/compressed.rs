@@ -1,4 +1,4 @@
-//! Version 3 with its body compressed.
+//! Compresses and inflates offload binaries of version 3.
 
 use std::io::Read;
 use std::num::NonZeroU32;
@@ -9,7 +9,7 @@ use super::layout::{BinaryHeader, HeaderEnd, MAGIC, OffloadBinaryVersion};
 use crate::format::bytes::{Alignment, Cursor, ReadAt, field};
 use crate::format::codec::{BUFFER, BoundedStream, Decoder, Encoder, Method, Slices};
 
-/// What zstd's frames start with; all else is zlib, which has no magic.
+/// Magic of zstd frames; other data is zlib, which has none.
 const ZSTD: [u8; 4] = *b"\x28\xb5\x2f\xfd";
 
 impl CompressedBody {
@@ -24,16 +24,17 @@ impl CompressedBody {
 }
 
 impl OffloadBinary {
-    /// All of it as if it had never been compressed, from the file it was read from: its offset is
-    /// 0 there, and [`Self::parse`] finds its entries. One that is not compressed comes as it is.
+    /// Returns the whole offload binary as if it had never been compressed. Its offset is then 0,
+    /// and [`Self::parse`] finds its entries. `data` is the file that it was parsed from. An
+    /// uncompressed one is returned unchanged.
     ///
-    /// No more than the claimed size is inflated, and memory grows with what is inflated, not with
-    /// what is claimed.
+    /// Inflates no more than the inflated size in the header. Memory grows with the inflated data,
+    /// not with the size in the header.
     ///
     /// # Errors
     ///
-    /// When the claimed size is more than `limit`, the data is damaged, has another size or is
-    /// followed by something, or the method is not built in.
+    /// If the inflated size exceeds `limit`, the data is damaged, has another size or is followed
+    /// by other data, or the method is not built in.
     pub fn inflate<'d, R: ReadAt<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, InflateError> {
         let claimed = match &self.compressed {
             Some(compressed) => compressed.inflated_size,
@@ -62,7 +63,7 @@ impl OffloadBinary {
 }
 
 impl CompressedBody {
-    /// Adds exactly `size` bytes to `out`.
+    /// Appends exactly `size` bytes to `out`.
     fn inflate_body<'d, R: ReadAt<'d>>(
         &self,
         data: R,
@@ -107,16 +108,16 @@ impl CompressedBody {
     }
 }
 
-/// Method, its levels in LLVM, and LLVM's choice when none is given.
+/// Each method with the range of its levels in LLVM, and LLVM's default.
 const LEVELS: [(Method, i32, i32, i32); 2] = [(Method::Zlib, 0, 9, 6), (Method::Zstd, -5, 22, 5)];
 
-/// Compresses an offload binary of version 3, zeros up to a multiple of 8 added. `level` is what
-/// the method calls so; when not given, LLVM's.
+/// Compresses an offload binary of version 3, and pads it to a multiple of 8. `level` is a level of
+/// the method; `None` selects LLVM's default.
 ///
 /// # Errors
 ///
-/// When `binary` is not one whole offload binary of version 3, uncompressed; when the level is not
-/// one of the method; when the method is not built in, or fails.
+/// If `binary` is not exactly one uncompressed offload binary of version 3, the level is not valid
+/// for the method, or the method is not built in or fails.
 pub fn compress(
     binary: &[u8],
     method: Method,

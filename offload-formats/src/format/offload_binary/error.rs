@@ -1,4 +1,4 @@
-//! Why offload binaries cannot be read or written.
+//! Errors of offload binaries.
 
 use std::fmt;
 
@@ -6,76 +6,76 @@ use super::layout::MAGIC;
 use crate::format::bytes::OutOfBounds;
 use crate::format::codec::{Method, not_built};
 
-/// Why bytes are not offload binaries.
+/// An error in offload binaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffloadBinaryError {
-    /// Which of several that follow each other.
+    /// Index of the offload binary among those that follow each other.
     pub index: usize,
-    /// Which entry, when the version allows several and it is about one of them.
+    /// Index of the entry, if the version allows several and the error concerns one.
     pub entry: Option<usize>,
-    /// What is wrong.
+    /// Cause of the error.
     pub problem: OffloadBinaryProblem,
 }
 
-/// What is wrong with an offload binary. Offsets are from the start of the file, unless the text
-/// says otherwise.
+/// Cause of an [`OffloadBinaryError`]. Offsets are from the start of the file, unless the text says
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OffloadBinaryProblem {
-    /// Something is not inside the offload binary, or that not inside the file.
+    /// Something exceeds the offload binary, or the offload binary exceeds the file.
     Outside(OutOfBounds),
-    /// It starts with something else.
+    /// The magic is wrong.
     Magic {
-        /// Where.
+        /// Offset of the magic.
         offset: u64,
-        /// What is there.
+        /// Bytes found there.
         found: [u8; 4],
     },
-    /// A version that cannot be read.
+    /// An unsupported version.
     Version {
-        /// Which.
+        /// The version.
         version: u32,
     },
-    /// The size it claims does not hold its headers.
+    /// The size is too small for the headers.
     Size {
         /// The size.
         size: u64,
-        /// The smallest that does.
+        /// Minimum size.
         least: u64,
     },
-    /// The entries start inside the header, or compressed ones not right after it.
+    /// The entries start inside the header; compressed ones must start right after it.
     EntriesOffset {
-        /// From the start of the offload binary.
+        /// Offset from the start of the offload binary.
         offset: u64,
-        /// Of the header.
+        /// Size of the header.
         header_size: u64,
     },
-    /// The size that it claims to have had before it was compressed does not hold its header.
+    /// The inflated size is too small for the header.
     InflatedSize {
-        /// That size.
+        /// Inflated size.
         size: u64,
-        /// Of the header.
+        /// Size of the header.
         header_size: u64,
     },
-    /// More string entries than there is room for.
+    /// More string entries than the offload binary has room for.
     SharedStrings {
-        /// Of the offload binary.
+        /// Size of the offload binary.
         size: u64,
     },
     /// A string without its NUL.
     Unterminated {
         /// `key` or `value`.
         what: &'static str,
-        /// Where it starts.
+        /// Offset of the string.
         offset: u64,
-        /// Where the NUL should have come, at the latest.
+        /// End of the range that must contain the NUL.
         end: u64,
     },
     /// The value of a key that is always text is not UTF-8.
     NotText {
         /// The key.
         key: &'static str,
-        /// Where the value starts.
+        /// Offset of the value.
         offset: u64,
     },
 }
@@ -147,46 +147,46 @@ impl fmt::Display for OffloadBinaryProblem {
 impl std::error::Error for OffloadBinaryError {}
 impl std::error::Error for OffloadBinaryProblem {}
 
-/// Why the body of an offload binary cannot be inflated. Offsets are from the start of the file.
+/// An error while inflating an offload binary. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InflateError {
-    /// It is not inside the file, which is another than it was read from.
+    /// The body exceeds the file, which is not the file that it was parsed from.
     Outside(OutOfBounds),
-    /// More is claimed than the caller wants.
+    /// The inflated size exceeds the caller's limit.
     Limit {
-        /// The inflated size in the header.
+        /// Inflated size in the header.
         claimed: u64,
-        /// What the caller wants.
+        /// The limit.
         limit: u64,
     },
     /// The compressed data is damaged.
     Data {
-        /// What the library says.
+        /// Error of the library.
         message: String,
     },
-    /// More data than claimed.
+    /// The data is larger than the inflated size.
     Longer {
-        /// The inflated size in the header.
+        /// Inflated size in the header.
         claimed: u64,
     },
-    /// Less data than claimed.
+    /// The data is smaller than the inflated size.
     Shorter {
-        /// The inflated size in the header.
+        /// Inflated size in the header.
         claimed: u64,
-        /// That of what there is.
+        /// Size of the data.
         found: u64,
     },
-    /// Something follows the compressed data.
+    /// Other data follows the compressed data.
     Trailing {
-        /// Where.
+        /// Offset of the other data.
         offset: u64,
-        /// Where the offload binary ends.
+        /// End of the offload binary.
         end: u64,
     },
-    /// A method whose cargo feature is off.
+    /// The method's cargo feature is off.
     NotBuilt {
-        /// Which.
+        /// The method.
         method: Method,
     },
 }
@@ -221,47 +221,47 @@ impl fmt::Display for InflateError {
 
 impl std::error::Error for InflateError {}
 
-/// Why an offload binary cannot be written.
+/// An error while writing an offload binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OffloadBinaryWriteError {
-    /// A key, or in version 1 a value, that would be read back short.
+    /// A key contains a NUL, or in version 1 a value does: readers would cut it.
     Nul {
         /// Index of the entry.
         entry: usize,
         /// The key or value.
         text: Vec<u8>,
     },
-    /// Images that no file can hold behind a header.
+    /// An image is too large for a file.
     TooLarge {
-        /// Index of the entry that is too much.
+        /// Index of the entry.
         entry: usize,
-        /// The size of its image.
+        /// Size of its image.
         image_size: u64,
     },
-    /// No entries, for which only version 1 has a form: no bytes.
+    /// No entries. Only version 1 has a form for that: no bytes.
     NoEntries,
-    /// What is to be compressed is something else.
+    /// The input of the compression is not an uncompressed offload binary of version 3.
     NotVersion3,
     /// A level that the method does not have in LLVM.
     Level {
-        /// Which method.
+        /// The method.
         method: Method,
         /// The level.
         level: i32,
-        /// The first one.
+        /// Lowest level.
         least: i32,
-        /// The last one.
+        /// Highest level.
         most: i32,
     },
-    /// A method whose cargo feature is off.
+    /// The method's cargo feature is off.
     NotBuilt {
-        /// Which.
+        /// The method.
         method: Method,
     },
-    /// The library that compresses failed.
+    /// The compression library failed.
     Compressor {
-        /// What it says.
+        /// Error of the library.
         message: String,
     },
 }
@@ -282,7 +282,7 @@ impl fmt::Display for OffloadBinaryWriteError {
             Self::NotVersion3 => {
                 write!(f, "expected an uncompressed offload binary of version 3")
             }
-            // In LLVM's words.
+            // LLVM's wording.
             Self::Level {
                 method,
                 level,

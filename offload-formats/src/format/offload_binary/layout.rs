@@ -1,4 +1,4 @@
-//! The records of an offload binary, and what differs between versions.
+//! The records of an offload binary, and the differences between versions.
 
 use crate::format::bytes::record;
 use crate::names::LlvmRelease;
@@ -15,7 +15,7 @@ record! {
     }
 }
 
-// What version 3 has besides.
+// Additional fields of version 3.
 record! {
     struct HeaderEnd, "header", 8 bytes {
         0x00 inflated_size: u64,
@@ -52,16 +52,16 @@ record! {
 /// A version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OffloadBinaryVersion {
-    /// Of LLVM 15 to 22, and read by all releases since; one image.
+    /// LLVM 15 to 22, read by all later releases; one image.
     #[default]
     V1,
-    /// Of LLVM 23; any number of images, and values that contain NUL.
+    /// LLVM 23; any number of images, and values that contain NUL.
     V2,
-    /// Of the main branch; perhaps compressed.
+    /// The main branch; optionally compressed.
     V3,
 }
 
-/// Version, number, size of the header, size of a string entry.
+/// Each version with its number, the size of the header, and the size of a string entry.
 const VERSIONS: [(OffloadBinaryVersion, u32, u64, u64); 3] = [
     (
         OffloadBinaryVersion::V1,
@@ -84,7 +84,7 @@ const VERSIONS: [(OffloadBinaryVersion, u32, u64, u64); 3] = [
 ];
 
 impl OffloadBinaryVersion {
-    /// The version that the tools of a release write.
+    /// Returns the version that the tools of a release write.
     #[must_use]
     pub fn of(release: LlvmRelease) -> Self {
         match release {
@@ -94,14 +94,14 @@ impl OffloadBinaryVersion {
         }
     }
 
-    /// The version with that number.
+    /// Returns the version with that number.
     #[must_use]
     pub fn from_raw(raw: u32) -> Option<Self> {
         let row = VERSIONS.iter().find(|(_, number, ..)| *number == raw);
         row.map(|(version, ..)| *version)
     }
 
-    /// Its number.
+    /// Returns its number.
     #[must_use]
     pub fn raw(self) -> u32 {
         self.row().1
@@ -111,7 +111,7 @@ impl OffloadBinaryVersion {
         self.row().2
     }
 
-    /// In bytes.
+    /// Returns the size of a string entry in bytes.
     pub(super) fn string_entry_size(self) -> u64 {
         self.row().3
     }

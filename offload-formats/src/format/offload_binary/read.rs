@@ -1,4 +1,4 @@
-//! Offload binaries read: every offset is checked against the size of the one it is in.
+//! Reads offload binaries; checks every offset against the size of its container.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,13 +17,12 @@ use crate::names::{ImageKind, OffloadKind};
 
 /// Reads the offload binaries that a range of `data` consists of.
 ///
-/// Each starts at a multiple of 8 from the start of the range. Zeros between two of them and after
-/// the last are accepted, because a linker puts them there when a section asks for more alignment;
-/// LLVM up to 23 refuses them.
+/// Each starts at a multiple of 8 from the start of the range. Accepts zeros after each, because
+/// linkers add them for alignment. LLVM up to 23 rejects them.
 ///
 /// # Errors
 ///
-/// When one is invalid, or is followed by something else.
+/// If an offload binary is invalid, or other data follows it.
 pub fn walk<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -44,10 +43,10 @@ pub fn walk<'d, R: ReadAt<'d>>(
     Ok(binaries)
 }
 
-/// The first place that does not start eight bytes of zeros, or fewer at the end.
+/// Returns the offset of the first 8 bytes that are not all zeros; the last may be fewer.
 fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
     const STEP: u64 = 0x1000;
-    // As a rule another header comes at once, and no more than it is read.
+    // Usually the next header follows at once; then reads no more than it.
     let mut size = BinaryHeader::LEN;
     while position < end {
         let size_here = size.min(end - position);
@@ -66,18 +65,25 @@ fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
 
 type BinaryResult<T> = Result<T, (Option<usize>, OffloadBinaryProblem)>;
 
-pub(super) fn parse<'d, R: ReadAt<'d>>(
-    data: R,
+/// The fields of a header.
+struct HeaderFields {
+    header: BinaryHeader,
+    version: OffloadBinaryVersion,
+    /// Inflated size; 0 if the offload binary is not compressed.
+    inflated_size: u64,
+}
+
+/// Reads the header at the cursor, whose offset is `offset`.
+fn read_header<'d, R: ReadAt<'d>>(
+    cursor: &mut Cursor<'d, R>,
     offset: u64,
-    end: u64,
-) -> BinaryResult<OffloadBinary> {
+) -> BinaryResult<HeaderFields> {
     let whole = |problem| (None, problem);
     let outside = |problem| (None, OffloadBinaryProblem::Outside(problem));
-    let mut cursor = Cursor::new(data, offset..end);
-    let mut start = cursor;
-    let header = BinaryHeader::read(&mut cursor).map_err(outside);
+    let mut start = *cursor;
+    let header = BinaryHeader::read(cursor).map_err(outside);
     let header = header.map_err(|problem| match field(&mut start, "magic") {
-        // Shorter than a header, and something else.
+        // Less than a header, with another magic.
         Ok(found) if found != MAGIC => whole(OffloadBinaryProblem::Magic { offset, found }),
         _ => problem,
     })?;
@@ -92,13 +98,33 @@ pub(super) fn parse<'d, R: ReadAt<'d>>(
     let inflated_size = match version {
         OffloadBinaryVersion::V1 | OffloadBinaryVersion::V2 => 0,
         OffloadBinaryVersion::V3 => {
-            let end = HeaderEnd::read(&mut cursor).map_err(outside)?;
+            let end = HeaderEnd::read(cursor).map_err(outside)?;
             end.inflated_size
         }
     };
+    Ok(HeaderFields {
+        header,
+        version,
+        inflated_size,
+    })
+}
+
+pub(super) fn parse<'d, R: ReadAt<'d>>(
+    data: R,
+    offset: u64,
+    end: u64,
+) -> BinaryResult<OffloadBinary> {
+    let whole = |problem| (None, problem);
+    let outside = |problem| (None, OffloadBinaryProblem::Outside(problem));
+    let mut cursor = Cursor::new(data, offset..end);
+    let HeaderFields {
+        header,
+        version,
+        inflated_size,
+    } = read_header(&mut cursor, offset)?;
     let is_compressed = inflated_size != 0;
     let count = match version {
-        // The slot of the count is the size of the entry, of which any is accepted.
+        // The field holds the size of the entry; any value is accepted.
         OffloadBinaryVersion::V1 => 1,
         OffloadBinaryVersion::V2 | OffloadBinaryVersion::V3 => header.entries,
     };
@@ -141,7 +167,7 @@ pub(super) fn parse<'d, R: ReadAt<'d>>(
         });
     }
 
-    // From here on nothing may lie outside of `range`.
+    // From here on nothing may exceed `range`.
     let entries = entries(data, &range, &header, version, count)?;
     let strings = strings_of(data, &range, &entries)?;
     let entries = entries
@@ -167,20 +193,20 @@ pub(super) fn parse<'d, R: ReadAt<'d>>(
 
 /// An entry whose strings are still offsets.
 struct RawEntry {
-    /// Absent in version 1, whose one entry needs no number in messages.
+    /// Absent in version 1, which has only one entry.
     index: Option<usize>,
     record: EntryRecord,
     image: Range<u64>,
     pairs: Vec<Pair>,
-    /// Where its string entries end.
+    /// End of its string entries.
     after: u64,
 }
 
-/// A string entry, its offsets from the start of the file.
+/// A string entry with offsets from the start of the file.
 struct Pair {
     key: u64,
     value: u64,
-    /// Absent when the value ends at its NUL.
+    /// Absent if the value ends at its NUL.
     value_size: Option<u64>,
 }
 
@@ -200,7 +226,7 @@ fn entries<'d, R: ReadAt<'d>>(
         .saturating_add(version.header_size());
     let mut pairs_left = header.size.saturating_sub(headers) / width;
     let mut entries = Vec::new();
-    // The counts are only what the file claims, so they size no allocation.
+    // The counts are not trusted, so they size no allocation.
     for index in 0..count {
         let index = usize::try_from(index).ok().filter(|_| sized);
         let outside = |problem| (index, OffloadBinaryProblem::Outside(problem));
@@ -213,7 +239,7 @@ fn entries<'d, R: ReadAt<'d>>(
             record.string_count.saturating_mul(width),
         );
         OutOfBounds::check("string entries", offset, size, range.end).map_err(outside)?;
-        // Entries that share string entries would make a small file large in memory.
+        // Shared string entries would make a small file large in memory.
         let shared = (
             index,
             OffloadBinaryProblem::SharedStrings { size: header.size },
@@ -255,7 +281,7 @@ fn strings_of<'d, R: ReadAt<'d>>(
     range: &Range<u64>,
     entries: &[RawEntry],
 ) -> BinaryResult<Vec<EntryStrings>> {
-    // As a rule the strings lie between their entries and the images: then no image is read.
+    // Usually the strings are between their entries and the images; then no image is read.
     let from = entries
         .iter()
         .map(|entry| entry.after)
@@ -269,7 +295,7 @@ fn strings_of<'d, R: ReadAt<'d>>(
     strings_in(data, from..to, entries).or_else(|_| strings_in(data, range.clone(), entries))
 }
 
-/// The strings of all entries, when all lie in `range`.
+/// Reads the strings of all entries, if `range` contains them.
 fn strings_in<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -281,8 +307,8 @@ fn strings_in<'d, R: ReadAt<'d>>(
     strings_among(bytes, &range, entries)
 }
 
-/// The strings of all entries in `bytes`, which are those of `range`. Apart from the reading, so that compilers make it
-/// once, whatever is read from.
+/// Finds the strings of all entries in `bytes`, the content of `range`. It is a function of its own
+/// so that compilers generate it once for all types of `data`.
 fn strings_among(
     bytes: &[u8],
     range: &Range<u64>,
@@ -290,7 +316,7 @@ fn strings_among(
 ) -> BinaryResult<Vec<EntryStrings>> {
     let place = |offset: u64| usize::try_from(offset.checked_sub(range.start)?).ok();
 
-    // Each string is looked through once, however many keys and values are a tail of it.
+    // Looks for each NUL once, even if many keys and values share a string.
     let pairs = entries.iter().flat_map(|entry| &entry.pairs);
     let starts = pairs.flat_map(|pair| {
         let value = Some(pair.value).filter(|_| pair.value_size.is_none());

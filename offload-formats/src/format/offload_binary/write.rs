@@ -1,4 +1,4 @@
-//! Offload binaries written, as pieces: the images stay where they are.
+//! Writes offload binaries as pieces, which refer to the images.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,25 @@ use crate::format::pieces::Piece;
 use crate::format::string_table::StringTableBuilder;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
-/// An image to be packed, which is somewhere else.
+/// An image to be packed, without its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewBinaryEntry<'a> {
-    /// What the image is said to be.
+    /// Kind of the image.
     pub image_kind: ImageKind,
-    /// Who manages the image.
+    /// Runtime that manages the image.
     pub offload_kind: OffloadKind,
-    /// [`BinaryEntry::METADATA`](super::BinaryEntry::METADATA) when there is no image; 0 in all
-    /// that LLVM 22 writes.
+    /// [`BinaryEntry::METADATA`](super::BinaryEntry::METADATA) if there is no image. LLVM 22 always
+    /// writes 0.
     pub flags: u32,
-    /// Keys with values, written in this order. A key given twice keeps its first place and its
+    /// Keys with values, in the order of writing. A repeated key keeps its first position and its
     /// last value.
     pub strings: &'a [(&'a [u8], &'a [u8])],
-    /// In bytes.
+    /// Size of the image in bytes.
     pub image_size: u64,
 }
 
-/// The bytes of offload binaries with these entries: in version 1 one for each of them, otherwise
-/// one for all. Input *k* of the pieces is the image of entry *k*. Kinds get the numbers of
-/// `release`.
+/// Lays out offload binaries with these entries: in version 1 one for each entry, otherwise one for
+/// all. Input *k* of the pieces is the image of entry *k*. Kinds have the numbers of `release`.
 ///
 /// ```
 /// use offload_formats::format::offload_binary::{NewBinaryEntry, OffloadBinary, OffloadBinaryVersion, layout};
@@ -53,8 +52,8 @@ pub struct NewBinaryEntry<'a> {
 ///
 /// # Errors
 ///
-/// When there is no entry, but in version 1, which has no bytes then; when a key, or in version 1
-/// a value, contains a NUL; when all is too large for any file.
+/// If there is no entry (version 1 then returns no pieces), a key contains a NUL, a value contains
+/// a NUL in version 1, or the result is too large for a file.
 pub fn layout(
     entries: &[NewBinaryEntry<'_>],
     version: OffloadBinaryVersion,
@@ -84,7 +83,7 @@ pub fn layout(
 
 type Pairs<'a> = Vec<(&'a [u8], &'a [u8])>;
 
-/// Adds one offload binary, and gives its size. Its first entry is entry `first` of all.
+/// Appends one offload binary, and returns its size. Its first entry is entry `first` of all.
 fn one(
     first: usize,
     entries: &[NewBinaryEntry<'_>],
@@ -102,7 +101,7 @@ fn one(
     }
     let table = strings.layout(b"\0");
 
-    // What is in memory is far from the end of a u64; the sizes of images may be anything.
+    // Strings are in memory, so their sizes cannot overflow; the sizes of images can.
     let entries_offset = version.header_size();
     let strings_start = entries_offset + EntryRecord::LEN * entries.len() as u64;
     let pair_count: usize = pairs.iter().map(Vec::len).sum();
@@ -125,7 +124,7 @@ fn one(
         }
         .write(&mut records);
         for (key, value) in pairs {
-            // Each is in the table.
+            // The table contains every string.
             let at = |string: &[u8]| table_offset + table.offset(string).unwrap_or(0);
             let (key_offset, value_offset) = (at(key), at(value));
             match version {
@@ -144,7 +143,7 @@ fn one(
         }
         strings_offset += version.string_entry_size() * pairs.len() as u64;
         let end = image_offset.checked_add(image_size);
-        // With room for the padding at the end.
+        // Leaves room for the padding at the end.
         let end = end.filter(|end| Alignment::EIGHT.align(*end).is_some());
         image_offset = end.ok_or(OffloadBinaryWriteError::TooLarge {
             entry: first + index,
@@ -183,13 +182,13 @@ fn one(
     Ok(size)
 }
 
-/// The pairs as they are written: each key once.
+/// Returns the pairs to be written: each key once.
 fn distinct<'a>(
     entry: usize,
     strings: &[(&'a [u8], &'a [u8])],
     version: OffloadBinaryVersion,
 ) -> Result<Pairs<'a>, OffloadBinaryWriteError> {
-    // Where each key is in `pairs`.
+    // Index of each key in `pairs`.
     let mut places = BTreeMap::new();
     let mut pairs: Pairs<'a> = Vec::new();
     for (key, value) in strings {
@@ -210,27 +209,28 @@ fn distinct<'a>(
     Ok(pairs)
 }
 
-/// An image to be packed, with the bytes at hand.
+/// An image in memory, to be packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BinaryImage<'a> {
-    /// What the image is said to be.
+    /// Kind of the image.
     pub image_kind: ImageKind,
-    /// Who manages the image.
+    /// Runtime that manages the image.
     pub offload_kind: OffloadKind,
-    /// 0 in all that LLVM 22 writes.
+    /// Flags; LLVM 22 always writes 0.
     pub flags: u32,
-    /// As those of [`NewBinaryEntry`].
+    /// Keys with values, as in [`NewBinaryEntry`].
     pub strings: &'a [(&'a str, &'a str)],
     /// The bytes of the image.
     pub image: &'a [u8],
 }
 
 impl BinaryImage<'_> {
-    /// An offload binary of version 1, which all releases read, with the numbers of `release`.
+    /// Writes an offload binary of version 1, which all releases read. Kinds have the numbers of
+    /// `release`.
     ///
     /// # Errors
     ///
-    /// When a key or value contains a NUL.
+    /// If a key or value contains a NUL.
     pub fn to_bytes(&self, release: LlvmRelease) -> Result<Vec<u8>, OffloadBinaryWriteError> {
         let (mut bytes, padding) = self.head(self.image.len() as u64, release)?;
         bytes.extend_from_slice(self.image);
@@ -238,12 +238,12 @@ impl BinaryImage<'_> {
         Ok(bytes)
     }
 
-    /// What comes before an image of `image_size` bytes, and how many zeros come after it, for
-    /// those who copy the image from file to file; [`Self::image`] is not looked at.
+    /// Returns the bytes before an image of `image_size` bytes and the number of zeros after it,
+    /// for callers that copy the image themselves. Ignores [`Self::image`].
     ///
     /// # Errors
     ///
-    /// When a key or value contains a NUL, or the size is too large for any file.
+    /// If a key or value contains a NUL, or the size is too large for a file.
     pub fn head(
         &self,
         image_size: u64,

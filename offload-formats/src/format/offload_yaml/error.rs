@@ -1,4 +1,4 @@
-//! Why texts are not documents, and documents not bytes.
+//! Errors of YAML documents.
 
 use std::fmt;
 
@@ -6,68 +6,68 @@ use crate::escape::terminal;
 use crate::format::bytes::OutOfBounds;
 use crate::format::offload_binary::{self, InflateError};
 
-/// Why a text is not a document.
+/// An error in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct YamlError {
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// Cause of the error.
     pub problem: YamlProblem,
 }
 
-/// What is wrong with a text.
+/// Cause of a [`YamlError`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum YamlProblem {
-    /// It is not the YAML that is read here.
+    /// Other text than expected.
     Expected {
-        /// What should be there.
+        /// The expected text.
         what: &'static str,
     },
     /// Not a document of an offload binary.
     Tag {
-        /// The tag of those.
+        /// The expected tag.
         tag: &'static str,
     },
-    /// Lists and maps are too deep in each other.
+    /// Lists and maps are nested too deeply.
     Depth {
-        /// How deep they may be.
+        /// Maximum nesting.
         most: usize,
     },
     /// A key of a map is missing.
     Missing {
-        /// Which.
+        /// The key.
         key: &'static str,
     },
-    /// A key that is not known.
+    /// An unknown key.
     Unknown {
-        /// Which.
+        /// The key.
         key: String,
     },
-    /// A key for the second time.
+    /// A duplicate key.
     Twice {
-        /// Which.
+        /// The key.
         key: String,
     },
-    /// Neither a name nor a number of the kind.
+    /// Neither a name nor a number of a kind.
     Kind {
-        /// What is there.
+        /// The text found.
         found: String,
     },
     /// Not a number, or too large.
     Number {
-        /// What is there.
+        /// The text found.
         found: String,
-        /// The largest one.
+        /// Maximum number.
         most: u64,
     },
     /// Not pairs of hexadecimal digits.
     Content,
-    /// Not a method of compression.
+    /// Not a compression method.
     Compression {
-        /// What is there.
+        /// The text found.
         found: String,
     },
 }
@@ -110,13 +110,13 @@ impl fmt::Display for YamlProblem {
 
 impl std::error::Error for YamlError {}
 
-/// Why a file has no document.
+/// An error while converting a file to a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It does not consist of offload binaries.
+    /// The file does not consist of offload binaries.
     Binary(offload_binary::OffloadBinaryError),
-    /// A compressed one is damaged.
+    /// A compressed offload binary is damaged.
     Inflate(InflateError),
     /// An image cannot be read.
     Outside(OutOfBounds),

@@ -1,12 +1,12 @@
-//! As much of YAML as the documents of object files consist of: one document with a tag, maps and
-//! lists in block and in flow style, plain and quoted scalars on one line, comments.
+//! Reads the YAML of object files: one document with a tag, maps and lists in block and flow style,
+//! plain and quoted scalars on one line, comments.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::{YamlError, YamlProblem};
 
-/// A place in a text; both numbers start at 1, columns count characters.
+/// A position in a text; both numbers start at 1, columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct YamlPosition {
     pub(super) line: usize,
@@ -32,11 +32,11 @@ pub(super) struct Node {
 
 #[derive(Debug)]
 pub(super) enum YamlContent {
-    /// Not even a scalar: `Key:` and no more.
+    /// Not even a scalar, as after `Key:`.
     Nothing,
     Scalar(Scalar),
     List(Vec<Node>),
-    /// Each key with its place and its value.
+    /// Each key with its position and its value.
     Map(Map),
 }
 
@@ -48,10 +48,10 @@ pub(super) struct Scalar {
     pub(super) quoted: bool,
 }
 
-/// How deep lists and maps are in each other at most; documents need six.
+/// Maximum nesting of lists and maps; documents need six levels.
 const DEPTH: usize = 16;
 
-/// The one document, whose tag is `tag`.
+/// Reads the only document, whose tag is `tag`.
 pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, YamlError> {
     let mut reader = YamlReader {
         rest: text,
@@ -98,7 +98,7 @@ impl YamlReader<'_> {
         self.rest.chars().next()
     }
 
-    /// `len` bytes, which do not contain the end of a line.
+    /// Skips and returns `len` bytes without a line feed.
     fn advance(&mut self, len: usize) -> &str {
         let (taken, rest) = self.rest.split_at_checked(len).unwrap_or((self.rest, ""));
         self.rest = rest;
@@ -106,7 +106,7 @@ impl YamlReader<'_> {
         taken
     }
 
-    /// Over spaces, comments and ends of lines.
+    /// Skips spaces, comments and line feeds.
     fn skip(&mut self) {
         loop {
             let blanks = self.rest.len() - self.rest.trim_start_matches([' ', '\t', '\r']).len();
@@ -117,7 +117,7 @@ impl YamlReader<'_> {
                     self.place.line = self.place.line.saturating_add(1);
                     self.place.column = 1;
                 }
-                // The first character of a line, or after a blank: whoever comes here has ended.
+                // A comment: the `#` starts a line or follows a blank, because callers end there.
                 Some('#') => {
                     let end = self.rest.find('\n').unwrap_or(self.rest.len());
                     self.advance(end);
@@ -127,7 +127,7 @@ impl YamlReader<'_> {
         }
     }
 
-    /// Whether the character after `len` bytes ends a word.
+    /// Tells whether the character after `len` bytes ends a word.
     fn is_blank_at(&self, len: usize) -> bool {
         let rest = self.rest.get(len..).unwrap_or_default();
         rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n'])
@@ -146,7 +146,7 @@ impl YamlReader<'_> {
         Err(self.place.error(YamlProblem::Expected { what }))
     }
 
-    /// What comes next, when it starts at `column` or further right. `inline`: on the line of its
+    /// Reads the next node if it starts at `column` or further right. `inline`: on the line of its
     /// key, where no block map or list can start.
     fn block(&mut self, column: usize, inline: bool, depth: usize) -> Result<Node, YamlError> {
         let line = self.place.line;
@@ -195,7 +195,7 @@ impl YamlReader<'_> {
         Ok(YamlContent::List(items))
     }
 
-    /// From the colon after the first key.
+    /// Reads a block map from the colon after its first key.
     fn block_map(
         &mut self,
         first: YamlPosition,
@@ -206,7 +206,7 @@ impl YamlReader<'_> {
         let (mut place, mut key) = (first, key);
         loop {
             self.advance(1);
-            // A list may start right under its key.
+            // A list may start at the column of its key.
             let mut ahead = YamlReader { ..*self };
             ahead.skip();
             let under = ahead.is_at_item() && ahead.place.column == first.column;
@@ -227,7 +227,7 @@ impl YamlReader<'_> {
         Ok(YamlContent::Map(entries))
     }
 
-    /// What follows a list or map belongs to what it is in.
+    /// Fails if more indented text follows a list or map.
     fn no_deeper_than(&self, column: usize) -> Result<(), YamlError> {
         if !self.rest.is_empty() && self.place.column > column {
             return self.expected("a line with less indentation");
@@ -244,7 +244,7 @@ impl YamlReader<'_> {
         Ok(())
     }
 
-    /// A list, a map or a scalar between brackets.
+    /// Reads a list, a map or a scalar between brackets.
     fn flow(&mut self, depth: usize) -> Result<Node, YamlError> {
         let place = self.place;
         let depth = depth
@@ -284,7 +284,7 @@ impl YamlReader<'_> {
         Ok(Node { place, content })
     }
 
-    /// From the bracket that opens to after the one that closes.
+    /// Reads items from the opening bracket to the closing one.
     fn flow_items(
         &mut self,
         close: char,
@@ -315,7 +315,7 @@ impl YamlReader<'_> {
         rest.is_some_and(|rest| self.is_blank_at(1) || ends(rest))
     }
 
-    /// Up to its end, and over the blanks that follow it.
+    /// Reads a scalar, and skips blanks after it.
     fn scalar(&mut self, in_flow: bool) -> Result<Scalar, YamlError> {
         let scalar = match self.peek() {
             Some('\'') => self.single_quoted()?,
@@ -429,7 +429,7 @@ impl YamlReader<'_> {
         };
         self.advance(1);
         let number = self.rest.get(..digits);
-        // `from_str_radix` would take a sign.
+        // `from_str_radix` would accept a sign.
         let number = number.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let number = number.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         let char = number.and_then(char::from_u32).ok_or(wrong)?;
@@ -438,7 +438,7 @@ impl YamlReader<'_> {
     }
 }
 
-/// What follows the backslash, and what that is.
+/// The character after a backslash, and its meaning.
 pub(super) const ESCAPES: [(char, char); 19] = [
     ('0', '\0'),
     ('a', '\x07'),
@@ -462,7 +462,7 @@ pub(super) const ESCAPES: [(char, char); 19] = [
     ('\'', '\''),
 ];
 
-/// Adds to a map, in which no key is twice.
+/// Adds a key to a map; rejects a duplicate.
 fn add(entries: &mut Map, key: String, place: YamlPosition, value: Node) -> Result<(), YamlError> {
     match entries.entry(key) {
         Entry::Vacant(free) => {

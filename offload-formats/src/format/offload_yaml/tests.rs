@@ -199,7 +199,10 @@ fn names_the_problem_with_line_and_column() {
         assert_eq!(message(&text), expected, "{text}");
     }
     for deep in ["[".repeat(100_000), "- ".repeat(100_000)] {
-        assert!(message(&document(&format!("Members:\n  {deep}"))).contains("more than 16 lists"));
+        assert!(
+            message(&document(&format!("Members:\n  {deep}")))
+                .contains("nested more than 16 levels")
+        );
     }
 }
 

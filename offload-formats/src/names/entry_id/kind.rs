@@ -8,13 +8,13 @@ use crate::names::OffloadKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum EntryKind {
-    /// The host's own code, or nothing in its place.
+    /// The host's own code; the image may be empty.
     Host,
     /// OpenMP.
     Openmp,
     /// HIP.
     Hip,
-    /// HIP, where the runtime believes the ID.
+    /// HIP; the runtime trusts the entry ID.
     Hipv4,
     /// CUDA; in files only.
     Cuda,
@@ -24,7 +24,7 @@ pub enum EntryKind {
     Hcc,
 }
 
-/// Kind, name, who manages the image, whether LLVM takes it as a target.
+/// Each kind with its name, its runtime, and whether LLVM accepts it in a target.
 pub(super) const KINDS: [(EntryKind, &str, OffloadKind, bool); 7] = [
     (EntryKind::Host, "host", OffloadKind::NONE, true),
     (EntryKind::Openmp, "openmp", OffloadKind::OPENMP, true),
@@ -36,20 +36,20 @@ pub(super) const KINDS: [(EntryKind, &str, OffloadKind, bool); 7] = [
 ];
 
 impl EntryKind {
-    /// Its name, such as `hipv4`.
+    /// Returns its name, such as `hipv4`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().map_or("", |(_, name, _, _)| name)
     }
 
-    /// The kind with that name; letters of the other case are other names.
+    /// Returns the kind with that name; case matters.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let row = KINDS.iter().find(|(_, known, _, _)| *known == name);
         row.map(|(kind, _, _, _)| *kind)
     }
 
-    /// Who manages the image; [`OffloadKind::NONE`] for the host's.
+    /// Returns the runtime that manages the image; [`OffloadKind::NONE`] for the host's.
     #[must_use]
     pub fn offload_kind(self) -> OffloadKind {
         self.row()

@@ -1,14 +1,14 @@
-//! How LLVM 17 to 20 took a target apart. Observed with release 19.1.
+//! Parses a target as LLVM 17 to 20 did. Observed with release 19.1.
 
 use super::words::FIELDS;
 use crate::names::{LlvmRelease, Processor};
 
-/// Kind, triple of four fields, target ID.
+/// Splits a target into kind, triple of four fields, and target ID.
 ///
-/// The processor is what follows the last dash before the features, when the release knows it; the
-/// empty word counts as known. Then the target ID begins where that word occurs first, which for
-/// the empty one is the start of the text. Otherwise there is no target ID, and the features are
-/// lost.
+/// The processor is the word after the last dash before the features, if the release knows it. The
+/// empty word counts as known. The target ID starts at the first occurrence of that word; an empty
+/// word occurs at the start of the text. If the processor is unknown, there is no target ID, and
+/// the features are lost.
 pub(super) fn split(text: &str, release: LlvmRelease) -> (&str, String, &str) {
     let named = text.split(':').next().unwrap_or_default();
     let (before, last) = named.rsplit_once('-').unwrap_or((named, ""));

@@ -13,7 +13,7 @@ use crate::registration::global::Global;
 pub(super) struct IrModule {
     pub(super) text: String,
     coff: bool,
-    /// Global values that nothing refers to and that must stay.
+    /// Unreferenced global values that must stay.
     used: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct IrTableEnds {
     pub(super) first: String,
     pub(super) last: String,
 }
-/// An offload entry from LLVM 20 on, and before.
+/// Types of an offload entry: since LLVM 20, and up to LLVM 19.
 pub(super) const ENTRY: &str = "{ i64, i16, i16, i32, ptr, ptr, i64, i64, ptr }";
 pub(super) const ENTRY_19: &str = "{ ptr, ptr, i64, i32, i32 }";
 impl IrModule {
@@ -143,7 +143,8 @@ impl IrModule {
         let _ = writeln!(self.text, "declare {function}");
     }
 
-    /// `images`: names and sizes of what the object has behind each other, at multiples of 8.
+    /// Defines the additional symbols. `images`: names and sizes of the object's consecutive
+    /// images, at multiples of 8.
     pub(super) fn globals(
         &mut self,
         globals: &[Global<'_>],
@@ -181,7 +182,7 @@ impl IrModule {
         Ok(())
     }
 
-    /// Entry sections stay, as they do from LLVM 23 on.
+    /// Finishes the module. Keeps entry sections, as LLVM does since 23.
     pub(super) fn finish(mut self) -> String {
         if !self.used.is_empty() {
             let count = self.used.len();

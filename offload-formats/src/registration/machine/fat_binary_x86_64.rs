@@ -1,4 +1,4 @@
-//! What clang 22 makes of `fat_binary_x86_64.s`, which says what it does.
+//! Output of clang 22 for `fat_binary_x86_64.s`, which documents the code.
 
 use object::elf;
 

@@ -1,4 +1,4 @@
-//! What clang 22 makes of `sycl_aarch64.s`.
+//! Output of clang 22 for `sycl_aarch64.s`.
 
 use object::elf;
 
