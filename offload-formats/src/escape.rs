@@ -93,17 +93,14 @@ pub fn messages(text: &str, colors: Colors) -> String {
                 true => 1,
                 false => style(active),
             };
-            let (kept, after) = active.split_at(size);
+            let (kept, _) = active.split_at(size);
             let _ = write!(escaped, "{}", terminal(plain));
             if size == 0 {
                 escaped.push_str("\\x1b");
             } else if kept == "\t" || colors == Colors::Kept {
                 escaped.push_str(kept);
             }
-            left = match size {
-                0 => active.strip_prefix('\x1b').unwrap_or_default(),
-                _ => after,
-            };
+            left = active.split_at(size.max(1)).1;
         }
         let _ = write!(escaped, "{}", terminal(left));
     }

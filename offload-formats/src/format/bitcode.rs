@@ -117,7 +117,7 @@ pub fn symbols<'d, R: ReadAt<'d>>(
             STRTAB => {
                 let mut strings = None;
                 block.records(data, |record| strings = strings.or(record.blob))?;
-                let strings = strings.unwrap_or_default();
+                let strings = strings.ok_or(BitcodeError::Strings)?;
                 if let Some(table) = table {
                     return table.symbols(strings);
                 }

@@ -41,29 +41,28 @@ pub enum Comment {
     Semicolon,
 }
 
-const COMMENTS: [(Comment, &str); 3] = [
-    (Comment::Slashes, "//"),
-    (Comment::Hash, "#"),
-    (Comment::Semicolon, ";"),
-];
-
 impl Comment {
+    /// All comments.
+    const ALL: [Self; 3] = [Self::Slashes, Self::Hash, Self::Semicolon];
+
     /// Returns its characters.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        let row = COMMENTS.iter().find(|(comment, _)| *comment == self);
-        row.map_or("", |(_, text)| text)
+        match self {
+            Self::Slashes => "//",
+            Self::Hash => "#",
+            Self::Semicolon => ";",
+        }
     }
 
     /// Detects the comment of the entry at the start of a range of `data`. As bundlers write it, a
     /// line feed precedes the comment.
     pub fn at<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<Self> {
-        let row = COMMENTS.iter().find(|(comment, _)| {
+        Self::ALL.into_iter().find(|comment| {
             let marker = comment.marker(START);
             let first = Cursor::new(data, range.clone()).read(marker.len() as u64, "comment");
             first == Ok(&marker)
-        });
-        row.map(|(comment, _)| *comment)
+        })
     }
 
     /// Returns the text before the entry ID, from the line feed on.
@@ -136,7 +135,9 @@ pub fn parse_from(
             let more = usize::try_from(left).unwrap_or(usize::MAX);
             offset = offset.saturating_add(until_feed(&mut source, more, &mut line)?);
             let id_offset = line_start.saturating_add(start.len() as u64);
-            let id = line.get(start.len()..).unwrap_or_default();
+            let id = line
+                .get(start.len()..)
+                .expect("the line starts with the marker");
             left = left.saturating_sub(id.len() as u64 + ENTRY);
             if left == 0 {
                 return Err(TextBundleError::TooLarge { offset: id_offset });
@@ -322,14 +323,15 @@ mod tests {
 
     #[test]
     fn sees_only_the_comments_of_its_language() {
-        for (comment, text) in COMMENTS {
+        for comment in Comment::ALL {
+            let text = comment.as_str();
             let bytes = to_bytes(&[(HOST, b"x")], comment).unwrap();
             assert_eq!(bytes[1..=text.len()], *text.as_bytes());
             let (inside, end) = ([b"12345", &bytes[..]].concat(), 5 + bytes.len() as u64);
             assert_eq!(Comment::at(&inside[..], 5..end), Some(comment));
             assert_eq!(Comment::at(&inside[..], 6..end), None);
             assert_eq!(Comment::at(&inside[..], 5..20), None);
-            for (other, _) in COMMENTS {
+            for other in Comment::ALL {
                 let found = parse_with(&bytes, other).unwrap();
                 assert_eq!(found.len(), usize::from(comment == other));
             }

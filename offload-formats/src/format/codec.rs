@@ -17,33 +17,32 @@ pub enum Method {
     Zstd,
 }
 
-/// Each method with its number and its name, which its cargo feature has too.
-pub(super) const METHODS: [(Method, u16, &str); 2] =
-    [(Method::Zlib, 0, "zlib"), (Method::Zstd, 1, "zstd")];
-
 impl Method {
+    /// All methods.
+    pub(super) const ALL: [Self; 2] = [Self::Zlib, Self::Zstd];
+
     /// Returns the method with that number in compressed bundles.
     #[must_use]
     pub fn from_raw(raw: u16) -> Option<Self> {
-        let row = METHODS.iter().find(|(_, number, _)| *number == raw);
-        row.map(|(method, _, _)| *method)
+        Self::ALL.into_iter().find(|method| method.raw() == raw)
     }
 
     /// Returns its number in compressed bundles.
     #[must_use]
     pub fn raw(self) -> u16 {
-        self.row().1
+        match self {
+            Self::Zlib => 0,
+            Self::Zstd => 1,
+        }
     }
 
-    /// Returns its name, such as `zstd`.
+    /// Returns its name, such as `zstd`; its cargo feature has the same.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.row().2
-    }
-
-    fn row(self) -> (Self, u16, &'static str) {
-        let row = METHODS.iter().find(|(method, _, _)| *method == self);
-        row.copied().unwrap_or((self, 0, ""))
+        match self {
+            Self::Zlib => "zlib",
+            Self::Zstd => "zstd",
+        }
     }
 }
 
@@ -86,7 +85,7 @@ impl<W: Write> Encoder<W> {
         match method {
             #[cfg(feature = "zlib")]
             Method::Zlib => {
-                let level = u32::try_from(level.unwrap_or(6)).unwrap_or(0).min(9);
+                let level = level.unwrap_or(6).clamp(0, 9).unsigned_abs();
                 let level = flate2::Compression::new(level);
                 Ok(Some(Self::Zlib(flate2::write::ZlibEncoder::new(
                     out, level,
@@ -233,7 +232,8 @@ impl<'d, R: ReadAt<'d>> BufRead for Slices<'d, R> {
     }
 
     fn consume(&mut self, count: usize) {
-        self.slice = self.slice.get(count..).unwrap_or_default();
+        let rest = self.slice.get(count..);
+        self.slice = rest.expect("callers consume no more than the buffer");
     }
 }
 

@@ -42,7 +42,7 @@ pub struct HipBundle {
 ///
 /// If two IDs are equal.
 pub fn hip_bundle(host: &str, images: &[(String, &[u8])]) -> Result<HipBundle, BundleWriteError> {
-    let align = NonZeroU64::new(ALIGNMENT).unwrap_or(NonZeroU64::MIN);
+    let align = NonZeroU64::new(ALIGNMENT).expect("the alignment is not zero");
     let entries = images
         .iter()
         .map(|(id, image)| (id.as_str(), image.len() as u64));
@@ -53,9 +53,9 @@ pub fn hip_bundle(host: &str, images: &[(String, &[u8])]) -> Result<HipBundle, B
         images: layout.images.into_iter().skip(1).collect(),
     };
     for (place, (_, image)) in bundle.images.iter().zip(images) {
-        bundle
-            .bytes
-            .resize(usize::try_from(place.start).unwrap_or(usize::MAX), 0);
+        let start = usize::try_from(place.start);
+        let start = start.expect("images in memory have offsets in memory");
+        bundle.bytes.resize(start, 0);
         bundle.bytes.extend_from_slice(image);
     }
     Ok(bundle)

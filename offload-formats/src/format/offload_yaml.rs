@@ -140,11 +140,12 @@ impl Document {
             .collect();
         let images = self.members.iter().map(|member| &member.content[..]);
         let images: Vec<&[u8]> = images.collect();
-        // All images are there, with the announced sizes.
-        let bytes = layout(&entries, version, release)?;
-        let mut bytes = pieces::to_bytes(&bytes, &images).unwrap_or_default();
+        let pieces = layout(&entries, version, release)?;
+        let bytes = pieces::to_bytes(&pieces, &images);
+        let mut bytes = bytes.expect("each image has the size of its entry");
         let size = bytes.len() as u64;
-        let all = offload_binary::walk(&bytes[..], 0..size).unwrap_or_default();
+        let all = offload_binary::walk(&bytes[..], 0..size);
+        let all = all.expect("the layout is valid");
         if let Some(method) = self.compression {
             bytes = compress(&bytes, method, None)?;
         }
@@ -387,7 +388,7 @@ fn is_number(text: &str) -> bool {
 
 /// Converts a number that was compared with the largest `u32`.
 fn low(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+    u32::try_from(number).expect("the number was compared")
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub fn stripped(text: &[u8]) -> Vec<u8> {
             (b'/', [b'*', ..]) => block(behind),
             (b'"', _) if before != Some(b'\\') => {
                 let size = string(rest);
-                kept.extend_from_slice(rest.get(..size).unwrap_or_default());
+                kept.extend_from_slice(rest.split_at(size).0);
                 size
             }
             (blank @ (b' ' | b'\t'), _) => {
@@ -68,7 +68,7 @@ pub fn stripped(text: &[u8]) -> Vec<u8> {
         };
         after_blank = size == 1 && matches!(first, b' ' | b'\t'..=b'\r');
         before = size.checked_sub(1).and_then(|last| rest.get(last)).copied();
-        rest = rest.get(size..).unwrap_or_default();
+        rest = rest.split_at(size).1;
     }
     kept
 }

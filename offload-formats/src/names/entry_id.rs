@@ -6,8 +6,7 @@
 //!
 //! The environment is empty for AMD's GPUs, hence the two dashes. Releases write different forms:
 //!
-//! - up to LLVM 16 the text as given, with three or four fields in the triple and no dash at the
-//! end;
+//! - up to LLVM 16 the text as given, with three or four fields in the triple, without a last dash;
 //! - LLVM 17 to 20 four fields and a dash, perhaps with an empty environment;
 //! - since LLVM 21 the normalized triple.
 //!
@@ -27,8 +26,9 @@ mod words;
 
 use std::fmt;
 
-use words::{FIELDS, is_environment, processor};
+use words::{FIELDS, is_environment};
 
+use super::target_id::processor;
 use super::{LlvmRelease, Processor, TargetId, TargetIdError, Triple, TripleError};
 
 pub use conflict::{ConflictScope, conflict};
@@ -71,7 +71,7 @@ impl EntryId {
             // Features require a processor.
             _ if features => named.rfind('-'),
             (Some(dash), None) => {
-                let last = rest.get(dash + 1..).unwrap_or_default();
+                let (_, last) = rest.split_at(dash + 1);
                 let environment = kind == EntryKind::Host || is_environment(last);
                 (!environment).then_some(dash)
             }
@@ -104,8 +104,8 @@ impl EntryId {
         let short = || EntryIdError::Fields {
             text: text.to_owned(),
         };
-        let mut words = text.splitn(FIELDS + 2, '-');
-        let kind = words.next().unwrap_or_default();
+        let (kind, rest) = text.split_once('-').ok_or_else(short)?;
+        let mut words = rest.splitn(FIELDS + 1, '-');
         let fields: Vec<&str> = words.by_ref().take(FIELDS).collect();
         if fields.len() < FIELDS {
             return Err(short());
@@ -239,8 +239,7 @@ impl EntryId {
     /// Returns kind and triple as a target spells them.
     fn kind_and_triple(&self) -> &str {
         let end = self.text.match_indices('-').nth(FIELDS);
-        let end = end.map_or(self.text.len(), |(dash, _)| dash);
-        self.text.get(..end).unwrap_or_default()
+        end.map_or(&*self.text, |(dash, _)| self.text.split_at(dash).0)
     }
 
     /// Returns the triple as LLVM 22 writes it: four fields, the last empty for AMD's GPUs.
@@ -281,7 +280,7 @@ impl fmt::Display for EntryId {
 /// Returns the kind of a target, if LLVM also knows its triple.
 fn target_kind(text: &str, kind: &str, triple: &str) -> Result<EntryKind, EntryIdError> {
     let known = EntryKind::from_name(kind).filter(|kind| kind.is_target());
-    let arch = triple.split('-').next().unwrap_or_default();
+    let arch = triple.split_once('-').map_or(triple, |(arch, _)| arch);
     let arch = Triple::parse(arch).is_ok_and(|arch| arch.has_known_arch());
     known.filter(|_| arch).ok_or_else(|| EntryIdError::Target {
         text: text.to_owned(),

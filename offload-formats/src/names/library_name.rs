@@ -12,6 +12,7 @@
 //! replace the colons of a target ID. Specification: `docs/spec/linker-wrapper.md` §7.4.
 
 use super::Triple;
+use super::target_id::processor;
 
 const GPUS: [&str; 2] = ["amdgcn", "nvptx64"];
 
@@ -74,7 +75,7 @@ impl<'a> LibraryName<'a> {
     /// Returns true if the parts of the name match a target. Missing parts match every target.
     #[must_use]
     pub fn fits(&self, triple: &Triple, target_id: &str) -> bool {
-        let base = target_id.split(':').next().unwrap_or_default();
+        let base = processor(target_id);
         let processors = ["", base, &*target_id.replace(':', "-")];
         match self.arch {
             "" => true,
@@ -108,7 +109,7 @@ pub fn file_name(library: &str, triple: &Triple, target_id: &str) -> String {
 #[must_use]
 pub fn candidates(library: &str, triple: &Triple, target_id: &str) -> Vec<String> {
     let arch = of_triple(triple);
-    let processor = target_id.split(':').next().unwrap_or_default();
+    let processor = processor(target_id);
     let of_device = |before: &str, after: &str| {
         let mut names: Vec<String> = [target_id.replace(':', "-").as_str(), processor]
             .iter()

@@ -122,6 +122,12 @@ impl TargetId {
 /// Names of features; true if the feature is on.
 pub(super) type Features<'a> = BTreeMap<&'a str, bool>;
 
+/// Returns the processor of a target ID: the part before the features.
+pub(super) fn processor(target_id: &str) -> &str {
+    let parts = target_id.split_once(':');
+    parts.map_or(target_id, |(processor, _)| processor)
+}
+
 /// Splits a target ID; features may have any name, each once.
 pub(super) fn split(text: &str) -> Result<(&str, Features<'_>), TargetIdError> {
     let (processor, rest) = text.split_once(':').unwrap_or((text, ""));

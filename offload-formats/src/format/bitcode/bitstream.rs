@@ -308,16 +308,17 @@ impl Abbreviation {
             match layout {
                 FieldEncoding::Array => {
                     let count = bits.vbr(6)?;
-                    let element = layouts.next().unwrap_or(&FieldEncoding::Literal(0));
                     // Elements without bits would allow any count in a few bits.
-                    if matches!(
-                        element,
-                        FieldEncoding::Literal(_) | FieldEncoding::Array | FieldEncoding::Blob
-                    ) {
+                    let Some(
+                        element @ (FieldEncoding::Fixed(_)
+                        | FieldEncoding::Vbr(_)
+                        | FieldEncoding::Char6),
+                    ) = layouts.next()
+                    else {
                         return Err(BitcodeError::Abbreviation {
                             offset: bits.place(),
                         });
-                    }
+                    };
                     for _ in 0..count {
                         record.push(bits.scalar(*element)?, keep);
                     }

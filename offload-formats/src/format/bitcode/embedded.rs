@@ -338,7 +338,8 @@ impl Metadata {
 
     /// Reads many strings from a blob: their lengths, then their characters.
     fn read_strings(&mut self, record: &BitcodeRecord<'_>) -> Result<(), BitcodeError> {
-        let blob = record.blob.unwrap_or_default();
+        let code = record.code;
+        let blob = record.blob.ok_or(BitcodeError::Metadata { code })?;
         let (count, offset) = (record.field(0), record.field(1));
         let mut lengths = Bits::new(blob, 0);
         let mut characters = Cursor::new(blob, 0..blob.len() as u64).at(offset);

@@ -45,45 +45,30 @@ pub enum CompressedBundleVersion {
     V3,
 }
 
-/// Each version with its number and the size of its header.
-const VERSIONS: [(CompressedBundleVersion, u16, u64); 3] = [
-    (
-        CompressedBundleVersion::V1,
-        1,
-        FixedHeader::LEN + Sizes1::LEN,
-    ),
-    (
-        CompressedBundleVersion::V2,
-        2,
-        FixedHeader::LEN + Sizes2::LEN,
-    ),
-    (
-        CompressedBundleVersion::V3,
-        3,
-        FixedHeader::LEN + Sizes3::LEN,
-    ),
-];
-
 impl CompressedBundleVersion {
     /// Returns the version with that number.
     #[must_use]
     pub fn from_raw(raw: u16) -> Option<Self> {
-        let row = VERSIONS.iter().find(|(_, number, _)| *number == raw);
-        row.map(|(version, _, _)| *version)
+        let all = [Self::V1, Self::V2, Self::V3];
+        all.into_iter().find(|version| version.raw() == raw)
     }
 
     /// Returns its number.
     #[must_use]
     pub fn raw(self) -> u16 {
-        self.row().1
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+            Self::V3 => 3,
+        }
     }
 
     pub(super) fn header_size(self) -> u64 {
-        self.row().2
-    }
-
-    fn row(self) -> (Self, u16, u64) {
-        let row = VERSIONS.iter().find(|(version, _, _)| *version == self);
-        row.copied().unwrap_or((self, 0, 0))
+        let sizes = match self {
+            Self::V1 => Sizes1::LEN,
+            Self::V2 => Sizes2::LEN,
+            Self::V3 => Sizes3::LEN,
+        };
+        FixedHeader::LEN + sizes
     }
 }

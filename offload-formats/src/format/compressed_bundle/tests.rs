@@ -4,7 +4,6 @@ use std::num::{NonZeroU32, NonZeroU64};
 use super::*;
 use crate::format::bundle::{Bundle, BundleImage, BundleLayout, to_bytes};
 use crate::format::bytes::ReadAt;
-use crate::format::codec::METHODS;
 
 /// `clang-offload-bundler` of these releases; commands in `tests/golden/README.md`.
 const V2: &[u8] = include_bytes!("../../../../tests/golden/19.1.7/compressed.bundle");
@@ -123,7 +122,7 @@ fn round_trips_in_every_version_method_and_level() {
         .collect();
     for content in [&b""[..], b"x", &bundle(), &large] {
         for version in ALL {
-            for (method, _, _) in METHODS {
+            for method in Method::ALL {
                 for level in [None, Some(-7), Some(0), Some(1), Some(9), Some(1000)] {
                     let bytes = compress(content, how(version, method, level)).unwrap();
                     assert_eq!(decompress(&bytes).unwrap(), content);
@@ -514,7 +513,7 @@ fn writes_where_the_output_is() {
 
 #[test]
 fn rejects_bundles_of_another_size_than_announced() {
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         for size in [100, 9 << 20] {
             let compress = |announced| {
                 let how = how(CompressedBundleVersion::V3, method, None);
@@ -585,7 +584,7 @@ fn reads_the_headers_of_what_is_inside() {
     }
     // Text, nothing, and another compressed bundle are left to the caller.
     for content in [&b"// __CLANG_OFFLOAD_BUNDLE____START__ a\n"[..], b"", V3] {
-        for (method, _, _) in METHODS {
+        for method in Method::ALL {
             let bytes = compress(content, how(CompressedBundleVersion::V3, method, None)).unwrap();
             assert_eq!(parse(&bytes).unwrap().contents(&bytes[..]), Ok(None));
         }
@@ -646,7 +645,7 @@ fn reads_headers_of_any_length_inside() {
         image: b"image",
     });
     let inner = to_bytes(&images.collect::<Vec<_>>(), NonZeroU64::MIN).unwrap();
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         let bytes = compress(&inner, how(CompressedBundleVersion::V3, method, None)).unwrap();
         let found = parse(&bytes).unwrap().contents(&bytes[..]).unwrap();
         assert_eq!(found, Bundle::parse(&inner[..], 0, inner.len() as u64).ok());
@@ -728,7 +727,7 @@ fn says_so_when_the_output_fails() {
 #[test]
 fn writes_no_more_than_is_claimed() {
     let zeros = vec![0; 10 << 20];
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         let mut bytes = compress(&zeros, how(CompressedBundleVersion::V3, method, None)).unwrap();
         bytes[16..24].copy_from_slice(&1000_u64.to_le_bytes());
         let mut out = Vec::new();

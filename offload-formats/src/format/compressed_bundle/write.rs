@@ -134,7 +134,9 @@ impl<W: Write> Write for Compressor<W> {
         }
         let count = self.encoder.write(bytes)?;
         // Meanwhile zstd's threads compress the bytes before.
-        self.hash.update(bytes.get(..count).unwrap_or(bytes));
+        let taken = bytes.get(..count);
+        let taken = taken.expect("the encoder takes no more than it is given");
+        self.hash.update(taken);
         self.written = self.written.saturating_add(count as u64);
         Ok(count)
     }

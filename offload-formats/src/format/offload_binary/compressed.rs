@@ -92,7 +92,8 @@ impl CompressedBody {
             if found > size {
                 return Err(InflateError::Longer { claimed });
             }
-            out.extend_from_slice(buffer.get(..count).unwrap_or_default());
+            let bytes = buffer.get(..count);
+            out.extend_from_slice(bytes.expect("the decoder fills no more than the buffer"));
         }
         if found < size {
             let found = out.len() as u64;
@@ -108,9 +109,6 @@ impl CompressedBody {
     }
 }
 
-/// Each method with the range of its levels in LLVM, and LLVM's default.
-const LEVELS: [(Method, i32, i32, i32); 2] = [(Method::Zlib, 0, 9, 6), (Method::Zstd, -5, 22, 5)];
-
 /// Compresses an offload binary of version 3, and pads it to a multiple of 8. `level` is a level of
 /// the method; `None` selects LLVM's default.
 ///
@@ -123,8 +121,11 @@ pub fn compress(
     method: Method,
     level: Option<i32>,
 ) -> Result<Vec<u8>, OffloadBinaryWriteError> {
-    let row = LEVELS.iter().find(|(known, ..)| *known == method);
-    let (_, least, most, default) = row.copied().unwrap_or((method, 0, 0, 0));
+    // LLVM's range of levels and its default.
+    let (least, most, default) = match method {
+        Method::Zlib => (0, 9, 6),
+        Method::Zstd => (-5, 22, 5),
+    };
     let level = level.unwrap_or(default);
     if !(least..=most).contains(&level) {
         return Err(OffloadBinaryWriteError::Level {
@@ -142,10 +143,8 @@ pub fn compress(
     let Some(parsed) = parsed.filter(plain) else {
         return Err(OffloadBinaryWriteError::NotVersion3);
     };
-    let body = usize::try_from(OffloadBinaryVersion::V3.header_size()).ok();
-    let body = body
-        .and_then(|start| binary.get(start..))
-        .unwrap_or_default();
+    let body = binary.get(OffloadBinaryVersion::V3.header_size() as usize..);
+    let body = body.expect("the parsed offload binary contains its header");
     let failed = |problem: std::io::Error| OffloadBinaryWriteError::Compressor {
         message: problem.to_string(),
     };
@@ -162,7 +161,8 @@ pub fn compress(
     let mut rest = body;
     while !rest.is_empty() {
         let count = encoder.write(rest).map_err(failed)?;
-        rest = rest.get(count..).unwrap_or_default();
+        let left = rest.get(count..);
+        rest = left.expect("the encoder takes no more than it is given");
     }
     let data = encoder.finish().map_err(failed)?;
 

@@ -61,28 +61,6 @@ pub enum OffloadBinaryVersion {
     V3,
 }
 
-/// Each version with its number, the size of the header, and the size of a string entry.
-const VERSIONS: [(OffloadBinaryVersion, u32, u64, u64); 3] = [
-    (
-        OffloadBinaryVersion::V1,
-        1,
-        BinaryHeader::LEN,
-        StringRecord::LEN,
-    ),
-    (
-        OffloadBinaryVersion::V2,
-        2,
-        BinaryHeader::LEN,
-        SizedStringRecord::LEN,
-    ),
-    (
-        OffloadBinaryVersion::V3,
-        3,
-        BinaryHeader::LEN + HeaderEnd::LEN,
-        SizedStringRecord::LEN,
-    ),
-];
-
 impl OffloadBinaryVersion {
     /// Returns the version that the tools of a release write.
     #[must_use]
@@ -97,28 +75,32 @@ impl OffloadBinaryVersion {
     /// Returns the version with that number.
     #[must_use]
     pub fn from_raw(raw: u32) -> Option<Self> {
-        let row = VERSIONS.iter().find(|(_, number, ..)| *number == raw);
-        row.map(|(version, ..)| *version)
+        let all = [Self::V1, Self::V2, Self::V3];
+        all.into_iter().find(|version| version.raw() == raw)
     }
 
     /// Returns its number.
     #[must_use]
     pub fn raw(self) -> u32 {
-        self.row().1
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+            Self::V3 => 3,
+        }
     }
 
     pub(super) fn header_size(self) -> u64 {
-        self.row().2
+        match self {
+            Self::V1 | Self::V2 => BinaryHeader::LEN,
+            Self::V3 => BinaryHeader::LEN + HeaderEnd::LEN,
+        }
     }
 
     /// Returns the size of a string entry in bytes.
     pub(super) fn string_entry_size(self) -> u64 {
-        self.row().3
-    }
-
-    fn row(self) -> (Self, u32, u64, u64) {
-        let row = VERSIONS.iter().find(|(version, ..)| *version == self);
-        row.copied()
-            .unwrap_or((self, 0, BinaryHeader::LEN, StringRecord::LEN))
+        match self {
+            Self::V1 => StringRecord::LEN,
+            Self::V2 | Self::V3 => SizedStringRecord::LEN,
+        }
     }
 }

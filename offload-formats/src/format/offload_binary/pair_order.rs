@@ -124,7 +124,7 @@ fn twice(map: &[Option<usize>], hashes: &[u64], probing: Probing) -> Vec<Option<
 }
 
 fn insert(map: &mut [Option<usize>], place: usize, hashes: &[u64], probing: Probing) {
-    let hash = hashes.get(place).copied().unwrap_or(0);
+    let hash = *hashes.get(place).expect("each place has a hash");
     // Sizes are powers of two; the lower half of the hash selects the bucket.
     let mask = map.len().wrapping_sub(1);
     let mut bucket = (hash as u32 as usize) & mask;
@@ -223,8 +223,10 @@ fn hash_19(key: &[u8]) -> Option<u64> {
 }
 
 fn word<const N: usize>(key: &[u8], offset: usize) -> u64 {
-    let bytes = key.get(offset..).unwrap_or_default().iter().take(N);
+    let bytes = key.get(offset..offset + N);
+    let bytes = bytes.expect("the key's length determines its words");
     bytes
+        .iter()
         .rev()
         .fold(0, |word, byte| word << 8 | u64::from(*byte))
 }

@@ -46,7 +46,9 @@ impl EntryStrings {
     }
 
     fn get(&self, range: &Range<usize>) -> &[u8] {
-        self.table.get(range.clone()).unwrap_or_default()
+        self.table
+            .get(range.clone())
+            .expect("pairs are ranges of the table")
     }
 }
 

@@ -124,8 +124,10 @@ fn one(
         }
         .write(&mut records);
         for (key, value) in pairs {
-            // The table contains every string.
-            let at = |string: &[u8]| table_offset + table.offset(string).unwrap_or(0);
+            let at = |string: &[u8]| {
+                let offset = table.offset(string);
+                table_offset + offset.expect("the table contains every string")
+            };
             let (key_offset, value_offset) = (at(key), at(value));
             match version {
                 OffloadBinaryVersion::V1 => StringRecord {

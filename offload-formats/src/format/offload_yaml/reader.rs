@@ -100,7 +100,7 @@ impl YamlReader<'_> {
 
     /// Skips and returns `len` bytes without a line feed.
     fn advance(&mut self, len: usize) -> &str {
-        let (taken, rest) = self.rest.split_at_checked(len).unwrap_or((self.rest, ""));
+        let (taken, rest) = self.rest.split_at(len);
         self.rest = rest;
         self.place.column = self.place.column.saturating_add(taken.chars().count());
         taken
@@ -113,7 +113,7 @@ impl YamlReader<'_> {
             self.advance(blanks);
             match self.peek() {
                 Some('\n') => {
-                    self.rest = self.rest.get(1..).unwrap_or_default();
+                    self.rest = self.rest.split_at(1).1;
                     self.place.line = self.place.line.saturating_add(1);
                     self.place.column = 1;
                 }
@@ -129,7 +129,7 @@ impl YamlReader<'_> {
 
     /// Tells whether the character after `len` bytes ends a word.
     fn is_blank_at(&self, len: usize) -> bool {
-        let rest = self.rest.get(len..).unwrap_or_default();
+        let (_, rest) = self.rest.split_at(len);
         rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n'])
     }
 
@@ -348,7 +348,7 @@ impl YamlReader<'_> {
         let mut before = 'x';
         for char in self.rest.chars() {
             let blank_follows = self.is_blank_at(len + char.len_utf8());
-            let next = self.rest.get(len + char.len_utf8()..).unwrap_or_default();
+            let (_, next) = self.rest.split_at(len + char.len_utf8());
             let ends = match char {
                 '\n' | '\r' => true,
                 '#' => matches!(before, ' ' | '\t'),
@@ -362,7 +362,7 @@ impl YamlReader<'_> {
             len += char.len_utf8();
             before = char;
         }
-        let text = self.rest.get(..len).unwrap_or_default();
+        let (text, _) = self.rest.split_at(len);
         let text = text.trim_end_matches([' ', '\t']).to_owned();
         self.advance(text.len());
         Ok(Scalar {

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::kind::EntryKind;
-use super::kind::KINDS;
 
 /// An error in an entry ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +79,8 @@ impl std::error::Error for EntryIdError {}
 
 fn write_kinds(f: &mut fmt::Formatter<'_>, of: fn(EntryKind) -> bool) -> fmt::Result {
     let mut separator = " ";
-    for (_, name, _, _) in KINDS.iter().filter(|(kind, _, _, _)| of(*kind)) {
-        write!(f, "{separator}`{name}`")?;
+    for kind in EntryKind::ALL.into_iter().filter(|kind| of(*kind)) {
+        write!(f, "{separator}`{kind}`")?;
         separator = ", ";
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Parses a target as LLVM 17 to 20 did. Observed with release 19.1.
 
 use super::words::FIELDS;
+use crate::names::target_id::processor;
 use crate::names::{LlvmRelease, Processor};
 
 /// Splits a target into kind, triple of four fields, and target ID.
@@ -10,12 +11,12 @@ use crate::names::{LlvmRelease, Processor};
 /// word occurs at the start of the text. If the processor is unknown, there is no target ID, and
 /// the features are lost.
 pub(super) fn split(text: &str, release: LlvmRelease) -> (&str, String, &str) {
-    let named = text.split(':').next().unwrap_or_default();
+    let named = processor(text);
     let (before, last) = named.rsplit_once('-').unwrap_or((named, ""));
     let known = |processor: &Processor| processor.name() == last && processor.known_to(release);
     let (rest, target_id) = if last.is_empty() || Processor::find(last).is_some_and(known) {
-        let first = text.find(last).unwrap_or_default();
-        (before, text.get(first..).unwrap_or_default())
+        let first = text.find(last).expect("the word is a part of the text");
+        (before, text.split_at(first).1)
     } else {
         (named, "")
     };

@@ -5,11 +5,6 @@ use crate::names::Triple;
 /// Number of fields of a triple that LLVM 22 accepts and writes.
 pub(super) const FIELDS: usize = 4;
 
-/// Returns the processor of a target ID: the part before the features.
-pub(super) fn processor(target_id: &str) -> &str {
-    target_id.split(':').next().unwrap_or_default()
-}
-
 /// Tells whether the word, in a position for an environment or a processor, is an environment.
 pub(super) fn is_environment(word: &str) -> bool {
     // A triple of one word has an environment only if that word is a known one.

@@ -33,7 +33,7 @@ pub(super) fn normalize(text: &str) -> Vec<String> {
             .find(|(index, word)| !is_fixed(*index) && is_known(role, word, Moved::Yes));
         let Some((mut from, _)) = found else { continue };
         if from > place {
-            let word = fields.get_mut(from).map(std::mem::take).unwrap_or_default();
+            let word = std::mem::take(&mut fields[from]);
             insert(&mut fields, place, word, is_fixed);
         }
         while from < place {

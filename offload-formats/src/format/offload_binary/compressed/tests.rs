@@ -1,6 +1,5 @@
 use super::super::{NewBinaryEntry, layout, walk};
 use super::*;
-use crate::format::codec::METHODS;
 use crate::format::pieces;
 use crate::names::LlvmRelease;
 
@@ -31,7 +30,7 @@ fn set(bytes: &mut [u8], offset: usize, value: u64) {
 #[test]
 fn gives_back_what_it_compressed() {
     let plain = plain();
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         let small = compress(&plain, method, None).unwrap();
         assert!(small.len() < plain.len() && small.len() % 8 == 0);
         let found = parse(&small);
@@ -104,7 +103,7 @@ fn compresses_only_version_3_and_only_once() {
 fn rejects_sizes_that_are_not_those_of_the_data() {
     let plain = plain();
     let size = plain.len() as u64;
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         let small = compress(&plain, method, None).unwrap();
         let claim = |claimed: u64| {
             let mut bytes = small.clone();
@@ -133,7 +132,7 @@ fn rejects_sizes_that_are_not_those_of_the_data() {
 #[test]
 fn rejects_damaged_data() {
     let plain = plain();
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         let small = compress(&plain, method, None).unwrap();
         let size = parse(&small).size;
         // Cut: whatever was lost.
@@ -187,7 +186,7 @@ fn rejects_headers_that_lie() {
 
 #[test]
 fn survives_every_single_byte_change() {
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         let small = compress(&plain(), method, None).unwrap();
         let mut bytes = small.clone();
         for offset in 0..bytes.len() {
