@@ -482,11 +482,8 @@ fn five(random: &mut Random) -> Vec<Case> {
 
 /// One entry, as if it were alone.
 fn expect_entry(case: &Case, bytes: &[u8], binary: &OffloadBinary, index: usize) {
-    let entries = vec![binary.entries[index].clone()];
-    let alone = OffloadBinary {
-        entries,
-        ..binary.clone()
-    };
+    let mut alone = binary.clone();
+    alone.entries = vec![binary.entries[index].clone()];
     case.expect_read_from(bytes, &alone);
 }
 

@@ -377,7 +377,9 @@ fn compresses_without_printing_how() {
         let bytes = parse(&moved).unwrap().to_bytes(LlvmRelease::Main).unwrap();
         let error = walk(&bytes[..], 0..bytes.len() as u64).unwrap_err();
         assert!(
-            error.to_string().contains("expected compressed entries at its offset 0x28"),
+            error
+                .to_string()
+                .contains("expected compressed entries at its offset 0x28"),
             "{error}"
         );
     }

@@ -49,6 +49,7 @@ record! {
 
 /// A bundle in a file. Images are ranges of that file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bundle {
     /// Offset from the start of the file.
     pub offset: u64,
@@ -60,6 +61,7 @@ pub struct Bundle {
 
 /// An image in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundleEntry {
     /// Entry ID as written, perhaps invalid. [`EntryId::parse`](crate::names::EntryId::parse) reads
     /// the IDs that any release wrote.

@@ -32,6 +32,7 @@ pub use write::{TextBundleWriteError, comments, to_bytes};
 
 /// Start of a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Comment {
     /// `//`, of C and its relatives: types `i`, `ii`, `cui` and `hipi`.
     Slashes,
@@ -47,7 +48,7 @@ impl Comment {
 
     /// Returns its characters.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Slashes => "//",
             Self::Hash => "#",

@@ -50,6 +50,7 @@ impl AnyBundle {
 
 /// The consecutive bundles of a range, and their end.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bundles {
     /// Bundles in file order.
     pub bundles: Vec<AnyBundle>,
@@ -130,6 +131,7 @@ fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
 
 /// An error in consecutive bundles.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundleSequenceError {
     /// Index of the bundle.
     pub index: usize,

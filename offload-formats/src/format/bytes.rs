@@ -13,6 +13,7 @@ use std::ops::Range;
 
 /// A range that exceeds its container, or could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OutOfBounds {
     /// Name of the field, such as `image`.
     pub what: &'static str,
@@ -30,7 +31,12 @@ impl OutOfBounds {
     /// # Errors
     ///
     /// If the range exceeds `end`, or its end overflows.
-    pub fn check(what: &'static str, offset: u64, size: u64, end: u64) -> Result<Range<u64>, Self> {
+    pub(crate) fn check(
+        what: &'static str,
+        offset: u64,
+        size: u64,
+        end: u64,
+    ) -> Result<Range<u64>, Self> {
         match offset.checked_add(size) {
             Some(past) if past <= end => Ok(offset..past),
             _ => Err(Self {
@@ -208,18 +214,18 @@ impl<'d, R: ReadAt<'d>> Cursor<'d, R> {
     }
 
     /// Returns the offset of the next read.
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
     /// Returns the end of the range, which no read exceeds.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
     /// Returns a cursor at another position of the same range.
     #[must_use]
-    pub fn at(&self, position: u64) -> Self {
+    pub(crate) fn at(&self, position: u64) -> Self {
         Self { position, ..*self }
     }
 
@@ -351,15 +357,15 @@ pub(crate) use record;
 
 /// A power of two that offsets are aligned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Alignment(u64);
+pub(crate) struct Alignment(u64);
 
 impl Alignment {
     /// Alignment of offload binaries and their images.
-    pub const EIGHT: Self = Self(8);
+    pub(crate) const EIGHT: Self = Self(8);
 
     /// Returns `value` as an alignment if it is a power of two.
     #[must_use]
-    pub const fn new(value: u64) -> Option<Self> {
+    pub(crate) const fn new(value: u64) -> Option<Self> {
         if value.is_power_of_two() {
             Some(Self(value))
         } else {
@@ -367,22 +373,16 @@ impl Alignment {
         }
     }
 
-    /// Returns the alignment in bytes.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-
     /// Returns the number of bytes from `offset` to the next multiple.
     #[must_use]
-    pub const fn padding(self, offset: u64) -> u64 {
+    pub(crate) const fn padding(self, offset: u64) -> u64 {
         // Two's complement: the distance up to a multiple of a power of two.
         offset.wrapping_neg() & (self.0 - 1)
     }
 
     /// Returns the first multiple at or after `offset`, if it fits into a `u64`.
     #[must_use]
-    pub const fn align(self, offset: u64) -> Option<u64> {
+    pub(crate) const fn align(self, offset: u64) -> Option<u64> {
         offset.checked_add(self.padding(offset))
     }
 }
@@ -520,7 +520,7 @@ mod tests {
         assert_eq!(eight.align(9), Some(16));
         assert_eq!(eight.align(u64::MAX), None);
         assert_eq!(
-            (Alignment::new(4096).map(Alignment::get), Alignment::new(12)),
+            (Alignment::new(4096).map(|page| page.0), Alignment::new(12)),
             (Some(4096), None)
         );
         assert_eq!(Alignment::new(0), None);

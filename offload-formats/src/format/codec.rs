@@ -23,7 +23,7 @@ impl Method {
 
     /// Returns the method with that number in compressed bundles.
     #[must_use]
-    pub fn from_raw(raw: u16) -> Option<Self> {
+    pub(crate) fn from_raw(raw: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.raw() == raw)
     }
 

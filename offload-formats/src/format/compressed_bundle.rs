@@ -20,7 +20,7 @@
 //! errors. Data after the bundle does not belong to it, as in LLVM's main branch.
 //!
 //! Neither reading nor writing holds the bundle in memory: [`CompressedBundle::decompress_to`] and
-//! [`Compressor`] are streams, and [`CompressedBundle::contents`] decompresses only headers.
+//! [`compress_to`] are streams, and [`CompressedBundle::contents`] decompresses only headers.
 
 mod error;
 mod frames;
@@ -39,10 +39,11 @@ use header::{FixedHeader, Sizes1, Sizes2, Sizes3};
 pub use super::codec::Method;
 pub use error::{CompressedBundleError, CompressedBundleWriteError};
 pub use header::CompressedBundleVersion;
-pub use write::{CompressedHeader, Compression, Compressor, compress, compress_to};
+pub use write::{CompressedHeader, Compression, compress, compress_to};
 
 /// The header of a compressed bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompressedBundle {
     /// Offset from the start of the file.
     pub offset: u64,

@@ -56,6 +56,7 @@ pub(crate) const THIS_FAMILY: u64 = 1 << 21;
 
 /// An image of a fat binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FatbinEntry {
     /// Kind of the image.
     pub kind: FatbinKind,

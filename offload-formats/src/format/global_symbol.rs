@@ -2,6 +2,7 @@
 
 /// A global symbol of an object, or of bitcode that becomes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GlobalSymbol<'d> {
     /// Name as in an object file.
     pub name: &'d [u8],

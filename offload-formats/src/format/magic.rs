@@ -88,7 +88,7 @@ const MAGICS: [(&[u8], Magic); 30] = [
 
 impl Magic {
     /// Number of bytes that identify every format.
-    pub const LEN: usize = 24;
+    pub(crate) const LEN: usize = 24;
 
     /// Identifies `bytes` by their start.
     #[must_use]
@@ -97,7 +97,7 @@ impl Magic {
         row.map_or(Self::Unknown, |(_, kind)| *kind)
     }
 
-    /// Identifies the start of a range of `data`; reads at most [`Self::LEN`] bytes.
+    /// Identifies the start of a range of `data`; reads at most 24 bytes.
     pub fn at<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
         let mut cursor = Cursor::new(data, range);
         let rest = cursor.end().saturating_sub(cursor.position());

@@ -30,7 +30,7 @@ use super::bytes::{Cursor, OutOfBounds};
 
 /// A value; of an array or a map only its count.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'d> {
+pub(crate) enum Value<'d> {
     /// Nil.
     Nil,
     /// True or false.
@@ -56,7 +56,7 @@ pub enum Value<'d> {
 impl Value<'_> {
     /// Returns the name of its type.
     #[must_use]
-    pub fn noun(&self) -> &'static str {
+    pub(crate) fn noun(&self) -> &'static str {
         match self {
             Self::Nil => "nil",
             Self::Bool(_) => "bool",
@@ -74,21 +74,21 @@ impl Value<'_> {
 
 /// A position among values. After an error, it stays unchanged.
 #[derive(Clone, Copy, Debug)]
-pub struct MsgpackReader<'d> {
+pub(crate) struct MsgpackReader<'d> {
     cursor: Cursor<'d, &'d [u8]>,
 }
 
 impl<'d> MsgpackReader<'d> {
     /// Creates a reader at the start of `data`, which offsets refer to.
     #[must_use]
-    pub fn new(data: &'d [u8]) -> Self {
+    pub(crate) fn new(data: &'d [u8]) -> Self {
         let cursor = Cursor::new(data, 0..data.len() as u64);
         Self { cursor }
     }
 
     /// Returns the offset of the next value.
     #[must_use]
-    pub fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.cursor.position()
     }
 
@@ -97,7 +97,7 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// If the value is incomplete, or its first byte is `c1`.
-    pub fn value(&mut self) -> Result<Value<'d>, MsgpackError> {
+    pub(crate) fn value(&mut self) -> Result<Value<'d>, MsgpackError> {
         let mut cursor = self.cursor;
         let value = value(&mut cursor)?;
         self.cursor = cursor;
@@ -109,7 +109,7 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// If a value is incomplete, or its first byte is `c1`.
-    pub fn skip(&mut self) -> Result<(), MsgpackError> {
+    pub(crate) fn skip(&mut self) -> Result<(), MsgpackError> {
         let mut ahead = *self;
         // Number of values to skip, at any depth.
         let mut count = 1_u64;
@@ -131,7 +131,7 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// If the value is not an array, and those of `item`.
-    pub fn array<E: From<MsgpackError>>(
+    pub(crate) fn array<E: From<MsgpackError>>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -148,7 +148,7 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// If the value is not a map, and those of `entry`.
-    pub fn map<E: From<MsgpackError>>(
+    pub(crate) fn map<E: From<MsgpackError>>(
         &mut self,
         mut entry: impl FnMut(&[u8], &mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -174,7 +174,7 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// If the value is something else.
-    pub fn text(&mut self) -> Result<&'d str, MsgpackError> {
+    pub(crate) fn text(&mut self) -> Result<&'d str, MsgpackError> {
         self.expect("a str of UTF-8", |value| match value {
             Value::Str(bytes) => std::str::from_utf8(bytes).ok(),
             _ => None,
@@ -186,7 +186,7 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// If the value is something else.
-    pub fn number(&mut self) -> Result<u32, MsgpackError> {
+    pub(crate) fn number(&mut self) -> Result<u32, MsgpackError> {
         self.expect("an integer from 0 to 0xffffffff", |value| match value {
             Value::Unsigned(number) => number.try_into().ok(),
             _ => None,

@@ -52,7 +52,7 @@ pub use compressed::compress;
 pub use error::{InflateError, OffloadBinaryError, OffloadBinaryProblem, OffloadBinaryWriteError};
 pub use layout::OffloadBinaryVersion;
 #[cfg(feature = "tools")]
-pub use pair_order::{PackagerMap, pair_order};
+pub use pair_order::pair_order;
 pub use read::walk;
 pub use strings::EntryStrings;
 pub use write::{BinaryImage, NewBinaryEntry, layout};

@@ -14,7 +14,7 @@ pub struct ImageTarget<'a> {
 impl ImageTarget<'_> {
     /// Returns true if an image for `self` may be linked for the target `wanted`.
     ///
-    /// Not symmetric. For AMD's GPUs the rule is [`TargetId::serves`]; there a missing processor
+    /// Not symmetric. For AMD's GPUs the rule is that of target IDs; there a missing processor
     /// means `generic`, and features that a processor lacks are ignored. For others, processors
     /// must be equal as written, or one is `generic`. This is the rule of LLVM's main branch, but a
     /// processor that no table knows serves only itself.

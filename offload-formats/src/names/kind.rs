@@ -43,7 +43,7 @@ impl OffloadKind {
     /// HIP was 3 up to LLVM 20, in files of the same version. Later releases never write 3, which
     /// would mean OpenMP and CUDA together.
     #[must_use]
-    pub const fn from_raw_of_any_release(raw: u16) -> Self {
+    pub(crate) const fn from_raw_of_any_release(raw: u16) -> Self {
         if raw == 3 { Self::HIP } else { Self(raw) }
     }
 

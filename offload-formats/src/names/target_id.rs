@@ -101,7 +101,7 @@ impl TargetId {
     /// This is the rule of LLVM's main branch, but a processor that no table knows serves only
     /// itself.
     #[must_use]
-    pub fn serves(&self, wanted: &Self) -> bool {
+    pub(crate) fn serves(&self, wanted: &Self) -> bool {
         let generic = |id: &Self| id.processor == "generic";
         let family = || {
             let wanted = Processor::find(&wanted.processor).and_then(Processor::family);

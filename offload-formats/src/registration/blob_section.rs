@@ -14,7 +14,7 @@ pub enum BlobSection {
 impl BlobSection {
     /// Returns the name of the section.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Offloading => OFFLOADING_SECTION,
             Self::Finished => FINISHED_SECTION,

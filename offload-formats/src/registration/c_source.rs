@@ -8,9 +8,9 @@
 //! | registration | difference to the object that this crate writes                                |
 //! |--------------|--------------------------------------------------------------------------------|
 //! | all          | the entry section is not retained, but referenced, with the same effect          |
-//! | all          | images are in `.offloading.images`, whatever [`BlobSection`] says               |
+//! | all          | images are in `.offloading.images`, for any [`BlobSection`]                     |
 //! | COFF         | the entries are between two of zeros, in the sections `$OA` and `$OZ` of LLVM    |
-//! | Mach-O       | sections and symbols of LLVM's main branch; not linked by us                    |
+//! | Mach-O       | sections and symbols of LLVM's main branch; linking is not tested             |
 //!
 //! [`BlobSection`]: super::openmp::BlobSection
 

@@ -8,6 +8,7 @@ use super::writer::Writer;
 
 /// The symbols or section by which the object finds the offload entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EntryTable<'a> {
     /// Everything in `section` of the linked output, by the linker's `__start_` and `__stop_`.
     StartStop {

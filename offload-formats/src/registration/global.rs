@@ -2,6 +2,7 @@
 
 /// A symbol for other objects; its name must be unique in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Global<'a> {
     /// A part of the embedded bytes, for programs that read their own images.
     Bytes {

@@ -11,8 +11,9 @@
 //! | [`sycl`]        | images in a descriptor, registered with a SYCL runtime                  |
 //! | [`deferred`]    | images not linked yet, for the last link to find; a stock linker refuses |
 //!
-//! [`coff`] has COFF objects for Windows hosts. [`c_source`] writes the same as C, for any host,
-//! and [`llvm_ir`] as an LLVM module. These two and [`sycl`] require the feature `tools`.
+//! The methods `to_object` write ELF objects, and `to_coff` ([`coff`]) COFF objects for Windows
+//! hosts. `to_c` writes the same as C, for any host, and `to_ir` as an LLVM module. These two and
+//! [`sycl`] require the feature `tools`.
 //!
 //! ```
 //! use offload_formats::container::elf::{Elf, Machine};
@@ -38,7 +39,7 @@
 pub mod anchor;
 mod blob_section;
 #[cfg(feature = "tools")]
-pub mod c_source;
+mod c_source;
 pub mod coff;
 pub mod deferred;
 mod entries;
@@ -47,7 +48,7 @@ pub mod fat_binary;
 mod global;
 pub mod hip_symbols;
 #[cfg(feature = "tools")]
-pub mod llvm_ir;
+mod llvm_ir;
 mod machine;
 pub mod openmp;
 mod runtime;

@@ -49,7 +49,7 @@ impl Runtime {
     /// Returns the alignment of the fat binary in bytes. HIP's runtime maps code objects in place,
     /// whose offsets in the bundle are multiples of the page size. LLVM's wrapper uses 16 for both.
     #[must_use]
-    pub const fn alignment(self) -> u64 {
+    pub(crate) const fn alignment(self) -> u64 {
         match self {
             Self::Cuda => 16,
             Self::Hip => 4096,

@@ -58,7 +58,7 @@ pub struct SyclImage<'a> {
 
 impl<'a> SyclImage<'a> {
     /// Lists the names of the kernels.
-    pub fn kernels(&self) -> impl Iterator<Item = &'a [u8]> {
+    pub(crate) fn kernels(&self) -> impl Iterator<Item = &'a [u8]> {
         let names = self.symbols.split(|byte| [b'\n', 0].contains(byte));
         names.filter(|name| !name.is_empty())
     }

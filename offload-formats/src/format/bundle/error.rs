@@ -7,6 +7,7 @@ use crate::format::magic::BUNDLE;
 
 /// An error in a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundleError {
     /// Index of the bundle among those that follow each other.
     pub index: usize,

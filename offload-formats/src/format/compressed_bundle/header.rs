@@ -35,6 +35,7 @@ record! {
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum CompressedBundleVersion {
     /// LLVM 18; without the total size.
     V1,
@@ -48,7 +49,7 @@ pub enum CompressedBundleVersion {
 impl CompressedBundleVersion {
     /// Returns the version with that number.
     #[must_use]
-    pub fn from_raw(raw: u16) -> Option<Self> {
+    pub(crate) fn from_raw(raw: u16) -> Option<Self> {
         let all = [Self::V1, Self::V2, Self::V3];
         all.into_iter().find(|version| version.raw() == raw)
     }

@@ -152,7 +152,7 @@ impl CompressedBundle {
     /// # Errors
     ///
     /// Those of [`Self::decompress_to`].
-    pub fn extract<'d, R: ReadAt<'d>>(
+    pub(crate) fn extract<'d, R: ReadAt<'d>>(
         &self,
         data: R,
         range: Range<u64>,

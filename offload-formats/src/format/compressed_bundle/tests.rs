@@ -1,6 +1,7 @@
 use std::io::{Cursor as Memory, Read, Write};
 use std::num::{NonZeroU32, NonZeroU64};
 
+use super::write::Compressor;
 use super::*;
 use crate::format::bundle::{Bundle, BundleImage, BundleLayout, to_bytes};
 use crate::format::bytes::ReadAt;

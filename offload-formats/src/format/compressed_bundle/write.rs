@@ -46,26 +46,8 @@ pub struct CompressedHeader {
 
 /// Compresses and hashes the bundle that is written to it, for callers that have it in pieces.
 ///
-/// It writes the compressed data to `W` at once. Memory is limited to zstd's window (up to 128 MiB
-/// for levels below 20) and its threads' buffers; it never holds the bundle.
-///
-/// ```
-/// # #[cfg(feature = "zstd")]
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use std::io::Write;
-/// use offload_formats::format::compressed_bundle::{Compression, Compressor};
-///
-/// let mut compressor = Compressor::new(Compression::default(), 11, Vec::new())?;
-/// compressor.write_all(b"a bundle in")?;
-/// let (data, compressed) = compressor.finish()?;
-/// let file = [compressed.header, data].concat();
-/// assert_eq!(file.len() as u64, compressed.size);
-/// # Ok(())
-/// # }
-/// # #[cfg(not(feature = "zstd"))]
-/// # fn main() {}
-/// ```
-pub struct Compressor<W: Write> {
+/// It writes the compressed data to `W` at once, and never holds the bundle.
+pub(super) struct Compressor<W: Write> {
     encoder: Encoder<Counted<W>>,
     hash: Md5,
     version: CompressedBundleVersion,
@@ -79,13 +61,14 @@ impl<W: Write> Compressor<W> {
     /// Creates a compressor for a bundle of `size` bytes. The compressed data, without header, goes
     /// to `out`.
     ///
-    /// With zstd and up to 8 MiB the output equals LLVM's with the same version of that library.
-    /// Larger bundles are compressed in parts, by one thread or more.
-    ///
     /// # Errors
     ///
     /// If the method is not built in, or the size is too large for the version.
-    pub fn new(how: Compression, size: u64, out: W) -> Result<Self, CompressedBundleWriteError> {
+    pub(crate) fn new(
+        how: Compression,
+        size: u64,
+        out: W,
+    ) -> Result<Self, CompressedBundleWriteError> {
         let Compression {
             version, method, ..
         } = how;
@@ -109,7 +92,7 @@ impl<W: Write> Compressor<W> {
     ///
     /// If the bundle's size differs from the announced one, the output fails, or the compressed
     /// size is too large for the version.
-    pub fn finish(self) -> Result<(W, CompressedHeader), CompressedBundleWriteError> {
+    pub(crate) fn finish(self) -> Result<(W, CompressedHeader), CompressedBundleWriteError> {
         let (expected, found) = (self.size, self.written);
         if found != expected {
             return Err(CompressedBundleWriteError::Size { expected, found });
@@ -168,9 +151,14 @@ impl<W: Write> Write for Counted<W> {
 /// Compresses a bundle of `size` bytes, binary or text, to `out` at its current position.
 /// Afterwards `out` is at the end of the compressed bundle.
 ///
+/// Memory is limited to zstd's window (up to 128 MiB for levels below 20) and its threads' buffers;
+/// it never holds the bundle. With zstd and up to 8 MiB the output equals LLVM's with the same
+/// version of that library. Larger bundles are compressed in parts, by one thread or more.
+///
 /// # Errors
 ///
-/// Those of [`Compressor`], and if `bundle` fails or has another size.
+/// If the method is not built in, a size is too large for the version, `bundle` or `out` fails, or
+/// the bundle has another size.
 pub fn compress_to(
     how: Compression,
     size: u64,

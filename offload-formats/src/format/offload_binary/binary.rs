@@ -9,6 +9,7 @@ use crate::names::{ImageKind, OffloadKind};
 
 /// An offload binary in a file. Images are ranges of that file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OffloadBinary {
     /// Offset from the start of the file.
     pub offset: u64,
@@ -24,6 +25,7 @@ pub struct OffloadBinary {
 
 /// An image in an offload binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BinaryEntry {
     /// Kind of the image, as written.
     pub image_kind: ImageKind,
@@ -39,6 +41,7 @@ pub struct BinaryEntry {
 
 /// The body of a compressed offload binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompressedBody {
     /// Method, detected from the first bytes of the data.
     pub method: Method,

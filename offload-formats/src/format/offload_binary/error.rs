@@ -8,6 +8,7 @@ use crate::format::codec::{Method, not_built};
 
 /// An error in offload binaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OffloadBinaryError {
     /// Index of the offload binary among those that follow each other.
     pub index: usize,

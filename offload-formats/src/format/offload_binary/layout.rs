@@ -51,6 +51,7 @@ record! {
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum OffloadBinaryVersion {
     /// LLVM 15 to 22, read by all later releases; one image.
     #[default]
@@ -74,14 +75,14 @@ impl OffloadBinaryVersion {
 
     /// Returns the version with that number.
     #[must_use]
-    pub fn from_raw(raw: u32) -> Option<Self> {
+    pub(crate) fn from_raw(raw: u32) -> Option<Self> {
         let all = [Self::V1, Self::V2, Self::V3];
         all.into_iter().find(|version| version.raw() == raw)
     }
 
     /// Returns its number.
     #[must_use]
-    pub fn raw(self) -> u32 {
+    pub(crate) fn raw(self) -> u32 {
         match self {
             Self::V1 => 1,
             Self::V2 => 2,

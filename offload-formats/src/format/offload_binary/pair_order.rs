@@ -8,7 +8,7 @@ use crate::names::LlvmRelease;
 /// The hash maps of LLVM's packager, named after the first release with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum PackagerMap {
+enum PackagerMap {
     /// LLVM 16.
     V16,
     /// LLVM 19 to 22.
@@ -20,7 +20,7 @@ pub enum PackagerMap {
 impl PackagerMap {
     /// Returns the map of a release.
     #[must_use]
-    pub fn of(release: LlvmRelease) -> Self {
+    pub(crate) fn of(release: LlvmRelease) -> Self {
         match release {
             LlvmRelease::V23 | LlvmRelease::Main => Self::V23,
             _ => Self::V19,
@@ -29,7 +29,7 @@ impl PackagerMap {
 
     /// Returns the result of [`pair_order`] for the releases with this map.
     #[must_use]
-    pub fn order(self, keys: &[&str]) -> Vec<usize> {
+    pub(crate) fn order(self, keys: &[&str]) -> Vec<usize> {
         let mut distinct: Vec<(usize, &str)> = Vec::new();
         for (index, key) in keys.iter().enumerate() {
             if distinct.iter().all(|(_, known)| known != key) {

@@ -8,6 +8,7 @@ use crate::format::offload_binary::{self, InflateError};
 
 /// An error in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct YamlError {
     /// Line, from 1.
     pub line: usize,

@@ -10,6 +10,7 @@ use crate::names::target_id::{self, FEATURES, Features};
 
 /// Scope of the comparison of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ConflictScope {
     /// Targets with the same kind and the same triple as written: the targets of a command line.
     KindAndTriple,

@@ -44,13 +44,13 @@ impl EntryKind {
 
     /// Returns the kind with that name; case matters.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// Returns the runtime that manages the image; [`OffloadKind::NONE`] for the host's.
     #[must_use]
-    pub fn offload_kind(self) -> OffloadKind {
+    pub(crate) fn offload_kind(self) -> OffloadKind {
         self.row().1
     }
 

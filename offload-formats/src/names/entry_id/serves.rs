@@ -7,6 +7,7 @@ use crate::names::{Processor, TargetId};
 
 /// Kinds of entries that are compatible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KindRule {
     /// Equal kinds, and `hip` with `hipv4`.
     #[default]
