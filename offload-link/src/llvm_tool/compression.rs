@@ -13,7 +13,7 @@ use offload_formats::format::compressed_bundle::{
 };
 use offload_formats::format::pieces::Piece;
 
-use super::error::Error;
+use super::error::LlvmToolError;
 use super::output::Output;
 use super::sources::Sources;
 use crate::decompressed;
@@ -25,14 +25,14 @@ pub(crate) fn write(
     how: Compression,
     verbose: bool,
     mut out: &File,
-) -> Result<(), Error> {
+) -> Result<(), LlvmToolError> {
     let size = output.pieces.iter().map(Piece::size).sum();
     let start = Instant::now();
     let written = compress_to(how, size, sources.reader(&output.pieces), &mut out);
     let written = written.map_err(|error| match error {
         // The message names the input.
-        CompressedBundleWriteError::Input { message } => Error::new(message),
-        error => Error::input(&output.path, error),
+        CompressedBundleWriteError::Input { message } => LlvmToolError::new(message),
+        error => LlvmToolError::input(&output.path, error),
     })?;
     if verbose {
         eprint!("{}", after_writing(&written, how, size, start.elapsed()));
@@ -75,9 +75,12 @@ pub(crate) fn say_uncompressed(verbose: bool, size: u64) {
 }
 
 /// Returns the error for a compressed bundle that cannot be read.
-pub(crate) fn failed(name: &Path, problem: &compressed_bundle::CompressedBundleError) -> Error {
+pub(crate) fn failed(
+    name: &Path,
+    problem: &compressed_bundle::CompressedBundleError,
+) -> LlvmToolError {
     let text = format!("Failed to decompress input: {}: {problem}", terminal(name));
-    Error::new(text).with_hint(hint(problem))
+    LlvmToolError::new(text).with_hint(hint(problem))
 }
 
 /// Returns the hint for an error of a compressed bundle.

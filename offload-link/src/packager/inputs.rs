@@ -14,7 +14,7 @@ use offload_formats::format::pieces::Piece;
 use crate::decompressed::{self, DecompressionLimit};
 use crate::files::Nesting;
 use crate::llvm_tool::sources::wrong_member;
-use crate::llvm_tool::{Error, Sources};
+use crate::llvm_tool::{LlvmToolError, Sources};
 
 /// An image of the input.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(super) fn read(
     limit: DecompressionLimit,
     sources: &mut Sources,
     warn: &dyn Fn(String),
-) -> Result<Vec<PackedImage>, Error> {
+) -> Result<Vec<PackedImage>, LlvmToolError> {
     let mut images = Vec::new();
     let mut memory = limit.memory();
     let source = sources.open(path)?;
@@ -50,7 +50,7 @@ pub(super) fn read(
             container::Problem::OffloadBinary { problem: of, .. } => refused(&file, &of, &problem),
             _ => {
                 let hint = decompressed::hint_for(&problem);
-                Error::input(&file, problem).with_hint(hint)
+                LlvmToolError::input(&file, problem).with_hint(hint)
             }
         })?;
         let mut outside = Vec::new();
@@ -87,7 +87,11 @@ pub(super) fn read(
 }
 
 /// Returns an error with LLVM's words for the sort of damage, and with the exact problem and place.
-fn refused(path: &Path, of: &offload_binary::OffloadBinaryError, problem: &dyn Display) -> Error {
+fn refused(
+    path: &Path,
+    of: &offload_binary::OffloadBinaryError,
+    problem: &dyn Display,
+) -> LlvmToolError {
     let text = match of.problem {
         OffloadBinaryProblem::Magic { .. } | OffloadBinaryProblem::Version { .. } => INVALID,
         // LLVM skips inputs shorter than the header of version 1.
@@ -97,7 +101,7 @@ fn refused(path: &Path, of: &offload_binary::OffloadBinaryError, problem: &dyn D
         _ => "The end of the file was unexpectedly encountered",
     };
     let hint = format!("{}: {problem}", terminal(path));
-    Error::new(text).with_hint(Some(hint))
+    LlvmToolError::new(text).with_hint(Some(hint))
 }
 
 const INVALID: &str = "Invalid data was encountered while parsing the file";
@@ -107,7 +111,7 @@ pub(super) fn leaves(
     path: &Path,
     image: &PackedImage,
     sources: &Sources,
-) -> Result<Vec<PackedImage>, Error> {
+) -> Result<Vec<PackedImage>, LlvmToolError> {
     let nodes = tree(path, 0, image, sources)?.into_iter();
     let leaves = nodes.filter(|node| node.leaf).map(|node| node.image);
     Ok(leaves.collect())
@@ -128,7 +132,7 @@ pub(super) fn tree(
     index: usize,
     image: &PackedImage,
     sources: &Sources,
-) -> Result<Vec<Node>, Error> {
+) -> Result<Vec<Node>, LlvmToolError> {
     let mut nodes = Vec::new();
     // Images to visit, the next one last.
     let mut left = vec![(vec![index], image.clone())];
@@ -173,7 +177,7 @@ impl PackedImage {
     }
 
     /// Returns the nested images if it is an offload binary.
-    fn inner(&self, path: &Path, sources: &Sources) -> Result<Option<Vec<Self>>, Error> {
+    fn inner(&self, path: &Path, sources: &Sources) -> Result<Option<Vec<Self>>, LlvmToolError> {
         let walked = match self.place() {
             Some((source, range)) => {
                 let data = sources.file(source).data();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use offload_formats::format::offload_entry;
 use offload_formats::names::{LlvmRelease, OffloadKind};
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::Inputs;
 use crate::linker_wrapper::inputs::host_objects::{self, EntrySection, HIP_NAMES, HostSide};
 use crate::linker_wrapper::line::arguments::Arguments;
@@ -60,7 +60,7 @@ impl HostEntries {
         inputs: &Inputs,
         linked: &[bool],
         arguments: &Arguments,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LinkError> {
         let mut found = Self::default();
         let mut first = Vec::new();
         let mut hip_names = BTreeMap::new();
@@ -70,7 +70,7 @@ impl HostEntries {
             }
             let blocks = file.blocks(unit);
             let blocks =
-                blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+                blocks.map_err(|problem| LinkError::unopened(unit.path(&file.path), &problem))?;
             let side = host_objects::host_side(&blocks, unit);
             let Some(side) = side else {
                 continue;
@@ -183,12 +183,12 @@ fn check_strides(
     new: &EntrySection,
     known_from: impl Fn() -> String,
     new_from: impl Fn() -> String,
-) -> Result<(), Error> {
+) -> Result<(), LinkError> {
     let Some(first) = known.strides.first() else {
         return Ok(());
     };
     match new.strides.iter().find(|size| *size != first) {
-        Some(size) => Err(Error::MixedEntries {
+        Some(size) => Err(LinkError::MixedEntries {
             section: known.name.to_owned(),
             first: (known_from(), *first),
             second: (new_from(), *size),

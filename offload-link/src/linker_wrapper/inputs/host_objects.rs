@@ -9,7 +9,7 @@ use offload_formats::names::{LlvmRelease, OffloadKind};
 use offload_formats::registration::NEEDS_OFFLOAD_LINK;
 use std::ops::Range;
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::file::{Inputs, Unit, UnitKind};
 use crate::linker_wrapper::inputs::symbols::Names;
@@ -101,10 +101,11 @@ pub(crate) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
 
 /// Returns the release of clang that made the first host object with device code: from `.comment`, else from the
 /// layout of its offload entries.
-pub(crate) fn release(inputs: &Inputs) -> Result<Option<LlvmRelease>, Error> {
+pub(crate) fn release(inputs: &Inputs) -> Result<Option<LlvmRelease>, LinkError> {
     for (file, unit) in inputs.units().filter(|(_, unit)| unit.has_device_code()) {
         let blocks = file.blocks(unit);
-        let blocks = blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+        let blocks =
+            blocks.map_err(|problem| LinkError::unopened(unit.path(&file.path), &problem))?;
         let release = host_side(&blocks, unit).and_then(|side| side.release());
         if release.is_some() {
             return Ok(release);
