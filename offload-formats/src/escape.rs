@@ -11,9 +11,8 @@ use std::path::Path;
 /// Displays `text` on one line of a terminal, a log or a text listing.
 ///
 /// Escapes control characters (C0, DEL, C1), line and paragraph separators, and characters that
-/// change the direction of writing, as `
-/// `, `\t`, `\r`, `\0`, `\x1b` or `\u{202e}`. Bytes that are not UTF-8 become `\xff`. Backslashes
-/// and quotes stay, so that paths remain readable.
+/// change the direction of writing. They become `\n`, `\t`, `\r`, `\0`, `\x1b` or `\u{202e}`. Bytes
+/// that are not UTF-8 become `\xff`. Backslashes and quotes stay, so that paths remain readable.
 #[must_use]
 pub fn terminal<T: Bytes + ?Sized>(text: &T) -> Terminal<'_> {
     Terminal(text.bytes())

@@ -7,9 +7,9 @@
 //! | bundle                                     | ends                                          |
 //! |--------------------------------------------|-----------------------------------------------|
 //! | plain                                      | with its last image, or its headers           |
-//! | compressed, versions 2 and 3               | where the size of all says                    |
-//! | compressed, version 1, or that size absurd | with its data: the last frame of zstd, the    |
-//! |                                            | stream of zlib when that is built in          |
+//! | compressed, versions 2 and 3               | at its total size                             |
+//! | compressed, version 1 or size impossible   | with its data: the last frame of zstd, the    |
+//! |                                            | stream of zlib if that is built in            |
 //! | the same, with data that is damaged        | before the next magic at a multiple of 4096   |
 //! |                                            | from the start of the range, or with it       |
 //!

@@ -1,8 +1,8 @@
 //! Reads numbers from bytes: the only bounds check and the only byte order of the formats.
 //!
-//! [`ReadAt`] reads from a slice, or from a file of which no more is read than is asked for.
-//! Offsets are relative to the start of that slice or file, even for nested formats. So a range can
-//! be copied from file to file. Integers are little-endian.
+//! [`ReadAt`] reads from a slice, or from a file, which is read only as far as needed. Offsets are
+//! relative to the start of that slice or file, even for nested formats. So a range can be copied
+//! from file to file. Integers are little-endian.
 //!
 //! No field of a file sizes an allocation, and fields are added with overflow checks.
 
@@ -66,10 +66,10 @@ impl fmt::Display for OutOfBounds {
 
 impl std::error::Error for OutOfBounds {}
 
-/// Bytes that are read in parts: a slice, or a file of which no more is read than is asked for.
+/// Bytes that are read in parts: a slice, or a file, which is read only as far as needed.
 ///
-/// Implement it for a reference to what keeps the bytes that it has read: they live as long as that. [`ReadCache`] does
-/// for anything that reads and seeks.
+/// Implement it for a reference to a type that keeps the bytes it has read, because they live as
+/// long as the reference. [`ReadCache`] implements it for anything that reads and seeks.
 ///
 /// ```
 /// use offload_formats::format::bytes::ReadAt;

@@ -9,7 +9,7 @@
 //!
 //! | offset | size | to 19               | offset | size | from 20                          |
 //! |-------:|-----:|---------------------|-------:|-----:|----------------------------------|
-//! | `0x00` |    8 | address on the host | `0x00` |    8 | 0, where older ones are not      |
+//! | `0x00` |    8 | address on the host | `0x00` |    8 | 0; not 0 in older entries        |
 //! | `0x08` |    8 | name (pointer)      | `0x08` |    2 | version, 1                       |
 //! | `0x10` |    8 | size; 0: a kernel   | `0x0a` |    2 | offload kind                     |
 //! | `0x18` |    4 | flags               | `0x0c` |    4 | flags                            |

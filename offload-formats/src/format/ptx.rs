@@ -45,11 +45,11 @@ pub fn stripped(text: &[u8]) -> Vec<u8> {
     let mut rest = text;
     let mut after_blank = false;
     let mut before = None;
-    while let [first, behind @ ..] = rest {
-        let size = match (first, behind) {
+    while let [first, after @ ..] = rest {
+        let size = match (first, after) {
             (b'/', [b'/', ..]) => skip(rest, |byte| matches!(byte, b'\n' | b'\r')),
             // The star that opens a comment may also close it.
-            (b'/', [b'*', ..]) => block(behind),
+            (b'/', [b'*', ..]) => block(after),
             (b'"', _) if before != Some(b'\\') => {
                 let size = string(rest);
                 kept.extend_from_slice(rest.split_at(size).0);
@@ -80,9 +80,9 @@ fn skip(text: &[u8], ends: impl Fn(&u8) -> bool) -> usize {
 
 /// Returns the size of a comment, given the text after its slash. Without an end, it takes all
 /// text.
-fn block(behind: &[u8]) -> usize {
-    let end = behind.windows(2).position(|two| two == b"*/");
-    end.map_or(behind.len() + 1, |end| end + 3)
+fn block(after: &[u8]) -> usize {
+    let end = after.windows(2).position(|two| two == b"*/");
+    end.map_or(after.len() + 1, |end| end + 3)
 }
 
 /// Returns the size of the string at the start of `text`, quotes included.

@@ -16,7 +16,7 @@ pub struct Processor {
     device: Device,
     features: &'static [&'static str],
     family: Option<&'static str>,
-    known: Known,
+    releases: ReleaseRange,
 }
 
 /// Family of devices, as far as the rules for target IDs differ.
@@ -80,18 +80,18 @@ impl Processor {
     /// Returns true if `clang-offload-bundler` of that release accepts the name.
     #[must_use]
     pub fn known_to(&self, release: LlvmRelease) -> bool {
-        self.known
+        self.releases
             .is_some_and(|(first, last)| first <= release && release <= last)
     }
 
-    const fn new(name: &'static str, device: Device, known: Known) -> Self {
+    const fn new(name: &'static str, device: Device, releases: ReleaseRange) -> Self {
         Self {
             name,
             other_names: &[],
             device,
             features: &[],
             family: None,
-            known,
+            releases,
         }
     }
 
@@ -115,29 +115,29 @@ impl Processor {
 }
 
 /// First and last release whose bundler knows a name.
-type Known = Option<(LlvmRelease, LlvmRelease)>;
+type ReleaseRange = Option<(LlvmRelease, LlvmRelease)>;
 
-const ALL: Known = Some((V19, Main));
-const SINCE_20: Known = Some((V20, Main));
-const SINCE_21: Known = Some((V21, Main));
-const SINCE_22: Known = Some((V22, Main));
-const MAIN: Known = Some((Main, Main));
+const ALL: ReleaseRange = Some((V19, Main));
+const SINCE_20: ReleaseRange = Some((V20, Main));
+const SINCE_21: ReleaseRange = Some((V21, Main));
+const SINCE_22: ReleaseRange = Some((V22, Main));
+const MAIN: ReleaseRange = Some((Main, Main));
 /// Compilers accept the name, the bundler does not.
-const NEVER: Known = None;
+const NEVER: ReleaseRange = None;
 
 const XNACK: &[&str] = &["xnack"];
 const BOTH: &[&str] = &["sramecc", "xnack"];
 
-const fn gfx(name: &'static str, known: Known) -> Processor {
-    Processor::new(name, Device::Amdgcn, known)
+const fn gfx(name: &'static str, releases: ReleaseRange) -> Processor {
+    Processor::new(name, Device::Amdgcn, releases)
 }
 
 const fn r600(name: &'static str) -> Processor {
     Processor::new(name, Device::R600, NEVER)
 }
 
-const fn sm(name: &'static str, known: Known) -> Processor {
-    Processor::new(name, Device::Nvptx, known)
+const fn sm(name: &'static str, releases: ReleaseRange) -> Processor {
+    Processor::new(name, Device::Nvptx, releases)
 }
 
 const PROCESSORS: &[Processor] = &[

@@ -135,8 +135,8 @@ impl Sycl<'_> {
     ///
     /// # Errors
     ///
-    /// If the number of files differs from the number of images, an image's kind does not fit into
-    /// a byte, or a name cannot be written in C.
+    /// If `files` is not one file for each image, an image's kind does not fit into a byte, or a name
+    /// cannot be written in C.
     pub fn to_c(&self, files: &[&Path]) -> Result<String, RegistrationError> {
         one_file_each(self.images.len(), files)?;
         let mut definitions = String::new();

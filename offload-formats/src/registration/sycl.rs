@@ -69,8 +69,8 @@ impl<'a> Sycl<'a> {
     ///
     /// # Errors
     ///
-    /// If `host` has no machine code here, there are more than 65,535 images, an image's kind does
-    /// not fit into a byte, or a triple or options contain a NUL.
+    /// If `host` has no machine code here, or there are more than 65,535 images. If an image's kind
+    /// does not fit into a byte, or a triple or options contain a NUL.
     pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
         let count = u16::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),

@@ -251,7 +251,7 @@ fn constants<'d>(
     mut each: impl FnMut(u64, u64, &BitcodeRecord<'d>) -> Keep,
 ) -> Result<(), BitcodeError> {
     const SET_TYPE: u64 = 1;
-    // Keeps bytes of the first constant, because nobody could ask for them before.
+    // Keeps the bytes of the first constant, because `each` has not been called yet.
     let (mut kind, mut keep, mut value) = (0, Keep::Bytes, first);
     while let Some(item) = items.next(info, keep)? {
         let BlockItem::Record(record) = item else {

@@ -186,8 +186,8 @@ impl CompressedBundle {
     ///
     /// # Errors
     ///
-    /// If the data or a header is damaged, an image exceeds the bundle, the headers take more than
-    /// 16 MiB, or the method is not built in.
+    /// If the data or a header is damaged, an image exceeds the bundle, the headers exceed 16 MiB,
+    /// or the method is not built in.
     pub fn contents<'d, R: ReadAt<'d>>(
         &self,
         data: R,

@@ -33,8 +33,8 @@ impl OffloadBinary {
     ///
     /// # Errors
     ///
-    /// If the inflated size exceeds `limit`, the data is damaged, has another size or is followed
-    /// by other data, or the method is not built in.
+    /// If the inflated size exceeds `limit`, or the method is not built in. If the data is damaged,
+    /// has another size, or is followed by other data.
     pub fn inflate<'d, R: ReadAt<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, InflateError> {
         let claimed = match &self.compressed {
             Some(compressed) => compressed.inflated_size,
@@ -114,8 +114,8 @@ impl CompressedBody {
 ///
 /// # Errors
 ///
-/// If `binary` is not exactly one uncompressed offload binary of version 3, the level is not valid
-/// for the method, or the method is not built in or fails.
+/// If `binary` is not exactly one uncompressed offload binary of version 3. If the level is not
+/// valid for the method, or the method is not built in or fails.
 pub fn compress(
     binary: &[u8],
     method: Method,

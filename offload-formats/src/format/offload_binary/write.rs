@@ -52,8 +52,8 @@ pub struct NewBinaryEntry<'a> {
 ///
 /// # Errors
 ///
-/// If there is no entry (version 1 then returns no pieces), a key contains a NUL, a value contains
-/// a NUL in version 1, or the result is too large for a file.
+/// If there is no entry; version 1 then returns no pieces instead. If a key contains a NUL, or in
+/// version 1 a value does. If the result is too large for a file.
 pub fn layout(
     entries: &[NewBinaryEntry<'_>],
     version: OffloadBinaryVersion,
