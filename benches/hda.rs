@@ -177,7 +177,7 @@ extern \"C\" void launch{NUMBER}(int *p) {{ kernel{NUMBER}<<<dim3{{}}, dim3{{}},
             }
             90.. => {
                 let ids = images().map(|(_, (id, _))| (id.as_str(), IMAGE_SIZE as u64));
-                let layout = bundle::Layout::new(ids, NonZeroU64::MIN).expect("a bundle");
+                let layout = bundle::BundleLayout::new(ids, NonZeroU64::MIN).expect("a bundle");
                 let head = [Piece::Bytes(layout.head)];
                 let images = images().map(|(entry, _)| copy(entry));
                 (head.into_iter().chain(images).collect(), Vec::new())

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::format::bundle::{Bundle, Layout};
+use offload_formats::format::bundle::{Bundle, BundleLayout};
 use offload_formats::names::EntryId;
 use std::num::NonZeroU64;
 
@@ -16,5 +16,5 @@ fuzz_target!(|data: &[u8]| {
     }
     let image = |range: &std::ops::Range<u64>| range.end - range.start;
     let images = bundle.entries.iter().map(|entry| (entry.id.as_str(), image(&entry.image)));
-    let _ = Layout::new(images, NonZeroU64::MIN);
+    let _ = BundleLayout::new(images, NonZeroU64::MIN);
 });

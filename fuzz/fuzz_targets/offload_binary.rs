@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::format::offload_binary::{Method, NewEntry, OffloadBinary, Version, compress, layout, walk};
+use offload_formats::format::offload_binary::{Method, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion, compress, layout, walk};
 use offload_formats::format::pieces;
 use offload_formats::names::LlvmRelease;
 
@@ -43,11 +43,11 @@ fn check(data: &[u8], binary: &OffloadBinary) {
     }
     let strings: Vec<Vec<(&[u8], &[u8])>> =
         binary.entries.iter().map(|entry| entry.strings.iter().collect()).collect();
-    let entries: Vec<NewEntry<'_>> = binary
+    let entries: Vec<NewBinaryEntry<'_>> = binary
         .entries
         .iter()
         .zip(&strings)
-        .map(|(entry, strings)| NewEntry {
+        .map(|(entry, strings)| NewBinaryEntry {
             image_kind: entry.image_kind,
             offload_kind: entry.offload_kind,
             flags: entry.flags,
@@ -60,7 +60,7 @@ fn check(data: &[u8], binary: &OffloadBinary) {
         .iter()
         .map(|entry| &data[entry.image.start as usize..entry.image.end as usize])
         .collect();
-    let pieces = layout(&entries, Version::V3, LlvmRelease::Main).unwrap();
+    let pieces = layout(&entries, OffloadBinaryVersion::V3, LlvmRelease::Main).unwrap();
     let written = pieces::to_bytes(&pieces, &inputs).unwrap();
     let small = compress(&written, Method::Zstd, Some(1)).unwrap();
     let small = OffloadBinary::parse(&small[..], 0, small.len() as u64)

@@ -14,7 +14,7 @@ use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
-use offload_formats::registration::{Error, Global};
+use offload_formats::registration::{RegistrationError, Global};
 use offload_formats::names::{ImageKind, Triple};
 
 /// What is left of the input; zeros when that is over.
@@ -69,7 +69,7 @@ impl<'a> Input<'a> {
     }
 }
 
-fn elf(object: Result<Vec<u8>, Error>, blobs: &[&[u8]]) {
+fn elf(object: Result<Vec<u8>, RegistrationError>, blobs: &[&[u8]]) {
     let Ok(bytes) = object.map_err(|error| error.to_string()) else { return };
     let elf = Elf::parse(&bytes[..], 0..bytes.len() as u64).expect("it is ELF");
     let names = elf.names().expect("sections have names");
@@ -81,7 +81,7 @@ fn elf(object: Result<Vec<u8>, Error>, blobs: &[&[u8]]) {
     has(&bytes, blobs);
 }
 
-fn windows(object: Result<Vec<u8>, Error>, blobs: &[&[u8]]) {
+fn windows(object: Result<Vec<u8>, RegistrationError>, blobs: &[&[u8]]) {
     let Ok(bytes) = object.map_err(|error| error.to_string()) else { return };
     coff::sections(&bytes[..], 0..bytes.len() as u64).expect("it is COFF");
     has(&bytes, blobs);
@@ -120,7 +120,7 @@ fuzz_target!(|data: &[u8]| {
     let _ = (openmp.to_c(&paths), openmp.to_c(&[]), openmp.to_ir(&triple));
     abis.into_iter().for_each(|abi| windows(openmp.to_coff(abi), &contents));
 
-    let layouts = [offload_entry::EntryTable::V19, offload_entry::EntryTable::V20, offload_entry::EntryTable::V21];
+    let layouts = [offload_entry::EntryLayout::V19, offload_entry::EntryLayout::V20, offload_entry::EntryLayout::V21];
     let tables = input.list(|input| HostTable {
         layout: layouts[usize::from(input.byte()) % layouts.len()],
         table: input.table(),

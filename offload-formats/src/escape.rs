@@ -1,8 +1,8 @@
 //! Strings from files, escaped for the place where they are written.
 //!
-//! A name in an object file, an archive or a bundle may hold any bytes. Written as they are, they could end a comment of
-//! generated code, forge a line of a listing, or drive the reader's terminal. One function for each kind of output
-//! prevents that; no other code escapes.
+//! A name in an object file, an archive or a bundle may contain any bytes. Unescaped, they could
+//! end a comment of generated code, forge a line of a listing, or control the reader's terminal.
+//! This module has one function for each kind of output; no other code escapes.
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write as _};
@@ -10,9 +10,9 @@ use std::path::Path;
 
 /// Displays `text` on one line of a terminal, a log or a text listing.
 ///
-/// Control characters (C0, DEL, C1), line and paragraph separators and characters that change the direction of writing
-/// become `\n`, `\t`, `\r`, `\0`, `\x1b` or `\u{202e}`; bytes that are not UTF-8 become `\xff`. Backslashes and quotes
-/// stay, so that paths read as usual.
+/// Escapes control characters (C0, DEL, C1), line and paragraph separators, and characters that
+/// change the direction of writing. They become `\n`, `\t`, `\r`, `\0`, `\x1b` or `\u{202e}`. Bytes
+/// that are not UTF-8 become `\xff`. Backslashes and quotes stay, so that paths remain readable.
 #[must_use]
 pub fn terminal<T: Bytes + ?Sized>(text: &T) -> Terminal<'_> {
     Terminal(text.bytes())
@@ -51,8 +51,9 @@ fn write_escape(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
     }
 }
 
-/// Displays `text` with its lines kept, everything else as [`terminal`] has it: for whole messages, of which some part may
-/// come from a file. The last defence before a terminal; names are escaped by [`terminal`] when they join a message.
+/// Returns `text` with its line feeds, and everything else escaped as by [`terminal`]. Use it for
+/// whole messages that may contain text from a file. Names are escaped by [`terminal`] when they
+/// join a message; this is the last defense before a terminal.
 #[must_use]
 pub fn terminal_lines(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -65,18 +66,18 @@ pub fn terminal_lines(text: &str) -> String {
     escaped
 }
 
-/// What becomes of the colors in messages of compilers.
+/// Treatment of the colors in messages of compilers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colors {
-    /// They are left out.
+    /// Removes them.
     #[default]
     Removed,
-    /// They are printed.
+    /// Keeps them.
     Kept,
 }
 
-/// Returns a compiler's messages, with its lines and tabs. Sequences that select colors and styles (`ESC [ … m`) are kept
-/// or left out; everything else that a terminal may act on is escaped as by [`terminal`].
+/// Returns a compiler's messages with their line feeds and tabs. Sequences for colors and styles
+/// (`ESC [ … m`) are kept or removed; other terminal controls are escaped as by [`terminal`].
 #[must_use]
 pub fn messages(text: &str, colors: Colors) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -91,24 +92,21 @@ pub fn messages(text: &str, colors: Colors) -> String {
                 true => 1,
                 false => style(active),
             };
-            let (kept, after) = active.split_at(size);
+            let (kept, _) = active.split_at(size);
             let _ = write!(escaped, "{}", terminal(plain));
             if size == 0 {
                 escaped.push_str("\\x1b");
             } else if kept == "\t" || colors == Colors::Kept {
                 escaped.push_str(kept);
             }
-            left = match size {
-                0 => active.strip_prefix('\x1b').unwrap_or_default(),
-                _ => after,
-            };
+            left = active.split_at(size.max(1)).1;
         }
         let _ = write!(escaped, "{}", terminal(left));
     }
     escaped
 }
 
-/// Returns the length of the sequence that selects colors and styles at the start of `text`; 0 if there is none.
+/// Returns the length of the color or style sequence at the start of `text`, or 0.
 fn style(text: &str) -> usize {
     let is_part = |c: char| c.is_ascii_digit() || c == ';';
     let Some(numbers) = text.strip_prefix("\x1b[") else {
@@ -121,15 +119,15 @@ fn style(text: &str) -> usize {
     }
 }
 
-/// Tells whether a terminal may act on `c` instead of showing it, or shows what follows elsewhere: Unicode 16, general
-/// category `Cc`, `Zl`, `Zp` and the property `Bidi_Control`.
+/// Tells whether a terminal may act on `c` instead of showing it, or may show later text elsewhere:
+/// Unicode 16, general categories `Cc`, `Zl`, `Zp` and the property `Bidi_Control`.
 fn is_active(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns the string literal of C whose bytes are `bytes`, quotes included. No escape runs into the character after it,
-/// and no trigraph is left.
+/// Returns a C string literal with these bytes, quotes included. No escape runs into the next
+/// character, and no trigraph remains.
 #[cfg(feature = "tools")]
 #[must_use]
 pub fn c_string(bytes: &[u8]) -> String {
@@ -146,7 +144,7 @@ pub fn c_string(bytes: &[u8]) -> String {
     text
 }
 
-/// Returns the string of LLVM IR whose bytes are `bytes`, quotes included.
+/// Returns an LLVM IR string with these bytes, quotes included.
 #[cfg(feature = "tools")]
 #[must_use]
 pub fn llvm_ir_string(bytes: &[u8]) -> String {
@@ -164,9 +162,9 @@ pub fn llvm_ir_string(bytes: &[u8]) -> String {
     text
 }
 
-/// Something whose bytes are displayed: a string, a path, bytes.
+/// A value whose bytes can be displayed: a string, a path, bytes.
 pub trait Bytes {
-    /// The bytes, UTF-8 or not.
+    /// Returns the bytes, UTF-8 or not.
     fn bytes(&self) -> &[u8];
 }
 

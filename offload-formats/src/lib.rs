@@ -1,24 +1,26 @@
-//! The files that GPU device code is kept in, read and written as pure functions of bytes.
+//! Reads and writes the files that contain GPU device code, as pure functions of bytes.
 //!
-//! Compilers and runtimes keep device images in several containers: offload binaries (`llvm-offload-binary`), bundles
-//! (`clang-offload-bundler`), CUDA's fat binaries, sections of object files, members of archives. This crate reads and
-//! writes all of them, for every vendor, without LLVM:
+//! Compilers and runtimes keep device images in several containers: offload binaries
+//! (`llvm-offload-binary`), bundles (`clang-offload-bundler`), CUDA's fat binaries, sections of
+//! object files, and archive members. This crate reads and writes all of them, for every vendor,
+//! without LLVM:
 //!
-//! | module | what is in it |
+//! | module | content |
 //! |--------|---------------|
 //! | [`names`] | triples, target IDs, bundle entry IDs, kinds of offload code and of images |
 //! | [`mod@format`] | formats: offload binaries, bundles, bitcode, PTX, fat binaries, offload entries |
-//! | [`container`] | object files and archives that hold those: found, added and removed images; kernels of an image |
+//! | [`container`] | object files and archives that contain those: finding, adding and removing images; kernels of an image |
 //! | [`registration`] | host objects that register images with a runtime when a program starts |
 //! | [`escape`] | strings from files, escaped for terminals, C and LLVM IR |
 //!
-//! No function here opens a file, starts a process or reads a variable. Readers take any bytes: what is damaged is an
-//! error that names the entry and the offset, never a panic. Of large files they read the headers only.
+//! No function opens a file, starts a process or reads a variable. Readers accept any bytes:
+//! damaged input is an error that names the entry and the offset, never a panic. They read only the
+//! headers of large files.
 //!
-//! | feature (all on by default) | what it adds |
+//! | feature (all on by default) | adds |
 //! |---------|---------------|
 //! | `zlib`, `zstd` | compressed bundles and offload binaries; without them only their headers can be read |
-//! | `tools` | what build scripts do not need: images in Mach-O files, offload binaries as YAML, text bundles written, bundles in object files, objects that embed images, registrations in C, as LLVM IR and for SYCL |
+//! | `tools` | parts that build scripts do not need: images in Mach-O files, offload binaries as YAML, writing of text bundles, bundles in object files, objects that embed images, registrations in C, as LLVM IR and for SYCL |
 
 pub mod container;
 pub mod escape;

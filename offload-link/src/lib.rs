@@ -49,8 +49,10 @@ pub fn cargo_offload() -> ExitCode {
     // Standard output flushes at each line; a buffer needs fewer writes.
     let mut out = BufWriter::new(std::io::stdout().lock());
     let done = cargo_offload::run(std::env::args_os(), &mut out);
-    let flushed = out.flush().map_err(cargo_offload::Error::unwritten);
-    let read = files::check().map_err(cargo_offload::Error::unread);
+    let flushed = out
+        .flush()
+        .map_err(cargo_offload::CargoOffloadError::unwritten);
+    let read = files::check().map_err(cargo_offload::CargoOffloadError::unread);
     match read.and(done).and(flushed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

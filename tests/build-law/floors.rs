@@ -14,7 +14,7 @@ use std::path::Path;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
 
-const CRATES: [&str; 3] = ["offload-formats", "offload-build", "offload-link"];
+pub(crate) const CRATES: [&str; 3] = ["offload-formats", "offload-build", "offload-link"];
 
 /// The rooms of crates and of large folders, lowest first; those of one line do not use each other.
 const ROOMS: [(&str, &[&[&str]]); 4] = [
@@ -98,7 +98,7 @@ const WORLD: [(&str, &[&str]); 4] = [
 ];
 
 /// A path of a module in its crate: `["format", "bundle"]`. The crate's own file is `[]`.
-type Module = Vec<String>;
+pub(crate) type Module = Vec<String>;
 
 /// What a module's sources say.
 #[derive(Default)]
@@ -119,9 +119,7 @@ struct Crate {
 
 impl Crate {
     fn read(src: &Path) -> Self {
-        let mut sources = Vec::new();
-        collect(src, &mut Vec::new(), &mut sources);
-        Self::new(sources)
+        Self::new(sources(src))
     }
 
     fn new(sources: Vec<(Module, String)>) -> Self {
@@ -186,16 +184,25 @@ impl Crate {
     }
 }
 
-/// All sources under `folder`, but tests.
+/// Lists the sources under `src` with their modules, except tests.
+pub(crate) fn sources(src: &Path) -> Vec<(Module, String)> {
+    let mut sources = Vec::new();
+    collect(src, &mut Vec::new(), &mut sources);
+    sources
+}
+
 fn collect(folder: &Path, module: &mut Module, sources: &mut Vec<(Module, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if name == "tests" {
+            continue;
+        }
         if path.is_dir() {
             module.push(name);
             collect(&path, module, sources);
             module.pop();
-        } else if path.extension().is_some_and(|extension| extension == "rs") && name != "tests" {
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
             let mut module = module.clone();
             if !["mod", "lib"].contains(&name.as_str()) {
                 module.push(name);
@@ -366,7 +373,7 @@ impl Reader<'_> {
     }
 }
 
-fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+pub(crate) fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     match item {
         syn::Item::Const(item) => &item.attrs,
         syn::Item::Enum(item) => &item.attrs,
@@ -378,12 +385,13 @@ fn attributes(item: &syn::Item) -> &[syn::Attribute] {
         syn::Item::Struct(item) => &item.attrs,
         syn::Item::Trait(item) => &item.attrs,
         syn::Item::Type(item) => &item.attrs,
+        syn::Item::Union(item) => &item.attrs,
         syn::Item::Use(item) => &item.attrs,
         _ => &[],
     }
 }
 
-fn is_test(attribute: &syn::Attribute) -> bool {
+pub(crate) fn is_test(attribute: &syn::Attribute) -> bool {
     attribute.path().is_ident("cfg") && attribute.to_token_stream().to_string().contains("test")
 }
 
@@ -415,7 +423,7 @@ fn cycles(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<BTreeSet<String>> {
     found
 }
 
-fn source_folder(name: &str) -> std::path::PathBuf {
+pub(crate) fn source_folder(name: &str) -> std::path::PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     root.join(name).join("src")
 }

@@ -12,3 +12,4 @@ mod floors;
 mod measured;
 mod references;
 mod third_parties;
+mod type_names;

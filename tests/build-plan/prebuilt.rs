@@ -4,7 +4,7 @@ use crate::support;
 
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle::{Compression, compress};
-use offload_formats::format::offload_binary::{self, Method, NewEntry, Version};
+use offload_formats::format::offload_binary::{self, Method, NewBinaryEntry, OffloadBinaryVersion};
 use offload_formats::format::pieces;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use std::fs::{self, File};
@@ -214,14 +214,15 @@ fn refuses_images_that_claim_more_than_the_limit() {
     let bundle = bundle::to_bytes(&images, NonZeroU64::MIN).unwrap();
     let packed = compress(&bundle, Compression::default()).unwrap();
     fs::write(package.at("packed.bundle"), packed).unwrap();
-    let image = NewEntry {
+    let image = NewBinaryEntry {
         image_kind: ImageKind::OBJECT,
         offload_kind: OffloadKind::HIP,
         strings: &[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")],
         image_size: object.len() as u64,
         ..Default::default()
     };
-    let binary = offload_binary::layout(&[image], Version::V3, LlvmRelease::Main).unwrap();
+    let binary =
+        offload_binary::layout(&[image], OffloadBinaryVersion::V3, LlvmRelease::Main).unwrap();
     let binary = pieces::to_bytes(&binary, &[&object]).unwrap();
     let packed = offload_binary::compress(&binary, Method::Zstd, None).unwrap();
     fs::write(package.at("packed.bin"), packed).unwrap();

@@ -192,12 +192,12 @@ fn rejects_embedded_objects_that_are_not_understood() {
     wrong(
         "@v = constant [2 x i16] [i16 1, i16 2]",
         ours,
-        "its variable is no array of bytes",
+        "its variable is not an array of bytes",
     );
     wrong(
         "@v = constant i64 1",
         ours,
-        "its variable is no array of bytes",
+        "its variable is not an array of bytes",
     );
     wrong(
         "define void @v() { ret void }",

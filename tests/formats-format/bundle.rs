@@ -11,7 +11,7 @@ use offload_formats::format::bundle::{Bundle, BundleImage, to_bytes};
 use offload_formats::format::bundle_text::{self, Comment};
 use offload_formats::format::bundles::{self, AnyBundle};
 use offload_formats::format::compressed_bundle::{
-    CompressedBundle, Compression, Method, Version, compress,
+    CompressedBundle, CompressedBundleVersion, Compression, Method, compress,
 };
 use offload_formats::names::EntryId;
 use support::{Random, run, tool};
@@ -280,10 +280,10 @@ fn expect_unbundled(
 }
 
 /// The version that the bundler writes, with what is set in its environment.
-const VERSIONS: [(&str, Option<&str>, Version); 3] = [
-    ("llvm19", None, Version::V2),
-    ("llvm22", None, Version::V3),
-    ("llvm22", Some("2"), Version::V2),
+const VERSIONS: [(&str, Option<&str>, CompressedBundleVersion); 3] = [
+    ("llvm19", None, CompressedBundleVersion::V2),
+    ("llvm22", None, CompressedBundleVersion::V3),
+    ("llvm22", Some("2"), CompressedBundleVersion::V2),
 ];
 
 #[test]
@@ -333,7 +333,11 @@ fn compresses_what_the_bundler_unbundles() {
         for _ in 0..case_count() {
             let case = Case::new(&mut random);
             // LLVM 19 does not know version 3.
-            let versions = [Version::V1, Version::V2, Version::V3];
+            let versions = [
+                CompressedBundleVersion::V1,
+                CompressedBundleVersion::V2,
+                CompressedBundleVersion::V3,
+            ];
             let versions = &versions[..if word == "llvm19" { 2 } else { 3 }];
             let how = Compression {
                 version: *random.pick(versions),

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use offload_formats::format::offload_binary::{
-    BinaryEntry, BinaryImage, Method, NewEntry, OffloadBinary, Version, compress, layout,
-    pair_order, walk,
+    BinaryEntry, BinaryImage, Method, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion,
+    compress, layout, pair_order, walk,
 };
 use offload_formats::format::pieces;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
@@ -383,7 +383,7 @@ fn orders_strings_as_the_packager_does() {
                     .into_iter()
                     .map(|index| (pairs[index].0.as_bytes(), pairs[index].1.as_bytes()))
                     .collect();
-                let entry = NewEntry {
+                let entry = NewBinaryEntry {
                     image_kind: ImageKind::CUBIN,
                     offload_kind: match keys.contains(&"kind") {
                         true => OffloadKind::CUDA,
@@ -393,7 +393,7 @@ fn orders_strings_as_the_packager_does() {
                     strings: &strings,
                     image_size: image.len() as u64,
                 };
-                let pieces = layout(&[entry], Version::of(release), release).unwrap();
+                let pieces = layout(&[entry], OffloadBinaryVersion::of(release), release).unwrap();
                 ours.extend(pieces::to_bytes(&pieces, &[&image]).unwrap());
             }
             run(&mut command);
@@ -403,10 +403,14 @@ fn orders_strings_as_the_packager_does() {
     }
 }
 
-const VERSIONS: [Version; 3] = [Version::V1, Version::V2, Version::V3];
+const VERSIONS: [OffloadBinaryVersion; 3] = [
+    OffloadBinaryVersion::V1,
+    OffloadBinaryVersion::V2,
+    OffloadBinaryVersion::V3,
+];
 
 /// The bytes of one offload binary, or in version 1 of several.
-fn bytes_of(cases: &[Case], version: Version) -> Vec<u8> {
+fn bytes_of(cases: &[Case], version: OffloadBinaryVersion) -> Vec<u8> {
     let strings = cases.iter().map(|case| {
         let pairs = case.strings.iter();
         pairs
@@ -414,14 +418,17 @@ fn bytes_of(cases: &[Case], version: Version) -> Vec<u8> {
             .collect()
     });
     let strings: Vec<Vec<(&[u8], &[u8])>> = strings.collect();
-    let entries = cases.iter().zip(&strings).map(|(case, strings)| NewEntry {
-        image_kind: case.image_kind,
-        offload_kind: case.offload_kind,
-        flags: case.flags,
-        strings,
-        image_size: case.image.len() as u64,
-    });
-    let entries: Vec<NewEntry<'_>> = entries.collect();
+    let entries = cases
+        .iter()
+        .zip(&strings)
+        .map(|(case, strings)| NewBinaryEntry {
+            image_kind: case.image_kind,
+            offload_kind: case.offload_kind,
+            flags: case.flags,
+            strings,
+            image_size: case.image.len() as u64,
+        });
+    let entries: Vec<NewBinaryEntry<'_>> = entries.collect();
     let images: Vec<&[u8]> = cases.iter().map(|case| &case.image[..]).collect();
     let pieces = layout(&entries, version, LlvmRelease::Main).unwrap();
     pieces::to_bytes(&pieces, &images).unwrap()
@@ -475,18 +482,15 @@ fn five(random: &mut Random) -> Vec<Case> {
 
 /// One entry, as if it were alone.
 fn expect_entry(case: &Case, bytes: &[u8], binary: &OffloadBinary, index: usize) {
-    let entries = vec![binary.entries[index].clone()];
-    let alone = OffloadBinary {
-        entries,
-        ..binary.clone()
-    };
+    let mut alone = binary.clone();
+    alone.entries = vec![binary.entries[index].clone()];
     case.expect_read_from(bytes, &alone);
 }
 
 #[test]
 fn reads_back_five_images_in_one_and_each_by_its_index() {
     let mut random = Random::new();
-    for version in [Version::V2, Version::V3] {
+    for version in [OffloadBinaryVersion::V2, OffloadBinaryVersion::V3] {
         let cases = five(&mut random);
         let bytes = bytes_of(&cases, version);
         let binary = OffloadBinary::parse(&bytes[..], 0, bytes.len() as u64).unwrap();
@@ -508,7 +512,7 @@ fn compresses_and_gives_every_field_back() {
     let mut random = Random::new();
     for method in [Method::Zstd, Method::Zlib] {
         let cases = five(&mut random);
-        let plain = bytes_of(&cases, Version::V3);
+        let plain = bytes_of(&cases, OffloadBinaryVersion::V3);
         let small = compress(&plain, method, None).unwrap();
         assert!(small.len() < plain.len());
         let both = [&small[..], &plain].concat();

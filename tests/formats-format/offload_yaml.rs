@@ -8,7 +8,8 @@ use std::fs;
 use std::process::Command;
 
 use offload_formats::format::offload_binary::{
-    InflateError, Method, NewEntry, OffloadBinary, Version, compress, layout, walk,
+    InflateError, Method, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion, compress, layout,
+    walk,
 };
 use offload_formats::format::offload_yaml::{Document, parse};
 use offload_formats::format::pieces;
@@ -217,7 +218,7 @@ fn makes_of_bytes_the_text_that_obj2yaml_makes() {
                 .map(|(key, value)| (key.as_bytes(), value.as_bytes()))
                 .collect();
             let image = random.bytes(20);
-            let entry = NewEntry {
+            let entry = NewBinaryEntry {
                 image_kind: ImageKind::from_raw(*random.pick(&[0, 1, 2, 3, 4, 5, 6, 7, 999])),
                 // 3 is HIP in ours, as before LLVM 21.
                 offload_kind: OffloadKind::from_raw(*random.pick(&[0, 1, 2, 4, 5, 8, 16, 0xabc])),
@@ -225,7 +226,7 @@ fn makes_of_bytes_the_text_that_obj2yaml_makes() {
                 strings: &strings,
                 image_size: image.len() as u64,
             };
-            let pieces = layout(&[entry], Version::V1, LlvmRelease::V22).unwrap();
+            let pieces = layout(&[entry], OffloadBinaryVersion::V1, LlvmRelease::V22).unwrap();
             bytes.extend(pieces::to_bytes(&pieces, &[&image]).unwrap());
         }
         fs::write(&input, &bytes).unwrap();
@@ -325,12 +326,12 @@ fn finds_what_the_header_was_changed_to() {
         (
             LlvmRelease::V22,
             "Version: 4",
-            "offload binary 0: version 4 is not known (1, 2 and 3 are)",
+            "offload binary 0: expected version 1, 2 or 3, found 4",
         ),
         (
             LlvmRelease::V23,
             "Version: 4",
-            "offload binary 0: version 4 is not known (1, 2 and 3 are)",
+            "offload binary 0: expected version 1, 2 or 3, found 4",
         ),
         (
             LlvmRelease::V22,
@@ -376,7 +377,9 @@ fn compresses_without_printing_how() {
         let bytes = parse(&moved).unwrap().to_bytes(LlvmRelease::Main).unwrap();
         let error = walk(&bytes[..], 0..bytes.len() as u64).unwrap_err();
         assert!(
-            error.to_string().contains("do not follow its header"),
+            error
+                .to_string()
+                .contains("expected compressed entries at its offset 0x28"),
             "{error}"
         );
     }

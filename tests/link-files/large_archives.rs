@@ -10,9 +10,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
 use offload_formats::container::{elf, embed};
-use offload_formats::format::bundle::{self, BundleImage, Layout};
+use offload_formats::format::bundle::{self, BundleImage, BundleLayout};
 use offload_formats::format::compressed_bundle::{Compression, compress, compress_to};
-use offload_formats::format::offload_binary::{self, Method, NewEntry, Version};
+use offload_formats::format::offload_binary::{self, Method, NewBinaryEntry, OffloadBinaryVersion};
 use offload_formats::format::pieces;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use tempfile::TempDir;
@@ -60,7 +60,7 @@ impl Archive {
     fn holes(&mut self, name: &str, start: &[u8], sizes: &[(&str, u64)]) {
         let ids: Vec<(String, u64)> = sizes.iter().map(|(name, size)| (id(name), *size)).collect();
         let images = ids.iter().map(|(id, size)| (id.as_str(), *size));
-        let layout = Layout::new(images, NonZeroU64::MIN).unwrap();
+        let layout = BundleLayout::new(images, NonZeroU64::MIN).unwrap();
         self.header(name, layout.size());
         let begin = self.0.stream_position().unwrap();
         self.0.write_all(&layout.head).unwrap();
@@ -342,9 +342,9 @@ fn bomb(first: &[u8], size: u64) -> Vec<u8> {
 fn bundle_bomb(start: &[u8]) -> Vec<u8> {
     let ids = ["host-x86_64-unknown-linux-gnu-", &id("gfx906")];
     // The first is for its size.
-    let layout = Layout::new([(ids[0], 0), (ids[1], 0)], NonZeroU64::MIN).unwrap();
+    let layout = BundleLayout::new([(ids[0], 0), (ids[1], 0)], NonZeroU64::MIN).unwrap();
     let image = CONTAINED - layout.head.len() as u64;
-    let layout = Layout::new([(ids[0], 0), (ids[1], image)], NonZeroU64::MIN).unwrap();
+    let layout = BundleLayout::new([(ids[0], 0), (ids[1], image)], NonZeroU64::MIN).unwrap();
     bomb(&[&layout.head, start].concat(), CONTAINED)
 }
 
@@ -379,7 +379,7 @@ fn unpacks_more_than_it_has_memory_for() {
     let done = list("-type=ll", "-input=bomb.ll");
     assert_eq!(done.status.code(), Some(1));
     let said = errors(&done);
-    assert!(said.contains("starts at offset 0x1 has no end"), "{said}");
+    assert!(said.contains("missing end of entry"), "{said}");
     let args = [
         "-unbundle",
         "-type=bc",
@@ -478,14 +478,15 @@ fn refuses_offload_binaries_that_inflate_to_more_than_the_limit() {
     let mut image = OBJECT.to_vec();
     image[0x12] = 224;
     image[0x30..0x34].copy_from_slice(&FLAGS[0].1.to_le_bytes());
-    let written = NewEntry {
+    let written = NewBinaryEntry {
         image_kind: ImageKind::OBJECT,
         offload_kind: OffloadKind::HIP,
         strings: &[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")],
         image_size: image.len() as u64,
         ..Default::default()
     };
-    let plain = offload_binary::layout(&[written], Version::V3, LlvmRelease::Main).unwrap();
+    let plain =
+        offload_binary::layout(&[written], OffloadBinaryVersion::V3, LlvmRelease::Main).unwrap();
     let plain = pieces::to_bytes(&plain, &[&image]).unwrap();
     let packed = offload_binary::compress(&plain, Method::Zstd, None).unwrap();
     place.write("one.bin", &packed);
@@ -545,7 +546,7 @@ fn refuses_offload_binaries_that_inflate_to_more_than_the_limit() {
     for (program, command) in [(packager, "--list"), (cargo, "inspect")] {
         let done = run(program, &[command, "longer.bin"], "", "");
         assert_eq!(done.status.code(), Some(1));
-        let expected = format!("there is more data than its inflated size {:#x}", size - 1);
+        let expected = format!("expected data of inflated size {:#x}, found more", size - 1);
         assert!(errors(&done).contains(&expected), "{}", errors(&done));
     }
 }

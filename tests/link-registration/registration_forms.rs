@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::linker_support::{self as support, linkers, text, tool};
 use object::{Object, ObjectSymbol};
 use offload_formats::container::elf::Machine;
-use offload_formats::format::offload_entry::EntryTable as Layout;
+use offload_formats::format::offload_entry::EntryLayout;
 use offload_formats::names::Triple;
 use offload_formats::registration::Global;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
@@ -30,14 +30,18 @@ fn says_the_same_in_c_and_in_ir() {
         let Some(case) = Case::new(runtime) else {
             return;
         };
-        for (index, layout) in Layout::ALL.into_iter().enumerate() {
+        for (index, layout) in EntryLayout::ALL.into_iter().enumerate() {
             case.write(&format!("{index}.s"), table(layout, runtime).as_bytes());
             case.clang(&["-c", &format!("{index}.s")]);
         }
         // Names that mean something to the assembler, to C, or to neither.
         let image = "a \"b\" %s\\t ?\u{e4}??).o";
         case.write(image, b"image");
-        for layouts in [&[Layout::V19, Layout::V21][..], &[Layout::V20], &[]] {
+        for layouts in [
+            &[EntryLayout::V19, EntryLayout::V21][..],
+            &[EntryLayout::V20],
+            &[],
+        ] {
             let tables: Vec<HostTable<'_>> = layouts
                 .iter()
                 .map(|layout| start_stop(*layout, runtime))
@@ -60,8 +64,8 @@ fn says_the_same_in_c_and_in_ir() {
             let linker = bfd();
             // One table at a time: names of theirs are the same.
             let objects: &[&str] = match layouts {
-                [Layout::V19, _] => &["2.o"],
-                [Layout::V20] => &["1.o"],
+                [EntryLayout::V19, _] => &["2.o"],
+                [EntryLayout::V20] => &["1.o"],
                 _ => &[],
             };
             let expected = case.run(&linker, &[&["r.o"], objects].concat());
@@ -114,15 +118,15 @@ fn registers_entries_at_symbols_of_theirs() {
     // In the order of the section.
     let entries: BTreeMap<u64, String> = entries.collect();
     let at = |symbol: &'_ String| HostTable {
-        layout: Layout::V21,
+        layout: EntryLayout::V21,
         table: EntryTable::Symbol {
             symbol: String::leak(symbol.clone()),
-            size: Layout::V21.stride(),
+            size: EntryLayout::V21.stride(),
         },
     };
     let tables: Vec<HostTable<'_>> = entries.values().map(at).collect();
     case.write("image", b"image");
-    let section = start_stop(Layout::V21, Runtime::Hip);
+    let section = start_stop(EntryLayout::V21, Runtime::Hip);
     case.write("r.o", &case.registration(b"image", &[section]));
     let expected = case.run(&bfd(), &["r.o", "x.o"]);
     let calls = expected.lines().filter(|line| line.contains("aa_"));
@@ -210,7 +214,7 @@ fn tells_the_runtime_of_windows_what_an_entry_says() {
             return;
         };
         let name = prefix(runtime);
-        for layout in Layout::ALL {
+        for layout in EntryLayout::ALL {
             case.write("table.s", table(layout, runtime).as_bytes());
             case.clang(&["-c", "table.s"]);
             let tables = [start_stop(layout, runtime)];
@@ -223,7 +227,7 @@ fn tells_the_runtime_of_windows_what_an_entry_says() {
             let section = layout.section(runtime.kind()).unwrap();
             let (stride, kinds, magic) = match (runtime, layout) {
                 (Runtime::Cuda, _) => (layout.stride(), "2, 2", "0x466243b1"),
-                (Runtime::Hip, Layout::V21) => (layout.stride(), "4, 4", "0x48495046"),
+                (Runtime::Hip, EntryLayout::V21) => (layout.stride(), "4, 4", "0x48495046"),
                 (Runtime::Hip, _) => (layout.stride(), "3, 4", "0x48495046"),
             };
             let data = format!(
@@ -362,7 +366,7 @@ fn makes_the_same_calls_on_aarch64() {
         return;
     };
     case.write("bare.c", BARE.as_bytes());
-    for layout in Layout::ALL {
+    for layout in EntryLayout::ALL {
         case.write("table.s", table(layout, Runtime::Hip).as_bytes());
         let printed =
             [("x86_64", Machine::X86_64), ("aarch64", Machine::AARCH64)].map(|(arch, machine)| {
@@ -394,7 +398,7 @@ fn makes_the_same_calls_on_aarch64() {
                 text(&succeed(run.arg("./bare")).stdout)
             });
         let [x86_64, aarch64] = printed;
-        let calls = if layout == Layout::V19 { 8 } else { 9 };
+        let calls = if layout == EntryLayout::V19 { 8 } else { 9 };
         assert_eq!(x86_64.lines().count(), calls + 3, "{x86_64}");
         assert_eq!(aarch64, x86_64, "{layout:?}");
     }

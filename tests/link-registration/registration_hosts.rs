@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use offload_formats::format::offload_entry::EntryTable as Layout;
+use offload_formats::format::offload_entry::EntryLayout;
 use offload_formats::names::ImageKind;
 use offload_formats::registration::coff::WindowsAbi;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
@@ -41,17 +41,17 @@ fn sources(dir: &Path) -> Vec<&'static str> {
     };
     fs::write(dir.join("openmp.c"), openmp.to_c(&files).unwrap()).unwrap();
     for (runtime, name) in [(Runtime::Hip, "hip.c"), (Runtime::Cuda, "cuda.c")] {
-        let old = Layout::V19.section(runtime.kind()).unwrap();
+        let old = EntryLayout::V19.section(runtime.kind()).unwrap();
         let tables = [
             HostTable {
-                layout: Layout::V19,
+                layout: EntryLayout::V19,
                 table: EntryTable::StartStop {
                     section: old,
                     entries: &[],
                 },
             },
             HostTable {
-                layout: Layout::V21,
+                layout: EntryLayout::V21,
                 table,
             },
         ];
@@ -127,7 +127,7 @@ fn objects_for_windows() -> [(&'static str, Vec<u8>); 3] {
             runtime,
             bytes: b"image",
             tables: &[HostTable {
-                layout: Layout::V21,
+                layout: EntryLayout::V21,
                 table,
             }],
             symbols: HipSymbols::default(),

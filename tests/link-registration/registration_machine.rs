@@ -137,7 +137,7 @@ fn is_what_clang_makes_of_the_assembler_sources() {
                 runtime,
                 bytes: b"image",
                 tables: &[HostTable {
-                    layout: offload_entry::EntryTable::V20,
+                    layout: offload_entry::EntryLayout::V20,
                     table: EntryTable::SectionRange {
                         section: "omp_range",
                         size: 112,
@@ -241,7 +241,7 @@ fn is_what_clang_makes_of_the_assembler_source_for_windows() {
     };
     let fat_binary = |runtime| {
         let tables = [HostTable {
-            layout: offload_entry::EntryTable::V21,
+            layout: offload_entry::EntryLayout::V21,
             table,
         }];
         let fat_binary = FatBinary {

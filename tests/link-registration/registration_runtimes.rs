@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::linker_support::{linkers, text, tool};
 use object::{Object, ObjectSection, ObjectSymbol};
 use offload_formats::container::elf::Machine;
-use offload_formats::format::offload_entry::EntryTable as Layout;
+use offload_formats::format::offload_entry::EntryLayout;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use programs::{Case, bfd, prefix, start_stop, succeed, table};
@@ -22,7 +22,7 @@ fn makes_the_calls_that_llvm_makes() {
         let Some(case) = Case::new(runtime) else {
             return;
         };
-        for (release, layout) in [("19", Layout::V19), ("22", Layout::V21)] {
+        for (release, layout) in [("19", EntryLayout::V19), ("22", EntryLayout::V21)] {
             let Some(bytes) = case.llvm(release) else {
                 continue;
             };
@@ -51,7 +51,7 @@ fn registers_one_fat_binary_with_the_entries_of_every_release() {
         }
         case.compile20("tt_", "20.o").unwrap();
         case.compile("22", "vv_", &["-c", "-o", "22.o"]).unwrap();
-        let calls = |layout: Layout, object| {
+        let calls = |layout: EntryLayout, object| {
             case.write(
                 "one.o",
                 &case.registration(b"image", &[start_stop(layout, runtime)]),
@@ -62,7 +62,10 @@ fn registers_one_fat_binary_with_the_entries_of_every_release() {
                 .filter(|line| ["nn_", "tt_", "vv_"].iter().any(|name| line.contains(name)));
             calls.map(|line| format!("{line}\n")).collect::<String>()
         };
-        let (new, middle) = (calls(Layout::V21, "22.o"), calls(Layout::V20, "20.o"));
+        let (new, middle) = (
+            calls(EntryLayout::V21, "22.o"),
+            calls(EntryLayout::V20, "20.o"),
+        );
         // The same source, in other words; what LLVM 22 does with it, another test knows.
         assert_eq!(middle.replace("tt_", "vv_"), new, "{runtime:?}");
         assert_eq!(
@@ -70,8 +73,8 @@ fn registers_one_fat_binary_with_the_entries_of_every_release() {
             if runtime == Runtime::Hip { 6 } else { 3 }
         );
         // An old section has entries of one size, so 19 and 20 do not meet in a program.
-        for (old, layout) in [("19.o", Layout::V19), ("20.o", Layout::V20)] {
-            let both = [layout, Layout::V21].map(|layout| start_stop(layout, runtime));
+        for (old, layout) in [("19.o", EntryLayout::V19), ("20.o", EntryLayout::V20)] {
+            let both = [layout, EntryLayout::V21].map(|layout| start_stop(layout, runtime));
             case.write("both.o", &case.registration(b"image", &both));
             let magic = match runtime {
                 Runtime::Cuda => "466243b1",
@@ -100,7 +103,7 @@ fn registers_without_entries() {
     };
     for tables in [
         &[][..],
-        &[Layout::V21, Layout::V19].map(|layout| start_stop(layout, Runtime::Hip)),
+        &[EntryLayout::V21, EntryLayout::V19].map(|layout| start_stop(layout, Runtime::Hip)),
     ] {
         case.write("r.o", &case.registration(b"image", tables));
         for (name, linker) in linkers() {
@@ -119,7 +122,7 @@ fn tells_the_runtime_what_an_entry_says() {
         let Some(case) = Case::new(runtime) else {
             return;
         };
-        for layout in Layout::ALL {
+        for layout in EntryLayout::ALL {
             case.write("table.s", table(layout, runtime).as_bytes());
             case.clang(&["-c", "table.s"]);
             let object = case.registration(b"image", &[start_stop(layout, runtime)]);
@@ -139,7 +142,7 @@ fn tells_the_runtime_what_an_entry_says() {
                 let rest = format!("extern {external} size {size} constant {constant} global 0");
                 call("Var", name, &rest);
             }
-            if layout != Layout::V19 {
+            if layout != EntryLayout::V19 {
                 expected += "ManagedVar 0 aux managed on device: managed size 4 align 8\n";
             }
             if runtime == Runtime::Hip {
@@ -176,7 +179,7 @@ fn keeps_its_own_tables_through_a_relocatable_link() {
             case.compile("22", names, &["-c", "-o", "x.o"]).unwrap();
             let (size, alignment) = sizes("x.o");
             let table = HostTable {
-                layout: Layout::V21,
+                layout: EntryLayout::V21,
                 table: EntryTable::SectionRange {
                     section: "llvm_offload_entries",
                     size,
@@ -256,7 +259,7 @@ fn gives_the_fat_binary_to_objects_that_register_themselves() {
     let both = FatBinary {
         runtime: Runtime::Hip,
         bytes,
-        tables: &[start_stop(Layout::V21, Runtime::Hip)],
+        tables: &[start_stop(EntryLayout::V21, Runtime::Hip)],
         symbols,
         globals: &[],
     };
@@ -327,7 +330,7 @@ fn links_for_aarch64() {
         ),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let tables = [Layout::V19, Layout::V21].map(|layout| start_stop(layout, runtime));
+        let tables = [EntryLayout::V19, EntryLayout::V21].map(|layout| start_stop(layout, runtime));
         let object = FatBinary {
             runtime,
             bytes: b"image",

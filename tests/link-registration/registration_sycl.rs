@@ -240,7 +240,7 @@ fn rejects_what_no_descriptor_can_hold() {
     };
     assert_eq!(
         error(image),
-        "image 0 is of kind 256; a SYCL descriptor ends at 255"
+        "image 0: expected a kind up to 255, found 256"
     );
     let image = SyclImage {
         kind: ImageKind::from_raw(0),

@@ -176,7 +176,7 @@ fn chooses_the_form_by_the_name_of_the_output() {
     assert!(done.err.contains("no output file\nhint: "), "{}", done.err);
     let done = with(&["-o", "mac.ll", "--triple=arm64-apple-macosx"]);
     assert!(
-        done.err.contains("there is no module for host"),
+        done.err.contains("LLVM IR is not supported for host"),
         "{}",
         done.err
     );

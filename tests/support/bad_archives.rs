@@ -191,7 +191,7 @@ pub fn bad_archives() -> Vec<Bad> {
             two(text.as_bytes()),
             Some("b.bc"),
             format!(
-                "text bundle: entry `{GFX906}` that starts at offset {:#x} has no end",
+                "text bundle: missing end of entry `{GFX906}`, which starts at offset {:#x}",
                 start + 1
             ),
         ),

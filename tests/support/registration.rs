@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 
 use object::{Object, ObjectSection};
 use offload_formats::container::elf::Machine;
-use offload_formats::format::offload_entry::EntryTable as Layout;
+use offload_formats::format::offload_entry::EntryLayout;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::HipSymbols;
 use support::{linkers, text, tool};
@@ -117,7 +117,7 @@ pub fn prefix(runtime: Runtime) -> &'static str {
     }
 }
 
-pub fn start_stop(layout: Layout, runtime: Runtime) -> HostTable<'static> {
+pub fn start_stop(layout: EntryLayout, runtime: Runtime) -> HostTable<'static> {
     let section = layout.section(runtime.kind()).unwrap();
     let table = EntryTable::StartStop {
         section,
@@ -201,7 +201,7 @@ impl Case {
     pub fn compile20(&self, names: &str, object: &str) -> Option<()> {
         self.compile("22", names, &["-S", "-o", "20.s"])?;
         let assembler = fs::read_to_string(self.path("20.s")).unwrap();
-        let section = Layout::V20.section(self.runtime.kind()).unwrap();
+        let section = EntryLayout::V20.section(self.runtime.kind()).unwrap();
         let mut changed = String::new();
         let mut entries = false;
         for line in assembler.lines() {
@@ -296,21 +296,28 @@ pub fn bfd() -> String {
 }
 
 /// An entry in assembler: kind, flags, address and name, size, data, address of a managed pointer.
-pub fn entry(layout: Layout, kind: u16, flags: u32, name: &str, size: u64, data: u32) -> String {
+pub fn entry(
+    layout: EntryLayout,
+    kind: u16,
+    flags: u32,
+    name: &str,
+    size: u64,
+    data: u32,
+) -> String {
     match layout {
-        Layout::V19 => format!(".quad {name}, name_{name}, {size}\n.long {flags}, {data}\n"),
-        Layout::V20 | Layout::V21 => format!(
+        EntryLayout::V19 => format!(".quad {name}, name_{name}, {size}\n.long {flags}, {data}\n"),
+        EntryLayout::V20 | EntryLayout::V21 => format!(
             ".quad 0\n.short 1, {kind}\n.long {flags}\n.quad {name}, name_{name}, {size}, {data}, aux\n"
         ),
     }
 }
 
 /// Every sort of entry; those that must be left alone are called `wrong`.
-pub fn table(layout: Layout, runtime: Runtime) -> String {
+pub fn table(layout: EntryLayout, runtime: Runtime) -> String {
     let section = layout.section(runtime.kind()).unwrap();
     let kind = match (runtime, layout) {
         (Runtime::Cuda, _) => 2,
-        (Runtime::Hip, Layout::V21) => 4,
+        (Runtime::Hip, EntryLayout::V21) => 4,
         (Runtime::Hip, _) => 3,
     };
     let align = layout.alignment();
@@ -331,7 +338,7 @@ pub fn table(layout: Layout, runtime: Runtime) -> String {
     ] {
         rows += &entry(layout, kind, flags, name, size, data);
     }
-    if layout == Layout::V21 {
+    if layout == EntryLayout::V21 {
         // LLVM 19 and 20 have a section for each kind.
         for kind in [0, 1, 3, 8, 6 - kind] {
             rows += &entry(layout, kind, 0, "wrong", 0, 0);

@@ -14,7 +14,7 @@ use crate::steps::host_objects::own::Own;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, Packed, no_kernel};
 use crate::steps::step::{Done, Made, Step};
-use offload_formats::format::offload_entry::EntryTable as Layout;
+use offload_formats::format::offload_entry::EntryLayout;
 use offload_formats::names::OffloadKind;
 use offload_formats::registration::Global;
 use offload_formats::registration::deferred::Deferred;
@@ -287,8 +287,8 @@ impl Entries {
             symbol: symbol.unwrap_or_else(|| named.seen_as.clone()),
             words: (self.layout.stride() / WORD) as usize,
             address: match self.layout {
-                Layout::V19 => 0,
-                Layout::V20 | Layout::V21 => 2,
+                EntryLayout::V19 => 0,
+                EntryLayout::V20 | EntryLayout::V21 => 2,
             },
         }
     }

@@ -139,10 +139,12 @@ pub fn entries_in_memory<'d, R: ReadAt<'d>>(
     let found = entries(data, range, unpacking)?;
     match found.iter().find_map(|entry| entry.packed.as_ref()) {
         None => Ok(found),
-        Some(packed) => Err(Problem::Compressed(compressed_bundle::Error::Limit {
-            claimed: packed.uncompressed_size,
-            limit: unpacking.memory,
-        })),
+        Some(packed) => Err(Problem::Compressed(
+            compressed_bundle::CompressedBundleError::Limit {
+                claimed: packed.uncompressed_size,
+                limit: unpacking.memory,
+            },
+        )),
     }
 }
 
@@ -153,7 +155,7 @@ fn of_compressed<'d, R: ReadAt<'d>>(
     unpacking: &mut Unpacking,
 ) -> Result<Vec<BundledEntry>, Problem> {
     let claimed = compressed.uncompressed_size;
-    let limited = |limit| compressed_bundle::Error::Limit { claimed, limit };
+    let limited = |limit| compressed_bundle::CompressedBundleError::Limit { claimed, limit };
     let wrong = Problem::Compressed;
     if claimed > unpacking.limit {
         return Err(wrong(limited(unpacking.limit)));
@@ -269,7 +271,7 @@ impl BundledEntry {
     pub fn content<'a, R: ReadAt<'a>>(
         &'a self,
         data: R,
-    ) -> Result<Cow<'a, [u8]>, Option<compressed_bundle::Error>> {
+    ) -> Result<Cow<'a, [u8]>, Option<compressed_bundle::CompressedBundleError>> {
         let Some(packed) = &self.packed else {
             let found = content(&self.range, self.unpacked.as_ref(), data);
             return found.map(Cow::Borrowed).ok_or(None);
@@ -321,13 +323,13 @@ pub enum Problem {
     /// With an object.
     Object(ObjectError),
     /// With bundles.
-    Bundles(bundles::Error),
+    Bundles(bundles::BundleSequenceError),
     /// With the compressed form of one.
-    Compressed(compressed_bundle::Error),
+    Compressed(compressed_bundle::CompressedBundleError),
     /// With one that was compressed.
-    Bundle(bundle::Error),
+    Bundle(bundle::BundleError),
     /// With one of texts.
-    Text(bundle_text::Error),
+    Text(bundle_text::TextBundleError),
 }
 
 impl Problem {
@@ -336,7 +338,7 @@ impl Problem {
     pub fn is_limit(&self) -> bool {
         matches!(
             self,
-            Self::Compressed(compressed_bundle::Error::Limit { .. })
+            Self::Compressed(compressed_bundle::CompressedBundleError::Limit { .. })
         )
     }
 }
@@ -432,7 +434,7 @@ mod tests {
         let problem = entries(&text[..], all, &mut Unpacking::in_memory(1 << 30)).unwrap_err();
         assert_eq!(
             problem.to_string(),
-            "text bundle: entry `hip-x` that starts at offset 0x3 has no end"
+            "text bundle: missing end of entry `hip-x`, which starts at offset 0x3"
         );
     }
 

@@ -170,7 +170,7 @@ pub enum Problem {
     /// A section is not inside the file.
     Outside(OutOfBounds),
     /// With bundles; the index is that in the section.
-    Bundles(bundles::Error),
+    Bundles(bundles::BundleSequenceError),
 }
 
 impl fmt::Display for Error {

@@ -33,7 +33,7 @@ pub enum CodeObjectError {
     /// Notes of metadata are not all in one section, and it alone in its segment.
     Layout,
     /// A note of metadata cannot be read.
-    Note(msgpack::Error),
+    Note(msgpack::MsgpackError),
     /// A kernel in a note of metadata has no `.symbol`.
     NoSymbol {
         /// Where it is, in the note's content.
@@ -58,8 +58,8 @@ impl From<object::Error> for CodeObjectError {
     }
 }
 
-impl From<msgpack::Error> for CodeObjectError {
-    fn from(error: msgpack::Error) -> Self {
+impl From<msgpack::MsgpackError> for CodeObjectError {
+    fn from(error: msgpack::MsgpackError) -> Self {
         Self::Note(error)
     }
 }

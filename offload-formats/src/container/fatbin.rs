@@ -5,7 +5,9 @@
 
 use crate::container::elf::{Elf, ElfError};
 use crate::format::bytes::Field;
-use crate::format::fatbin::{CUBIN, Header, ImageHeader, MAGIC, PTX, THIS_FAMILY, THIS_PROCESSOR};
+use crate::format::fatbin::{
+    CUBIN, FatbinHeader, ImageHeader, MAGIC, PTX, THIS_FAMILY, THIS_PROCESSOR,
+};
 use crate::format::ptx;
 use std::borrow::Cow;
 use std::fmt;
@@ -50,13 +52,13 @@ pub fn cuda_fatbin(images: &[FatbinImage<'_>]) -> Result<Fatbin, FatbinError> {
         let place = image
             .add_to(&mut body)
             .map_err(|problem| FatbinError { index, problem })?;
-        let in_file = |place: usize| Header::LEN + place as u64;
+        let in_file = |place: usize| FatbinHeader::LEN + place as u64;
         places.push(in_file(place.start)..in_file(place.end));
     }
-    let header = Header {
+    let header = FatbinHeader {
         magic: MAGIC,
         version: 1,
-        header_size: Header::LEN as u16,
+        header_size: FatbinHeader::LEN as u16,
         size: body.len() as u64,
     };
     let mut bytes = Vec::new();

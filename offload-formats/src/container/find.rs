@@ -435,7 +435,7 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
             let whole = OffloadBinary::parse(&inflated[..], 0, size);
             let whole = whole.map_err(|problem| Problem::Inflated {
                 section,
-                problem: offload_binary::Error {
+                problem: offload_binary::OffloadBinaryError {
                     index: binary,
                     ..problem
                 },

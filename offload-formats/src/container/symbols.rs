@@ -117,7 +117,7 @@ pub enum SymbolsError {
     /// Of an ELF file.
     Elf(ElfError),
     /// Of bitcode.
-    Bitcode(bitcode::Error),
+    Bitcode(bitcode::BitcodeError),
     /// Of a COFF object.
     Coff(object::read::Error),
     /// All names together are far longer than the file.

@@ -1,16 +1,18 @@
-//! LLVM bitcode, as far as archives, links and extraction need it: the symbols that other files
-//! see, and the objects that were embedded in it.
+//! LLVM bitcode, as far as archives, links and extraction need it: global symbols and embedded
+//! objects.
 //!
 //! | offset | size | field                                                             |
 //! |-------:|-----:|-------------------------------------------------------------------|
 //! | `0x00` |    4 | magic, `BC C0 DE`                                                 |
 //! |        |      | then blocks: identification (13), module (8), symbols (25), strings (23) |
 //!
-//! Or a wrapper around that, `DE C0 17 0B`: five words, of which the third and the fourth say where
-//! the bitcode is. Compilers put a table of symbols behind the module; the linkers' table, it has
-//! everything in it, names from inline assembly too. Where it is missing, the module's own records
-//! of functions and variables tell, but nothing of inline assembly. Both name ranges of the strings,
-//! which are the block that follows.
+//! A wrapper, `DE C0 17 0B`, may enclose it: five words, of which the third and fourth hold offset
+//! and size of the bitcode.
+//!
+//! Compilers write a symbol table for linkers after the module. It is complete: it includes the
+//! names that inline assembly defines. If it is missing, the module's records of functions and
+//! variables are used instead, without inline assembly. Both refer to the strings, which are the
+//! next block.
 //!
 //! Specification: <https://llvm.org/docs/BitCodeFormat.html>; the table of symbols:
 //! `llvm/include/llvm/Object/IRSymtab.h` of LLVM 22.
@@ -27,10 +29,10 @@ use std::ops::Range;
 use super::bytes::{Cursor, OutOfBounds, ReadAt, record};
 use super::global_symbol::GlobalSymbol;
 use super::magic::Magic;
-use bitstream::{Record, blocks};
+use bitstream::{BitcodeRecord, blocks};
 
 pub use embedded::embedded_objects;
-pub use error::{EmbeddedProblem, Error};
+pub use error::{BitcodeError, EmbeddedProblem};
 #[cfg(feature = "tools")]
 pub use sections::section_names;
 
@@ -73,10 +75,10 @@ record! {
 
 const WRAPPED: [u8; 4] = [0xde, 0xc0, 0x17, 0x0b];
 
-/// The last version of the table of symbols whose layout is this one; LLVM 19 and 22 write it.
+/// Newest supported version of the symbol table, which LLVM 19 to 22 write.
 const TABLE_VERSION: u32 = 3;
 
-/// Flags of a symbol in the table. The two lowest bits are its visibility.
+/// Flags of a symbol in the table. The two lowest bits hold the visibility.
 const VISIBILITY: u32 = 3;
 const HIDDEN: u32 = 1;
 const UNDEFINED: u32 = 1 << 3;
@@ -84,19 +86,18 @@ const WEAK: u32 = 1 << 4;
 const GLOBAL: u32 = 1 << 10;
 const FORMAT_SPECIFIC: u32 = 1 << 11;
 
-/// The symbols of the bitcode in a range of `data` that other files see, in the order of LLVM:
-/// functions, variables, aliases, indirect functions, then those of inline assembly.
+/// Reads the global symbols of the bitcode in a range of `data`. They have LLVM's order: functions,
+/// variables, aliases, indirect functions, then those of inline assembly.
 ///
-/// Any input may be given: this does not panic, and allocates at most a small multiple of what it
-/// reads.
+/// Accepts any input: this does not panic, and allocates at most a small multiple of what it reads.
 ///
 /// # Errors
 ///
-/// When it is not bitcode, or a block, a record or a name is not where it should be.
+/// If the range is not bitcode, or a block, record or name exceeds its container.
 pub fn symbols<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Vec<GlobalSymbol<'d>>, Error> {
+) -> Result<Vec<GlobalSymbol<'d>>, BitcodeError> {
     let range = unwrap(data, range)?;
     let blocks = blocks(data, range)?;
     let mut table = None;
@@ -105,18 +106,18 @@ pub fn symbols<'d, R: ReadAt<'d>>(
     }
     let table = table.map(Table::parse).transpose()?.flatten();
     let (mut modules, mut symbols) = (Vec::new(), Vec::new());
-    // Each table of strings is that of the modules before it, and of the first table of symbols.
+    // A string table belongs to the modules before it, and to the first symbol table.
     for block in &blocks {
         match block.id {
             MODULE if table.is_none() => {
-                let mut module = Module::default();
+                let mut module = BitcodeModule::default();
                 block.records(data, |record| module.add(&record))?;
                 modules.push(module);
             }
             STRTAB => {
                 let mut strings = None;
                 block.records(data, |record| strings = strings.or(record.blob))?;
-                let strings = strings.unwrap_or_default();
+                let strings = strings.ok_or(BitcodeError::Strings)?;
                 if let Some(table) = table {
                     return table.symbols(strings);
                 }
@@ -128,24 +129,26 @@ pub fn symbols<'d, R: ReadAt<'d>>(
         }
     }
     if table.is_some() || !modules.is_empty() {
-        return Err(Error::Strings);
+        return Err(BitcodeError::Strings);
     }
     Ok(symbols)
 }
 
-/// The release of LLVM that wrote the bitcode in a range of `data`, such as 22, by its identification block
-/// (`LLVM22.1.8`, and what a vendor puts behind that). Nothing when it has none, or another's.
+/// Reads the LLVM release that wrote the bitcode in a range of `data`, such as 22.
+///
+/// The identification block has the release (`LLVM22.1.8`, perhaps with a vendor's suffix). Returns
+/// `None` if the block is missing or names another producer.
 ///
 /// # Errors
 ///
-/// When it is not bitcode, or a block or a record is not where it should be.
-pub fn release<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Option<u32>, Error> {
+/// If the range is not bitcode, or a block or record exceeds its container.
+pub fn release<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Option<u32>, BitcodeError> {
     let mut release = None;
     for block in blocks(data, unwrap(data, range)?)? {
         if block.id == IDENTIFICATION {
             block.records(data, |record| {
                 if record.code == PRODUCER {
-                    // Of several modules in one file, the newest counts.
+                    // If the file has several modules, the newest release counts.
                     release = release.max(release_of(&record.fields));
                 }
             })?;
@@ -163,55 +166,60 @@ fn release_of(producer: &[u64]) -> Option<u32> {
 }
 
 const IDENTIFICATION: u64 = 13;
-/// A record of the identification block.
+/// Record of the identification block that names the producer.
 const PRODUCER: u64 = 1;
 const MODULE: u64 = 8;
 const STRTAB: u64 = 23;
 const SYMTAB: u64 = 25;
 
-/// Where the blocks are.
-fn unwrap<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Range<u64>, Error> {
+/// Returns the range of the blocks.
+fn unwrap<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Range<u64>, BitcodeError> {
     let mut cursor = Cursor::new(data, range.clone());
     let mut range = range.start..cursor.end();
     if Magic::at(data, range.clone()) != Magic::Bitcode {
-        return Err(Error::Magic {
+        return Err(BitcodeError::Magic {
             offset: range.start,
         });
     }
-    if cursor.clone().read(4, "magic").map_err(Error::Outside)? == WRAPPED {
-        let wrapper = Wrapper::read(&mut cursor).map_err(Error::Outside)?;
+    if cursor
+        .clone()
+        .read(4, "magic")
+        .map_err(BitcodeError::Outside)?
+        == WRAPPED
+    {
+        let wrapper = Wrapper::read(&mut cursor).map_err(BitcodeError::Outside)?;
         let start = range.start.saturating_add(wrapper.offset.into());
         let inner = OutOfBounds::check("wrapped bitcode", start, wrapper.size.into(), range.end);
-        range = inner.map_err(Error::Outside)?;
+        range = inner.map_err(BitcodeError::Outside)?;
     }
-    // The magic is as long as a word.
+    // The magic has the size of one word.
     range.start = range.start.saturating_add(4);
     Ok(range)
 }
 
-/// The table of symbols for linkers.
+/// The symbol table for linkers.
 struct Table<'d>(&'d [u8], TableHeader);
 
 impl<'d> Table<'d> {
-    /// Nothing when it is of a version that is not known.
-    fn parse(bytes: &'d [u8]) -> Result<Option<Self>, Error> {
+    /// Returns `None` if the version is not supported.
+    fn parse(bytes: &'d [u8]) -> Result<Option<Self>, BitcodeError> {
         let header = TableHeader::read(&mut Cursor::new(bytes, 0..bytes.len() as u64));
-        let header = header.map_err(Error::Table)?;
+        let header = header.map_err(BitcodeError::Table)?;
         let known = (1..=TABLE_VERSION).contains(&header.version);
         Ok(known.then_some(Self(bytes, header)))
     }
 
-    fn symbols(&self, strings: &'d [u8]) -> Result<Vec<GlobalSymbol<'d>>, Error> {
+    fn symbols(&self, strings: &'d [u8]) -> Result<Vec<GlobalSymbol<'d>>, BitcodeError> {
         let Self(bytes, header) = self;
         let size = u64::from(header.symbol_count) * TableSymbol::LEN;
         let end = bytes.len() as u64;
         let symbols = OutOfBounds::check("symbols", header.symbols_offset.into(), size, end);
-        let mut cursor = Cursor::new(*bytes, symbols.map_err(Error::Table)?);
+        let mut cursor = Cursor::new(*bytes, symbols.map_err(BitcodeError::Table)?);
         let mut symbols = Vec::new();
         while cursor.position() < cursor.end() {
-            let symbol = TableSymbol::read(&mut cursor).map_err(Error::Table)?;
+            let symbol = TableSymbol::read(&mut cursor).map_err(BitcodeError::Table)?;
             let flags = symbol.flags;
-            // What inline assembly leaves undefined is not always said to be global.
+            // Undefined symbols of inline assembly do not always have the flag `GLOBAL`.
             if flags & (GLOBAL | UNDEFINED) != 0 && flags & FORMAT_SPECIFIC == 0 {
                 symbols.push(GlobalSymbol {
                     name: name(strings, symbol.name_offset.into(), symbol.name_size.into())?,
@@ -225,27 +233,27 @@ impl<'d> Table<'d> {
     }
 }
 
-/// What is read of a module that has no table.
+/// Symbols collected from the records of a module without a symbol table.
 #[derive(Default)]
-struct Module {
+struct BitcodeModule {
     version: u64,
-    /// Of functions, variables, aliases, and indirect functions.
-    globals: [Vec<Global>; 4],
-    /// Indices, from 1, of the sections that are no sections of the object.
+    /// Functions, variables, aliases, and indirect functions.
+    globals: [Vec<BitcodeGlobal>; 4],
+    /// Numbers (from 1) of sections that do not become sections of the object.
     metadata: BTreeSet<u64>,
     section_count: u64,
 }
 
 /// A symbol of a module.
-struct Global {
-    /// Where the name is in the strings, and its length.
+struct BitcodeGlobal {
+    /// Offset of the name in the strings, and its length.
     name: (u64, u64),
     defined: bool,
     weak: bool,
     hidden: bool,
 }
 
-/// Records of a module.
+/// Codes of a module's records.
 const VERSION: u64 = 1;
 const SECTION_NAME: u64 = 5;
 const VARIABLE: u64 = 7;
@@ -253,11 +261,11 @@ const FUNCTION: u64 = 8;
 const ALIAS: u64 = 14;
 const IFUNC: u64 = 18;
 
-impl Module {
-    /// Records in the form of module version 2, that of LLVM 5 and newer: where the name is, its
-    /// length, then what the older forms start with.
-    fn add(&mut self, record: &Record<'_>) {
-        // Index of the visibility field, after the name, too.
+impl BitcodeModule {
+    /// Adds a record of module version 2 (LLVM 5 and newer). It starts with offset and length of
+    /// the name; the fields of older versions follow.
+    fn add(&mut self, record: &BitcodeRecord<'_>) {
+        // Index of the visibility field, which also counts the name.
         let (kind, declared, visibility) = match record.code {
             FUNCTION => (0, record.field(4) != 0, 9),
             VARIABLE => (1, record.field(4) == 0, 8),
@@ -281,14 +289,14 @@ impl Module {
             _ => return,
         };
         let linkage = record.field(5);
-        // Internal, private in three spellings, and for inlining only.
+        // Internal linkage, private linkage (three codes), and functions for inlining only.
         let foreign = matches!(linkage, 3 | 9 | 13 | 14 | 12)
             || (record.code == VARIABLE && self.metadata.contains(&record.field(7)));
         if let (false, Some(globals)) = (foreign, self.globals.get_mut(kind)) {
-            globals.push(Global {
+            globals.push(BitcodeGlobal {
                 name: (record.field(0), record.field(1)),
                 defined: !declared,
-                // In both numberings: weak, link once, and weak when undefined.
+                // Weak, link-once and weak-undefined linkage, in both numberings.
                 weak: matches!(linkage, 1 | 4 | 7 | 10 | 11 | 16..=19),
                 hidden: record.field(visibility) == 1,
             });
@@ -299,16 +307,17 @@ impl Module {
         &self,
         strings: &'d [u8],
         symbols: &mut Vec<GlobalSymbol<'d>>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), BitcodeError> {
         if self.version != 2 {
-            return Err(Error::Version {
+            return Err(BitcodeError::Version {
                 version: self.version,
             });
         }
         for global in self.globals.iter().flatten() {
             let (offset, size) = global.name;
             let name = name(strings, offset, size)?;
-            // LLVM's own; a name that starts so is taken as it is, without the mark.
+            // Skips LLVM's own symbols. The mark `\x01` protects any other name that starts with
+            // `llvm.`.
             if !name.starts_with(b"llvm.") {
                 symbols.push(GlobalSymbol {
                     name: name.strip_prefix(b"\x01").unwrap_or(name),
@@ -322,11 +331,11 @@ impl Module {
     }
 }
 
-fn name(strings: &[u8], offset: u64, size: u64) -> Result<&[u8], Error> {
+fn name(strings: &[u8], offset: u64, size: u64) -> Result<&[u8], BitcodeError> {
     let range = OutOfBounds::check("name", offset, size, strings.len() as u64);
-    Cursor::new(strings, range.map_err(Error::Table)?)
+    Cursor::new(strings, range.map_err(BitcodeError::Table)?)
         .read(size, "name")
-        .map_err(Error::Table)
+        .map_err(BitcodeError::Table)
 }
 
 #[cfg(test)]

@@ -14,13 +14,13 @@
 //! of the writer's alignment, which the file does not record.
 //!
 //! Linkers concatenate bundles, with zeros between them: [`bundles`](super::bundles) reads them
-//! all. Where a bundle ends is not in the file either; it is where the last image ends, or the
+//! all. The file does not record the end of a bundle; it is the end of the last image, or of the
 //! headers.
 //!
 //! Specification: <https://clang.llvm.org/docs/ClangOffloadBundler.html#bundled-binary-file-layout>.
-//! LLVM 22 reads the first bundle only, takes one whose first header is damaged for no bundle at
-//! all, crashes on other damage, and gives one of two entries with the same ID. Here all are
-//! read, damage is an error, and both entries are kept.
+//! LLVM 22 reads only the first bundle, ignores one whose first header is damaged, and crashes on
+//! other damage. Of two entries with the same ID it returns one. This module reads all bundles,
+//! reports damage as an error, and keeps both entries.
 
 mod error;
 
@@ -30,10 +30,10 @@ use std::ops::Range;
 use super::bytes::{Cursor, OutOfBounds, ReadAt, field, record};
 use super::magic;
 
-pub use error::{Error, Problem, WriteError};
+pub use error::{BundleError, BundleProblem, BundleWriteError};
 
 record! {
-    struct Header, "header", 32 bytes {
+    struct BundleHeader, "header", 32 bytes {
         0x00 magic: [u8; 24],
         0x18 entry_count: u64,
     }
@@ -47,75 +47,77 @@ record! {
     }
 }
 
-/// One bundle of a file. Images are ranges of that file.
+/// A bundle in a file. Images are ranges of that file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bundle {
-    /// From the start of the file.
+    /// Offset from the start of the file.
     pub offset: u64,
-    /// Of all, up to the end of the last image, or of the headers.
+    /// Size up to the end of the last image, or of the headers.
     pub size: u64,
-    /// In file order, which is the order of `-targets` when it was written.
+    /// Entries in file order, which is the order of `-targets` when the bundle was written.
     pub entries: Vec<BundleEntry>,
 }
 
 /// An image in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundleEntry {
-    /// As written. [`EntryId::parse`](crate::names::EntryId::parse) reads it; files contain some
-    /// that no release would write today, and any text is possible.
+    /// Entry ID as written, perhaps invalid. [`EntryId::parse`](crate::names::EntryId::parse) reads
+    /// the IDs that any release wrote.
     pub id: String,
-    /// From the start of the file. Ranges may overlap; LLVM accepts that too.
+    /// Range from the start of the file. Ranges may overlap; LLVM accepts that too.
     pub image: Range<u64>,
 }
 
 impl Bundle {
-    /// Reads the bundle at `offset` of `data`; nothing at `end` or later belongs to it, and what
-    /// follows it before is left alone.
+    /// Reads the bundle at `offset` of `data`. Ignores data after the bundle, and at `end` and
+    /// later.
     ///
-    /// Any input may be given: this does not panic, and allocates at most a small multiple of
-    /// what it reads. Images are not read.
+    /// Accepts any input: this does not panic, and allocates at most a small multiple of what it
+    /// reads. It does not read the images.
     ///
     /// # Errors
     ///
-    /// When the magic is absent, an ID is not UTF-8, or anything lies outside of `offset..end`.
-    pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
-        parse(data, offset, end).map_err(|(entry, problem)| Error {
+    /// If the magic is missing, an ID is not UTF-8, or anything exceeds `offset..end`.
+    pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, BundleError> {
+        parse(data, offset, end).map_err(|(entry, problem)| BundleError {
             index: 0,
             entry,
             problem,
         })
     }
 
-    /// The bytes of the file that it takes up.
+    /// Returns its range in the file.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset.saturating_add(self.size)
     }
 }
 
-type At<T> = Result<T, (Option<u64>, Problem)>;
+type BundleResult<T> = Result<T, (Option<u64>, BundleProblem)>;
 
-fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> At<Bundle> {
-    let whole = |problem| (None, Problem::Outside(problem));
+fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> BundleResult<Bundle> {
+    let whole = |problem| (None, BundleProblem::Outside(problem));
     let mut cursor = Cursor::new(data, offset..end);
     let start = field(&mut cursor.clone(), "magic of header").map_err(whole)?;
     if start != magic::BUNDLE {
         let found = start;
-        return Err((None, Problem::Magic { offset, found }));
+        return Err((None, BundleProblem::Magic { offset, found }));
     }
-    let header = Header::read(&mut cursor).map_err(whole)?;
+    let header = BundleHeader::read(&mut cursor).map_err(whole)?;
     let mut entries = Vec::new();
     let mut last = 0;
-    // The count is only what the file claims, so it sizes no allocation.
+    // The count is not trusted, so it sizes no allocation.
     for index in 0..header.entry_count {
-        let outside = |problem| (Some(index), Problem::Outside(problem));
+        let outside = |problem| (Some(index), BundleProblem::Outside(problem));
         let record = EntryHeader::read(&mut cursor).map_err(outside)?;
         let id_offset = cursor.position();
         let id = cursor.read(record.id_len, "entry ID").map_err(outside)?;
         let id = std::str::from_utf8(id);
-        let id = id.map_err(|_| (Some(index), Problem::NotText { offset: id_offset }))?;
+        let id = id.map_err(|_| (Some(index), BundleProblem::NotText { offset: id_offset }))?;
         if record.image_offset == 0 {
-            return Err((Some(index), Problem::NoImageOffset { offset }));
+            return Err((Some(index), BundleProblem::NoImageOffset { offset }));
         }
         let image_offset = offset.saturating_add(record.image_offset);
         let image = OutOfBounds::check("image", image_offset, record.image_size, cursor.end());
@@ -132,29 +134,32 @@ fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> At<Bundle> {
     })
 }
 
-/// An image to be bundled, with the bytes at hand.
+/// An image in memory, to be bundled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BundleImage<'a> {
-    /// Written as it is. [`EntryId`](crate::names::EntryId) displays what LLVM 22 writes.
+    /// Written unchanged. [`EntryId`](crate::names::EntryId) displays IDs as LLVM 22 writes them.
     pub id: &'a str,
-    /// The bytes of the image.
+    /// Bytes of the image.
     pub image: &'a [u8],
 }
 
-/// The bytes of a bundle, each image at a multiple of `align`, as LLVM writes it: also an empty
-/// image at the end has zeros before it.
+/// Writes a bundle, each image at a multiple of `align`. As in LLVM's output, padding also precedes
+/// an empty last image.
 ///
 /// # Errors
 ///
-/// When two images have the same ID, which LLVM writes and misplaces.
-pub fn to_bytes(images: &[BundleImage<'_>], align: NonZeroU64) -> Result<Vec<u8>, WriteError> {
+/// If two images have the same ID. LLVM writes such bundles with wrong offsets.
+pub fn to_bytes(
+    images: &[BundleImage<'_>],
+    align: NonZeroU64,
+) -> Result<Vec<u8>, BundleWriteError> {
     let sizes = images
         .iter()
         .map(|image| (image.id, image.image.len() as u64));
-    let Layout {
+    let BundleLayout {
         head: mut bytes,
         images: places,
-    } = Layout::new(sizes, align)?;
+    } = BundleLayout::new(sizes, align)?;
     let mut position = bytes.len() as u64;
     for (place, image) in places.iter().zip(images) {
         bytes.extend((position..place.start).map(|_| 0));
@@ -164,27 +169,27 @@ pub fn to_bytes(images: &[BundleImage<'_>], align: NonZeroU64) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Where everything of a bundle is, for those who copy the images from file to file: first
-/// [`Self::head`], then each image where it belongs, zeros between them.
+/// Layout of a bundle, for callers that copy the images from file to file: first [`Self::head`],
+/// then each image at its offset, with zeros between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct BundleLayout {
     /// The header and the entry headers.
     pub head: Vec<u8>,
-    /// From the start of the bundle, in the order given. None starts before an earlier one ends.
+    /// Ranges from the start of the bundle, in the given order. They do not overlap and ascend.
     pub images: Vec<Range<u64>>,
 }
 
-impl Layout {
-    /// For images of these IDs and sizes, each at a multiple of `align`, which need not be a power
-    /// of two.
+impl BundleLayout {
+    /// Lays out images with these IDs and sizes, each at a multiple of `align`, which need not be a
+    /// power of two.
     ///
     /// # Errors
     ///
-    /// When two IDs are equal, or the images are too large for any file.
+    /// If two IDs are equal, or the images are too large for a file.
     pub fn new<'a>(
         images: impl IntoIterator<Item = (&'a str, u64)>,
         align: NonZeroU64,
-    ) -> Result<Self, WriteError> {
+    ) -> Result<Self, BundleWriteError> {
         let given: Vec<(&str, u64)> = images.into_iter().collect();
         let mut ids: Vec<&str> = given.iter().map(|(id, _)| *id).collect();
         ids.sort_unstable();
@@ -192,16 +197,16 @@ impl Layout {
             [first, second] if first == second => Some((*first).to_owned()),
             _ => None,
         }) {
-            return Err(WriteError::Twice { id });
+            return Err(BundleWriteError::Twice { id });
         }
-        // What is in memory is far from the end of a u64; the sizes of the images may be anything.
+        // IDs are in memory, so their sizes cannot overflow; the sizes of the images can.
         let ids = given
             .iter()
             .map(|(id, _)| EntryHeader::LEN + id.len() as u64);
-        let mut position = Header::LEN + ids.sum::<u64>();
+        let mut position = BundleHeader::LEN + ids.sum::<u64>();
 
         let (mut head, mut images) = (Vec::new(), Vec::new());
-        Header {
+        BundleHeader {
             magic: magic::BUNDLE,
             entry_count: given.len() as u64,
         }
@@ -210,7 +215,7 @@ impl Layout {
             let place = position
                 .checked_next_multiple_of(align.get())
                 .and_then(|start| Some(start..start.checked_add(image_size)?));
-            let place = place.ok_or_else(|| WriteError::TooLarge { id: id.to_owned() })?;
+            let place = place.ok_or_else(|| BundleWriteError::TooLarge { id: id.to_owned() })?;
             EntryHeader {
                 image_offset: place.start,
                 image_size,
@@ -224,7 +229,7 @@ impl Layout {
         Ok(Self { head, images })
     }
 
-    /// Of the whole bundle.
+    /// Returns the size of the whole bundle.
     #[must_use]
     pub fn size(&self) -> u64 {
         let last = self.images.last().map(|image| image.end);

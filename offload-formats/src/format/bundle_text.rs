@@ -1,6 +1,6 @@
 //! The text bundle: sources of one program, each between two comments with its entry ID.
 //!
-//! For each entry, `C` being what starts a comment in the language:
+//! Each entry has this form. `C` starts a comment in the language:
 //!
 //! ```text
 //!
@@ -9,13 +9,12 @@
 //! C __CLANG_OFFLOAD_BUNDLE____END__ <entry ID>
 //! ```
 //!
-//! Each comment starts with the line feed before it, which is written even where the text ends in
-//! one, so that texts come back byte by byte. Nothing else is in the file; what stands before,
-//! between and after the entries is ignored.
+//! Each comment starts with the preceding line feed. It is written even if the text ends in one, so
+//! that texts survive byte by byte. Other text before, between and after the entries is ignored.
 //!
 //! Specification: <https://clang.llvm.org/docs/ClangOffloadBundler.html#bundled-text-file-layout>.
-//! LLVM 22 lists an entry without its end forever and crashes when it unbundles it, and writes a
-//! text that contains an end, of which the rest is lost when read. Here both are errors.
+//! LLVM 22 hangs listing an entry without its end, and crashes unbundling it. It writes a text that
+//! contains an end, and loses the rest on reading. Here both are errors.
 
 #[cfg(feature = "tools")]
 mod write;
@@ -29,10 +28,11 @@ use super::codec::Slices;
 use crate::escape::terminal;
 
 #[cfg(feature = "tools")]
-pub use write::{WriteError, comments, to_bytes};
+pub use write::{TextBundleWriteError, comments, to_bytes};
 
-/// What starts a comment.
+/// Start of a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Comment {
     /// `//`, of C and its relatives: types `i`, `ii`, `cui` and `hipi`.
     Slashes,
@@ -42,31 +42,31 @@ pub enum Comment {
     Semicolon,
 }
 
-const COMMENTS: [(Comment, &str); 3] = [
-    (Comment::Slashes, "//"),
-    (Comment::Hash, "#"),
-    (Comment::Semicolon, ";"),
-];
-
 impl Comment {
-    /// Its characters.
+    /// All comments.
+    const ALL: [Self; 3] = [Self::Slashes, Self::Hash, Self::Semicolon];
+
+    /// Returns its characters.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
-        let row = COMMENTS.iter().find(|(comment, _)| *comment == self);
-        row.map_or("", |(_, text)| text)
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Slashes => "//",
+            Self::Hash => "#",
+            Self::Semicolon => ";",
+        }
     }
 
-    /// That of the entry which a range of `data` starts with, as bundlers write it: behind a line feed.
+    /// Detects the comment of the entry at the start of a range of `data`. As bundlers write it, a
+    /// line feed precedes the comment.
     pub fn at<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<Self> {
-        let row = COMMENTS.iter().find(|(comment, _)| {
+        Self::ALL.into_iter().find(|comment| {
             let marker = comment.marker(START);
             let first = Cursor::new(data, range.clone()).read(marker.len() as u64, "comment");
             first == Ok(&marker)
-        });
-        row.map(|(comment, _)| *comment)
+        })
     }
 
-    /// What comes before the entry ID, from the line feed on.
+    /// Returns the text before the entry ID, from the line feed on.
     fn marker(self, word: &str) -> Vec<u8> {
         format!("\n{} __CLANG_OFFLOAD_BUNDLE____{word}__ ", self.as_str()).into_bytes()
     }
@@ -78,47 +78,48 @@ const END: &str = "END";
 /// A text in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextEntry {
-    /// As written in the first of its comments; the second is not compared, as in LLVM.
+    /// Entry ID in the first of its comments; the second is not compared, as in LLVM.
     pub id: String,
     /// From the start of the file.
     pub text: Range<u64>,
 }
 
-/// Reads the entries in a range of `data`, which may be none.
+/// Reads the entries in a range of `data`; there may be none.
 ///
-/// Any input may be given: this does not panic, and keeps no more than the entry IDs, up to [`MAX_IDS`].
+/// Accepts any input: this does not panic, and keeps no more than the entry IDs, up to [`MAX_IDS`].
 ///
 /// # Errors
 ///
-/// When the range is not inside `data`, an entry has no end, an entry ID is not UTF-8, or all of them are too large.
+/// If the range exceeds `data`, an entry has no end, an entry ID is not UTF-8, or the IDs exceed
+/// [`MAX_IDS`].
 pub fn parse<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     comment: Comment,
-) -> Result<Vec<TextEntry>, Error> {
+) -> Result<Vec<TextEntry>, TextBundleError> {
     let size = range.end.saturating_sub(range.start);
     let end = data.size().unwrap_or(0);
-    OutOfBounds::check("body", range.start, size, end).map_err(Error::Outside)?;
+    OutOfBounds::check("body", range.start, size, end).map_err(TextBundleError::Outside)?;
     let start = range.start;
     parse_from(Slices::new(Cursor::new(data, range)), start, comment)
 }
 
-/// Reads the entries of a stream, as [`parse`]; it starts at `offset` of the file.
+/// Reads the entries of a stream, like [`parse`]. The stream starts at `offset` of the file.
 ///
 /// # Errors
 ///
-/// As [`parse`], and when the stream cannot be read.
+/// Those of [`parse`], and if the stream cannot be read.
 pub fn parse_from(
     mut source: impl BufRead,
     mut offset: u64,
     comment: Comment,
-) -> Result<Vec<TextEntry>, Error> {
+) -> Result<Vec<TextEntry>, TextBundleError> {
     // Each marker starts with the line feed of the line before.
     let [start, end] = [START, END].map(|word| comment.marker(word).split_off(1));
     let most = start.len().max(end.len());
     let (mut entries, mut left) = (Vec::new(), MAX_IDS);
     let mut line = Vec::new();
-    // The line feed before a marker is at `from` or later.
+    // The line feed before a marker must be at `from` or later.
     let mut from = offset;
     let mut open: Option<(String, u64)> = None;
     loop {
@@ -135,16 +136,19 @@ pub fn parse_from(
             let more = usize::try_from(left).unwrap_or(usize::MAX);
             offset = offset.saturating_add(until_feed(&mut source, more, &mut line)?);
             let id_offset = line_start.saturating_add(start.len() as u64);
-            let id = line.get(start.len()..).unwrap_or_default();
+            let id = line
+                .get(start.len()..)
+                .expect("the line starts with the marker");
             left = left.saturating_sub(id.len() as u64 + ENTRY);
             if left == 0 {
-                return Err(Error::TooLarge { offset: id_offset });
+                return Err(TextBundleError::TooLarge { offset: id_offset });
             }
-            // As LLVM: the last line is no entry when nothing ends it.
+            // Like LLVM, ignores a last line without line feed.
             let Some(id) = id.strip_suffix(b"\n") else {
                 break;
             };
-            let id = std::str::from_utf8(id).map_err(|_| Error::NotText { offset: id_offset })?;
+            let id = std::str::from_utf8(id)
+                .map_err(|_| TextBundleError::NotText { offset: id_offset })?;
             open = Some((id.to_owned(), line_start));
             from = offset;
             continue;
@@ -157,24 +161,28 @@ pub fn parse_from(
                 id,
                 text: from..line_start.saturating_sub(1),
             });
-            // As LLVM: what starts the next entry is not the end of this line.
+            // Like LLVM, requires another line feed before the next entry.
             from = offset;
         }
     }
     match open {
-        Some((id, offset)) => Err(Error::NoEnd { id, offset }),
+        Some((id, offset)) => Err(TextBundleError::NoEnd { id, offset }),
         None => Ok(entries),
     }
 }
 
-/// Entry IDs of a text bundle, all together in bytes, with a fixed size added for each: no more is kept.
+/// Maximum size of a text bundle's entry IDs in bytes, with a fixed size added for each.
 pub const MAX_IDS: u64 = 16 << 20;
 
-/// Bytes of an entry besides its ID.
+/// Size added for each entry.
 const ENTRY: u64 = 64;
 
-/// Appends the next bytes up to a line feed, that included, and no more than `most`; their number.
-fn until_feed(source: impl BufRead, most: usize, line: &mut Vec<u8>) -> Result<u64, Error> {
+/// Appends the next bytes up to and including a line feed, at most `most`. Returns their number.
+fn until_feed(
+    source: impl BufRead,
+    most: usize,
+    line: &mut Vec<u8>,
+) -> Result<u64, TextBundleError> {
     if line.ends_with(b"\n") {
         return Ok(0);
     }
@@ -182,8 +190,8 @@ fn until_feed(source: impl BufRead, most: usize, line: &mut Vec<u8>) -> Result<u
     read.map(|count| count as u64).map_err(unreadable)
 }
 
-/// Skips what is left of a line, the line feed included; how many bytes that are.
-fn skip_line(mut source: impl BufRead) -> Result<u64, Error> {
+/// Skips the rest of a line and its line feed. Returns the number of bytes.
+fn skip_line(mut source: impl BufRead) -> Result<u64, TextBundleError> {
     let mut skipped = 0_u64;
     loop {
         let bytes = source.fill_buf().map_err(unreadable)?;
@@ -198,43 +206,43 @@ fn skip_line(mut source: impl BufRead) -> Result<u64, Error> {
     }
 }
 
-fn unreadable(problem: io::Error) -> Error {
-    Error::Read {
+fn unreadable(problem: io::Error) -> TextBundleError {
+    TextBundleError::Read {
         message: problem.to_string(),
     }
 }
 
-/// Why bytes are not a text bundle. Offsets are from the start of the file.
+/// An error in a text bundle. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
-    /// The range is not inside the file.
+pub enum TextBundleError {
+    /// The range exceeds the file.
     Outside(OutOfBounds),
-    /// An entry without the comment that ends it.
+    /// An entry without its closing comment.
     NoEnd {
-        /// Its ID.
+        /// Entry ID.
         id: String,
-        /// Where the comment is that starts it.
+        /// Offset of the opening comment.
         offset: u64,
     },
     /// An entry ID that is not UTF-8.
     NotText {
-        /// Where it starts.
+        /// Offset of the ID.
         offset: u64,
     },
-    /// Entry IDs of more than [`MAX_IDS`] bytes.
+    /// The entry IDs exceed [`MAX_IDS`].
     TooLarge {
-        /// Offset of the first one over the limit.
+        /// Offset of the first ID over the limit.
         offset: u64,
     },
     /// The text cannot be read.
     Read {
-        /// The system's error.
+        /// Error of the system.
         message: String,
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for TextBundleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "text bundle: ")?;
         match self {
@@ -242,7 +250,7 @@ impl fmt::Display for Error {
             Self::NoEnd { id, offset } => {
                 write!(
                     f,
-                    "entry `{}` that starts at offset {offset:#x} has no end",
+                    "missing end of entry `{}`, which starts at offset {offset:#x}",
                     terminal(id)
                 )
             }
@@ -258,7 +266,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for TextBundleError {}
 
 #[cfg(test)]
 mod tests {
@@ -277,7 +285,7 @@ mod tests {
         dev\
         \n; __CLANG_OFFLOAD_BUNDLE____END__ hip-amdgcn-amd-amdhsa--gfx906\n";
 
-    fn parse_with(bytes: &[u8], comment: Comment) -> Result<Vec<TextEntry>, Error> {
+    fn parse_with(bytes: &[u8], comment: Comment) -> Result<Vec<TextEntry>, TextBundleError> {
         parse(bytes, 0..bytes.len() as u64, comment)
     }
 
@@ -316,14 +324,15 @@ mod tests {
 
     #[test]
     fn sees_only_the_comments_of_its_language() {
-        for (comment, text) in COMMENTS {
+        for comment in Comment::ALL {
+            let text = comment.as_str();
             let bytes = to_bytes(&[(HOST, b"x")], comment).unwrap();
             assert_eq!(bytes[1..=text.len()], *text.as_bytes());
             let (inside, end) = ([b"12345", &bytes[..]].concat(), 5 + bytes.len() as u64);
             assert_eq!(Comment::at(&inside[..], 5..end), Some(comment));
             assert_eq!(Comment::at(&inside[..], 6..end), None);
             assert_eq!(Comment::at(&inside[..], 5..20), None);
-            for (other, _) in COMMENTS {
+            for other in Comment::ALL {
                 let found = parse_with(&bytes, other).unwrap();
                 assert_eq!(found.len(), usize::from(comment == other));
             }
@@ -370,8 +379,7 @@ mod tests {
         // LLVM 22.1.8 lists this one forever.
         assert_eq!(
             message(&LLVM[..0xd3]),
-            "text bundle: entry `hip-amdgcn-amd-amdhsa--gfx906` that starts at offset 0x8e \
-             has no end"
+            "text bundle: missing end of entry `hip-amdgcn-amd-amdhsa--gfx906`, which starts at offset 0x8e"
         );
         let mut bytes = LLVM.to_vec();
         bytes[0x25] = 0xff;
@@ -407,11 +415,11 @@ mod tests {
         let endless = io::Read::chain(start.as_bytes(), endless);
         let found = parse_from(io::BufReader::new(endless), 0, Comment::Semicolon);
         let offset = start.len() as u64;
-        assert_eq!(found, Err(Error::TooLarge { offset }));
+        assert_eq!(found, Err(TextBundleError::TooLarge { offset }));
         let entry = to_bytes(&[("x", b"")], Comment::Semicolon).unwrap();
         let many = entry.repeat(usize::try_from(MAX_IDS / 64).unwrap());
         let found = parse_with(&many, Comment::Semicolon);
-        assert!(matches!(found, Err(Error::TooLarge { .. })));
+        assert!(matches!(found, Err(TextBundleError::TooLarge { .. })));
     }
 
     #[test]

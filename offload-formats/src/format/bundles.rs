@@ -1,21 +1,20 @@
-//! Bundles that follow each other, compressed or not: what a linker makes of several objects.
+//! Consecutive bundles, compressed or not, as linkers make them of several objects.
 //!
-//! A linker concatenates the bundles of a section, as a rule at multiples of 4096 and with zeros
-//! between them; `cat` puts one right behind the other. Either is read, also mixed. No bundle is
-//! searched for: the next one is where the last one ends, so that bytes of an image that look
-//! like a bundle are none.
+//! A linker concatenates the bundles of a section, usually at multiples of 4096 with zeros between
+//! them; `cat` adds no padding. Both forms are read, also mixed. The next bundle starts where the
+//! last one ends. No search is involved, so bytes of an image that look like a bundle do no harm.
 //!
 //! | bundle                                     | ends                                          |
 //! |--------------------------------------------|-----------------------------------------------|
 //! | plain                                      | with its last image, or its headers           |
-//! | compressed, versions 2 and 3               | where the size of all says                    |
-//! | compressed, version 1, or that size absurd | with its data: the last frame of zstd, the    |
-//! |                                            | stream of zlib when that is built in          |
+//! | compressed, versions 2 and 3               | at its total size                             |
+//! | compressed, version 1 or size impossible   | with its data: the last frame of zstd, the    |
+//! |                                            | stream of zlib if that is built in            |
 //! | the same, with data that is damaged        | before the next magic at a multiple of 4096   |
 //! |                                            | from the start of the range, or with it       |
 //!
-//! LLVM 22 reads the first bundle only, and refuses what follows a compressed one; its main branch
-//! looks for the next magic, also inside of images, and stops where the kind changes.
+//! LLVM 22 reads only the first bundle, and rejects data after a compressed one. Its main branch
+//! searches for the next magic, even inside of images, and stops where the kind changes.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,20 +24,21 @@ use super::bytes::{Alignment, Cursor, ReadAt};
 use super::compressed_bundle::{self, CompressedBundle};
 use super::magic::Magic;
 
-/// What is decompressed at most to see where data of zlib ends, all bundles of a range together.
+/// Maximum number of bytes that are decompressed to find the ends of zlib data, for all bundles of
+/// a range.
 const BUDGET: u64 = 1 << 30;
 
 /// A bundle, with its data or images as ranges of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnyBundle {
-    /// As it is.
+    /// A plain bundle.
     Plain(Bundle),
-    /// Compressed; what is in it is not read.
+    /// A compressed bundle, not decompressed.
     Compressed(CompressedBundle),
 }
 
 impl AnyBundle {
-    /// The bytes of the file that it takes up.
+    /// Returns its range in the file.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         match self {
@@ -48,26 +48,26 @@ impl AnyBundle {
     }
 }
 
-/// The bundles that follow each other in a range, and where they end.
+/// The consecutive bundles of a range, and their end.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bundles {
-    /// In file order.
+    /// Bundles in file order.
     pub bundles: Vec<AnyBundle>,
-    /// Where something else starts, from the start of the file; the end of the range when
-    /// nothing does. Zeros after the last bundle belong to the bundles.
+    /// Offset of the first other data, or the end of the range. Zeros after the last bundle belong
+    /// to the bundles.
     pub end: u64,
 }
 
-/// Reads the bundles at the start of a range of `data`. Bytes of other kinds end them and are
-/// left to the caller.
+/// Reads the bundles at the start of a range of `data`, up to the first other data.
 ///
-/// Of images and compressed data nothing is read, save where an end has to be found. Any input
-/// may be given: this does not panic, and allocates at most a small multiple of what it reads.
+/// Reads images and compressed data only if an end has to be found. Accepts any input: this does
+/// not panic, and allocates at most a small multiple of what it reads.
 ///
 /// # Errors
 ///
-/// When the first one is absent, or a header is damaged.
-pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Bundles, Error> {
+/// If the range does not start with a bundle, or a header is damaged.
+pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Bundles, BundleSequenceError> {
     let end = Cursor::new(data, range.clone()).end();
     let (mut bundles, mut position) = (Vec::new(), range.start);
     let mut budget = BUDGET;
@@ -76,17 +76,19 @@ pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Bundles, Er
         let bundle = match Magic::at(data, position..end) {
             Magic::Bundle => Bundle::parse(data, position, end)
                 .map(AnyBundle::Plain)
-                .map_err(|problem| Problem::Plain(bundle::Error { index, ..problem })),
+                .map_err(|problem| {
+                    BundleSequenceProblem::Plain(bundle::BundleError { index, ..problem })
+                }),
             Magic::CompressedBundle => {
                 let boundary = |from| next_magic(data, range.start, from, end);
                 CompressedBundle::parse_in_sequence(data, position, end, &mut budget, boundary)
                     .map(AnyBundle::Compressed)
-                    .map_err(Problem::Compressed)
+                    .map_err(BundleSequenceProblem::Compressed)
             }
-            _ if bundles.is_empty() => Err(Problem::None { offset: position }),
+            _ if bundles.is_empty() => Err(BundleSequenceProblem::None { offset: position }),
             _ => break,
         };
-        let bundle = bundle.map_err(|problem| Error { index, problem })?;
+        let bundle = bundle.map_err(|problem| BundleSequenceError { index, problem })?;
         position = after_zeros(data, bundle.range().end, end);
         bundles.push(bundle);
     }
@@ -96,7 +98,7 @@ pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Bundles, Er
     })
 }
 
-/// The first magic behind `from` at a multiple of a page from `start`, or `end`.
+/// Returns the offset of the first magic after `from` at a multiple of 4096 from `start`, or `end`.
 fn next_magic<'d, R: ReadAt<'d>>(data: R, start: u64, from: u64, end: u64) -> u64 {
     const PAGE: Option<Alignment> = Alignment::new(0x1000);
     let next = |position: u64| {
@@ -111,7 +113,7 @@ fn next_magic<'d, R: ReadAt<'d>>(data: R, start: u64, from: u64, end: u64) -> u6
     pages.into_iter().find(is_magic).unwrap_or(end)
 }
 
-/// The first place from `position` that is not zero, or `end`.
+/// Returns the offset of the first byte from `position` on that is not zero, or `end`.
 fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
     const STEP: u64 = 0x1000;
     while position < end {
@@ -127,41 +129,42 @@ fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
     position
 }
 
-/// Why bytes are not bundles.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    /// Which of those that follow each other.
-    pub index: usize,
-    /// What is wrong.
-    pub problem: Problem,
-}
-
-/// What is wrong with a bundle. Offsets are from the start of the file.
+/// An error in consecutive bundles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
-    /// There is none.
-    None {
-        /// Where it should start.
-        offset: u64,
-    },
-    /// With a plain one.
-    Plain(bundle::Error),
-    /// With a compressed one.
-    Compressed(compressed_bundle::Error),
+pub struct BundleSequenceError {
+    /// Index of the bundle.
+    pub index: usize,
+    /// Cause of the error.
+    pub problem: BundleSequenceProblem,
 }
 
-impl fmt::Display for Error {
+/// Cause of a [`BundleSequenceError`]. Offsets are from the start of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BundleSequenceProblem {
+    /// There is no bundle.
+    None {
+        /// Expected offset of the bundle.
+        offset: u64,
+    },
+    /// A plain bundle is damaged.
+    Plain(bundle::BundleError),
+    /// A compressed bundle is damaged.
+    Compressed(compressed_bundle::CompressedBundleError),
+}
+
+impl fmt::Display for BundleSequenceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.problem {
-            // It says which itself.
-            Problem::Plain(problem) => problem.fmt(f),
+            // It contains the index.
+            BundleSequenceProblem::Plain(problem) => problem.fmt(f),
             problem => write!(f, "bundle {}: {problem}", self.index),
         }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for BundleSequenceProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None { offset } => write!(f, "expected a bundle at offset {offset:#x}"),
@@ -171,8 +174,8 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Error {}
-impl std::error::Error for Problem {}
+impl std::error::Error for BundleSequenceError {}
+impl std::error::Error for BundleSequenceProblem {}
 
 #[cfg(test)]
 mod tests;

@@ -1,36 +1,42 @@
-//! Bytes in, numbers out: the only bounds check and the only byte order of the formats.
+//! Reads numbers from bytes: the only bounds check and the only byte order of the formats.
 //!
-//! Everything is read through [`ReadAt`]: from a slice, or from a file of which no more is read
-//! than is asked for. Offsets are from the start of that slice or file, whatever lies in it, so
-//! that a range can be copied from file to file. Integers are little-endian.
+//! [`ReadAt`] reads from a slice, or from a file, which is read only as far as needed. Offsets are
+//! relative to the start of that slice or file, even for nested formats. So a range can be copied
+//! from file to file. Integers are little-endian.
 //!
-//! No field of a file sizes an allocation, and no two of them are added unchecked.
+//! No field of a file sizes an allocation, and fields are added with overflow checks.
 
 use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Something does not lie where its format says, or could not be read there.
+/// A range that exceeds its container, or could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OutOfBounds {
-    /// What was to be read, such as `image`.
+    /// Name of the field, such as `image`.
     pub what: &'static str,
-    /// Where, from the start of the file.
+    /// Start of the range, from the start of the file.
     pub offset: u64,
-    /// Of how many bytes.
+    /// Size of the range in bytes.
     pub size: u64,
-    /// What it must not run past, from the start of the file.
+    /// End of the container, from the start of the file.
     pub end: u64,
 }
 
 impl OutOfBounds {
-    /// The range of `what`, when it lies before `end`.
+    /// Returns the range of `what` if it ends at or before `end`.
     ///
     /// # Errors
     ///
-    /// When it does not.
-    pub fn check(what: &'static str, offset: u64, size: u64, end: u64) -> Result<Range<u64>, Self> {
+    /// If the range exceeds `end`, or its end overflows.
+    pub(crate) fn check(
+        what: &'static str,
+        offset: u64,
+        size: u64,
+        end: u64,
+    ) -> Result<Range<u64>, Self> {
         match offset.checked_add(size) {
             Some(past) if past <= end => Ok(offset..past),
             _ => Err(Self {
@@ -60,10 +66,10 @@ impl fmt::Display for OutOfBounds {
 
 impl std::error::Error for OutOfBounds {}
 
-/// Bytes that are read in parts: a slice, or a file of which no more is read than is asked for.
+/// Bytes that are read in parts: a slice, or a file, which is read only as far as needed.
 ///
-/// Implement it for a reference to what keeps the bytes that it has read: they live as long as that. [`ReadCache`] does
-/// for anything that reads and seeks.
+/// Implement it for a reference to a type that keeps the bytes it has read, because they live as
+/// long as the reference. [`ReadCache`] implements it for anything that reads and seeks.
 ///
 /// ```
 /// use offload_formats::format::bytes::ReadAt;
@@ -125,7 +131,7 @@ impl<S: Read + Seek> Source for S {
 }
 
 impl<S: Source> ReadCache<S> {
-    /// Creates a cache of which nothing is read yet.
+    /// Creates an empty cache.
     pub fn new(source: S) -> Self {
         Self(object::ReadCache::new(Positioned {
             source,
@@ -149,12 +155,12 @@ impl<'d, S: Source> ReadAt<'d> for &'d ReadCache<S> {
     }
 }
 
-/// A source as the crate `object` reads it.
+/// Adapts a [`Source`] to the crate `object`.
 #[derive(Debug)]
 struct Positioned<S> {
     source: S,
     position: u64,
-    /// Asked for once.
+    /// Size of the source; determined once.
     size: Option<u64>,
 }
 
@@ -186,7 +192,7 @@ impl<S: Source> object::ReadCacheOps for Positioned<S> {
     }
 }
 
-/// A place in a range of some data, from which fields are read in order.
+/// A position in a range of some data, from which fields are read in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'d, R> {
     data: R,
@@ -196,7 +202,7 @@ pub struct Cursor<'d, R> {
 }
 
 impl<'d, R: ReadAt<'d>> Cursor<'d, R> {
-    /// At the start of a range. Of the range only what lies inside `data` counts.
+    /// Creates a cursor at the start of `range`, which is cut to the size of `data`.
     pub fn new(data: R, range: Range<u64>) -> Self {
         let size = data.size().unwrap_or(0);
         Self {
@@ -207,27 +213,27 @@ impl<'d, R: ReadAt<'d>> Cursor<'d, R> {
         }
     }
 
-    /// Where the next read starts.
-    pub fn position(&self) -> u64 {
+    /// Returns the offset of the next read.
+    pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// What no read runs past.
-    pub fn end(&self) -> u64 {
+    /// Returns the end of the range, which no read exceeds.
+    pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// A cursor at another place of the same range.
+    /// Returns a cursor at another position of the same range.
     #[must_use]
-    pub fn at(&self, position: u64) -> Self {
+    pub(crate) fn at(&self, position: u64) -> Self {
         Self { position, ..*self }
     }
 
-    /// The next `size` bytes.
+    /// Reads the next `size` bytes.
     ///
     /// # Errors
     ///
-    /// When there are fewer.
+    /// If fewer bytes are left.
     pub fn read(&mut self, size: u64, what: &'static str) -> Result<&'d [u8], OutOfBounds> {
         let range = OutOfBounds::check(what, self.position, size, self.end)?;
         let end = self.end;
@@ -243,11 +249,11 @@ impl<'d, R: ReadAt<'d>> Cursor<'d, R> {
     }
 }
 
-/// A type that a field can have.
+/// The type of a field.
 pub(crate) trait Field: Sized {
-    /// In bytes.
+    /// Size in bytes.
     const LEN: usize;
-    /// `bytes` are `LEN` many.
+    /// Decodes exactly `LEN` bytes.
     fn decode(bytes: &[u8]) -> Option<Self>;
     fn write(&self, out: &mut Vec<u8>);
 }
@@ -293,8 +299,8 @@ pub(crate) fn field<'d, T: Field, R: ReadAt<'d>>(
     })
 }
 
-/// A layout: from the list of its fields come the struct, reader, writer, names in errors, and a
-/// check when compiling that each field is at its offset.
+/// Defines a record from its list of fields: the struct, its reader and writer, and the names in
+/// errors. Each field's offset is checked at compile time.
 macro_rules! record {
     ($(#[$attribute:meta])* struct $name:ident, $noun:literal, $len:literal bytes {
         $($offset:literal $field:ident: $ty:ty,)+
@@ -310,7 +316,8 @@ macro_rules! record {
             pub(crate) fn read<'d, R: $crate::format::bytes::ReadAt<'d>>(
                 cursor: &mut $crate::format::bytes::Cursor<'d, R>,
             ) -> Result<Self, $crate::format::bytes::OutOfBounds> {
-                // One read of the file for the record, and if that fails, which field it is.
+                // Reads the whole record at once. If that fails, reads each field to find the one
+                // that is cut.
                 let mut ahead = *cursor;
                 if let Ok(bytes) = ahead.read(Self::LEN, $noun) {
                     let mut bytes = $crate::format::bytes::Cursor::new(bytes, 0..Self::LEN);
@@ -348,17 +355,17 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// A power of two, at whose multiples something is placed.
+/// A power of two that offsets are aligned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Alignment(u64);
+pub(crate) struct Alignment(u64);
 
 impl Alignment {
-    /// What offload binaries and their images are aligned to.
-    pub const EIGHT: Self = Self(8);
+    /// Alignment of offload binaries and their images.
+    pub(crate) const EIGHT: Self = Self(8);
 
-    /// `value`, when it is a power of two.
+    /// Returns `value` as an alignment if it is a power of two.
     #[must_use]
-    pub const fn new(value: u64) -> Option<Self> {
+    pub(crate) const fn new(value: u64) -> Option<Self> {
         if value.is_power_of_two() {
             Some(Self(value))
         } else {
@@ -366,27 +373,21 @@ impl Alignment {
         }
     }
 
-    /// In bytes.
+    /// Returns the number of bytes from `offset` to the next multiple.
     #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-
-    /// How many bytes there are from `offset` to the next multiple.
-    #[must_use]
-    pub const fn padding(self, offset: u64) -> u64 {
+    pub(crate) const fn padding(self, offset: u64) -> u64 {
         // Two's complement: the distance up to a multiple of a power of two.
         offset.wrapping_neg() & (self.0 - 1)
     }
 
-    /// The first multiple that is `offset` or more, when a `u64` holds it.
+    /// Returns the first multiple at or after `offset`, if it fits into a `u64`.
     #[must_use]
-    pub const fn align(self, offset: u64) -> Option<u64> {
+    pub(crate) const fn align(self, offset: u64) -> Option<u64> {
         offset.checked_add(self.padding(offset))
     }
 }
 
-/// A range of some data, read as if it were all: for readers that know no ranges.
+/// A range of some data, presented as the whole: for readers that do not support ranges.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<R> {
     data: R,
@@ -395,7 +396,7 @@ pub struct Window<R> {
 }
 
 impl<R> Window<R> {
-    /// Of the range only what lies inside `data` counts.
+    /// Creates a window on `range`, which is cut to the size of `data`.
     pub fn new<'d>(data: R, range: Range<u64>) -> Self
     where
         R: ReadAt<'d>,
@@ -519,7 +520,7 @@ mod tests {
         assert_eq!(eight.align(9), Some(16));
         assert_eq!(eight.align(u64::MAX), None);
         assert_eq!(
-            (Alignment::new(4096).map(Alignment::get), Alignment::new(12)),
+            (Alignment::new(4096).map(|page| page.0), Alignment::new(12)),
             (Some(4096), None)
         );
         assert_eq!(Alignment::new(0), None);

@@ -1,4 +1,4 @@
-//! The compression libraries, each behind its cargo feature, and streams for them.
+//! The compression libraries, each with its cargo feature, and streams for them.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use super::bytes::{Cursor, ReadAt};
 
-/// How the data is compressed.
+/// A compression method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
     /// A zlib stream; cargo feature `zlib`.
@@ -17,33 +17,32 @@ pub enum Method {
     Zstd,
 }
 
-/// Method, number, name of it and of its cargo feature.
-pub(super) const METHODS: [(Method, u16, &str); 2] =
-    [(Method::Zlib, 0, "zlib"), (Method::Zstd, 1, "zstd")];
-
 impl Method {
-    /// The method with that number in compressed bundles.
+    /// All methods.
+    pub(super) const ALL: [Self; 2] = [Self::Zlib, Self::Zstd];
+
+    /// Returns the method with that number in compressed bundles.
     #[must_use]
-    pub fn from_raw(raw: u16) -> Option<Self> {
-        let row = METHODS.iter().find(|(_, number, _)| *number == raw);
-        row.map(|(method, _, _)| *method)
+    pub(crate) fn from_raw(raw: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.raw() == raw)
     }
 
-    /// Its number in compressed bundles.
+    /// Returns its number in compressed bundles.
     #[must_use]
     pub fn raw(self) -> u16 {
-        self.row().1
+        match self {
+            Self::Zlib => 0,
+            Self::Zstd => 1,
+        }
     }
 
-    /// Its name, such as `zstd`.
+    /// Returns its name, such as `zstd`; its cargo feature has the same.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.row().2
-    }
-
-    fn row(self) -> (Self, u16, &'static str) {
-        let row = METHODS.iter().find(|(method, _, _)| *method == self);
-        row.copied().unwrap_or((self, 0, ""))
+        match self {
+            Self::Zlib => "zlib",
+            Self::Zstd => "zstd",
+        }
     }
 }
 
@@ -53,7 +52,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// What errors say when a method is not built in.
+/// Writes the error for a method that is not built in.
 pub(super) fn not_built(method: Method, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
@@ -61,21 +60,21 @@ pub(super) fn not_built(method: Method, f: &mut fmt::Formatter<'_>) -> fmt::Resu
     )
 }
 
-/// How many bytes are decompressed at once: a block of zstd.
+/// Number of bytes that are decompressed at once: a block of zstd.
 pub(super) const BUFFER: usize = 0x2_0000;
 
-/// What compresses to `W`.
+/// Compresses to `W`.
 pub(super) enum Encoder<W: Write> {
     #[allow(dead_code, reason = "the only variant when all methods are off")]
     None(Infallible, W),
     #[cfg(feature = "zlib")]
     Zlib(flate2::write::ZlibEncoder<W>),
     #[cfg(feature = "zstd")]
-    Zstd(with_zstd::Encoder<W>),
+    Zstd(with_zstd::ZstdEncoder<W>),
 }
 
 impl<W: Write> Encoder<W> {
-    /// For `size` bytes; `None` when the method is not built in.
+    /// Creates an encoder for `size` bytes; `None` if the method is not built in.
     pub(super) fn new(
         method: Method,
         level: Option<i32>,
@@ -86,14 +85,14 @@ impl<W: Write> Encoder<W> {
         match method {
             #[cfg(feature = "zlib")]
             Method::Zlib => {
-                let level = u32::try_from(level.unwrap_or(6)).unwrap_or(0).min(9);
+                let level = level.unwrap_or(6).clamp(0, 9).unsigned_abs();
                 let level = flate2::Compression::new(level);
                 Ok(Some(Self::Zlib(flate2::write::ZlibEncoder::new(
                     out, level,
                 ))))
             }
             #[cfg(feature = "zstd")]
-            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::Encoder::new(
+            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::ZstdEncoder::new(
                 level, threads, size, out,
             )?))),
             #[allow(unreachable_patterns, reason = "when all methods are built in")]
@@ -125,24 +124,24 @@ impl<W: Write> Encoder<W> {
     }
 }
 
-/// What decompresses from `B`, of which it consumes what belongs to the data and no more.
+/// Decompresses from `B`, and consumes no byte after the compressed data.
 pub(super) enum Decoder<B> {
     #[allow(dead_code, reason = "the only variant when all methods are off")]
     None(Infallible, B),
     #[cfg(feature = "zlib")]
     Zlib(flate2::bufread::ZlibDecoder<B>),
     #[cfg(feature = "zstd")]
-    Zstd(with_zstd::Decoder<B>),
+    Zstd(with_zstd::ZstdDecoder<B>),
 }
 
 impl<B: BufRead> Decoder<B> {
-    /// `None` when the method is not built in.
+    /// Creates a decoder; `None` if the method is not built in.
     pub(super) fn new(method: Method, source: B) -> io::Result<Option<Self>> {
         match method {
             #[cfg(feature = "zlib")]
             Method::Zlib => Ok(Some(Self::Zlib(flate2::bufread::ZlibDecoder::new(source)))),
             #[cfg(feature = "zstd")]
-            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::Decoder::new(source)?))),
+            Method::Zstd => Ok(Some(Self::Zstd(with_zstd::ZstdDecoder::new(source)?))),
             #[allow(unreachable_patterns, reason = "when all methods are built in")]
             _ => {
                 let _ = source;
@@ -174,15 +173,15 @@ impl<B: BufRead> Read for Decoder<B> {
     }
 }
 
-/// A stream, up to the end of the data.
-pub(super) struct Source<B> {
+/// A stream that ends at a given offset.
+pub(super) struct BoundedStream<B> {
     pub(super) source: B,
-    /// What has been consumed ends here.
+    /// Offset of the next byte.
     pub(super) position: u64,
     pub(super) end: u64,
 }
 
-impl<B: BufRead> BufRead for Source<B> {
+impl<B: BufRead> BufRead for BoundedStream<B> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let left = self.end.saturating_sub(self.position);
         if left == 0 {
@@ -199,7 +198,7 @@ impl<B: BufRead> BufRead for Source<B> {
     }
 }
 
-impl<B: BufRead> Read for Source<B> {
+impl<B: BufRead> Read for BoundedStream<B> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let mut bytes = self.fill_buf()?;
         let count = Read::read(&mut bytes, room)?;
@@ -208,14 +207,14 @@ impl<B: BufRead> Read for Source<B> {
     }
 }
 
-/// A range of some data as a stream, of which each byte is asked for once.
+/// A range of some data as a stream that asks for each byte once.
 pub(super) struct Slices<'d, R> {
     cursor: Cursor<'d, R>,
     slice: &'d [u8],
 }
 
 impl<'d, R: ReadAt<'d>> Slices<'d, R> {
-    /// What comes from where the cursor is.
+    /// Streams from the cursor's position.
     pub(super) fn new(cursor: Cursor<'d, R>) -> Self {
         Self { cursor, slice: &[] }
     }
@@ -233,7 +232,8 @@ impl<'d, R: ReadAt<'d>> BufRead for Slices<'d, R> {
     }
 
     fn consume(&mut self, count: usize) {
-        self.slice = self.slice.get(count..).unwrap_or_default();
+        let rest = self.slice.get(count..);
+        self.slice = rest.expect("callers consume no more than the buffer");
     }
 }
 
@@ -254,21 +254,21 @@ mod with_zstd {
     use zstd::stream::raw::{self, CParameter, DParameter, Operation};
     use zstd::stream::{write, zio};
 
-    /// What a thread compresses at a time, at levels that would take less. Parts do not know each
-    /// other's statistics: of 512 MiB of libraries, parts of zstd's own 2 MiB are 1 % larger than
-    /// what LLVM writes, these 0.3 %.
+    /// Size of the part that a thread compresses at a time, at levels whose default is smaller.
+    /// Parts do not share statistics. For 512 MiB of libraries the output is 1 % larger than LLVM's
+    /// with zstd's default of 2 MiB, and 0.3 % with this size.
     const PART: u32 = 8 << 20;
-    /// From here on zstd takes as much or more.
+    /// From this level on zstd's default is as large or larger.
     const LEVEL_OF_LARGE_PARTS: i32 = 9;
 
-    pub(in crate::format) enum Encoder<W: Write> {
-        /// No more than one part: compressed at once, as LLVM does, whose bytes they are.
+    pub(in crate::format) enum ZstdEncoder<W: Write> {
+        /// At most one part, compressed at once: the same bytes as LLVM's.
         Small(Vec<u8>, i32, W),
-        /// Compressed by other threads while the next bytes come.
+        /// Compressed by other threads while the next bytes arrive.
         Large(write::Encoder<'static, W>),
     }
 
-    impl<W: Write> Encoder<W> {
+    impl<W: Write> ZstdEncoder<W> {
         pub(super) fn new(
             level: Option<i32>,
             threads: NonZeroU32,
@@ -282,7 +282,7 @@ mod with_zstd {
             }
             let mut encoder = raw::Encoder::new(level)?;
             encoder.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
-            // One worker or many make the same jobs of the same bytes; none would make others.
+            // The output is the same for any number of workers except 0.
             encoder.set_parameter(CParameter::NbWorkers(threads.get()))?;
             if level < LEVEL_OF_LARGE_PARTS {
                 encoder.set_parameter(CParameter::JobSize(PART))?;
@@ -312,17 +312,18 @@ mod with_zstd {
         }
     }
 
-    pub(in crate::format) struct Decoder<B> {
+    pub(in crate::format) struct ZstdDecoder<B> {
         pub(super) source: B,
         decoder: raw::Decoder<'static>,
-        /// A frame has begun, or none has been seen.
+        /// True inside a frame, and before the first.
         open: bool,
     }
 
-    impl<B: BufRead> Decoder<B> {
+    impl<B: BufRead> ZstdDecoder<B> {
         pub(super) fn new(source: B) -> io::Result<Self> {
             let mut decoder = raw::Decoder::new()?;
-            // 128 MiB, the largest window of LLVM's frames at any level; the format allows 2 GiB, all of it memory.
+            // 128 MiB, the largest window of LLVM's frames at any level. The format allows 2 GiB,
+            // which would be allocated.
             decoder.set_parameter(DParameter::WindowLogMax(27))?;
             Ok(Self {
                 source,
@@ -331,7 +332,7 @@ mod with_zstd {
             })
         }
 
-        /// Bytes of one frame after the other, until the source ends.
+        /// Reads the bytes of consecutive frames, until the source ends.
         pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
             loop {
                 let bytes = self.source.fill_buf()?;

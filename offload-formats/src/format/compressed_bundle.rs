@@ -1,11 +1,11 @@
-//! The compressed bundle: a bundle, binary or text, behind a header.
+//! The compressed bundle: a header, then the compressed bytes of a binary or text bundle.
 //!
 //! | version 1 | version 2 | version 3 | field                                     |
 //! |----------:|----------:|----------:|-------------------------------------------|
 //! |    `0x00` |    `0x00` |    `0x00` | magic, `CCOB`                             |
 //! |    `0x04` |    `0x04` |    `0x04` | version, 2 bytes                          |
 //! |    `0x06` |    `0x06` |    `0x06` | method, 2 bytes: 0 is zlib, 1 is zstd     |
-//! |           |    `0x08` |    `0x08` | size of all; 4 bytes, in version 3 eight  |
+//! |           |    `0x08` |    `0x08` | total size; 4 bytes, in version 3 eight   |
 //! |    `0x08` |    `0x0c` |    `0x10` | uncompressed size; the same               |
 //! |    `0x0c` |    `0x10` |    `0x18` | hash: the first 8 bytes of the MD5 digest |
 //! |    `0x14` |    `0x18` |    `0x20` | compressed data                           |
@@ -13,15 +13,14 @@
 //! Integers are little-endian. LLVM 18 writes version 1, LLVM 19 to 21 version 2, and LLVM 22
 //! version 3, which HIP runtimes before ROCm 7 do not read. All of them write zstd.
 //!
-//! The methods are behind the cargo features `zlib` and `zstd`, so that those who need none build
-//! none.
+//! Each method has a cargo feature, `zlib` or `zstd`, so that users who need none build none.
 //!
 //! Specification: <https://clang.llvm.org/docs/ClangOffloadBundler.html#compressed-bundle-format>.
-//! LLVM 22 ignores the size of all, and a wrong hash or uncompressed size; here they are errors.
-//! Bytes that follow a bundle are no part of it, as in LLVM's main branch.
+//! LLVM 22 ignores the total size, a wrong hash and a wrong uncompressed size; here they are
+//! errors. Data after the bundle does not belong to it, as in LLVM's main branch.
 //!
-//! Neither reading nor writing needs the bundle in memory: [`CompressedBundle::decompress_to`] and
-//! [`Compressor`] are streams, and [`CompressedBundle::contents`] decompresses headers only.
+//! Neither reading nor writing holds the bundle in memory: [`CompressedBundle::decompress_to`] and
+//! [`compress_to`] are streams, and [`CompressedBundle::contents`] decompresses only headers.
 
 mod error;
 mod frames;
@@ -35,45 +34,49 @@ use md5::{Digest, Md5};
 
 use super::bytes::{Cursor, OutOfBounds, ReadAt, field};
 use super::magic;
-use header::{Sizes1, Sizes2, Sizes3, Start};
+use header::{FixedHeader, Sizes1, Sizes2, Sizes3};
 
 pub use super::codec::Method;
-pub use error::{Error, WriteError};
-pub use header::Version;
-pub use write::{Compressed, Compression, Compressor, compress, compress_to};
+pub use error::{CompressedBundleError, CompressedBundleWriteError};
+pub use header::CompressedBundleVersion;
+pub use write::{CompressedHeader, Compression, compress, compress_to};
 
 /// The header of a compressed bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompressedBundle {
-    /// From the start of the file.
+    /// Offset from the start of the file.
     pub offset: u64,
-    /// The version.
-    pub version: Version,
-    /// The method.
+    /// Version of the format.
+    pub version: CompressedBundleVersion,
+    /// Compression method.
     pub method: Method,
-    /// Of all, as claimed, in bytes; version 1 claims none.
+    /// Total size in bytes according to the header; absent in version 1.
     pub size: Option<u64>,
-    /// As claimed, in bytes.
+    /// Uncompressed size in bytes according to the header.
     pub uncompressed_size: u64,
-    /// As claimed.
+    /// Hash according to the header.
     pub hash: [u8; 8],
-    /// The compressed data, from the start of the file. In version 1, whose size is not in the
-    /// file, it ends with the last frame of zstd; with zlib it is all that was given to
-    /// [`Self::parse`].
+    /// The compressed data, from the start of the file. Version 1 does not record its size: zstd
+    /// data ends with its last frame, zlib data with the range given to [`Self::parse`].
     pub data: Range<u64>,
 }
 
 impl CompressedBundle {
-    /// Reads the header at `offset` of `data`; nothing at `end` or later belongs to it.
+    /// Reads the header at `offset` of `data`. Ignores data at `end` and later.
     ///
-    /// Any input may be given: this does not panic, and allocates nothing. Only of version 1 more
-    /// than the header is read: the heads of the blocks of zstd.
+    /// Accepts any input: this does not panic, and allocates nothing. Reads only the header, and in
+    /// version 1 also the headers of zstd's blocks.
     ///
     /// # Errors
     ///
-    /// When the magic is absent, version or method is unknown, or the size of all does not lie
-    /// between that of the header and `end`.
-    pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
+    /// If the magic is missing, the version or method is unknown, or the total size is less than
+    /// the header or exceeds `end`.
+    pub fn parse<'d, R: ReadAt<'d>>(
+        data: R,
+        offset: u64,
+        end: u64,
+    ) -> Result<Self, CompressedBundleError> {
         let mut bundle = Self::read(data, offset, end)?;
         bundle.data.end = match bundle.claimed_end() {
             Some(end) => end?,
@@ -82,17 +85,18 @@ impl CompressedBundle {
         Ok(bundle)
     }
 
-    /// As [`Self::parse`], for one in a sequence: where the size of all is not in the file, or
-    /// impossible, it ends with its data, and where that cannot be told, at `boundary`.
+    /// Reads one of several consecutive bundles, like [`Self::parse`]. If the total size is missing
+    /// or impossible, the bundle ends with its data; if that end is unknown too, it ends at
+    /// `boundary`.
     ///
-    /// Data of zlib is decompressed for that, when no more is claimed than is left of `budget`.
+    /// To find the end of zlib data, decompresses it if its uncompressed size is within `budget`.
     pub(super) fn parse_in_sequence<'d, R: ReadAt<'d>>(
         data: R,
         offset: u64,
         end: u64,
         budget: &mut u64,
         boundary: impl FnOnce(u64) -> u64,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, CompressedBundleError> {
         let mut bundle = Self::read(data, offset, end)?;
         let end = match (bundle.claimed_end(), bundle.method) {
             (Some(Ok(end)), _) => Some(end),
@@ -108,45 +112,50 @@ impl CompressedBundle {
         Ok(bundle)
     }
 
-    /// Where it ends by the size of all.
-    fn claimed_end(&self) -> Option<Result<u64, Error>> {
+    /// Returns its end according to the total size.
+    fn claimed_end(&self) -> Option<Result<u64, CompressedBundleError>> {
         let (size, least) = (self.size?, self.version.header_size());
         let check = || {
             if size < least {
-                return Err(Error::Size { size, least });
+                return Err(CompressedBundleError::Size { size, least });
             }
             let all = OutOfBounds::check("body", self.offset, size, self.data.end);
-            Ok(all.map_err(Error::Outside)?.end)
+            Ok(all.map_err(CompressedBundleError::Outside)?.end)
         };
         Some(check())
     }
 
-    /// The header; the data goes up to `end`.
-    fn read<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
+    /// Reads the header; the data extends to `end`.
+    fn read<'d, R: ReadAt<'d>>(
+        data: R,
+        offset: u64,
+        end: u64,
+    ) -> Result<Self, CompressedBundleError> {
         let mut cursor = Cursor::new(data, offset..end);
-        let found = field(&mut cursor.clone(), "magic of header").map_err(Error::Outside)?;
+        let found = field(&mut cursor.clone(), "magic of header")
+            .map_err(CompressedBundleError::Outside)?;
         if found != magic::COMPRESSED_BUNDLE {
-            return Err(Error::Magic { offset, found });
+            return Err(CompressedBundleError::Magic { offset, found });
         }
-        let start = Start::read(&mut cursor).map_err(Error::Outside)?;
-        let unknown = Error::Version {
+        let start = FixedHeader::read(&mut cursor).map_err(CompressedBundleError::Outside)?;
+        let unknown = CompressedBundleError::Version {
             version: start.version,
         };
-        let version = Version::from_raw(start.version).ok_or(unknown)?;
+        let version = CompressedBundleVersion::from_raw(start.version).ok_or(unknown)?;
         let method = start.method;
-        let method = Method::from_raw(method).ok_or(Error::Method { method })?;
+        let method = Method::from_raw(method).ok_or(CompressedBundleError::Method { method })?;
         let (size, uncompressed_size, hash) = match version {
-            Version::V1 => {
-                let sizes = Sizes1::read(&mut cursor).map_err(Error::Outside)?;
+            CompressedBundleVersion::V1 => {
+                let sizes = Sizes1::read(&mut cursor).map_err(CompressedBundleError::Outside)?;
                 (None, sizes.uncompressed_size.into(), sizes.hash)
             }
-            Version::V2 => {
-                let sizes = Sizes2::read(&mut cursor).map_err(Error::Outside)?;
+            CompressedBundleVersion::V2 => {
+                let sizes = Sizes2::read(&mut cursor).map_err(CompressedBundleError::Outside)?;
                 let (size, uncompressed) = (sizes.size.into(), sizes.uncompressed_size.into());
                 (Some(size), uncompressed, sizes.hash)
             }
-            Version::V3 => {
-                let sizes = Sizes3::read(&mut cursor).map_err(Error::Outside)?;
+            CompressedBundleVersion::V3 => {
+                let sizes = Sizes3::read(&mut cursor).map_err(CompressedBundleError::Outside)?;
                 (Some(sizes.size), sizes.uncompressed_size, sizes.hash)
             }
         };
@@ -161,7 +170,7 @@ impl CompressedBundle {
         })
     }
 
-    /// Where the frames of zstd end that the data starts with.
+    /// Returns the end of the zstd frames at the start of the data.
     fn frames_end<'d, R: ReadAt<'d>>(&self, data: R) -> Option<u64> {
         match self.method {
             Method::Zlib => None,
@@ -169,45 +178,45 @@ impl CompressedBundle {
         }
     }
 
-    /// The bytes of the file that it takes up.
+    /// Returns its range in the file.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         self.offset..self.data.end
     }
 }
 
-/// The bytes of a header.
+/// Returns the bytes of a header.
 fn header(
-    version: Version,
+    version: CompressedBundleVersion,
     method: Method,
     size: u64,
     uncompressed_size: u64,
     hash: [u8; 8],
-) -> Result<Vec<u8>, WriteError> {
+) -> Result<Vec<u8>, CompressedBundleWriteError> {
     let small = |size| {
-        let large = WriteError::TooLarge { version, size };
+        let large = CompressedBundleWriteError::TooLarge { version, size };
         u32::try_from(size).map_err(|_| large)
     };
     let mut bytes = Vec::new();
-    Start {
+    FixedHeader {
         magic: magic::COMPRESSED_BUNDLE,
         version: version.raw(),
         method: method.raw(),
     }
     .write(&mut bytes);
     match version {
-        Version::V1 => Sizes1 {
+        CompressedBundleVersion::V1 => Sizes1 {
             uncompressed_size: small(uncompressed_size)?,
             hash,
         }
         .write(&mut bytes),
-        Version::V2 => Sizes2 {
+        CompressedBundleVersion::V2 => Sizes2 {
             size: small(size)?,
             uncompressed_size: small(uncompressed_size)?,
             hash,
         }
         .write(&mut bytes),
-        Version::V3 => Sizes3 {
+        CompressedBundleVersion::V3 => Sizes3 {
             size,
             uncompressed_size,
             hash,

@@ -1,4 +1,4 @@
-//! Device code as text: what language it is in.
+//! The language of device code in text form.
 //!
 //! | text                                                                          | is       |
 //! |-------------------------------------------------------------------------------|----------|
@@ -6,9 +6,9 @@
 //! | its first line of code starts as a line of LLVM IR at the top of a module does | LLVM IR  |
 //! | any other                                                                     | assembly |
 //!
-//! Comments before it are those of any of the three: `;`, `#`, `//`. The name of a file does not say
-//! it: what clang's older driver makes with `-S -fgpu-rdc` is called `.s` and has LLVM IR for the
-//! device (clang 16, 19 and 22).
+//! Comments of all three languages (`;`, `#`, `//`) may precede it. File names are not reliable:
+//! clang's older driver writes LLVM IR for the device to a file called `.s` with `-S -fgpu-rdc`
+//! (clang 16, 19 and 22).
 //!
 //! Specification: <https://docs.nvidia.com/cuda/parallel-thread-execution>, "PTX Module Directives";
 //! <https://llvm.org/docs/LangRef.html#module-structure>.
@@ -16,15 +16,15 @@
 /// The language of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceText {
-    /// NVIDIA's.
+    /// PTX, NVIDIA's assembly.
     Ptx,
     /// LLVM IR.
     Ir,
-    /// For the assembler of a target.
+    /// Input of a target's assembler.
     Assembly,
 }
 
-/// What a line of LLVM IR outside of a function starts with; spaces behind words.
+/// Starts of lines of LLVM IR outside of functions. A space ends a word.
 const IR: [&[u8]; 12] = [
     b"source_filename ",
     b"target ",
@@ -41,7 +41,7 @@ const IR: [&[u8]; 12] = [
 ];
 
 impl DeviceText {
-    /// The language of `bytes`; nothing when they are no text, or only comments.
+    /// Detects the language of `bytes`; `None` if they are not text, or only comments.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);

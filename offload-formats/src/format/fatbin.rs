@@ -1,4 +1,4 @@
-//! The fat binary of CUDA: images and PTX for several processors, as its runtime and driver load them.
+//! CUDA's fat binary: images and PTX for several processors, as its runtime and driver load them.
 //!
 //! | offset | size | field |
 //! |-------:|-----:|-------|
@@ -7,16 +7,17 @@
 //! |        |      | options of `ptxas`, for PTX; a cubin's `.nv.compat`, for `sm_100` and later |
 //! |        |      | then the cubin, or PTX and a NUL at least, padded to 8 |
 //!
-//! NVIDIA documents the wrapper that points here (`fatbinary_section.h`), not the rest. The layout was measured:
-//! `fatbinary` of CUDA 13.5 writes these bytes for every processor from `sm_75` to `sm_121a`, linked, relocatable and
-//! with debug information. Of its own accord it compresses PTX and images with debug information.
+//! NVIDIA documents only the wrapper that points here (`fatbinary_section.h`). The layout was
+//! measured: `fatbinary` of CUDA 13.5 writes these bytes for every processor from `sm_75` to
+//! `sm_121a`. Linked images, relocatable ones and images with debug information were compared. By
+//! default `fatbinary` compresses PTX and images with debug information.
 
 use super::bytes::{Cursor, OutOfBounds, ReadAt, record};
 use std::fmt;
 use std::ops::Range;
 
 record! {
-    struct Header, "header", 16 bytes {
+    struct FatbinHeader, "header", 16 bytes {
         0x00 magic: u32,
         0x04 version: u16,
         0x06 header_size: u16,
@@ -25,7 +26,8 @@ record! {
 }
 
 record! {
-    /// `options_offset` is where, from the start of the header, a header of 8 bytes has options or `.nv.compat`.
+    /// `options_offset` is the offset from the start of the header of another header of 8 bytes,
+    /// for options or `.nv.compat`.
     struct ImageHeader, "image header", 64 bytes {
         0x00 kind: u16,
         0x02 version: u16,
@@ -47,41 +49,42 @@ record! {
 pub(crate) const MAGIC: u32 = 0xba55_ed50;
 pub(crate) const PTX: u16 = 1;
 pub(crate) const CUBIN: u16 = 2;
-/// `sm_90a`: runs on this processor alone.
+/// Flag of an image that runs on this processor alone, such as `sm_90a`.
 pub(crate) const THIS_PROCESSOR: u64 = 1 << 20;
-/// `sm_100f`: runs on processors of this family.
+/// Flag of an image that runs on all processors of this family, such as `sm_100f`.
 pub(crate) const THIS_FAMILY: u64 = 1 << 21;
 
 /// An image of a fat binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FatbinEntry {
-    /// What it is.
+    /// Kind of the image.
     pub kind: FatbinKind,
-    /// `sm_80`, `sm_90a`, `sm_100f`.
+    /// Processor, such as `sm_80`, `sm_90a` or `sm_100f`.
     pub processor: String,
-    /// Where it is in the file, with its padding.
+    /// Range in the file, with padding.
     pub image: Range<u64>,
-    /// Whether only NVIDIA's tools and driver can read it.
+    /// True if only NVIDIA's tools and driver can read it.
     pub is_compressed: bool,
 }
 
-/// What an image of a fat binary is.
+/// Kind of an image in a fat binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FatbinKind {
     /// Text that the driver compiles.
     Ptx,
-    /// An image that it loads.
+    /// Machine code that the driver loads.
     Cubin,
-    /// Something else, by its number.
+    /// Another kind, by number.
     Other(u16),
 }
 
-/// The images of the fat binaries in a range of `data`, one behind the other.
+/// Reads the images of the consecutive fat binaries in a range of `data`.
 ///
 /// # Errors
 ///
-/// When it does not start with one, something of it is not inside the range, or something else follows.
+/// If the range does not consist of fat binaries, or a header or image exceeds the range.
 pub fn parse<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -90,7 +93,7 @@ pub fn parse<'d, R: ReadAt<'d>>(
     let mut entries = Vec::new();
     while entries.is_empty() || cursor.position() < cursor.end() {
         let start = cursor.position();
-        let header = Header::read(&mut cursor).map_err(FatbinReadError::Header)?;
+        let header = FatbinHeader::read(&mut cursor).map_err(FatbinReadError::Header)?;
         if header.magic != MAGIC {
             return Err(FatbinReadError::Magic { offset: start });
         }
@@ -112,12 +115,12 @@ pub fn parse<'d, R: ReadAt<'d>>(
     Ok(entries)
 }
 
-/// Reads an image's header, and leaves the cursor behind the image.
+/// Reads an image's header, and moves the cursor to the end of the image.
 fn entry<'d, R: ReadAt<'d>>(cursor: &mut Cursor<'d, R>) -> Result<FatbinEntry, OutOfBounds> {
     let (start, end) = (cursor.position(), cursor.end());
     let header = ImageHeader::read(cursor)?;
     let image = start.saturating_add(header.header_size.into());
-    // A header has no less than what was read of it, so that this comes to an end.
+    // The header's size is at least the record's, so that the loop ends.
     let image = OutOfBounds::check(
         "image",
         image.max(cursor.position()),
@@ -152,27 +155,27 @@ impl fmt::Display for FatbinEntry {
     }
 }
 
-/// Why a fat binary cannot be read.
+/// An error in a fat binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FatbinReadError {
-    /// Its header is cut, or its images run past the end.
+    /// The header is cut, or the images exceed the range.
     Header(OutOfBounds),
-    /// There is something else.
+    /// The magic is wrong.
     Magic {
-        /// From the start of the file.
+        /// Offset from the start of the file.
         offset: u64,
     },
-    /// It has no image.
+    /// The fat binary has no image.
     Empty {
-        /// From the start of the file.
+        /// Offset from the start of the file.
         offset: u64,
     },
-    /// An image is not where its header says.
+    /// An image exceeds the fat binary.
     Image {
-        /// Which.
+        /// Index of the image.
         index: usize,
-        /// What is not inside.
+        /// The range that exceeds it.
         problem: OutOfBounds,
     },
 }
@@ -181,7 +184,7 @@ impl fmt::Display for FatbinReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header(problem) => write!(f, "CUDA fat binary: {problem}"),
-            Self::Magic { offset } => write!(f, "no CUDA fat binary at offset {offset:#x}"),
+            Self::Magic { offset } => write!(f, "expected a CUDA fat binary at offset {offset:#x}"),
             Self::Empty { offset } => {
                 write!(f, "the CUDA fat binary at offset {offset:#x} has no image")
             }
@@ -221,7 +224,7 @@ mod tests {
             cubin("sm_100a", 0xc70..GOLDEN.len() as u64),
         ];
         assert_eq!(read(GOLDEN).unwrap(), expected);
-        // One behind the other, as in an object's section.
+        // Consecutive, as in an object's section.
         let two = [GOLDEN, GOLDEN].concat();
         let four = read(&two).unwrap();
         assert_eq!(four.len(), 4);
@@ -237,7 +240,7 @@ mod tests {
         let end = GOLDEN.len();
         assert_eq!(
             message(&[GOLDEN, &[0; 16]].concat()),
-            format!("no CUDA fat binary at offset {end:#x}")
+            format!("expected a CUDA fat binary at offset {end:#x}")
         );
         assert_eq!(
             message(&GOLDEN[..end - 1]),

@@ -1,14 +1,15 @@
-//! A symbol that other files see, whatever the format of its file.
+//! A global symbol, whatever the format of its file.
 
 /// A global symbol of an object, or of bitcode that becomes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GlobalSymbol<'d> {
-    /// Its name, as it is in an object.
+    /// Name as in an object file.
     pub name: &'d [u8],
-    /// Whether the file defines it; otherwise it needs another file that does.
+    /// True if the file defines the symbol, false if it needs a definition from another file.
     pub defined: bool,
-    /// Defined: gives way to another definition. Undefined: may stay so.
+    /// A weak definition gives way to another one; a weak reference may stay undefined.
     pub weak: bool,
-    /// Not seen outside of the linked file.
+    /// The symbol is not visible outside of the linked file.
     pub hidden: bool,
 }

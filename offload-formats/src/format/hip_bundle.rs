@@ -1,20 +1,21 @@
 //! The container of HIP's images: a bundle as AMD's runtime reads it.
 //!
-//! The runtime maps images where they are, so each is at a multiple of 4096, and looks for entries in the first 4096
-//! bytes alone. It believes `hipv4`; of other kinds it looks into the image. Specification: `docs/spec/hip-runtime.md`.
+//! The runtime maps images in place, so each is at a multiple of 4096. It searches entries only in
+//! the first 4096 bytes. It trusts the kind `hipv4`; for other kinds it examines the image.
+//! Specification: `docs/spec/hip-runtime.md`.
 
-use crate::format::bundle::{Layout, WriteError};
+use crate::format::bundle::{BundleLayout, BundleWriteError};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// Of images, in bytes.
+/// Alignment of images, in bytes.
 pub const ALIGNMENT: u64 = 4096;
 
-/// The first entry, which is empty: what LLVM 20 and later write, whatever the host is.
+/// The first entry, which is empty. LLVM 20 and later write this ID for any host.
 pub const HOST_ID: &str = "host-x86_64-unknown-linux-gnu-";
 
-/// The entry ID of an image for `processor`, a target ID (`gfx90a:xnack-`) or `amdgcnspirv`. Its triple has four
-/// fields, as the runtime finds no others.
+/// Returns the entry ID of an image for `processor`: a target ID (`gfx90a:xnack-`) or
+/// `amdgcnspirv`. The triple has four fields, because the runtime requires them.
 #[must_use]
 pub fn entry_id(kind: &str, processor: &str) -> String {
     let triple = match processor {
@@ -27,41 +28,41 @@ pub fn entry_id(kind: &str, processor: &str) -> String {
 /// A bundle of images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HipBundle {
-    /// All of it.
+    /// All bytes of the bundle.
     pub bytes: Vec<u8>,
-    /// Where the images are, in the order given.
+    /// Ranges of the images, in the given order.
     pub images: Vec<Range<u64>>,
     /// The size of the header and the entry headers, in bytes.
     table: u64,
 }
 
-/// Bundles images, each with its entry ID, behind the host's entry.
+/// Bundles images, each with its entry ID, after the host's entry.
 ///
 /// # Errors
 ///
-/// When two IDs are equal.
-pub fn hip_bundle(host: &str, images: &[(String, &[u8])]) -> Result<HipBundle, WriteError> {
-    let align = NonZeroU64::new(ALIGNMENT).unwrap_or(NonZeroU64::MIN);
+/// If two IDs are equal.
+pub fn hip_bundle(host: &str, images: &[(String, &[u8])]) -> Result<HipBundle, BundleWriteError> {
+    let align = NonZeroU64::new(ALIGNMENT).expect("the alignment is not zero");
     let entries = images
         .iter()
         .map(|(id, image)| (id.as_str(), image.len() as u64));
-    let layout = Layout::new([(host, 0)].into_iter().chain(entries), align)?;
+    let layout = BundleLayout::new([(host, 0)].into_iter().chain(entries), align)?;
     let mut bundle = HipBundle {
         table: layout.head.len() as u64,
         bytes: layout.head,
         images: layout.images.into_iter().skip(1).collect(),
     };
     for (place, (_, image)) in bundle.images.iter().zip(images) {
-        bundle
-            .bytes
-            .resize(usize::try_from(place.start).unwrap_or(usize::MAX), 0);
+        let start = usize::try_from(place.start);
+        let start = start.expect("images in memory have offsets in memory");
+        bundle.bytes.resize(start, 0);
         bundle.bytes.extend_from_slice(image);
     }
     Ok(bundle)
 }
 
 impl HipBundle {
-    /// What is wrong with so many images, or so long names.
+    /// Returns a warning if the entry headers are too large for the runtime.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let table = self.table;

@@ -1,10 +1,10 @@
-//! What some bytes are, by their first bytes. No other module compares magics to decide that.
+//! Recognizes formats by their first bytes. No other module compares magics for that.
 
 use std::ops::Range;
 
 use super::bytes::{Cursor, ReadAt};
 
-/// What a file, member or section holds, as far as its first bytes tell.
+/// The format of a file, member or section, according to its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Magic {
@@ -18,7 +18,7 @@ pub enum Magic {
     Fatbin,
     /// A compressed bundle.
     CompressedBundle,
-    /// A bundle between comments, with an entry at its start as bundlers write it.
+    /// A text bundle with an entry at its start, as bundlers write it.
     TextBundle,
     /// An ar archive that holds its members.
     Archive,
@@ -28,20 +28,20 @@ pub enum Magic {
     BigArchive,
     /// LLVM bitcode, bare or in its wrapper.
     Bitcode,
-    /// A COFF object for one of the processors that LLVM knows, or of the large form: a guess, as
-    /// the first two bytes are no more than the number of the processor.
+    /// A COFF object for a processor that LLVM knows, or of the large form. This is a guess: the
+    /// first two bytes are only the processor's number.
     Coff,
-    /// A program of DOS, which PE images start with.
+    /// A DOS program, which PE images start with.
     DosProgram,
     /// Mach-O of any word size and byte order.
     MachO,
-    /// Several Mach-O files or archives, or a class file of Java.
+    /// Several Mach-O files or archives, or a Java class file.
     MachOUniversal,
     /// WebAssembly.
     Wasm,
-    /// An object or program of AIX.
+    /// An AIX object or program.
     Xcoff,
-    /// None of these.
+    /// An unknown format.
     Unknown,
 }
 
@@ -57,7 +57,7 @@ const MAGICS: [(&[u8], Magic); 30] = [
     (&BUNDLE, Magic::Bundle),
     (b"\x50\xed\x55\xba", Magic::Fatbin),
     (&COMPRESSED_BUNDLE, Magic::CompressedBundle),
-    // As much of it as is read.
+    // Only [`Magic::LEN`] bytes of the comment.
     (b"\n// __CLANG_OFFLOAD_BUND", Magic::TextBundle),
     (b"\n# __CLANG_OFFLOAD_BUNDL", Magic::TextBundle),
     (b"\n; __CLANG_OFFLOAD_BUNDL", Magic::TextBundle),
@@ -87,17 +87,17 @@ const MAGICS: [(&[u8], Magic); 30] = [
 ];
 
 impl Magic {
-    /// How many bytes are enough to tell.
-    pub const LEN: usize = 24;
+    /// Number of bytes that identify every format.
+    pub(crate) const LEN: usize = 24;
 
-    /// What starts with `bytes`.
+    /// Identifies `bytes` by their start.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let row = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic));
         row.map_or(Self::Unknown, |(_, kind)| *kind)
     }
 
-    /// What starts at the start of a range of `data`; no more than [`Self::LEN`] bytes are read.
+    /// Identifies the start of a range of `data`; reads at most 24 bytes.
     pub fn at<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
         let mut cursor = Cursor::new(data, range);
         let rest = cursor.end().saturating_sub(cursor.position());

@@ -1,6 +1,6 @@
-//! Floor 1: bytes. Formats as pure functions of bytes; no file, variable or process here.
+//! Formats as pure functions of bytes; no file, variable or process.
 //!
-//! A bundle, written and read:
+//! Writes and reads a bundle:
 //!
 //! ```
 //! use std::num::NonZeroU64;
@@ -20,7 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Any bytes may come in: what is not there is an error value, never a panic.
+// Input may be any bytes: missing bytes are an error, never a panic.
 #![deny(clippy::indexing_slicing)]
 
 pub mod bitcode;

@@ -1,6 +1,6 @@
-//! MessagePack: values one behind the other, each with its type and size in front.
+//! MessagePack: consecutive values, each with its type and size first.
 //!
-//! | first byte            | value                | behind the first byte                          |
+//! | first byte            | value                | after the first byte                           |
 //! |-----------------------|----------------------|------------------------------------------------|
 //! | `00`–`7f`, `e0`–`ff`  | integer              | nothing: it is the byte, signed                |
 //! | `80`–`8f`             | map                  | as many pairs as the low 4 bits say            |
@@ -17,10 +17,10 @@
 //! | `dc`, `dd`            | array                | count of 2, 4 bytes; values                    |
 //! | `de`, `df`            | map                  | count of 2, 4 bytes; pairs of key and value    |
 //!
-//! Numbers are big-endian. `c1` is no value.
+//! Numbers are big-endian. `c1` is not a value.
 //!
-//! Any bytes may be read: this does not panic, allocates nothing, and uses no stack for what is nested.
-//! A count is of no more values than there are bytes left, so that what follows it can be iterated.
+//! Accepts any bytes: this does not panic, allocates nothing, and uses no stack for nested values.
+//! A count never exceeds the number of bytes left, so the values can be iterated.
 //!
 //! Specification: <https://github.com/msgpack/msgpack/blob/master/spec.md>.
 
@@ -28,35 +28,35 @@ use std::fmt;
 
 use super::bytes::{Cursor, OutOfBounds};
 
-/// What is at one place; of an array or a map, how much follows.
+/// A value; of an array or a map only its count.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'d> {
-    /// Nothing.
+pub(crate) enum Value<'d> {
+    /// Nil.
     Nil,
     /// True or false.
     Bool(bool),
-    /// An integer that is not negative, however it is stored.
+    /// A non-negative integer, in any form.
     Unsigned(u64),
     /// A negative integer.
     Negative(i64),
-    /// Of 4 or 8 bytes.
+    /// A number of 4 or 8 bytes.
     Float(f64),
-    /// Text; whether it is UTF-8 was not looked at.
+    /// Text, perhaps not UTF-8.
     Str(&'d [u8]),
     /// Bytes.
     Bin(&'d [u8]),
-    /// Bytes of a type of the application.
+    /// Bytes of an application's type.
     Ext(i8, &'d [u8]),
-    /// As many values follow.
+    /// An array with that number of values, which follow.
     Array(u64),
-    /// As many pairs of a key and a value follow.
+    /// A map with that number of pairs, which follow.
     Map(u64),
 }
 
 impl Value<'_> {
-    /// The name of its type.
+    /// Returns the name of its type.
     #[must_use]
-    pub fn noun(&self) -> &'static str {
+    pub(crate) fn noun(&self) -> &'static str {
         match self {
             Self::Nil => "nil",
             Self::Bool(_) => "bool",
@@ -72,23 +72,23 @@ impl Value<'_> {
     }
 }
 
-/// A place among values. Where one cannot be read, it stays.
+/// A position among values. After an error, it stays unchanged.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'d> {
+pub(crate) struct MsgpackReader<'d> {
     cursor: Cursor<'d, &'d [u8]>,
 }
 
-impl<'d> Reader<'d> {
-    /// At the start of `data`, from where offsets are counted.
+impl<'d> MsgpackReader<'d> {
+    /// Creates a reader at the start of `data`, which offsets refer to.
     #[must_use]
-    pub fn new(data: &'d [u8]) -> Self {
+    pub(crate) fn new(data: &'d [u8]) -> Self {
         let cursor = Cursor::new(data, 0..data.len() as u64);
         Self { cursor }
     }
 
-    /// Where the next value starts.
+    /// Returns the offset of the next value.
     #[must_use]
-    pub fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.cursor.position()
     }
 
@@ -96,22 +96,22 @@ impl<'d> Reader<'d> {
     ///
     /// # Errors
     ///
-    /// When it is not all there, or is `c1`.
-    pub fn value(&mut self) -> Result<Value<'d>, Error> {
+    /// If the value is incomplete, or its first byte is `c1`.
+    pub(crate) fn value(&mut self) -> Result<Value<'d>, MsgpackError> {
         let mut cursor = self.cursor;
         let value = value(&mut cursor)?;
         self.cursor = cursor;
         Ok(value)
     }
 
-    /// Passes a value with all that is in it.
+    /// Skips a value with all nested values.
     ///
     /// # Errors
     ///
-    /// When it is not all there, or there is a `c1` in it.
-    pub fn skip(&mut self) -> Result<(), Error> {
+    /// If a value is incomplete, or its first byte is `c1`.
+    pub(crate) fn skip(&mut self) -> Result<(), MsgpackError> {
         let mut ahead = *self;
-        // How many are still to pass, at whatever depth.
+        // Number of values to skip, at any depth.
         let mut count = 1_u64;
         while count > 0 {
             let inner = match ahead.value()? {
@@ -119,19 +119,19 @@ impl<'d> Reader<'d> {
                 Value::Map(pairs) => pairs.saturating_mul(2),
                 _ => 0,
             };
-            // Each is a byte at least, and fewer bytes are left than a `u64` counts.
+            // Each value takes at least a byte, so the count cannot overflow.
             count = (count - 1).saturating_add(inner);
         }
         *self = ahead;
         Ok(())
     }
 
-    /// Reads an array: `item` reads one value each time.
+    /// Reads an array; `item` reads one value at a time.
     ///
     /// # Errors
     ///
-    /// When this is no array, and those of `item`.
-    pub fn array<E: From<Error>>(
+    /// If the value is not an array, and those of `item`.
+    pub(crate) fn array<E: From<MsgpackError>>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -142,13 +142,13 @@ impl<'d> Reader<'d> {
         (0..count).try_for_each(|_| item(self))
     }
 
-    /// Reads a map: `entry` is given each key that is a str, and reads one value. Other keys are passed
+    /// Reads a map; `entry` receives each key that is a str, and reads its value. Skips other keys
     /// with their values.
     ///
     /// # Errors
     ///
-    /// When this is no map, and those of `entry`.
-    pub fn map<E: From<Error>>(
+    /// If the value is not a map, and those of `entry`.
+    pub(crate) fn map<E: From<MsgpackError>>(
         &mut self,
         mut entry: impl FnMut(&[u8], &mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -173,20 +173,20 @@ impl<'d> Reader<'d> {
     ///
     /// # Errors
     ///
-    /// When it is something else.
-    pub fn text(&mut self) -> Result<&'d str, Error> {
+    /// If the value is something else.
+    pub(crate) fn text(&mut self) -> Result<&'d str, MsgpackError> {
         self.expect("a str of UTF-8", |value| match value {
             Value::Str(bytes) => std::str::from_utf8(bytes).ok(),
             _ => None,
         })
     }
 
-    /// Reads an integer, which must be one of 32 bits that is not negative.
+    /// Reads a non-negative integer of 32 bits.
     ///
     /// # Errors
     ///
-    /// When it is something else.
-    pub fn number(&mut self) -> Result<u32, Error> {
+    /// If the value is something else.
+    pub(crate) fn number(&mut self) -> Result<u32, MsgpackError> {
         self.expect("an integer from 0 to 0xffffffff", |value| match value {
             Value::Unsigned(number) => number.try_into().ok(),
             _ => None,
@@ -197,10 +197,10 @@ impl<'d> Reader<'d> {
         &mut self,
         expected: &'static str,
         take: impl Fn(Value<'d>) -> Option<T>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, MsgpackError> {
         let mut ahead = *self;
         let value = ahead.value()?;
-        let taken = take(value).ok_or(Error::Unexpected {
+        let taken = take(value).ok_or(MsgpackError::Unexpected {
             offset: self.offset(),
             found: value.noun(),
             expected,
@@ -210,53 +210,59 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// Why something cannot be read. Offsets are from the start of the data.
+/// An error in MessagePack data. Offsets are from the start of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
-    /// It is not all there.
+pub enum MsgpackError {
+    /// A value is incomplete.
     OutOfBounds(OutOfBounds),
-    /// A first byte `c1`, which is no value.
+    /// An invalid first byte, `c1`.
     NoValue {
-        /// Of the byte.
+        /// Offset of the byte.
         offset: u64,
     },
     /// A value of another type, or one that does not fit.
     Unexpected {
-        /// Of the value.
+        /// Offset of the value.
         offset: u64,
-        /// The name of its type.
+        /// Name of the found type.
         found: &'static str,
-        /// What should be there.
+        /// Expected value.
         expected: &'static str,
     },
 }
 
-impl From<OutOfBounds> for Error {
+impl From<OutOfBounds> for MsgpackError {
     fn from(problem: OutOfBounds) -> Self {
         Self::OutOfBounds(problem)
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for MsgpackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfBounds(problem) => problem.fmt(f),
-            Self::NoValue { offset } => write!(f, "byte 0xc1 at offset {offset:#x} is no value"),
+            Self::NoValue { offset } => write!(
+                f,
+                "expected a value at offset {offset:#x}, found the byte 0xc1"
+            ),
             Self::Unexpected {
                 offset,
                 found,
                 expected,
-            } => write!(f, "{found} at offset {offset:#x}, expected {expected}"),
+            } => write!(
+                f,
+                "expected {expected} at offset {offset:#x}, found {found}"
+            ),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for MsgpackError {}
 
-type Bytes<'d> = Cursor<'d, &'d [u8]>;
+type SliceCursor<'d> = Cursor<'d, &'d [u8]>;
 
-fn value<'d>(cursor: &mut Bytes<'d>) -> Result<Value<'d>, Error> {
+fn value<'d>(cursor: &mut SliceCursor<'d>) -> Result<Value<'d>, MsgpackError> {
     let offset = cursor.position();
     let first = unsigned(cursor, 1, "type of value")?;
     Ok(match first {
@@ -276,7 +282,7 @@ fn value<'d>(cursor: &mut Bytes<'d>) -> Result<Value<'d>, Error> {
             ext(cursor, size)?
         }
         0xca => {
-            // An `f32` is in 4 bytes, so these are all of its bits.
+            // An `f32` has 4 bytes, so these are all of its bits.
             let bits = unsigned(cursor, 4, "float")? as u32;
             Value::Float(f32::from_bits(bits).into())
         }
@@ -300,23 +306,27 @@ fn value<'d>(cursor: &mut Bytes<'d>) -> Result<Value<'d>, Error> {
             map(cursor, count)?
         }
         0xe0..=0xff => signed(first, 1),
-        // `c1`: all others of a byte are above.
-        _ => return Err(Error::NoValue { offset }),
+        // Only `c1` is left.
+        _ => return Err(MsgpackError::NoValue { offset }),
     })
 }
 
-/// An integer of `width` bytes, 8 at most.
-fn unsigned(cursor: &mut Bytes<'_>, width: u64, what: &'static str) -> Result<u64, OutOfBounds> {
+/// Reads an integer of `width` bytes, at most 8.
+fn unsigned(
+    cursor: &mut SliceCursor<'_>,
+    width: u64,
+    what: &'static str,
+) -> Result<u64, OutOfBounds> {
     let bytes = cursor.read(width, what)?;
     Ok(bytes
         .iter()
         .fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
-/// The integer whose two's complement of `width` bytes, from 1 to 8, is `bits`.
+/// Returns the integer with the two's complement `bits` of `width` bytes, from 1 to 8.
 fn signed(bits: u64, width: u64) -> Value<'static> {
     let above = 64 - 8 * width;
-    // Two's complement, so the shift back repeats the sign.
+    // The arithmetic shift repeats the sign.
     let number = (bits << above) as i64 >> above;
     match u64::try_from(number) {
         Ok(number) => Value::Unsigned(number),
@@ -324,19 +334,19 @@ fn signed(bits: u64, width: u64) -> Value<'static> {
     }
 }
 
-fn ext<'d>(cursor: &mut Bytes<'d>, size: u64) -> Result<Value<'d>, OutOfBounds> {
-    // A kind is a byte, signed.
+fn ext<'d>(cursor: &mut SliceCursor<'d>, size: u64) -> Result<Value<'d>, OutOfBounds> {
+    // A kind is a signed byte.
     let kind = unsigned(cursor, 1, "kind of ext")? as i8;
     Ok(Value::Ext(kind, cursor.read(size, "ext")?))
 }
 
-fn array(cursor: &Bytes<'_>, count: u64) -> Result<Value<'static>, OutOfBounds> {
+fn array(cursor: &SliceCursor<'_>, count: u64) -> Result<Value<'static>, OutOfBounds> {
     OutOfBounds::check("values of array", cursor.position(), count, cursor.end())?;
     Ok(Value::Array(count))
 }
 
-fn map(cursor: &Bytes<'_>, count: u64) -> Result<Value<'static>, OutOfBounds> {
-    // `count` is of 32 bits at most.
+fn map(cursor: &SliceCursor<'_>, count: u64) -> Result<Value<'static>, OutOfBounds> {
+    // `count` has at most 32 bits.
     OutOfBounds::check("pairs of map", cursor.position(), 2 * count, cursor.end())?;
     Ok(Value::Map(count))
 }
@@ -415,8 +425,13 @@ mod tests {
         let mut all = vec![0xdc, 0, samples().len() as u8];
         let mut firsts = Vec::new();
         for (bytes, value) in samples() {
-            assert_eq!(Reader::new(&bytes).value(), Ok(value), "{:x}", bytes[0]);
-            let mut reader = Reader::new(&bytes);
+            assert_eq!(
+                MsgpackReader::new(&bytes).value(),
+                Ok(value),
+                "{:x}",
+                bytes[0]
+            );
+            let mut reader = MsgpackReader::new(&bytes);
             reader.skip().unwrap();
             assert_eq!(reader.offset(), bytes.len() as u64, "{:x}", bytes[0]);
             all.extend_from_slice(&bytes);
@@ -425,12 +440,12 @@ mod tests {
         // Every first byte of a type is in the list.
         assert!((0xc0..0xe0).all(|first| first == 0xc1 || firsts.contains(&first)));
         // And with others around it, each is passed.
-        let mut reader = Reader::new(&all);
+        let mut reader = MsgpackReader::new(&all);
         reader.skip().unwrap();
         assert_eq!(reader.offset(), all.len() as u64);
         let mut count = 0;
-        let mut reader = Reader::new(&all);
-        let item = |reader: &mut Reader<'_>| {
+        let mut reader = MsgpackReader::new(&all);
+        let item = |reader: &mut MsgpackReader<'_>| {
             count += 1;
             reader.skip()
         };
@@ -444,9 +459,9 @@ mod tests {
         for (bytes, _) in samples() {
             // Of long texts, the last bytes.
             for len in (0..bytes.len()).filter(|len| *len < 40 || bytes.len() - len < 4) {
-                let mut reader = Reader::new(&bytes[..len]);
+                let mut reader = MsgpackReader::new(&bytes[..len]);
                 let error = reader.skip().unwrap_err();
-                assert!(matches!(error, Error::OutOfBounds(_)), "{error}");
+                assert!(matches!(error, MsgpackError::OutOfBounds(_)), "{error}");
                 assert_eq!(reader.offset(), 0);
             }
         }
@@ -454,7 +469,7 @@ mod tests {
 
     #[test]
     fn names_what_is_not_there() {
-        let message = |bytes: &[u8]| Reader::new(bytes).skip().unwrap_err().to_string();
+        let message = |bytes: &[u8]| MsgpackReader::new(bytes).skip().unwrap_err().to_string();
         assert_eq!(
             message(b""),
             "type of value at offset 0x0 with size 0x1 runs past the end at 0x0"
@@ -479,23 +494,29 @@ mod tests {
             message(b"\xc7\x02\x01a"),
             "ext at offset 0x3 with size 0x2 runs past the end at 0x4"
         );
-        assert_eq!(message(b"\x91\xc1"), "byte 0xc1 at offset 0x1 is no value");
+        assert_eq!(
+            message(b"\x91\xc1"),
+            "expected a value at offset 0x1, found the byte 0xc1"
+        );
     }
 
     #[test]
     fn skips_what_is_nested_without_a_stack() {
         // Arrays in arrays, a million deep: whole, cut, and with a wrong value in the depth.
         let mut bytes = vec![0x91; 1_000_000];
-        let message = |bytes: &[u8]| Reader::new(bytes).skip().unwrap_err().to_string();
+        let message = |bytes: &[u8]| MsgpackReader::new(bytes).skip().unwrap_err().to_string();
         assert_eq!(
             message(&bytes),
             "values of array at offset 0xf4240 with size 0x1 runs past the end at 0xf4240"
         );
         bytes.push(0xc1);
-        assert_eq!(message(&bytes), "byte 0xc1 at offset 0xf4240 is no value");
+        assert_eq!(
+            message(&bytes),
+            "expected a value at offset 0xf4240, found the byte 0xc1"
+        );
         bytes.pop();
         bytes.push(0xc0);
-        let mut reader = Reader::new(&bytes);
+        let mut reader = MsgpackReader::new(&bytes);
         reader.skip().unwrap();
         assert_eq!(reader.offset(), 1_000_001);
     }
@@ -509,8 +530,8 @@ mod tests {
             bytes.extend_from_slice(&(left * 5).to_be_bytes());
         }
         assert!(matches!(
-            Reader::new(&bytes).skip(),
-            Err(Error::OutOfBounds(_))
+            MsgpackReader::new(&bytes).skip(),
+            Err(MsgpackError::OutOfBounds(_))
         ));
     }
 
@@ -518,10 +539,10 @@ mod tests {
     fn reads_maps_with_keys_of_any_type() {
         let bytes = b"\x84\xa1a\x01\x92\xc0\xc3\x91\x07\xa1b\xa2hi\xc3\xc0";
         let mut found = Vec::new();
-        let mut reader = Reader::new(bytes);
-        let entry = |key: &[u8], reader: &mut Reader<'_>| {
+        let mut reader = MsgpackReader::new(bytes);
+        let entry = |key: &[u8], reader: &mut MsgpackReader<'_>| {
             found.push((key.to_vec(), reader.value()?.noun()));
-            Ok::<(), Error>(())
+            Ok::<(), MsgpackError>(())
         };
         reader.map(entry).unwrap();
         assert_eq!(found, [(b"a".to_vec(), "integer"), (b"b".to_vec(), "str")]);
@@ -531,7 +552,7 @@ mod tests {
     #[test]
     fn rejects_values_of_another_type() {
         let number = |bytes: &[u8]| {
-            Reader::new(bytes)
+            MsgpackReader::new(bytes)
                 .number()
                 .map_err(|error| error.to_string())
         };
@@ -544,25 +565,31 @@ mod tests {
             (b"\xca\0\0\0\0", "float"),
         ] {
             let expected =
-                format!("{found} at offset 0x0, expected an integer from 0 to 0xffffffff");
+                format!("expected an integer from 0 to 0xffffffff at offset 0x0, found {found}");
             assert_eq!(number(bytes), Err(expected));
         }
-        let mut reader = Reader::new(b"\xa2\xff\xfe");
+        let mut reader = MsgpackReader::new(b"\xa2\xff\xfe");
         assert_eq!(
             reader.text().unwrap_err().to_string(),
-            "str at offset 0x0, expected a str of UTF-8"
+            "expected a str of UTF-8 at offset 0x0, found str"
         );
         // It is still there.
         assert_eq!(reader.value(), Ok(Value::Str(b"\xff\xfe")));
-        let pass = |reader: &mut Reader<'_>| reader.skip();
+        let pass = |reader: &mut MsgpackReader<'_>| reader.skip();
         assert_eq!(
-            Reader::new(b"\x80").array(pass).unwrap_err().to_string(),
-            "map at offset 0x0, expected an array"
+            MsgpackReader::new(b"\x80")
+                .array(pass)
+                .unwrap_err()
+                .to_string(),
+            "expected an array at offset 0x0, found map"
         );
-        let pass = |_: &[u8], reader: &mut Reader<'_>| reader.skip();
+        let pass = |_: &[u8], reader: &mut MsgpackReader<'_>| reader.skip();
         assert_eq!(
-            Reader::new(b"\x90").map(pass).unwrap_err().to_string(),
-            "array at offset 0x0, expected a map"
+            MsgpackReader::new(b"\x90")
+                .map(pass)
+                .unwrap_err()
+                .to_string(),
+            "expected a map at offset 0x0, found array"
         );
     }
 }

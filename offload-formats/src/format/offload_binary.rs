@@ -1,4 +1,4 @@
-//! The offload binary: images, who they are for, and strings about them.
+//! The offload binary: images with their targets and strings.
 //!
 //! | version 1, 2 | version 3 | size | field                                                     |
 //! |-------------:|----------:|-----:|-----------------------------------------------------------|
@@ -22,17 +22,17 @@
 //! |              |     `+16` |    8 | versions 2 and 3: size of the value, which may contain NUL |
 //! |              |           |      | then the strings, and the images                          |
 //!
-//! Integers are little-endian, offsets are from the first byte of the offload binary. Version 1
-//! is what LLVM 15 to 22 write, and all releases read; version 2 is LLVM 23's, version 3 that of
-//! the main branch. HIP was number 3 up to LLVM 20 and is 4 since, without a new version.
+//! Integers are little-endian, offsets are from the first byte of the offload binary. LLVM 15 to 22
+//! write version 1, and all releases read it. LLVM 23 writes version 2, and the main branch version
+//! 3. HIP was kind 3 up to LLVM 20 and is 4 since, with the same version.
 //!
-//! In a compressed one, all behind the header is a zlib stream or a zstd frame, and offsets are
-//! those of before: see [`Compressed`].
+//! In a compressed offload binary, a zlib stream or zstd frame follows the header. Offsets refer to
+//! the uncompressed form: see [`CompressedBody`].
 //!
-//! Offload binaries are concatenated: by the packager, and by linkers that put sections together.
+//! The packager concatenates offload binaries, and so do linkers that join sections.
 //!
 //! Specification: <https://llvm.org/docs/CommandGuide/llvm-offload-binary.html>, which still shows
-//! the old numbers. Where we differ from LLVM: `docs/differences.md#offload-binary`.
+//! the old numbers. Our differences to LLVM: `docs/differences.md#offload-binary`.
 
 mod binary;
 mod compressed;
@@ -47,28 +47,32 @@ mod write;
 use super::bytes::ReadAt;
 
 pub use super::codec::Method;
-pub use binary::{BinaryEntry, Compressed, OffloadBinary};
+pub use binary::{BinaryEntry, CompressedBody, OffloadBinary};
 pub use compressed::compress;
-pub use error::{Error, InflateError, Problem, WriteError};
-pub use layout::Version;
+pub use error::{InflateError, OffloadBinaryError, OffloadBinaryProblem, OffloadBinaryWriteError};
+pub use layout::OffloadBinaryVersion;
 #[cfg(feature = "tools")]
-pub use pair_order::{PackagerMap, pair_order};
+pub use pair_order::pair_order;
 pub use read::walk;
-pub use strings::Strings;
-pub use write::{BinaryImage, NewEntry, layout};
+pub use strings::EntryStrings;
+pub use write::{BinaryImage, NewBinaryEntry, layout};
 
 impl OffloadBinary {
-    /// Reads the offload binary at `offset` of `data`; nothing at `end` or later belongs to it.
+    /// Reads the offload binary at `offset` of `data`. Ignores data at `end` and later.
     ///
-    /// Any input may be given: this does not panic, and allocates at most a small multiple of
-    /// what it reads. Images are not read, and nothing is inflated.
+    /// Accepts any input: this does not panic, and allocates at most a small multiple of what it
+    /// reads. It neither reads images nor inflates anything.
     ///
     /// # Errors
     ///
-    /// When the magic is absent, the version is not 1, 2 or 3, or anything lies outside of the
-    /// offload binary.
-    pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, Error> {
-        read::parse(data, offset, end).map_err(|(entry, problem)| Error {
+    /// If the magic is missing, the version is not 1, 2 or 3, or anything exceeds the offload
+    /// binary.
+    pub fn parse<'d, R: ReadAt<'d>>(
+        data: R,
+        offset: u64,
+        end: u64,
+    ) -> Result<Self, OffloadBinaryError> {
+        read::parse(data, offset, end).map_err(|(entry, problem)| OffloadBinaryError {
             index: 0,
             entry,
             problem,

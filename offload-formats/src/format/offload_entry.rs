@@ -1,4 +1,5 @@
-//! The offload entry: what a host compiler writes for each kernel and global, and a runtime walks.
+//! The offload entry: a host compiler writes one for each kernel and global, and a runtime reads
+//! them.
 //!
 //! | release | section                                   | size | alignment |
 //! |---------|-------------------------------------------|-----:|----------:|
@@ -8,7 +9,7 @@
 //!
 //! | offset | size | to 19               | offset | size | from 20                          |
 //! |-------:|-----:|---------------------|-------:|-----:|----------------------------------|
-//! | `0x00` |    8 | address on the host | `0x00` |    8 | 0, where older ones are not      |
+//! | `0x00` |    8 | address on the host | `0x00` |    8 | 0; not 0 in older entries        |
 //! | `0x08` |    8 | name (pointer)      | `0x08` |    2 | version, 1                       |
 //! | `0x10` |    8 | size; 0: a kernel   | `0x0a` |    2 | offload kind                     |
 //! | `0x18` |    4 | flags               | `0x0c` |    4 | flags                            |
@@ -18,8 +19,8 @@
 //! |        |      |                     | `0x28` |    8 | data                             |
 //! |        |      |                     | `0x30` |    8 | address of a managed variable    |
 //!
-//! This is the form in objects of 64-bit little-endian hosts. There the pointers are zero, and
-//! relocations give them; so they are no part of [`OffloadEntry`].
+//! This is the form in objects of 64-bit little-endian hosts. Relocations fill in the pointers,
+//! which are zero in the file; so [`OffloadEntry`] omits them.
 //!
 //! Specification: `llvm/include/llvm/Frontend/Offloading/Utility.h` of LLVM, `__tgt_offload_entry`
 //! of its offload runtime.
@@ -51,18 +52,18 @@ record! {
     }
 }
 
-/// How a release lays out the table of offload entries.
+/// Layout of the table of offload entries, by release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EntryTable {
-    /// LLVM 19 and before.
+pub enum EntryLayout {
+    /// LLVM 19 and older.
     V19,
-    /// LLVM 20: the new entries in the old sections.
+    /// LLVM 20: new entries in old sections.
     V20,
     /// LLVM 21 and later.
     V21,
 }
 
-/// The section up to LLVM 20, and whose entries are in it.
+/// Sections up to LLVM 20, each with the kind of its entries.
 const OLD_SECTIONS: [(&str, OffloadKind); 3] = [
     ("omp_offloading_entries", OffloadKind::OPENMP),
     ("cuda_offloading_entries", OffloadKind::CUDA),
@@ -71,11 +72,11 @@ const OLD_SECTIONS: [(&str, OffloadKind); 3] = [
 
 const NEW_SECTION: &str = "llvm_offload_entries";
 
-impl EntryTable {
-    /// All, the oldest first.
+impl EntryLayout {
+    /// All layouts, oldest first.
     pub const ALL: [Self; 3] = [Self::V19, Self::V20, Self::V21];
 
-    /// That of a release.
+    /// Returns the layout of a release.
     #[must_use]
     pub const fn of(release: LlvmRelease) -> Self {
         match release {
@@ -85,8 +86,8 @@ impl EntryTable {
         }
     }
 
-    /// That of an object with entries of `size` bytes in `section`; the size is that of the
-    /// symbols `.offloading.entry.*`.
+    /// Finds the layout of an object with entries of `size` bytes in `section`. The symbols
+    /// `.offloading.entry.*` have that size.
     #[must_use]
     pub fn find(section: &str, size: u64) -> Option<Self> {
         let known =
@@ -94,7 +95,7 @@ impl EntryTable {
         Self::ALL.into_iter().find(known)
     }
 
-    /// Bytes from one entry to the next.
+    /// Returns the number of bytes from one entry to the next.
     #[must_use]
     pub const fn stride(self) -> u64 {
         match self {
@@ -103,7 +104,7 @@ impl EntryTable {
         }
     }
 
-    /// Of each entry.
+    /// Returns the alignment of each entry.
     #[must_use]
     pub const fn alignment(self) -> u64 {
         match self {
@@ -112,7 +113,7 @@ impl EntryTable {
         }
     }
 
-    /// The section for entries of a kind; up to LLVM 20 there are three kinds.
+    /// Returns the section for entries of a kind; up to LLVM 20 only three kinds have one.
     #[must_use]
     pub fn section(self, kind: OffloadKind) -> Option<&'static str> {
         match self {
@@ -124,7 +125,7 @@ impl EntryTable {
         }
     }
 
-    /// The sections in which its entries can be.
+    /// Lists the sections that can contain its entries.
     pub fn sections(self) -> impl Iterator<Item = &'static str> {
         let (old, new) = match self {
             Self::V19 | Self::V20 => (&OLD_SECTIONS[..], None),
@@ -137,13 +138,13 @@ impl EntryTable {
 /// The fields of an offload entry that are not pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffloadEntry {
-    /// Whose; up to LLVM 19 only the section tells.
+    /// Kind of the entry. Up to LLVM 19 it is absent: only the section tells.
     pub kind: Option<OffloadKind>,
-    /// For the runtime of that kind.
+    /// Flags for the runtime of that kind.
     pub flags: u32,
-    /// Of a global, in bytes; 0 for a kernel.
+    /// Size of a global in bytes; 0 for a kernel.
     pub size: u64,
-    /// For the runtime of that kind.
+    /// Data for the runtime of that kind.
     pub data: u64,
 }
 
@@ -152,13 +153,13 @@ impl OffloadEntry {
     ///
     /// # Errors
     ///
-    /// When fewer bytes are left.
+    /// If fewer bytes are left.
     pub fn read<'d, R: ReadAt<'d>>(
         cursor: &mut Cursor<'d, R>,
-        table: EntryTable,
+        table: EntryLayout,
     ) -> Result<Self, OutOfBounds> {
         Ok(match table {
-            EntryTable::V19 => {
+            EntryLayout::V19 => {
                 let Record19 {
                     flags, size, data, ..
                 } = Record19::read(cursor)?;
@@ -169,7 +170,7 @@ impl OffloadEntry {
                     data: data.into(),
                 }
             }
-            EntryTable::V20 | EntryTable::V21 => {
+            EntryLayout::V20 | EntryLayout::V21 => {
                 let Record20 {
                     kind,
                     flags,
@@ -178,8 +179,10 @@ impl OffloadEntry {
                     ..
                 } = Record20::read(cursor)?;
                 let kind = Some(match table {
-                    EntryTable::V21 => OffloadKind::from_raw(kind),
-                    EntryTable::V19 | EntryTable::V20 => OffloadKind::from_raw_of_any_release(kind),
+                    EntryLayout::V21 => OffloadKind::from_raw(kind),
+                    EntryLayout::V19 | EntryLayout::V20 => {
+                        OffloadKind::from_raw_of_any_release(kind)
+                    }
                 });
                 Self {
                     kind,
@@ -216,13 +219,13 @@ mod tests {
             size: 16,
             data: 0,
         };
-        assert_eq!(read(GLOBAL_19, EntryTable::V19), Ok(entry));
+        assert_eq!(read(GLOBAL_19, EntryLayout::V19), Ok(entry));
         let kind = Some(OffloadKind::OPENMP);
         assert_eq!(
-            read(GLOBAL_22, EntryTable::V21),
+            read(GLOBAL_22, EntryLayout::V21),
             Ok(OffloadEntry { kind, ..entry })
         );
-        for table in EntryTable::ALL {
+        for table in EntryLayout::ALL {
             for len in 0..table.stride() as usize {
                 read(&GLOBAL_22[..len], table).unwrap_err();
             }
@@ -238,28 +241,28 @@ mod tests {
                 .unwrap()
                 .kind
         };
-        assert_eq!(read(&bytes, EntryTable::V20), Some(OffloadKind::HIP));
+        assert_eq!(read(&bytes, EntryLayout::V20), Some(OffloadKind::HIP));
         assert_eq!(
-            read(&bytes, EntryTable::V21),
+            read(&bytes, EntryLayout::V21),
             Some(OffloadKind::from_raw(3))
         );
         bytes[0xa] = 4;
-        assert_eq!(read(&bytes, EntryTable::V21), Some(OffloadKind::HIP));
+        assert_eq!(read(&bytes, EntryLayout::V21), Some(OffloadKind::HIP));
     }
 
     #[test]
     fn tells_the_releases_apart_by_section_and_size() {
         let cases = [
-            ("omp_offloading_entries", 32, Some(EntryTable::V19)),
-            ("hip_offloading_entries", 56, Some(EntryTable::V20)),
-            ("llvm_offload_entries", 56, Some(EntryTable::V21)),
+            ("omp_offloading_entries", 32, Some(EntryLayout::V19)),
+            ("hip_offloading_entries", 56, Some(EntryLayout::V20)),
+            ("llvm_offload_entries", 56, Some(EntryLayout::V21)),
             ("llvm_offload_entries", 32, None),
             ("cuda_offloading_entries", 40, None),
             ("data", 56, None),
         ];
         for (section, size, expected) in cases {
             assert_eq!(
-                EntryTable::find(section, size),
+                EntryLayout::find(section, size),
                 expected,
                 "{section} {size}"
             );
@@ -268,10 +271,10 @@ mod tests {
 
     #[test]
     fn names_the_section_of_a_kind() {
-        let sections = EntryTable::ALL.map(|table| table.section(OffloadKind::CUDA));
+        let sections = EntryLayout::ALL.map(|table| table.section(OffloadKind::CUDA));
         let old = Some("cuda_offloading_entries");
         assert_eq!(sections, [old, old, Some("llvm_offload_entries")]);
-        assert_eq!(EntryTable::V20.section(OffloadKind::SYCL), None);
-        assert_eq!(EntryTable::of(LlvmRelease::default()), EntryTable::V21);
+        assert_eq!(EntryLayout::V20.section(OffloadKind::SYCL), None);
+        assert_eq!(EntryLayout::of(LlvmRelease::default()), EntryLayout::V21);
     }
 }

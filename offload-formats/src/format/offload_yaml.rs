@@ -1,4 +1,4 @@
-//! Offload binaries as text: what LLVM's `yaml2obj` reads and `obj2yaml` writes.
+//! Offload binaries as text, in the form of LLVM's `yaml2obj` and `obj2yaml`.
 //!
 //! ```yaml
 //! --- !Offload
@@ -18,8 +18,8 @@
 //! ...
 //! ```
 //!
-//! Of YAML no more is read than such documents need: no anchors, no scalars of several lines, one
-//! document. Where we differ from LLVM: `docs/differences.md#offload-binary`.
+//! The reader supports only as much YAML as such documents need: no anchors, no scalars of several
+//! lines, one document. Our differences to LLVM: `docs/differences.md#offload-binary`.
 
 mod error;
 mod print;
@@ -29,40 +29,43 @@ use std::ops::Range;
 
 use super::bytes::{Cursor, ReadAt};
 use super::codec::Method;
-use super::offload_binary::{self, NewEntry, OffloadBinary, Version, WriteError, compress, layout};
+use super::offload_binary::{
+    self, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion, OffloadBinaryWriteError, compress,
+    layout,
+};
 use super::pieces;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
-use reader::{Content, Map, Node, Place};
+use reader::{Map, Node, YamlContent, YamlPosition};
 
-pub use error::{Error, Problem, ReadError};
+pub use error::{ReadError, YamlError, YamlProblem};
 
 const TAG: &str = "!Offload";
 
-/// The content of offload binaries, with what `yaml2obj` shall put into their headers.
+/// The content of offload binaries, with header fields for `yaml2obj`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
     /// The version in the header.
     pub version: Option<u32>,
-    /// The size of all in the header.
+    /// The size in the header.
     pub size: Option<u64>,
     /// The offset of the entries in the header.
     pub entries_offset: Option<u64>,
     /// The size of the entry in the header, or the number of entries.
     pub entries: Option<u64>,
-    /// How to compress; only in version 3.
+    /// Compression method; only in version 3.
     pub compression: Option<Method>,
-    /// The images: up to LLVM 22 each in an offload binary of its own.
-    pub members: Vec<Member>,
+    /// The images. Up to LLVM 22 each has an offload binary of its own.
+    pub members: Vec<YamlMember>,
 }
 
-/// An image with what is said about it.
+/// An image with its properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Member {
-    /// What the image is said to be.
+pub struct YamlMember {
+    /// Kind of the image.
     pub image_kind: ImageKind,
-    /// Who manages the image. Numbers are those since LLVM 21.
+    /// Runtime that manages the image. Numbers are those since LLVM 21.
     pub offload_kind: OffloadKind,
-    /// Bit 0: there is no image, only strings.
+    /// Bit 0: there are strings but no image.
     pub flags: u32,
     /// Keys and values.
     pub strings: Vec<(String, String)>,
@@ -70,7 +73,7 @@ pub struct Member {
     pub content: Vec<u8>,
 }
 
-/// As in LLVM 22; SPIR-V and SYCL have no names.
+/// Names in LLVM 22, which has none for SPIR-V and SYCL.
 const IMAGE_KINDS: [(&str, u16); 7] = [
     ("IMG_None", 0),
     ("IMG_Object", 1),
@@ -91,15 +94,15 @@ const OFFLOAD_KINDS: [(&str, u16); 5] = [
 
 /// Reads a document.
 ///
-/// Any text may be given: this does not panic, and allocates a small multiple of it.
+/// Accepts any text: this does not panic, and allocates a small multiple of it.
 ///
 /// # Errors
 ///
-/// When it is not the YAML of an offload binary.
-pub fn parse(text: &str) -> Result<Document, Error> {
+/// If the text is not the YAML of an offload binary.
+pub fn parse(text: &str) -> Result<Document, YamlError> {
     let root = reader::read(text, TAG)?;
     let place = root.place;
-    let mut fields = Fields::of(root)?;
+    let mut fields = YamlFields::of(root)?;
     let document = Document {
         version: fields.number(&["Version"], u32::MAX.into())?.map(low),
         size: fields.number(&["Size"], u64::MAX)?,
@@ -113,21 +116,21 @@ pub fn parse(text: &str) -> Result<Document, Error> {
 }
 
 impl Document {
-    /// The bytes that `yaml2obj` of that release writes.
+    /// Returns the bytes that `yaml2obj` of that release writes.
     ///
     /// # Errors
     ///
     /// Those of [`layout`] and of [`compress`].
-    pub fn to_bytes(&self, release: LlvmRelease) -> Result<Vec<u8>, WriteError> {
-        let version = Version::of(release);
+    pub fn to_bytes(&self, release: LlvmRelease) -> Result<Vec<u8>, OffloadBinaryWriteError> {
+        let version = OffloadBinaryVersion::of(release);
         let strings = self.members.iter().map(|member| {
             let pairs = member.strings.iter();
             pairs.map(|(key, value)| (key.as_bytes(), value.as_bytes()))
         });
         let strings: Vec<Vec<(&[u8], &[u8])>> = strings.map(Iterator::collect).collect();
         let entries = self.members.iter().zip(&strings);
-        let entries: Vec<NewEntry<'_>> = entries
-            .map(|(member, strings)| NewEntry {
+        let entries: Vec<NewBinaryEntry<'_>> = entries
+            .map(|(member, strings)| NewBinaryEntry {
                 image_kind: member.image_kind,
                 offload_kind: member.offload_kind,
                 flags: member.flags,
@@ -137,11 +140,12 @@ impl Document {
             .collect();
         let images = self.members.iter().map(|member| &member.content[..]);
         let images: Vec<&[u8]> = images.collect();
-        // All images are there, and as large as said.
-        let bytes = layout(&entries, version, release)?;
-        let mut bytes = pieces::to_bytes(&bytes, &images).unwrap_or_default();
+        let pieces = layout(&entries, version, release)?;
+        let bytes = pieces::to_bytes(&pieces, &images);
+        let mut bytes = bytes.expect("each image has the size of its entry");
         let size = bytes.len() as u64;
-        let all = offload_binary::walk(&bytes[..], 0..size).unwrap_or_default();
+        let all = offload_binary::walk(&bytes[..], 0..size);
+        let all = all.expect("the layout is valid");
         if let Some(method) = self.compression {
             bytes = compress(&bytes, method, None)?;
         }
@@ -174,13 +178,13 @@ impl Document {
         }
     }
 
-    /// What is in the offload binaries of a range of `data`, as `obj2yaml` gives it: all images in
-    /// one list, and nothing of the headers. Of strings, what is no UTF-8 is replaced. Compressed
-    /// ones are inflated, `limit` bytes of each at most.
+    /// Reads the offload binaries in a range of `data` as `obj2yaml` does: all images in one list,
+    /// without the headers. Replaces bytes of strings that are not UTF-8. Inflates compressed
+    /// offload binaries, each up to `limit` bytes.
     ///
     /// # Errors
     ///
-    /// When an offload binary is invalid, or cannot be inflated.
+    /// If an offload binary is invalid, or cannot be inflated.
     pub fn of<'d, R: ReadAt<'d>>(
         data: R,
         range: Range<u64>,
@@ -206,7 +210,7 @@ impl Document {
             let size = entry.image.end.saturating_sub(entry.image.start);
             let content = cursor.read(size, "image").map_err(ReadError::Outside)?;
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            self.members.push(Member {
+            self.members.push(YamlMember {
                 image_kind: entry.image_kind,
                 offload_kind: entry.offload_kind,
                 flags: entry.flags,
@@ -222,43 +226,43 @@ impl Document {
     }
 }
 
-/// The entries of a map that have not been asked for yet.
-struct Fields(Map);
+/// The entries of a map that were not requested yet.
+struct YamlFields(Map);
 
-impl Fields {
-    fn of(node: Node) -> Result<Self, Error> {
+impl YamlFields {
+    fn of(node: Node) -> Result<Self, YamlError> {
         match node.content {
-            Content::Map(entries) => Ok(Self(entries)),
-            Content::Nothing => Ok(Self(Map::new())),
-            _ => Err(node.place.error(Problem::Expected { what: "a map" })),
+            YamlContent::Map(entries) => Ok(Self(entries)),
+            YamlContent::Nothing => Ok(Self(Map::new())),
+            _ => Err(node.place.error(YamlProblem::Expected { what: "a map" })),
         }
     }
 
-    /// The value of a key, which has one of these spellings.
+    /// Returns the value of a key with one of these spellings.
     fn take(&mut self, keys: &[&str]) -> Option<Node> {
         keys.iter()
             .find_map(|key| self.0.remove(*key))
             .map(|(_, node)| node)
     }
 
-    /// The same for a key of the map at `place` that must be there.
-    fn required(&mut self, place: Place, key: &'static str) -> Result<Node, Error> {
-        let missing = place.error(Problem::Missing { key });
+    /// Returns the value of a required key of the map at `place`.
+    fn required(&mut self, place: YamlPosition, key: &'static str) -> Result<Node, YamlError> {
+        let missing = place.error(YamlProblem::Missing { key });
         self.take(&[key]).ok_or(missing)
     }
 
-    fn number(&mut self, keys: &[&str], most: u64) -> Result<Option<u64>, Error> {
+    fn number(&mut self, keys: &[&str], most: u64) -> Result<Option<u64>, YamlError> {
         let Some(node) = self.take(keys) else {
             return Ok(None);
         };
         let (place, found) = scalar(node)?;
         match number(&found) {
             Some(number) if number <= most => Ok(Some(number)),
-            _ => Err(place.error(Problem::Number { found, most })),
+            _ => Err(place.error(YamlProblem::Number { found, most })),
         }
     }
 
-    fn kind(&mut self, key: &str, names: &[(&str, u16)]) -> Result<u16, Error> {
+    fn kind(&mut self, key: &str, names: &[(&str, u16)]) -> Result<u16, YamlError> {
         let Some(node) = self.take(&[key]) else {
             return Ok(0);
         };
@@ -267,26 +271,26 @@ impl Fields {
         let named = row.map(|(_, number)| *number);
         let number = || u16::try_from(number(&found)?).ok();
         let kind = named.or_else(number);
-        kind.ok_or_else(|| place.error(Problem::Kind { found }))
+        kind.ok_or_else(|| place.error(YamlProblem::Kind { found }))
     }
 
-    fn finish(self) -> Result<(), Error> {
+    fn finish(self) -> Result<(), YamlError> {
         match self.0.into_iter().min_by_key(|(_, (place, _))| *place) {
-            Some((key, (place, _))) => Err(place.error(Problem::Unknown { key })),
+            Some((key, (place, _))) => Err(place.error(YamlProblem::Unknown { key })),
             None => Ok(()),
         }
     }
 }
 
-fn member(node: Node) -> Result<Member, Error> {
-    let mut fields = Fields::of(node)?;
+fn member(node: Node) -> Result<YamlMember, YamlError> {
+    let mut fields = YamlFields::of(node)?;
     let image_kind = fields.kind("ImageKind", &IMAGE_KINDS)?;
     let offload_kind = fields.kind("OffloadKind", &OFFLOAD_KINDS)?;
     let flags = fields.number(&["Flags"], u32::MAX.into())?;
     let strings = fields.take(&["String"]).map(|node| list(node, pair));
     let content = fields.take(&["Content"]).map(bytes);
     fields.finish()?;
-    Ok(Member {
+    Ok(YamlMember {
         image_kind: ImageKind::from_raw(image_kind),
         offload_kind: OffloadKind::from_raw(offload_kind),
         flags: flags.map_or(0, low),
@@ -295,32 +299,32 @@ fn member(node: Node) -> Result<Member, Error> {
     })
 }
 
-fn pair(node: Node) -> Result<(String, String), Error> {
+fn pair(node: Node) -> Result<(String, String), YamlError> {
     let place = node.place;
-    let mut fields = Fields::of(node)?;
+    let mut fields = YamlFields::of(node)?;
     let key = scalar(fields.required(place, "Key")?)?.1;
     let value = scalar(fields.required(place, "Value")?)?.1;
     fields.finish()?;
     Ok((key, value))
 }
 
-fn list<T>(node: Node, item: impl Fn(Node) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+fn list<T>(node: Node, item: impl Fn(Node) -> Result<T, YamlError>) -> Result<Vec<T>, YamlError> {
     match node.content {
-        Content::List(items) => items.into_iter().map(item).collect(),
-        Content::Nothing => Ok(Vec::new()),
-        Content::Scalar(scalar) if scalar.text == "~" && !scalar.quoted => Ok(Vec::new()),
-        _ => Err(node.place.error(Problem::Expected { what: "a list" })),
+        YamlContent::List(items) => items.into_iter().map(item).collect(),
+        YamlContent::Nothing => Ok(Vec::new()),
+        YamlContent::Scalar(scalar) if scalar.text == "~" && !scalar.quoted => Ok(Vec::new()),
+        _ => Err(node.place.error(YamlProblem::Expected { what: "a list" })),
     }
 }
 
-fn scalar(node: Node) -> Result<(Place, String), Error> {
+fn scalar(node: Node) -> Result<(YamlPosition, String), YamlError> {
     match node.content {
-        Content::Scalar(scalar) => Ok((node.place, scalar.text)),
-        _ => Err(node.place.error(Problem::Expected { what: "a scalar" })),
+        YamlContent::Scalar(scalar) => Ok((node.place, scalar.text)),
+        _ => Err(node.place.error(YamlProblem::Expected { what: "a scalar" })),
     }
 }
 
-fn bytes(node: Node) -> Result<Vec<u8>, Error> {
+fn bytes(node: Node) -> Result<Vec<u8>, YamlError> {
     let (place, text) = scalar(node)?;
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     let byte = |pair: &[u8]| match pair {
@@ -329,17 +333,17 @@ fn bytes(node: Node) -> Result<Vec<u8>, Error> {
     };
     let bytes = text.as_bytes().chunks(2).map(byte);
     let bytes: Option<Vec<u8>> = bytes.collect();
-    bytes.ok_or_else(|| place.error(Problem::Content))
+    bytes.ok_or_else(|| place.error(YamlProblem::Content))
 }
 
-fn method(node: Node) -> Result<Method, Error> {
+fn method(node: Node) -> Result<Method, YamlError> {
     let (place, found) = scalar(node)?;
     let methods = [Method::Zlib, Method::Zstd];
     let method = methods.into_iter().find(|method| method.name() == found);
-    method.ok_or_else(|| place.error(Problem::Compression { found }))
+    method.ok_or_else(|| place.error(YamlProblem::Compression { found }))
 }
 
-/// A number as LLVM takes it: decimal, or with the prefix of another base.
+/// Parses a number as LLVM does: decimal, or with the prefix of another base.
 fn number(text: &str) -> Option<u64> {
     let bases = [("0x", 16), ("0X", 16), ("0b", 2), ("0B", 2), ("0o", 8)];
     let found = bases
@@ -356,7 +360,7 @@ fn number(text: &str) -> Option<u64> {
         .and_then(|digits| u64::from_str_radix(digits, base).ok())
 }
 
-/// Whether other readers of YAML would take a plain scalar for a number.
+/// Tells whether other YAML readers parse a plain scalar as a number.
 fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     for (prefix, base) in [("0x", 16), ("0o", 8)] {
@@ -382,9 +386,9 @@ fn is_number(text: &str) -> bool {
     mantissa && exponent.is_none_or(digits)
 }
 
-/// What has been compared with the largest `u32`.
+/// Converts a number that was compared with the largest `u32`.
 fn low(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+    u32::try_from(number).expect("the number was compared")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What an output consists of, before anything is copied.
+//! Pieces of an output, before anything is copied.
 //!
-//! Writers of large files do not have the images in memory: they say which bytes come from where,
-//! and whoever has the files open copies them.
+//! Writers of large files do not hold the images in memory. They list ranges of inputs, and the
+//! caller, who has the files open, copies them.
 
 use std::ops::Range;
 
@@ -10,19 +10,19 @@ use std::ops::Range;
 pub enum Piece {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// As many zeros.
+    /// This number of zeros.
     Zeros(u64),
-    /// Bytes of an input.
+    /// A range of an input.
     Copy {
-        /// Which, as numbered by whoever asked for the output.
+        /// Number of the input, as defined by the caller.
         input: usize,
-        /// From the start of the input.
+        /// Range from the start of the input.
         range: Range<u64>,
     },
 }
 
 impl Piece {
-    /// In bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         match self {
@@ -33,8 +33,7 @@ impl Piece {
     }
 }
 
-/// All pieces in memory, for those who have the inputs there; `None` when a piece is not in its
-/// input.
+/// Joins all pieces in memory; `None` if a piece exceeds its input.
 #[must_use]
 pub fn to_bytes(pieces: &[Piece], inputs: &[&[u8]]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -1,14 +1,16 @@
 //! PTX: the assembly that NVIDIA's driver compiles, as text.
 //!
-//! What is done here is what `fatbinary` does with it, which knows no more of the language than comments and strings.
+//! These functions do what `fatbinary` does, which recognizes only comments and strings of the
+//! language.
 //!
-//! Specification: NVIDIA's "PTX ISA". What `fatbinary` leaves out was measured with that of CUDA 13.5, over random text.
+//! Specification: NVIDIA's "PTX ISA". The text that `fatbinary` removes was measured with CUDA
+//! 13.5, over random text.
 
-/// How a text for the driver says what it is, behind comments.
+/// The directive that starts a text for the driver, after comments.
 const VERSION: &[u8] = b".version";
 
-/// Major and minor number of the version of the language. The first mention counts, as in `fatbinary`; the minor
-/// number has one digit.
+/// Reads the version of the language: major and minor number. Like `fatbinary`, uses the first
+/// mention, and one digit of the minor number.
 #[must_use]
 pub fn version(text: &[u8]) -> Option<(u16, u16)> {
     let start = text
@@ -24,7 +26,7 @@ pub fn version(text: &[u8]) -> Option<(u16, u16)> {
     Some((major, (minor - b'0').into()))
 }
 
-/// The processor that the text is for: `sm_90a`.
+/// Reads the processor of the text, such as `sm_90a`.
 #[must_use]
 pub fn target(text: &[u8]) -> Option<String> {
     let text = stripped(text);
@@ -35,22 +37,22 @@ pub fn target(text: &[u8]) -> Option<String> {
     Some(processor.to_owned())
 }
 
-/// The text as `fatbinary` keeps it: without comments, and of blanks in a row, or at the start of a line, only what
-/// divides. Strings stay as they are.
+/// Returns the text as `fatbinary` keeps it: without comments, and without blanks that do not
+/// separate words. Strings stay unchanged.
 #[must_use]
 pub fn stripped(text: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(text.len());
     let mut rest = text;
     let mut after_blank = false;
     let mut before = None;
-    while let [first, behind @ ..] = rest {
-        let size = match (first, behind) {
+    while let [first, after @ ..] = rest {
+        let size = match (first, after) {
             (b'/', [b'/', ..]) => skip(rest, |byte| matches!(byte, b'\n' | b'\r')),
-            // The star that opens a comment may close it.
-            (b'/', [b'*', ..]) => block(behind),
+            // The star that opens a comment may also close it.
+            (b'/', [b'*', ..]) => block(after),
             (b'"', _) if before != Some(b'\\') => {
                 let size = string(rest);
-                kept.extend_from_slice(rest.get(..size).unwrap_or_default());
+                kept.extend_from_slice(rest.split_at(size).0);
                 size
             }
             (blank @ (b' ' | b'\t'), _) => {
@@ -66,23 +68,24 @@ pub fn stripped(text: &[u8]) -> Vec<u8> {
         };
         after_blank = size == 1 && matches!(first, b' ' | b'\t'..=b'\r');
         before = size.checked_sub(1).and_then(|last| rest.get(last)).copied();
-        rest = rest.get(size..).unwrap_or_default();
+        rest = rest.split_at(size).1;
     }
     kept
 }
 
-/// How many bytes there are before the first that `ends`.
+/// Returns the number of bytes before the first that `ends` accepts.
 fn skip(text: &[u8], ends: impl Fn(&u8) -> bool) -> usize {
     text.iter().position(ends).unwrap_or(text.len())
 }
 
-/// The size of a comment, given what follows its slash; without an end, all there is.
-fn block(behind: &[u8]) -> usize {
-    let end = behind.windows(2).position(|two| two == b"*/");
-    end.map_or(behind.len() + 1, |end| end + 3)
+/// Returns the size of a comment, given the text after its slash. Without an end, it takes all
+/// text.
+fn block(after: &[u8]) -> usize {
+    let end = after.windows(2).position(|two| two == b"*/");
+    end.map_or(after.len() + 1, |end| end + 3)
 }
 
-/// The size of the string at the start of `text`, with its quotes.
+/// Returns the size of the string at the start of `text`, quotes included.
 fn string(text: &[u8]) -> usize {
     let mut bytes = text.iter().enumerate().skip(1);
     while let Some((index, byte)) = bytes.next() {

@@ -1,44 +1,44 @@
-//! String tables of object files and offload binaries, with the bytes of LLVM's writers: a string
-//! that is the end of another shares its bytes.
+//! String tables of object files and offload binaries, with the same bytes as LLVM's writers. A
+//! string that is a suffix of another shares its bytes.
 //!
-//! The strings are in descending order of what they are when read backwards, so that each comes
-//! right after one that it is an end of, if there is one.
+//! The strings are sorted by their reversed bytes, descending. So a string comes right after one
+//! that it is a suffix of, if there is one.
 
 use std::cmp::Ordering;
 
-/// What to put into a string table.
+/// Strings to put into a string table.
 #[derive(Debug, Default)]
-pub(crate) struct Strings<'a> {
-    /// Those before all others.
+pub(crate) struct StringTableBuilder<'a> {
+    /// Strings that must come before all others.
     first: Vec<&'a [u8]>,
     others: Vec<&'a [u8]>,
 }
 
-/// Where the strings are.
+/// Offsets of the strings.
 #[derive(Debug)]
 pub(crate) struct StringTable<'a> {
-    /// Sorted, with the offset from the start of the table.
+    /// Strings with their offsets from the start of the table, sorted.
     places: Vec<(&'a [u8], u64)>,
-    /// The table, its first bytes included.
+    /// The table, with its first bytes.
     pub(crate) bytes: Vec<u8>,
 }
 
-impl<'a> Strings<'a> {
-    /// The empty string is in every table.
+impl<'a> StringTableBuilder<'a> {
+    /// Adds a string. The empty string is in every table.
     pub(crate) fn add(&mut self, string: &'a [u8]) {
         if !string.is_empty() {
             self.others.push(string);
         }
     }
 
-    /// For a string whose offset must be small.
+    /// Adds a string whose offset must be small.
     pub(crate) fn add_first(&mut self, string: &'a [u8]) {
         if !string.is_empty() {
             self.first.push(string);
         }
     }
 
-    /// The table; `start` is what it begins with.
+    /// Builds the table, which begins with `start`.
     pub(crate) fn layout(mut self, start: &[u8]) -> StringTable<'a> {
         for strings in [&mut self.first, &mut self.others] {
             strings.sort_unstable_by(|a, b| backwards(a, b));
@@ -60,7 +60,7 @@ impl<'a> Strings<'a> {
                 bytes.push(0);
                 previous = string;
             }
-            // What was written last ends with it, and with a NUL.
+            // The bytes written last end with the string and a NUL.
             places.push((string, (bytes.len() - string.len() - 1) as u64));
         }
         places.sort_unstable_by(|(a, _), (b, _)| backwards(a, b));
@@ -69,7 +69,7 @@ impl<'a> Strings<'a> {
 }
 
 impl StringTable<'_> {
-    /// Where a string is, when it was added.
+    /// Returns the offset of a string, if it was added.
     pub(crate) fn offset(&self, string: &[u8]) -> Option<u64> {
         if string.is_empty() {
             return Some(0);
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn shares_the_ends_of_strings() {
-        let mut strings = Strings::default();
+        let mut strings = StringTableBuilder::default();
         for string in [".text", ".rela.text", "x", "", ".data", "x", "next"] {
             strings.add(string.as_bytes());
         }
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn is_its_start_when_empty() {
-        assert_eq!(Strings::default().layout(b"\0").bytes, b"\0");
-        let mut strings = Strings::default();
+        assert_eq!(StringTableBuilder::default().layout(b"\0").bytes, b"\0");
+        let mut strings = StringTableBuilder::default();
         strings.add(b"");
         assert_eq!(strings.layout(b"\0").bytes, b"\0");
     }

@@ -1,17 +1,20 @@
-//! Entry IDs: who an image of a bundle is for, as `hip-amdgcn-amd-amdhsa--gfx906`.
+//! Entry IDs: the target of an image in a bundle, such as `hip-amdgcn-amd-amdhsa--gfx906`.
 //!
 //! ```text
 //! <kind>-<arch>-<vendor>-<os>-<environment>-<target ID>
 //! ```
 //!
-//! The environment is empty for AMD's GPUs, hence the two dashes. Releases differ in what they
-//! write: up to LLVM 16 the text as given, with three or four fields in the triple and no dash at
-//! the end; 17 to 20 four fields and a dash, the environment perhaps empty; since 21 the triple
-//! normalized. [`EntryId::parse`] reads them all, [`EntryId::parse_target`] only what LLVM 22
-//! takes as a target, and what is displayed is what LLVM 22 writes.
+//! The environment is empty for AMD's GPUs, hence the two dashes. Releases write different forms:
 //!
-//! Specification: <https://clang.llvm.org/docs/ClangOffloadBundler.html#bundle-entry-id>. Unlike
-//! LLVM 22, which forgets a processor that its table lacks, every processor is kept.
+//! - up to LLVM 16 the text as given, with three or four fields in the triple, without a last dash;
+//! - LLVM 17 to 20 four fields and a dash, perhaps with an empty environment;
+//! - since LLVM 21 the normalized triple.
+//!
+//! [`EntryId::parse`] reads them all, [`EntryId::parse_target`] only targets that LLVM 22 accepts.
+//! An entry ID is displayed as LLVM 22 writes it.
+//!
+//! Specification: <https://clang.llvm.org/docs/ClangOffloadBundler.html#bundle-entry-id>. LLVM 22
+//! drops a processor that its table lacks; here every processor is kept.
 
 mod conflict;
 mod error;
@@ -23,8 +26,9 @@ mod words;
 
 use std::fmt;
 
-use words::{FIELDS, is_environment, processor};
+use words::{FIELDS, is_environment};
 
+use super::target_id::processor;
 use super::{LlvmRelease, Processor, TargetId, TargetIdError, Triple, TripleError};
 
 pub use conflict::{ConflictScope, conflict};
@@ -32,10 +36,10 @@ pub use error::EntryIdError;
 pub use kind::EntryKind;
 pub use serves::KindRule;
 
-/// Who an image of a bundle is for.
+/// The target of an image in a bundle.
 ///
-/// Equality is that of the displayed forms: every spelling of the host entry that a release has
-/// written for a triple equals the others.
+/// Equality compares the displayed forms. So all spellings of the host entry that releases have
+/// written for a triple are equal.
 #[derive(Clone, Debug)]
 pub struct EntryId {
     text: String,
@@ -45,18 +49,18 @@ pub struct EntryId {
 }
 
 impl EntryId {
-    /// Reads the entry ID of a file that any release may have written.
+    /// Reads an entry ID that any release may have written.
     ///
-    /// With three dashes behind the kind there are two readings. The last word is the environment
-    /// when it is known as one, or empty, or the kind is the host's; otherwise the target ID.
+    /// With three dashes after the kind there are two readings. The last word is the environment if
+    /// it is a known one or empty, or if the kind is the host's; otherwise it is the target ID.
     ///
     /// # Errors
     ///
-    /// When the kind is unknown, there is no triple, or a character cannot be in an entry ID.
+    /// If the kind is unknown, the triple is missing, or a character cannot be in an entry ID.
     pub fn parse(text: &str) -> Result<Self, EntryIdError> {
         let (kind, rest) = split_kind(text)?;
         let offset = text.len() - rest.len();
-        // No more dashes count than those before the processor: features may end in one.
+        // Only dashes before the processor count: features may end in one.
         let (named, features) = rest
             .split_once(':')
             .map_or((rest, false), |(named, _)| (named, true));
@@ -64,10 +68,10 @@ impl EntryId {
         let (third, fourth) = (dashes.nth(2), dashes.next());
         let processor = match (third, fourth) {
             (_, Some(dash)) => Some(dash),
-            // Features need something that has them.
+            // Features require a processor.
             _ if features => named.rfind('-'),
             (Some(dash), None) => {
-                let last = rest.get(dash + 1..).unwrap_or_default();
+                let (_, last) = rest.split_at(dash + 1);
                 let environment = kind == EntryKind::Host || is_environment(last);
                 (!environment).then_some(dash)
             }
@@ -76,8 +80,8 @@ impl EntryId {
         };
         let (triple, target_id) = processor.map_or((rest, ""), |dash| rest.split_at(dash));
         let target_id = target_id.strip_prefix('-').unwrap_or_default();
-        // LLVM 17 to 20 took all of a target that ended in a dash for the target ID, and a processor
-        // that they did not know for the environment, which a dash follows.
+        // LLVM 17 to 20 parsed a target that ended in a dash as a target ID only. They parsed an
+        // unknown processor as the environment, and wrote a dash after it.
         let target_id = if target_id.starts_with(&format!("{kind}-")) {
             ""
         } else if target_id.contains(':') {
@@ -88,26 +92,27 @@ impl EntryId {
         Self::new(kind, triple, offset, target_id, text)
     }
 
-    /// Reads a target as `-targets` of `clang-offload-bundler` 22 takes it: four fields in the
-    /// triple, and what follows the fifth dash is the target ID.
+    /// Reads a target as `-targets` of `clang-offload-bundler` 22 does: the triple has four fields,
+    /// and the target ID follows the fifth dash.
     ///
     /// # Errors
     ///
-    /// When there are fewer dashes, or features before the fifth; when the kind is not one of `host`, `openmp`, `hip` and `hipv4`,
-    /// LLVM does not know the architecture, or a character cannot be in an entry ID.
+    /// If dashes are missing, or features come before the fifth one; if the kind is not `host`,
+    /// `openmp`, `hip` or `hipv4`; if LLVM does not know the architecture; or if a character cannot
+    /// be in an entry ID.
     pub fn parse_target(text: &str) -> Result<Self, EntryIdError> {
         let short = || EntryIdError::Fields {
             text: text.to_owned(),
         };
-        let mut words = text.splitn(FIELDS + 2, '-');
-        let kind = words.next().unwrap_or_default();
+        let (kind, rest) = text.split_once('-').ok_or_else(short)?;
+        let mut words = rest.splitn(FIELDS + 1, '-');
         let fields: Vec<&str> = words.by_ref().take(FIELDS).collect();
         if fields.len() < FIELDS {
             return Err(short());
         }
         let triple = fields.join("-");
         let known = target_kind(text, kind, &triple)?;
-        // Features are no part of an environment, though LLVM takes them for one.
+        // LLVM accepts features in an environment; here they are an error.
         if triple.contains(':') {
             return Err(short());
         }
@@ -115,14 +120,14 @@ impl EntryId {
         Self::new(known, &triple, kind.len() + 1, target_id, text)
     }
 
-    /// Reads a target as `-targets` of the bundler of that release takes it.
+    /// Reads a target as `-targets` of that release's bundler does.
     ///
     /// Up to LLVM 20 the triple may lack its environment, and a processor comes after the last
-    /// dash. [`Self::display_for`] writes what such a release makes of it.
+    /// dash. [`Self::display_for`] returns the entry ID that such a release writes.
     ///
     /// # Errors
     ///
-    /// As [`Self::parse_target`], but up to LLVM 20 dashes are not counted.
+    /// Those of [`Self::parse_target`], except missing dashes up to LLVM 20.
     pub fn parse_target_for(text: &str, release: LlvmRelease) -> Result<Self, EntryIdError> {
         if release > LlvmRelease::V20 {
             return Self::parse_target(text);
@@ -152,7 +157,7 @@ impl EntryId {
                 text: text.to_owned(),
             },
         })?;
-        // LLVM 22 forgets what it takes for no processor, and for the host nothing else is meant.
+        // LLVM 22 drops an unknown processor, and a target ID of the host has no meaning.
         let known = Processor::find(processor(target_id));
         let known = known.is_some_and(|processor| processor.known_to(LlvmRelease::V22));
         let kept = known || kind != EntryKind::Host;
@@ -164,39 +169,39 @@ impl EntryId {
         })
     }
 
-    /// As it was written.
+    /// Returns the text as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The kind.
+    /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> EntryKind {
         self.kind
     }
 
-    /// The triple, with the fields it was written with.
+    /// Returns the triple with the fields that were written.
     #[must_use]
     pub fn triple(&self) -> &Triple {
         &self.triple
     }
 
-    /// The target ID as written, which need not be valid; empty when there is none.
+    /// Returns the target ID as written, perhaps invalid or empty.
     #[must_use]
     pub fn target_id(&self) -> &str {
         &self.target_id
     }
 
-    /// The processor, when no release of LLVM knows it; LLVM 22 forgets it, here it is kept.
+    /// Returns the processor if no release of LLVM knows it. LLVM 22 drops it; here it is kept.
     #[must_use]
     pub fn unknown_processor(&self) -> Option<&str> {
         let processor = processor(&self.target_id);
         (!processor.is_empty() && Processor::find(processor).is_none()).then_some(processor)
     }
 
-    /// As the bundler of that release writes a target of this text; since LLVM 21 it is
-    /// what [`fmt::Display`] gives.
+    /// Returns the entry ID that the bundler of that release writes for this text; since LLVM 21 it
+    /// equals [`fmt::Display`].
     #[must_use]
     pub fn display_for(&self, release: LlvmRelease) -> String {
         if release > LlvmRelease::V20 {
@@ -206,11 +211,11 @@ impl EntryId {
         format!("{kind}-{triple}-{target_id}")
     }
 
-    /// With a target ID as its producer should have written it: features sorted.
+    /// Returns the entry ID with a canonical target ID: features sorted.
     ///
     /// # Errors
     ///
-    /// When the target ID is not valid.
+    /// If the target ID is not valid.
     pub fn canonical(&self) -> Result<Self, TargetIdError> {
         let mut canonical = self.clone();
         canonical.target_id = TargetId::parse(&self.target_id)?.to_string();
@@ -218,8 +223,8 @@ impl EntryId {
         Ok(canonical)
     }
 
-    /// What the author of [`Self::parse_target`]'s text has probably meant, when LLVM takes it for
-    /// something else: a processor where the environment should be, for want of a dash.
+    /// Returns a correction if the text of [`Self::parse_target`] lacks a dash, so that LLVM parses
+    /// a processor as the environment.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let last = self.triple.as_str().split('-').nth(FIELDS - 1)?;
@@ -231,20 +236,19 @@ impl EntryId {
         })
     }
 
-    /// Kind and triple as written in a target.
+    /// Returns kind and triple as a target spells them.
     fn kind_and_triple(&self) -> &str {
         let end = self.text.match_indices('-').nth(FIELDS);
-        let end = end.map_or(self.text.len(), |(dash, _)| dash);
-        self.text.get(..end).unwrap_or_default()
+        end.map_or(&*self.text, |(dash, _)| self.text.split_at(dash).0)
     }
 
-    /// The triple as LLVM 22 writes it: four fields, the last empty for AMD's GPUs.
+    /// Returns the triple as LLVM 22 writes it: four fields, the last empty for AMD's GPUs.
     fn fields(&self) -> [&str; FIELDS] {
         fn named(field: &str) -> &str {
             if field.is_empty() { "unknown" } else { field }
         }
         let triple = &self.triple;
-        // LLVM looks at the field before it normalizes.
+        // LLVM examines the field before it normalizes the triple.
         let os = triple.as_str().split('-').nth(2).unwrap_or_default();
         let environment = if os.starts_with("amdhsa") {
             ""
@@ -265,7 +269,7 @@ impl PartialEq for EntryId {
 
 impl Eq for EntryId {}
 
-/// As LLVM 22 writes it.
+/// Displays the entry ID as LLVM 22 writes it.
 impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields = self.fields().join("-");
@@ -273,10 +277,10 @@ impl fmt::Display for EntryId {
     }
 }
 
-/// The kind of a target, whose triple LLVM has to know.
+/// Returns the kind of a target, if LLVM also knows its triple.
 fn target_kind(text: &str, kind: &str, triple: &str) -> Result<EntryKind, EntryIdError> {
     let known = EntryKind::from_name(kind).filter(|kind| kind.is_target());
-    let arch = triple.split('-').next().unwrap_or_default();
+    let arch = triple.split_once('-').map_or(triple, |(arch, _)| arch);
     let arch = Triple::parse(arch).is_ok_and(|arch| arch.has_known_arch());
     known.filter(|_| arch).ok_or_else(|| EntryIdError::Target {
         text: text.to_owned(),

@@ -1,29 +1,29 @@
-//! Which images of offload binaries are linked together.
+//! Rules for linking images of offload binaries together.
 
 use super::{TargetId, Triple};
 
-/// Who an image is for, as the strings of an offload binary say it.
+/// The target of an image, according to its strings in an offload binary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ImageTarget<'a> {
-    /// The value of `triple`, as written; may be empty.
+    /// Value of `triple` as written, perhaps empty.
     pub triple: &'a str,
-    /// The value of `arch`, as written: a processor, a target ID, or nothing.
+    /// Value of `arch` as written: a processor, a target ID, or empty.
     pub arch: &'a str,
 }
 
 impl ImageTarget<'_> {
-    /// Whether an image for `self` may be linked where `wanted` is asked for.
+    /// Returns true if an image for `self` may be linked for the target `wanted`.
     ///
-    /// Not symmetric: for AMD's GPUs it is [`TargetId::serves`], where no processor is `generic`
-    /// and what a processor has no feature for is left out; otherwise processors are equal as
-    /// written, or one is `generic`. As LLVM's main branch, but a processor that no table knows
-    /// serves only itself.
+    /// Not symmetric. For AMD's GPUs the rule is that of target IDs; there a missing processor
+    /// means `generic`, and features that a processor lacks are ignored. For others, processors
+    /// must be equal as written, or one is `generic`. This is the rule of LLVM's main branch, but a
+    /// processor that no table knows serves only itself.
     #[must_use]
     pub fn serves(&self, wanted: &Self) -> bool {
         let triples = [self, wanted].map(|target| Triple::parse(target.triple).ok());
         let is_amdgpu = match &triples {
             [Some(triple), Some(wanted)] if triple.serves(wanted) => triple.is_amdgpu(),
-            // Without a triple, or with something else in its place.
+            // Equal, but not valid triples; perhaps empty.
             _ if self.triple == wanted.triple => false,
             _ => return false,
         };
@@ -34,9 +34,10 @@ impl ImageTarget<'_> {
         }
     }
 
-    /// Whether `self` and `other` are the same target in two spellings: triples that name one
-    /// instruction set, the same processor, for AMD's GPUs the same target ID; no processor is
-    /// `generic`. Symmetric. Specification: `docs/spec/linker-wrapper.md` §2.2, LLVM's main branch.
+    /// Returns true if `self` and `other` are two spellings of the same target. Their triples must
+    /// name the same instruction set, and the processors must be equal; for AMD's GPUs also the
+    /// target IDs. A missing processor means `generic`. Symmetric. Specification:
+    /// `docs/spec/linker-wrapper.md` §2.2, LLVM's main branch.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let processor = |target: &Self| match target.arch {
@@ -56,11 +57,11 @@ impl ImageTarget<'_> {
         }
     }
 
-    /// Whether LLVM 19 to 23 link an image for `self` together with those for `other`, which is
-    /// not the same: `false` when both are equal as written. Symmetric.
+    /// Returns true if LLVM 19 to 23 link an image for `self` together with images for `other`, a
+    /// different target. Returns false if both are equal as written. Symmetric.
     ///
-    /// Text is compared as in LLVM's `areTargetsCompatible`: another spelling of a triple is
-    /// another triple, and a family of processors does not serve its members.
+    /// The rule compares text, like LLVM's `areTargetsCompatible`: two spellings of a triple are
+    /// different, and a family of processors does not serve its members.
     #[must_use]
     pub fn joins_until_23(&self, other: &Self) -> bool {
         if self == other || self.triple != other.triple {

@@ -1,27 +1,27 @@
-//! What an image is, and who manages it.
+//! Kinds of images, and the runtimes that manage them.
 
 use std::fmt;
 
 use super::LlvmRelease;
 
-/// Who manages an image: a number of two bytes in files, numbered as since LLVM 21.
+/// The runtime that manages an image: a number of two bytes in files, numbered as since LLVM 21.
 ///
-/// Numbers that no release has named are kept.
+/// Unknown numbers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OffloadKind(u16);
 
-/// Number since LLVM 21, number up to LLVM 20, name.
+/// Each kind with its number since LLVM 21, its number up to LLVM 20, and its name.
 const OFFLOAD_KINDS: [(OffloadKind, u16, &str); 5] = [
     (OffloadKind::NONE, 0, "none"),
     (OffloadKind::OPENMP, 1, "openmp"),
     (OffloadKind::CUDA, 2, "cuda"),
     (OffloadKind::HIP, 3, "hip"),
-    // Unknown to LLVM 20, which keeps the number all the same.
+    // Unknown to LLVM 20, which keeps the number.
     (OffloadKind::SYCL, 8, "sycl"),
 ];
 
 impl OffloadKind {
-    /// Nobody.
+    /// No runtime.
     pub const NONE: Self = Self(0);
     /// The OpenMP runtime.
     pub const OPENMP: Self = Self(1);
@@ -32,22 +32,22 @@ impl OffloadKind {
     /// The SYCL runtime.
     pub const SYCL: Self = Self(8);
 
-    /// From the number in a file, whose numbering is that of LLVM 21 and later.
+    /// Creates a kind from the number in a file of LLVM 21 or later.
     #[must_use]
     pub const fn from_raw(raw: u16) -> Self {
         Self(raw)
     }
 
-    /// From the number in a file that an older release may have written.
+    /// Creates a kind from the number in a file of any release.
     ///
-    /// HIP was 3 up to LLVM 20, without a new version of the files; later no writer produces 3,
-    /// which would mean OpenMP and CUDA together.
+    /// HIP was 3 up to LLVM 20, in files of the same version. Later releases never write 3, which
+    /// would mean OpenMP and CUDA together.
     #[must_use]
-    pub const fn from_raw_of_any_release(raw: u16) -> Self {
+    pub(crate) const fn from_raw_of_any_release(raw: u16) -> Self {
         if raw == 3 { Self::HIP } else { Self(raw) }
     }
 
-    /// The number that `release` writes.
+    /// Returns the number that `release` writes.
     #[must_use]
     pub fn raw(self, release: LlvmRelease) -> u16 {
         match OFFLOAD_KINDS.iter().find(|(kind, _, _)| *kind == self) {
@@ -56,14 +56,14 @@ impl OffloadKind {
         }
     }
 
-    /// The name LLVM gives it, such as `openmp`; `none` also for numbers without a name.
+    /// Returns LLVM's name, such as `openmp`; `none` for numbers without a name.
     #[must_use]
     pub fn name(self) -> &'static str {
         let row = OFFLOAD_KINDS.iter().find(|(kind, _, _)| *kind == self);
         row.map_or("none", |(_, _, name)| name)
     }
 
-    /// The kind with that name.
+    /// Returns the kind with that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let row = OFFLOAD_KINDS.iter().find(|(_, _, known)| *known == name);
@@ -71,7 +71,7 @@ impl OffloadKind {
     }
 }
 
-/// The name, or the number of a kind that has none.
+/// Displays the name, or the number of a kind without a name.
 impl fmt::Display for OffloadKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
@@ -81,13 +81,13 @@ impl fmt::Display for OffloadKind {
     }
 }
 
-/// What the bytes of an image are said to be: a number of two bytes in files.
+/// The kind of an image according to the file: a number of two bytes.
 ///
-/// It is advice: LLVM's consumers look at the image itself. Unknown numbers are kept.
+/// It is only advice: LLVM's tools examine the image itself. Unknown numbers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImageKind(u16);
 
-/// Kind, name, file name extension.
+/// Each kind with its name and file name extension.
 const IMAGE_KINDS: [(ImageKind, &str, &str); 7] = [
     (ImageKind::NONE, "none", ""),
     (ImageKind::OBJECT, "object", "o"),
@@ -99,46 +99,46 @@ const IMAGE_KINDS: [(ImageKind, &str, &str); 7] = [
 ];
 
 impl ImageKind {
-    /// Not said.
+    /// Unspecified.
     pub const NONE: Self = Self(0);
-    /// An object or a linked image, as a rule ELF.
+    /// An object or a linked image, usually ELF.
     pub const OBJECT: Self = Self(1);
     /// LLVM bitcode.
     pub const BITCODE: Self = Self(2);
-    /// A cubin of CUDA.
+    /// A CUDA cubin.
     pub const CUBIN: Self = Self(3);
-    /// A fat binary of CUDA.
+    /// A CUDA fat binary.
     pub const FATBINARY: Self = Self(4);
-    /// PTX, CUDA's assembly.
+    /// PTX, NVIDIA's assembly.
     pub const PTX: Self = Self(5);
     /// SPIR-V.
     pub const SPIRV: Self = Self(6);
 
-    /// From the number in a file.
+    /// Creates a kind from the number in a file.
     #[must_use]
     pub const fn from_raw(raw: u16) -> Self {
         Self(raw)
     }
 
-    /// The number in a file.
+    /// Returns the number in a file.
     #[must_use]
     pub const fn raw(self) -> u16 {
         self.0
     }
 
-    /// Its name; `none` also for numbers without a name.
+    /// Returns its name; `none` for numbers without a name.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().map_or("none", |(_, name, _)| name)
     }
 
-    /// What file names of this kind end in, without the dot; empty when unknown.
+    /// Returns the extension of file names of this kind, without the dot; empty if unknown.
     #[must_use]
     pub fn extension(self) -> &'static str {
         self.row().map_or("", |(_, _, extension)| extension)
     }
 
-    /// The kind of a file with that extension, given without the dot; otherwise [`Self::NONE`].
+    /// Returns the kind of files with that extension, without the dot; otherwise [`Self::NONE`].
     #[must_use]
     pub fn from_extension(extension: &str) -> Self {
         let row = IMAGE_KINDS.iter().find(|(_, _, known)| *known == extension);
@@ -150,7 +150,7 @@ impl ImageKind {
     }
 }
 
-/// The name, or the number of a kind that has none.
+/// Displays the name, or the number of a kind without a name.
 impl fmt::Display for ImageKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.row() {

@@ -1,4 +1,4 @@
-//! Names of libraries for devices: what links look for, and what those that make them call them.
+//! Names of device libraries, as links search for them and as tools create them.
 //!
 //! | name                        | content, by convention             |
 //! |-----------------------------|------------------------------------|
@@ -8,21 +8,22 @@
 //! | `lib<name>-<arch>-<id>.bc` …  | one file of bitcode                |
 //! | `lib<name>-<arch>-<id>.a` …   | an archive of code objects         |
 //!
-//! The architecture is `amdgcn` or `nvptx64`; a CPU device has its whole triple in that place. The
-//! colons of a target ID are dashes. Specification: `docs/spec/linker-wrapper.md` §7.4.
+//! The architecture is `amdgcn` or `nvptx64`; for a CPU device it is the whole triple. Dashes
+//! replace the colons of a target ID. Specification: `docs/spec/linker-wrapper.md` §7.4.
 
 use super::Triple;
+use super::target_id::processor;
 
 const GPUS: [&str; 2] = ["amdgcn", "nvptx64"];
 
-/// What the name of a library says.
+/// The parts of a library's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibraryName<'a> {
     /// `foo` of `libbc-foo-amdgcn-gfx90a.a` and of `libfoo.a`.
     pub name: &'a str,
-    /// The architecture, or the triple of a CPU; empty when the name says nothing of a device.
+    /// Architecture, or triple of a CPU; empty if the name has none.
     pub arch: &'a str,
-    /// The target ID, its colons as dashes; empty when the name says nothing of it.
+    /// Target ID with dashes instead of colons; empty if the name has none.
     pub processor: &'a str,
 }
 
@@ -71,10 +72,10 @@ impl<'a> LibraryName<'a> {
         })
     }
 
-    /// Whether what the name says is true of a target; it is when the name says nothing.
+    /// Returns true if the parts of the name match a target. Missing parts match every target.
     #[must_use]
     pub fn fits(&self, triple: &Triple, target_id: &str) -> bool {
-        let base = target_id.split(':').next().unwrap_or_default();
+        let base = processor(target_id);
         let processors = ["", base, &*target_id.replace(':', "-")];
         match self.arch {
             "" => true,
@@ -83,7 +84,7 @@ impl<'a> LibraryName<'a> {
     }
 }
 
-/// How names call the device of a triple.
+/// Returns the architecture of a triple in library names.
 fn of_triple(triple: &Triple) -> &str {
     match triple {
         _ if triple.is_amdgpu() => "amdgcn",
@@ -92,7 +93,7 @@ fn of_triple(triple: &Triple) -> &str {
     }
 }
 
-/// The file that holds all of a library for one target: `libbc-foo-amdgcn-gfx90a.a`.
+/// Returns the file name of a library for one target: `libbc-foo-amdgcn-gfx90a.a`.
 #[must_use]
 pub fn file_name(library: &str, triple: &Triple, target_id: &str) -> String {
     let target_id = target_id.replace([':', '/', '\\'], "-");
@@ -103,12 +104,12 @@ pub fn file_name(library: &str, triple: &Triple, target_id: &str) -> String {
     }
 }
 
-/// The files that are looked for when a link for a target names `library`, in this order: those for
-/// the target ID, for its processor, for the architecture, for all.
+/// Returns the names of the files to search for a `library` and a target, in order: for the target
+/// ID, for its processor, for the architecture, for all.
 #[must_use]
 pub fn candidates(library: &str, triple: &Triple, target_id: &str) -> Vec<String> {
     let arch = of_triple(triple);
-    let processor = target_id.split(':').next().unwrap_or_default();
+    let processor = processor(target_id);
     let of_device = |before: &str, after: &str| {
         let mut names: Vec<String> = [target_id.replace(':', "-").as_str(), processor]
             .iter()
@@ -121,7 +122,7 @@ pub fn candidates(library: &str, triple: &Triple, target_id: &str) -> Vec<String
     };
     let (bitcode, plain) = (format!("libbc-{library}"), format!("lib{library}"));
     let mut names = of_device(&bitcode, ".a");
-    // A CPU's code is not for all.
+    // A library for all architectures contains no CPU code.
     let for_all = !triple.is_cpu();
     names.extend(for_all.then(|| format!("{bitcode}.a")));
     names.extend(of_device(&plain, ".bc"));

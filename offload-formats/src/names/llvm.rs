@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// An LLVM release, in the order of their dates.
+/// An LLVM release, ordered by date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LlvmRelease {
     /// LLVM 19.
@@ -21,19 +21,25 @@ pub enum LlvmRelease {
     Main,
 }
 
-const RELEASES: [(LlvmRelease, &str); 6] = [
-    (LlvmRelease::V19, "19"),
-    (LlvmRelease::V20, "20"),
-    (LlvmRelease::V21, "21"),
-    (LlvmRelease::V22, "22"),
-    (LlvmRelease::V23, "23"),
-    (LlvmRelease::Main, "main"),
+const RELEASES: [LlvmRelease; 6] = [
+    LlvmRelease::V19,
+    LlvmRelease::V20,
+    LlvmRelease::V21,
+    LlvmRelease::V22,
+    LlvmRelease::V23,
+    LlvmRelease::Main,
 ];
 
 impl fmt::Display for LlvmRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let row = RELEASES.iter().find(|(release, _)| release == self);
-        f.write_str(row.map_or("", |(_, name)| name))
+        f.write_str(match self {
+            Self::V19 => "19",
+            Self::V20 => "20",
+            Self::V21 => "21",
+            Self::V22 => "22",
+            Self::V23 => "23",
+            Self::Main => "main",
+        })
     }
 }
 
@@ -41,25 +47,24 @@ impl FromStr for LlvmRelease {
     type Err = UnknownRelease;
 
     fn from_str(text: &str) -> Result<Self, UnknownRelease> {
-        let row = RELEASES.iter().find(|(_, name)| *name == text);
-        row.map(|(release, _)| *release)
-            .ok_or_else(|| UnknownRelease {
-                text: text.to_owned(),
-            })
+        let known = RELEASES.iter().find(|release| release.to_string() == text);
+        known.copied().ok_or_else(|| UnknownRelease {
+            text: text.to_owned(),
+        })
     }
 }
 
-/// What was given where a release was expected.
+/// A text that is not a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownRelease {
-    /// As it was given.
+    /// The text.
     pub text: String,
 }
 
 impl fmt::Display for UnknownRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` is not a release of LLVM; expected", self.text)?;
-        for (index, (_, name)) in RELEASES.iter().enumerate() {
+        for (index, name) in RELEASES.iter().enumerate() {
             let separator = match index {
                 0 => "",
                 _ if index + 1 == RELEASES.len() => " or",
@@ -79,7 +84,8 @@ mod tests {
 
     #[test]
     fn reads_what_it_prints() {
-        for (release, name) in RELEASES {
+        let names = ["19", "20", "21", "22", "23", "main"];
+        for (release, name) in RELEASES.into_iter().zip(names) {
             assert_eq!(name.parse(), Ok(release));
             assert_eq!(release.to_string(), name);
         }

@@ -1,4 +1,4 @@
-//! Floor 0: names. Strings in, values out.
+//! Names of targets, kinds and releases: strings in, values out.
 //!
 //! ```
 //! use offload_formats::names::{EntryId, KindRule};

@@ -1,18 +1,20 @@
-//! Which images of a bundle are linked for a target.
+//! Selects the images of a bundle that are linked for a target.
 //!
-//! A bundle has one source's code for each of several targets, so no link needs it twice. Where several of its
-//! images serve a target (`gfx9-generic` and `gfx906` serve `gfx906`), the target's own is linked. Two for one processor,
-//! of which one leaves open what the other says, exclude each other (`docs/spec/bundler.md` §6.6).
+//! A bundle contains one source's code for several targets, so a link needs only one of its images.
+//! If several images serve a target (`gfx9-generic` and `gfx906` serve `gfx906`), the target's own
+//! is linked. Two images for one processor conflict if only one sets a feature
+//! (`docs/spec/bundler.md` §6.6).
 
 use std::collections::BTreeMap;
 
 use super::{ImageTarget, TargetId};
 
-/// Of images that serve `wanted`, each with what tells its bundle from others: whether it is linked.
+/// Tells for each image that serves `wanted` whether it is linked. Each image comes with a value
+/// that identifies its bundle.
 ///
 /// # Errors
 ///
-/// Two images of a bundle, by their places among the images, of which nobody can say which one is meant.
+/// The indices of two ambiguous images of a bundle.
 pub fn nearest<'a, Bundle: Ord>(
     wanted: &ImageTarget<'_>,
     images: impl IntoIterator<Item = (Bundle, ImageTarget<'a>)>,
@@ -48,7 +50,7 @@ pub fn nearest<'a, Bundle: Ord>(
     Ok(linked)
 }
 
-/// Whether they are for one processor and say different features.
+/// Tells whether both are for one processor and set different features.
 fn excludes(one: &ImageTarget<'_>, two: &ImageTarget<'_>) -> bool {
     match [one, two].map(|target| TargetId::parse(target.arch)) {
         [Ok(one), Ok(two)] => one.processor() == two.processor() && one != two,

@@ -1,9 +1,9 @@
-//! Processors: the names that LLVM knows, and what may be said about each in a target ID.
+//! Processors: the names that LLVM knows, and the features that a target ID may contain.
 //!
-//! One table. Names and features are those of `clang-offload-bundler` and clang, 19.1 and 22.1
-//! observed, the main branch of 2026 read; for 20, 21 and 23 the releases are inferred from the
-//! dates of the changes. A name that the table lacks is no error anywhere: it is kept, and compared
-//! as written.
+//! There is one table. Names and features are those of `clang-offload-bundler` and clang. 19.1 and
+//! 22.1 were observed, the main branch of 2026 was read. For 20, 21 and 23 the releases are
+//! inferred from the dates of the changes. A name that the table lacks is never an error: it is
+//! kept, and compared as written.
 
 use super::LlvmRelease;
 use LlvmRelease::{Main, V19, V20, V21, V22};
@@ -16,10 +16,10 @@ pub struct Processor {
     device: Device,
     features: &'static [&'static str],
     family: Option<&'static str>,
-    known: Known,
+    releases: ReleaseRange,
 }
 
-/// Whose processor it is, as far as the rules for target IDs differ.
+/// Family of devices, as far as the rules for target IDs differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Device {
@@ -29,68 +29,69 @@ pub enum Device {
     R600,
     /// NVIDIA's GPUs.
     Nvptx,
-    /// Others, and names that stand for no processor in particular.
+    /// Others, and names that do not stand for one processor.
     Other,
 }
 
 impl Processor {
-    /// The processor of that name, or of that other name: `fiji` is found as `gfx803`.
+    /// Finds a processor by its name or another name: `fiji` finds `gfx803`.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         let named = |row: &&Self| row.name == name || row.other_names.contains(&name);
         PROCESSORS.iter().find(named)
     }
 
-    /// All that are known, in the order of the table.
+    /// Lists all processors in the order of the table.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         PROCESSORS.iter()
     }
 
-    /// The name that target IDs have, such as `gfx90a`.
+    /// Returns the name in target IDs, such as `gfx90a`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Names that compilers take as well, such as `fiji`; target IDs in files never have them.
+    /// Returns other names that compilers accept, such as `fiji`. Target IDs in files never contain
+    /// them.
     #[must_use]
     pub fn other_names(&self) -> &'static [&'static str] {
         self.other_names
     }
 
-    /// Whose processor it is.
+    /// Returns its family of devices.
     #[must_use]
     pub fn device(&self) -> Device {
         self.device
     }
 
-    /// The features that a target ID of it may mention, by name. As in LLVM 22.
+    /// Returns the names of the features that its target ID may contain, as in LLVM 22.
     #[must_use]
     pub fn features(&self) -> &'static [&'static str] {
         self.features
     }
 
-    /// The processor that stands for the family of this one, such as `gfx9-generic`.
+    /// Returns the processor that stands for the family of this one, such as `gfx9-generic`.
     #[must_use]
-    pub fn family(&self) -> Option<&'static str> {
+    pub(crate) fn family(&self) -> Option<&'static str> {
         self.family
     }
 
-    /// Whether `clang-offload-bundler` of that release takes the name.
+    /// Returns true if `clang-offload-bundler` of that release accepts the name.
     #[must_use]
     pub fn known_to(&self, release: LlvmRelease) -> bool {
-        self.known
+        self.releases
             .is_some_and(|(first, last)| first <= release && release <= last)
     }
 
-    const fn new(name: &'static str, device: Device, known: Known) -> Self {
+    const fn new(name: &'static str, device: Device, releases: ReleaseRange) -> Self {
         Self {
             name,
             other_names: &[],
             device,
             features: &[],
             family: None,
-            known,
+            releases,
         }
     }
 
@@ -114,29 +115,29 @@ impl Processor {
 }
 
 /// First and last release whose bundler knows a name.
-type Known = Option<(LlvmRelease, LlvmRelease)>;
+type ReleaseRange = Option<(LlvmRelease, LlvmRelease)>;
 
-const ALL: Known = Some((V19, Main));
-const SINCE_20: Known = Some((V20, Main));
-const SINCE_21: Known = Some((V21, Main));
-const SINCE_22: Known = Some((V22, Main));
-const MAIN: Known = Some((Main, Main));
-/// Compilers take it, the bundler does not.
-const NEVER: Known = None;
+const ALL: ReleaseRange = Some((V19, Main));
+const SINCE_20: ReleaseRange = Some((V20, Main));
+const SINCE_21: ReleaseRange = Some((V21, Main));
+const SINCE_22: ReleaseRange = Some((V22, Main));
+const MAIN: ReleaseRange = Some((Main, Main));
+/// Compilers accept the name, the bundler does not.
+const NEVER: ReleaseRange = None;
 
 const XNACK: &[&str] = &["xnack"];
 const BOTH: &[&str] = &["sramecc", "xnack"];
 
-const fn gfx(name: &'static str, known: Known) -> Processor {
-    Processor::new(name, Device::Amdgcn, known)
+const fn gfx(name: &'static str, releases: ReleaseRange) -> Processor {
+    Processor::new(name, Device::Amdgcn, releases)
 }
 
 const fn r600(name: &'static str) -> Processor {
     Processor::new(name, Device::R600, NEVER)
 }
 
-const fn sm(name: &'static str, known: Known) -> Processor {
-    Processor::new(name, Device::Nvptx, known)
+const fn sm(name: &'static str, releases: ReleaseRange) -> Processor {
+    Processor::new(name, Device::Nvptx, releases)
 }
 
 const PROCESSORS: &[Processor] = &[

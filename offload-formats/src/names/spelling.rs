@@ -1,4 +1,4 @@
-//! How people call GPUs, and the processors that are meant: for hints.
+//! Finds the processor for the name of a GPU, for hints.
 //!
 //! Sources: AMD, ROCm documentation, "Accelerator and GPU hardware specifications"; LLVM, "User Guide for AMDGPU
 //! Backend", "Processors"; NVIDIA, "CUDA GPU Compute Capability" (developer.nvidia.com/cuda-gpus).
@@ -11,7 +11,7 @@ const WORDS: [&str; 10] = [
     "gpu",
 ];
 
-/// How the names of cards start, without blanks and [`WORDS`], and their processors.
+/// Prefixes of the names of cards, without blanks and [`WORDS`], with their processors.
 const CARDS: [(&str, &str); 61] = [
     ("mi25", "gfx900"),
     ("mi250", "gfx90a"),
@@ -76,7 +76,8 @@ const CARDS: [(&str, &str); 61] = [
     ("rtx50", "sm_120"),
 ];
 
-/// The target that `text` stands for, which is none: another spelling, a compute capability, or the name of a card.
+/// Returns the target for a text that is not one: another spelling, a compute capability, or the
+/// name of a card.
 pub fn meant(text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let plain: String = lower
@@ -100,7 +101,7 @@ pub fn meant(text: &str) -> Option<String> {
     longest.map(|(_, processor)| (*processor).to_owned())
 }
 
-/// The known processor that differs from `name` in one character, the nearest one where there are several.
+/// Returns the known processor that differs from `name` in one character; of several the nearest.
 pub fn nearest_processor(name: &str) -> Option<&'static str> {
     let difference = |known: &str| {
         let mut pairs = known

@@ -1,6 +1,6 @@
-//! Target IDs: a processor and what is said about its features, as `gfx90a:sramecc-:xnack+`.
+//! Target IDs: a processor with features, such as `gfx90a:sramecc-:xnack+`.
 //!
-//! A feature that is not mentioned may be on or off. Specification:
+//! A missing feature may be on or off. Specification:
 //! <https://clang.llvm.org/docs/ClangOffloadBundler.html#target-id>.
 
 use std::collections::BTreeMap;
@@ -8,11 +8,11 @@ use std::fmt;
 
 use super::Processor;
 
-/// A processor with features; the processor alone (`sm_80`) and nothing at all count too.
+/// A processor with features. It may be a processor alone (`sm_80`) or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetId {
     processor: String,
-    /// By name, each once.
+    /// Sorted by name, without duplicates.
     features: Vec<(&'static str, bool)>,
 }
 
@@ -20,14 +20,14 @@ pub struct TargetId {
 pub(super) const FEATURES: [&str; 2] = ["sramecc", "xnack"];
 
 impl TargetId {
-    /// Reads `<processor>[:<feature><+|->]…`, features in any order. Any processor will do.
+    /// Reads `<processor>[:<feature><+|->]…`, features in any order. Accepts any processor.
     ///
     /// # Errors
     ///
-    /// When features come without a processor, lack their sign, are unknown or given twice, or
-    /// a character cannot be in a target ID.
+    /// If the processor is missing before features; if a feature lacks its sign, is unknown or
+    /// given twice; or if a character cannot be in a target ID.
     pub fn parse(text: &str) -> Result<Self, TargetIdError> {
-        // What separates target IDs from their surroundings in every command line and file name.
+        // Characters that separate target IDs from other text in command lines and file names.
         let foreign =
             |char: char| !char.is_ascii_graphic() || matches!(char, ',' | ';' | '=' | '/');
         if let Some((offset, char)) = text.char_indices().find(|(_, char)| foreign(*char)) {
@@ -50,8 +50,8 @@ impl TargetId {
         })
     }
 
-    /// What an offload binary says of an image for an AMD GPU, as LLVM's main branch takes it: no
-    /// processor is `generic`, and what is no feature of the processor is left out.
+    /// Reads the target ID of an image for an AMD GPU, as LLVM's main branch does. A missing
+    /// processor means `generic`, and features that the processor lacks are dropped.
     pub(super) fn of_image(arch: &str) -> Self {
         let (processor, rest) = arch.split_once(':').unwrap_or((arch, ""));
         let processor = if processor.is_empty() {
@@ -75,32 +75,33 @@ impl TargetId {
         }
     }
 
-    /// The processor, such as `gfx90a` or `sm_80`; may be empty.
+    /// Returns the processor, such as `gfx90a` or `sm_80`; may be empty.
     #[must_use]
     pub fn processor(&self) -> &str {
         &self.processor
     }
 
-    /// Whether a feature is said to be on, said to be off, or not mentioned.
+    /// Returns whether a feature is on or off; `None` if it is not set.
     #[must_use]
     pub fn feature(&self, name: &str) -> Option<bool> {
         let found = self.features.iter().find(|(known, _)| *known == name);
         found.map(|(_, on)| *on)
     }
 
-    /// The features that are mentioned, by name.
+    /// Lists the features that are set, sorted by name.
     pub fn features(&self) -> impl Iterator<Item = (&'static str, bool)> + '_ {
         self.features.iter().copied()
     }
 
-    /// Whether an image for `self` may be used where `wanted` is asked for, triples being equal.
+    /// Returns true if an image for `self` serves `wanted`, if the triples are equal.
     ///
-    /// Not symmetric: what is built for any setting of a feature serves each setting, and what
-    /// is built for a family of processors serves each of them. `generic` goes with all.
+    /// Not symmetric: an image without a setting for a feature serves every setting, and an image
+    /// for a family of processors serves each of them. `generic` matches all.
     ///
-    /// As LLVM's main branch, but a processor that no table knows serves only itself.
+    /// This is the rule of LLVM's main branch, but a processor that no table knows serves only
+    /// itself.
     #[must_use]
-    pub fn serves(&self, wanted: &Self) -> bool {
+    pub(crate) fn serves(&self, wanted: &Self) -> bool {
         let generic = |id: &Self| id.processor == "generic";
         let family = || {
             let wanted = Processor::find(&wanted.processor).and_then(Processor::family);
@@ -111,23 +112,29 @@ impl TargetId {
         processor && self.features_serve(wanted)
     }
 
-    /// Whether what is said about each feature holds in what is asked for.
+    /// Returns true if `wanted` has all features as they are set here.
     pub(super) fn features_serve(&self, wanted: &Self) -> bool {
         self.features()
             .all(|(name, on)| wanted.feature(name) == Some(on))
     }
 }
 
-/// Names of features, and whether each is on.
+/// Names of features; true if the feature is on.
 pub(super) type Features<'a> = BTreeMap<&'a str, bool>;
 
-/// Takes a target ID apart; features of any name, each once.
+/// Returns the processor of a target ID: the part before the features.
+pub(super) fn processor(target_id: &str) -> &str {
+    let parts = target_id.split_once(':');
+    parts.map_or(target_id, |(processor, _)| processor)
+}
+
+/// Splits a target ID; features may have any name, each once.
 pub(super) fn split(text: &str) -> Result<(&str, Features<'_>), TargetIdError> {
     let (processor, rest) = text.split_once(':').unwrap_or((text, ""));
     if processor.is_empty() && !text.is_empty() {
         return Err(TargetIdError::NoProcessor);
     }
-    // LLVM stops at a colon that ends the text.
+    // LLVM ignores a colon at the end of the text.
     let rest = rest.strip_suffix(':').unwrap_or(rest);
     let mut features = Features::new();
     for feature in rest.split(':').filter(|_| !rest.is_empty()) {
@@ -143,7 +150,7 @@ pub(super) fn split(text: &str) -> Result<(&str, Features<'_>), TargetIdError> {
     Ok((processor, features))
 }
 
-/// Features by name, as in every canonical target ID.
+/// Displays features sorted by name, as in every canonical target ID.
 impl fmt::Display for TargetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.processor)?;
@@ -154,32 +161,32 @@ impl fmt::Display for TargetId {
     }
 }
 
-/// Why a text is not a target ID.
+/// An error in a target ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TargetIdError {
     /// A character that no target ID contains.
     Character {
-        /// Which.
+        /// The character.
         char: char,
-        /// In bytes from the start of the text.
+        /// Offset in bytes from the start of the text.
         offset: usize,
     },
     /// Features without a processor.
     NoProcessor,
-    /// A feature that ends in neither `+` nor `-`.
+    /// A feature without `+` or `-` at its end.
     NoSign {
-        /// As written.
+        /// The feature as written.
         feature: String,
     },
     /// A feature that no processor has.
     UnknownFeature {
-        /// As written, with its sign.
+        /// The feature as written, with its sign.
         feature: String,
     },
-    /// The same feature again.
+    /// A duplicate feature.
     Twice {
-        /// Its name.
+        /// Name of the feature.
         feature: String,
     },
 }
@@ -190,16 +197,16 @@ impl fmt::Display for TargetIdError {
             Self::Character { char, offset } => {
                 write!(f, "{char:?} at offset {offset:#x} cannot be in a target ID")
             }
-            Self::NoProcessor => write!(f, "a target ID starts with a processor"),
+            Self::NoProcessor => write!(f, "a target ID must start with a processor"),
             Self::NoSign { feature } => {
                 write!(
                     f,
-                    "feature `{feature}` of a target ID ends in neither `+` nor `-`"
+                    "feature `{feature}` of a target ID must end in `+` or `-`"
                 )
             }
             Self::UnknownFeature { feature } => write!(
                 f,
-                "`{feature}` is not a feature of a target ID (`sramecc` and `xnack` are)"
+                "unknown feature `{feature}` of a target ID; expected `sramecc` or `xnack`"
             ),
             Self::Twice { feature } => write!(f, "feature `{feature}` is given twice"),
         }
@@ -251,26 +258,26 @@ mod tests {
         let cases = [
             (
                 "gfx90a:xnack",
-                "feature `xnack` of a target ID ends in neither `+` nor `-`",
+                "feature `xnack` of a target ID must end in `+` or `-`",
             ),
             (
                 "gfx90a::xnack+",
-                "feature `` of a target ID ends in neither `+` nor `-`",
+                "feature `` of a target ID must end in `+` or `-`",
             ),
             (
                 "gfx90a:xnak+",
-                "`xnak+` is not a feature of a target ID (`sramecc` and `xnack` are)",
+                "unknown feature `xnak+` of a target ID; expected `sramecc` or `xnack`",
             ),
             (
                 "gfx90a:+",
-                "`+` is not a feature of a target ID (`sramecc` and `xnack` are)",
+                "unknown feature `+` of a target ID; expected `sramecc` or `xnack`",
             ),
             (
                 "gfx90a:xnack++",
-                "`xnack++` is not a feature of a target ID (`sramecc` and `xnack` are)",
+                "unknown feature `xnack++` of a target ID; expected `sramecc` or `xnack`",
             ),
             ("gfx90a:xnack+:xnack-", "feature `xnack` is given twice"),
-            (":xnack+", "a target ID starts with a processor"),
+            (":xnack+", "a target ID must start with a processor"),
             ("gfx 90a", "' ' at offset 0x3 cannot be in a target ID"),
             (
                 "gfx90a,gfx906",

@@ -1,8 +1,8 @@
 //! Target triples: architecture, vendor, operating system, environment.
 //!
-//! `x86_64-pc-linux-gnu`, `x86_64-linux-gnu` and `amdgcn-amd-amdhsa` are all in use. A triple is
-//! kept as written, because files are compared by their bytes, and displayed as LLVM normalises
-//! it. Which words LLVM knows is observed from release 22.1.
+//! `x86_64-pc-linux-gnu`, `x86_64-linux-gnu` and `amdgcn-amd-amdhsa` are all in use. A triple keeps
+//! its spelling, because files are compared by their bytes, and is displayed in LLVM's normalized
+//! form. The words that LLVM knows were observed with release 22.1.
 
 mod normalize;
 mod words;
@@ -13,22 +13,22 @@ use normalize::normalize;
 
 /// A target triple.
 ///
-/// Equality is that of the normalised forms: `x86_64-linux-gnu` equals `x86_64-unknown-linux-gnu`.
+/// Equality compares normalized forms: `x86_64-linux-gnu` equals `x86_64-unknown-linux-gnu`.
 #[derive(Clone, Debug)]
 pub struct Triple {
     text: String,
-    /// Normalised; one or more, each without a dash.
+    /// Normalized fields; at least one, none with a dash.
     fields: Vec<String>,
 }
 
 impl Triple {
-    /// Reads a triple of one to four fields, or more, which LLVM counts to the environment.
+    /// Reads a triple of one to four fields. Like LLVM, counts further fields to the environment.
     ///
-    /// Words that LLVM does not know are accepted.
+    /// Accepts words that LLVM does not know.
     ///
     /// # Errors
     ///
-    /// When the text is empty, or a character cannot be in a triple.
+    /// If the text is empty, or a character cannot be in a triple.
     pub fn parse(text: &str) -> Result<Self, TripleError> {
         if text.is_empty() {
             return Err(TripleError::Empty);
@@ -44,50 +44,50 @@ impl Triple {
         })
     }
 
-    /// As it was written.
+    /// Returns the text as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Architecture, such as `amdgcn`.
+    /// Returns the architecture, such as `amdgcn`.
     #[must_use]
     pub fn arch(&self) -> &str {
         self.field(0)
     }
 
-    /// Vendor, such as `amd`; `unknown` or empty when not given.
+    /// Returns the vendor, such as `amd`; `unknown` or empty if missing.
     #[must_use]
     pub fn vendor(&self) -> &str {
         self.field(1)
     }
 
-    /// Operating system or runtime, such as `amdhsa`; `unknown` or empty when not given.
+    /// Returns the operating system or runtime, such as `amdhsa`; `unknown` or empty if missing.
     #[must_use]
     pub fn os(&self) -> &str {
         self.field(2)
     }
 
-    /// Environment, such as `gnu`; `unknown` or empty when not given.
+    /// Returns the environment, such as `gnu`; `unknown` or empty if missing.
     #[must_use]
     pub fn environment(&self) -> &str {
         self.field(3)
     }
 
-    /// Whether it names an AMD GPU.
+    /// Returns true for an AMD GPU.
     #[must_use]
     pub fn is_amdgpu(&self) -> bool {
         let arch = words::arch(self.arch());
         arch.is_some_and(|arch| matches!(arch.name, "amdgcn" | "r600"))
     }
 
-    /// Whether it names an NVIDIA GPU.
+    /// Returns true for an NVIDIA GPU.
     #[must_use]
     pub fn is_nvptx(&self) -> bool {
         matches!(self.arch(), "nvptx" | "nvptx64")
     }
 
-    /// Whether it names a processor that can be a host.
+    /// Returns true for a processor that can be a host.
     #[must_use]
     pub fn is_cpu(&self) -> bool {
         const DEVICES: [&str; 6] = ["amdil", "hsail", "spir", "renderscript", "dxil", "shave"];
@@ -97,21 +97,21 @@ impl Triple {
             && !self.is_nvptx()
     }
 
-    /// Whether LLVM knows the architecture, which has to be the first word as written.
+    /// Returns true if LLVM knows the architecture, which must be the first word as written.
     #[must_use]
     pub fn has_known_arch(&self) -> bool {
         let first = self.text.split('-').next();
         first.is_some_and(|word| words::arch(word).is_some())
     }
 
-    /// Whether code for `self` is code for `wanted` too, as far as triples say: architecture with
-    /// sub-architecture, vendor, system and environment without their versions, and object format
-    /// are the same. Words that LLVM does not know are all the same to it.
+    /// Returns true if code for `self` is also code for `wanted`. Architecture with
+    /// sub-architecture, vendor, system, environment and object format must be equal, without
+    /// versions. All words that LLVM does not know are equal.
     ///
-    /// Not symmetric: of Apple's, the environment does not count.
+    /// Not symmetric: Apple's triples are compared without the environment.
     #[must_use]
     pub fn serves(&self, wanted: &Self) -> bool {
-        let [parts, wanted] = [self, wanted].map(|triple| Parts::new(triple.all()));
+        let [parts, wanted] = [self, wanted].map(|triple| TripleParts::new(triple.all()));
         parts.serve(&wanted)
     }
 
@@ -124,8 +124,8 @@ impl Triple {
     }
 }
 
-/// What a triple means to LLVM; `None` for every word that it does not know.
-pub(super) struct Parts<'a> {
+/// LLVM's interpretation of a triple; `None` for each word that it does not know.
+pub(super) struct TripleParts<'a> {
     pub(super) arch: Option<&'static str>,
     sub: Option<&'a str>,
     vendor: Option<&'static str>,
@@ -134,8 +134,8 @@ pub(super) struct Parts<'a> {
     format: &'static str,
 }
 
-impl<'a> Parts<'a> {
-    /// From normalized fields.
+impl<'a> TripleParts<'a> {
+    /// Interprets normalized fields.
     pub(super) fn new([arch, vendor, os, environment]: [&'a str; 4]) -> Self {
         let (arch, os) = (words::arch(arch), words::os(os));
         let default = || words::default_format(arch.map_or("", |arch| arch.name), os.unwrap_or(""));
@@ -149,14 +149,14 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// As `Triple::isCompatibleWith` of LLVM 22.
-    pub(super) fn serve(&self, wanted: &Parts<'_>) -> bool {
+    /// Implements `Triple::isCompatibleWith` of LLVM 22.
+    pub(super) fn serve(&self, wanted: &TripleParts<'_>) -> bool {
         let thumb = |name: Option<&'static str>| match name {
             Some("thumb") => Some("arm"),
             Some("thumbeb") => Some("armeb"),
             _ => name,
         };
-        // Of the main branch: without a sub-architecture, `amdgcn` goes with every one.
+        // Rule of the main branch: `amdgcn` without a sub-architecture matches all of them.
         let any = self.arch == Some("amdgcn") && [self.sub, wanted.sub].contains(&Some(""));
         thumb(self.arch) == thumb(wanted.arch)
             && (self.sub == wanted.sub || any)
@@ -174,24 +174,24 @@ impl PartialEq for Triple {
 
 impl Eq for Triple {}
 
-/// Normalised as LLVM does.
+/// Displays LLVM's normalized form.
 impl fmt::Display for Triple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.fields.join("-"))
     }
 }
 
-/// Why a text is not a triple.
+/// An error in a triple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TripleError {
-    /// No text.
+    /// The text is empty.
     Empty,
     /// A character that no triple contains.
     Character {
-        /// Which.
+        /// The character.
         char: char,
-        /// In bytes from the start of the text.
+        /// Offset in bytes from the start of the text.
         offset: usize,
     },
 }
@@ -199,7 +199,7 @@ pub enum TripleError {
 impl fmt::Display for TripleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => write!(f, "a triple has at least an architecture"),
+            Self::Empty => write!(f, "a triple must have an architecture"),
             Self::Character { char, offset } => {
                 write!(f, "{char:?} at offset {offset:#x} cannot be in a triple")
             }
@@ -217,7 +217,7 @@ mod tests {
         Triple::parse(text).unwrap()
     }
 
-    /// As `clang --target=<left> -print-target-triple` of release 22.1 prints.
+    /// Printed by `clang --target=<left> -print-target-triple` of release 22.1.
     #[test]
     fn normalizes_as_llvm_does() {
         let cases = [
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn rejects_what_is_no_triple() {
         let message = |text| Triple::parse(text).unwrap_err().to_string();
-        assert_eq!(message(""), "a triple has at least an architecture");
+        assert_eq!(message(""), "a triple must have an architecture");
         assert_eq!(
             message("x86_64 linux"),
             "' ' at offset 0x6 cannot be in a triple"

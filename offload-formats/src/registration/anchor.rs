@@ -1,17 +1,18 @@
-//! An object of one function, which returns at once: calling it pulls what it was joined with out of an archive.
+//! An object with one function that only returns. A call of it links the archive member that it was
+//! joined with.
 
 use object::elf;
 
 use super::writer::Writer;
-use super::{Error, Global};
+use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
 
-/// Returns the object file for an ELF host.
+/// Writes the object file for an ELF host.
 ///
 /// # Errors
 ///
-/// When there is no machine code for `host`, or `name` is not a symbol name.
-pub fn to_object(host: Machine, name: &str) -> Result<Vec<u8>, Error> {
+/// If `host` has no machine code here, or `name` is not a symbol name.
+pub fn to_object(host: Machine, name: &str) -> Result<Vec<u8>, RegistrationError> {
     let mut writer = Writer::new(host)?;
     let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
     let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;
@@ -19,11 +20,11 @@ pub fn to_object(host: Machine, name: &str) -> Result<Vec<u8>, Error> {
     writer.finish()
 }
 
-/// Returns the object file for an x86-64 host of Windows.
+/// Writes the object file for an x86-64 host of Windows.
 ///
 /// # Errors
 ///
 /// If `name` is not a symbol name.
-pub fn to_coff(name: &str) -> Result<Vec<u8>, Error> {
+pub fn to_coff(name: &str) -> Result<Vec<u8>, RegistrationError> {
     super::coff::anchor(name)
 }

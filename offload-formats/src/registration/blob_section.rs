@@ -2,19 +2,19 @@
 
 use crate::container::elf::{FINISHED_SECTION, OFFLOADING_SECTION};
 
-/// The section that holds the blobs.
+/// The section that contains the blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlobSection {
-    /// `.llvm.offloading`, with the type that linker wrappers look for: for a final link.
+    /// `.llvm.offloading`, with the section type that linker wrappers look for, for a final link.
     Offloading,
     /// `.offloading.images`, ordinary data: no linker wrapper links these images again.
     Finished,
 }
 
 impl BlobSection {
-    /// The name of the section.
+    /// Returns the name of the section.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Offloading => OFFLOADING_SECTION,
             Self::Finished => FINISHED_SECTION,

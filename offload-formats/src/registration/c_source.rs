@@ -1,16 +1,16 @@
-//! Registrations as C, for hosts that there is no machine code for, and to be read.
+//! Registrations as C, for hosts without machine code here, and for readers.
 //!
 //! Each is a complete translation unit without headers. gcc and clang compile it for ELF hosts of
-//! any instruction set, clang also for those of COFF and Mach-O. The images are in files, which the
-//! assembler reads (`.incbin`) when the source is compiled; a relative path is one from where the
-//! compiler is started, so an absolute one is better.
+//! any instruction set, clang also for COFF and Mach-O. The images are in files, which the
+//! assembler reads (`.incbin`) when the source is compiled. Prefer absolute paths: a relative path
+//! is relative to the directory in which the compiler starts.
 //!
-//! | registration | differs from the object that is written here                                   |
+//! | registration | difference to the object that this crate writes                                |
 //! |--------------|--------------------------------------------------------------------------------|
-//! | all          | the entry section is not retained, but referred to, with the same effect         |
-//! | all          | images are in `.offloading.images`, whatever [`BlobSection`] says               |
+//! | all          | the entry section is not retained, but referenced, with the same effect          |
+//! | all          | images are in `.offloading.images`, for any [`BlobSection`]                     |
 //! | COFF         | the entries are between two of zeros, in the sections `$OA` and `$OZ` of LLVM    |
-//! | Mach-O       | sections and symbols of LLVM's main branch; not linked by us                    |
+//! | Mach-O       | sections and symbols of LLVM's main branch; linking is not tested             |
 //!
 //! [`BlobSection`]: super::openmp::BlobSection
 
@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::entries::EntryTable;
-use super::error::{Error, check_alignment};
+use super::error::{RegistrationError, check_alignment};
 use super::fat_binary::{FatBinary, HostTable, Runtime};
 use super::global::Global;
 use super::hip_symbols::{HipFatBinary, HipSymbols};
@@ -33,13 +33,13 @@ const OPENMP: &str = include_str!("../../templates/registration/openmp.c");
 const SYCL: &str = include_str!("../../templates/registration/sycl.c");
 
 impl OpenMp<'_> {
-    /// The registration in C. `files` hold the blobs, each one's bytes and nothing else.
+    /// Writes the registration as C. Each of `files` contains exactly one blob.
     ///
     /// # Errors
     ///
-    /// When there is not one file for each image, an image lies outside its blob, or a name cannot
-    /// be written in C.
-    pub fn to_c(&self, files: &[&Path]) -> Result<String, Error> {
+    /// If the number of files differs from the number of images, an image exceeds its blob, or a
+    /// name cannot be written in C.
+    pub fn to_c(&self, files: &[&Path]) -> Result<String, RegistrationError> {
         one_file_each(self.images.len(), files)?;
         let mut definitions = String::new();
         let mut images = String::new();
@@ -68,18 +68,18 @@ impl OpenMp<'_> {
 }
 
 impl FatBinary<'_> {
-    /// The registration in C. `file` holds the fat binary.
+    /// Writes the registration as C. `file` contains the fat binary.
     ///
     /// # Errors
     ///
-    /// When a name cannot be written in C.
-    pub fn to_c(&self, file: &Path) -> Result<String, Error> {
+    /// If a name cannot be written in C.
+    pub fn to_c(&self, file: &Path) -> Result<String, RegistrationError> {
         let mut definitions = String::new();
         let mut tables = String::new();
         for (index, HostTable { layout, table }) in self.tables.iter().enumerate() {
             let record = match layout {
-                offload_entry::EntryTable::V19 => "entry_19",
-                offload_entry::EntryTable::V20 | offload_entry::EntryTable::V21 => "entry",
+                offload_entry::EntryLayout::V19 => "entry_19",
+                offload_entry::EntryLayout::V20 | offload_entry::EntryLayout::V21 => "entry",
             };
             define_table(&mut definitions, index, table, record)?;
             let [first, second] = self.runtime.kinds(*layout);
@@ -110,12 +110,12 @@ impl FatBinary<'_> {
 }
 
 impl HipFatBinary<'_> {
-    /// The object in C, for ELF hosts. `file` holds the fat binary.
+    /// Writes the object as C, for ELF hosts. `file` contains the fat binary.
     ///
     /// # Errors
     ///
-    /// When a name cannot be written in C.
-    pub fn to_c(&self, file: &Path) -> Result<String, Error> {
+    /// If a name cannot be written in C.
+    pub fn to_c(&self, file: &Path) -> Result<String, RegistrationError> {
         let mut definitions = String::new();
         let alignment = Runtime::Hip.alignment();
         define_image(
@@ -131,13 +131,13 @@ impl HipFatBinary<'_> {
 }
 
 impl Sycl<'_> {
-    /// The registration in C. `files` hold the images.
+    /// Writes the registration as C. `files` contain the images.
     ///
     /// # Errors
     ///
-    /// When there is not one file for each image, a kind of image does not fit its byte, or a name
+    /// If `files` is not one file for each image, an image's kind does not fit into a byte, or a name
     /// cannot be written in C.
-    pub fn to_c(&self, files: &[&Path]) -> Result<String, Error> {
+    pub fn to_c(&self, files: &[&Path]) -> Result<String, RegistrationError> {
         one_file_each(self.images.len(), files)?;
         let mut definitions = String::new();
         let mut images = String::new();
@@ -154,7 +154,8 @@ impl Sycl<'_> {
             }
             definitions += "  {0, 0, 0, 0, 0, 0, 0, 0, 0},\n};\n";
             let kind = image.kind.raw();
-            let kind = u8::try_from(kind).map_err(|_| Error::ImageKind { index, kind })?;
+            let kind =
+                u8::try_from(kind).map_err(|_| RegistrationError::ImageKind { index, kind })?;
             let [triple, compile, link] = [image.triple, image.compile_options, image.link_options]
                 .map(|text| escape::c_string(text.as_bytes()));
             let _ = writeln!(
@@ -170,7 +171,7 @@ impl Sycl<'_> {
     }
 }
 
-/// Puts the parts in the place of their names between `@`; what a part says is not looked at.
+/// Replaces names between `@` by the parts; does not replace names inside of parts.
 fn fill(template: &str, parts: &[(&str, &str)]) -> String {
     let mut filled = String::new();
     for line in template.split_inclusive('\n') {
@@ -184,7 +185,8 @@ fn fill(template: &str, parts: &[(&str, &str)]) -> String {
         match part {
             Some((part, rest)) => {
                 filled += part;
-                // The line that follows the name is the template's, unless it is empty.
+                // A part contains its own line feeds, so a line feed right after the name is
+                // dropped.
                 filled += if rest == "\n" { "" } else { rest };
             }
             None => filled += line,
@@ -193,10 +195,10 @@ fn fill(template: &str, parts: &[(&str, &str)]) -> String {
     filled
 }
 
-fn one_file_each(images: usize, files: &[&Path]) -> Result<(), Error> {
+fn one_file_each(images: usize, files: &[&Path]) -> Result<(), RegistrationError> {
     match files.len() == images {
         true => Ok(()),
-        false => Err(Error::Files {
+        false => Err(RegistrationError::Files {
             images,
             files: files.len(),
         }),
@@ -208,8 +210,8 @@ fn define_table(
     index: usize,
     table: &EntryTable<'_>,
     record: &str,
-) -> Result<(), Error> {
-    // Writing to a string does not fail.
+) -> Result<(), RegistrationError> {
+    // Writing to a string cannot fail.
     let _ = match *table {
         EntryTable::StartStop { section, .. } => {
             let section = label(section)?;
@@ -241,7 +243,7 @@ fn define_table(
     Ok(())
 }
 
-/// The first byte of a table, and that behind it.
+/// Returns the first byte of a table, and the byte after it.
 fn ends(index: usize, table: &EntryTable<'_>) -> String {
     match table {
         EntryTable::Symbol { size, .. } => format!("&keep_{index}, &keep_{index} + {size}"),
@@ -254,7 +256,7 @@ fn define_image(out: &mut String, index: usize, section: &str, alignment: u64, f
     let _ = writeln!(out, "IMAGE({index}, {section}, {alignment}, \"{file}\")");
 }
 
-fn define_hip_symbols(out: &mut String, symbols: &HipSymbols<'_>) -> Result<(), Error> {
+fn define_hip_symbols(out: &mut String, symbols: &HipSymbols<'_>) -> Result<(), RegistrationError> {
     for name in symbols.fat_binary {
         protected(out, name, "offload_image_0")?;
     }
@@ -268,7 +270,7 @@ fn define_hip_symbols(out: &mut String, symbols: &HipSymbols<'_>) -> Result<(), 
     Ok(())
 }
 
-fn protected(out: &mut String, name: &str, place: &str) -> Result<(), Error> {
+fn protected(out: &mut String, name: &str, place: &str) -> Result<(), RegistrationError> {
     let name = label(name)?;
     let _ = writeln!(
         out,
@@ -278,13 +280,17 @@ fn protected(out: &mut String, name: &str, place: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes of images, each at a multiple of 8.
+/// Returns the number of bytes of images, each at a multiple of 8.
 fn all(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.map(|size| size.next_multiple_of(8)).sum()
 }
 
-/// `available`: bytes of all images, each at a multiple of 8.
-fn define_globals(out: &mut String, globals: &[Global<'_>], available: u64) -> Result<(), Error> {
+/// `available`: number of bytes of all images, each at a multiple of 8.
+fn define_globals(
+    out: &mut String,
+    globals: &[Global<'_>],
+    available: u64,
+) -> Result<(), RegistrationError> {
     let available = available.next_multiple_of(8);
     for (index, global) in globals.iter().enumerate() {
         let name = label(global.name())?;
@@ -292,13 +298,13 @@ fn define_globals(out: &mut String, globals: &[Global<'_>], available: u64) -> R
             Global::Bytes { offset, size, .. } => {
                 let end = offset.saturating_add(*size);
                 if end > available {
-                    return Err(Error::Range {
+                    return Err(RegistrationError::Range {
                         what: format!("symbol `{name}`"),
                         end,
                         size: available,
                     });
                 }
-                // The images are behind each other.
+                // The images are consecutive.
                 writeln!(
                     out,
                     "__asm__(\".globl {name}\\n.set {name}, offload_image_0 + {offset}\");"
@@ -318,17 +324,17 @@ fn define_globals(out: &mut String, globals: &[Global<'_>], available: u64) -> R
     Ok(())
 }
 
-/// A name that assemblers take without quotes.
-fn label(name: &str) -> Result<&str, Error> {
+/// Returns a name that assemblers accept without quotes.
+fn label(name: &str) -> Result<&str, RegistrationError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.$".contains(c);
     match !name.is_empty() && name.chars().all(plain) {
         true => Ok(name),
-        false => Err(Error::Name { name: name.into() }),
+        false => Err(RegistrationError::Name { name: name.into() }),
     }
 }
 
-/// The name of a file inside of a string of the assembler inside of a string of C: what means
-/// anything to either is an octal number.
+/// Escapes a file name for a string of the assembler inside of a C string. Characters special to
+/// either become octal numbers.
 fn file_name(file: &Path) -> String {
     let mut text = String::new();
     for byte in file.as_os_str().as_encoded_bytes() {
@@ -343,7 +349,7 @@ fn file_name(file: &Path) -> String {
             | b'+'
             | b':'
             | b' ' => text.push(char::from(*byte)),
-            // Clang's assembler for Windows reads both slashes.
+            // Clang's assembler for Windows accepts both slashes.
             b'\\' if cfg!(windows) => text.push('/'),
             _ => {
                 let _ = write!(text, "\\\\{byte:03o}");

@@ -1,4 +1,4 @@
-//! Registrations as COFF objects, for x86-64 hosts of Windows.
+//! Registrations as COFF objects, for x86-64 Windows hosts.
 //!
 //! | section                     | content                                                       |
 //! |-----------------------------|---------------------------------------------------------------|
@@ -10,9 +10,9 @@
 //! | `.bss`                      | of fat binaries: the runtime's handle                         |
 //! | `.CRT$XCA00101`             | the constructor's address; for MinGW `.ctors.65434`           |
 //!
-//! Names and sections are those of `clang-linker-wrapper` 22, whose ends of a table are empty; from
-//! LLVM 23 on they are entries of zeros, without which the linker may drop them (LLVM's pull
-//! request 215390). Here the table starts behind the first one.
+//! Names and sections are those of `clang-linker-wrapper` 22, whose ends of a table are empty.
+//! Since LLVM 23 they are entries of zeros; without them the linker may drop the ends (LLVM's pull
+//! request 215390). Here the table starts after the first of them.
 
 use object::write::{
     Object, Relocation, SectionId, StandardSegment, Symbol, SymbolId, SymbolSection,
@@ -24,38 +24,38 @@ use object::{
 
 use super::deferred::{Deferred, NEEDS_OFFLOAD_LINK};
 use super::entries::EntryTable;
-use super::error::{Error, check_name};
+use super::error::{RegistrationError, check_name};
 use super::fat_binary::{FatBinary, HostTable, Runtime};
 use super::global::Global;
-use super::machine::{Operand, Text, windows_x86_64};
+use super::machine::{Operand, StartupCode, windows_x86_64};
 use super::openmp::OpenMp;
 use crate::container::elf::OFFLOADING_SECTION;
 use crate::format::offload_entry;
 
-/// Where the C runtime of a Windows host looks for constructors.
+/// The C runtime of a Windows host, which determines the section of constructors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WindowsAbi {
-    /// Microsoft's, and clang's for it.
+    /// Microsoft's, also with clang.
     Msvc,
-    /// MinGW's: GNU's linker and lld.
+    /// MinGW's, with GNU ld and lld.
     Gnu,
 }
 
 impl OpenMp<'_> {
-    /// The object for an x86-64 host of Windows.
+    /// Writes the object for an x86-64 Windows host.
     ///
     /// # Errors
     ///
-    /// When an image or a symbol lies outside its blob, or the table is a part of a section: there
-    /// are no relocatable links.
-    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, Error> {
-        let count = i32::try_from(self.images.len()).map_err(|_| Error::Images {
+    /// If an image or a symbol exceeds its blob, or the table is a part of a section: COFF has no
+    /// relocatable links.
+    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
+        let count = i32::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
         })?;
         let text = &windows_x86_64::OPENMP;
         let mut writer = Coff::new();
         let startup = writer.startup(text);
-        let layout = offload_entry::EntryTable::V21;
+        let layout = offload_entry::EntryLayout::V21;
         let (first, last) = writer.ends(&self.table, self.layout().unwrap_or(layout))?;
         let images = writer.section(self.section.name(), READ_ONLY, 8);
         let data = writer.section(".rdata", READ_ONLY, 16);
@@ -96,29 +96,30 @@ impl OpenMp<'_> {
         }
         writer.keep(data)?;
         writer.globals(self.globals, images)?;
-        let operands = [(Operand::Descriptor, data_symbol, descriptor)];
+        let operands = [(Operand::Descriptor, data_symbol, descriptor as i64)];
         writer.constructor(startup, text, abi, &operands)?;
-        writer.object.write().map_err(Error::object)
+        writer.object.write().map_err(RegistrationError::object)
     }
 
-    /// The layout of the entries, where the section's name tells it: OpenMP's runtime finds it out.
-    fn layout(&self) -> Option<offload_entry::EntryTable> {
+    /// Returns the layout of the entries, if the section's name determines it. OpenMP's runtime
+    /// detects it itself.
+    fn layout(&self) -> Option<offload_entry::EntryLayout> {
         let EntryTable::StartStop { section, .. } = self.table else {
             return None;
         };
-        let mut all = offload_entry::EntryTable::ALL.into_iter();
+        let mut all = offload_entry::EntryLayout::ALL.into_iter();
         all.find(|layout| layout.sections().any(|known| known == section))
     }
 }
 
 impl FatBinary<'_> {
-    /// The object for an x86-64 host of Windows.
+    /// Writes the object for an x86-64 Windows host.
     ///
     /// # Errors
     ///
-    /// When a symbol lies outside the fat binary, or a table is a part of a section: there are no
+    /// If a symbol exceeds the fat binary, or a table is a part of a section: COFF has no
     /// relocatable links.
-    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, Error> {
+    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
         let text = match self.runtime {
             Runtime::Cuda => &windows_x86_64::CUDA,
             Runtime::Hip => &windows_x86_64::HIP,
@@ -176,39 +177,39 @@ impl FatBinary<'_> {
             (Operand::Tables, writer.object.section_symbol(tables), 0),
         ];
         writer.constructor(startup, text, abi, &operands)?;
-        writer.object.write().map_err(Error::object)
+        writer.object.write().map_err(RegistrationError::object)
     }
 }
 
 impl Deferred<'_> {
-    /// The object for an x86-64 host of Windows. What demands our linker is a constructor: linkers that collect
-    /// garbage keep these alone.
+    /// Writes the object for an x86-64 Windows host. A constructor refers to
+    /// [`NEEDS_OFFLOAD_LINK`], because linkers that collect garbage keep only constructors.
     ///
     /// # Errors
     ///
-    /// When `anchor` is not a symbol name.
-    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, Error> {
+    /// If `anchor` is not a symbol name.
+    pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
         let mut writer = Coff::new();
         let binaries = writer.section(OFFLOADING_SECTION, EXCLUDED, 8);
         writer.object.set_section_data(binaries, self.binaries, 8);
         let demand = writer.undefined(NEEDS_OFFLOAD_LINK);
         writer.hook(abi, demand)?;
         writer.globals(&[Global::Anchor { name: self.anchor }], binaries)?;
-        writer.object.write().map_err(Error::object)
+        writer.object.write().map_err(RegistrationError::object)
     }
 }
 
 /// Returns an object that defines the anchor `name` and nothing else.
-pub(super) fn anchor(name: &str) -> Result<Vec<u8>, Error> {
+pub(super) fn anchor(name: &str) -> Result<Vec<u8>, RegistrationError> {
     let mut writer = Coff::new();
     let data = writer.section(".rdata", READ_ONLY, 8);
     writer.globals(&[Global::Anchor { name }], data)?;
-    writer.object.write().map_err(Error::object)
+    writer.object.write().map_err(RegistrationError::object)
 }
 
 const READ_ONLY: pe::SectionFlags =
     pe::SectionFlags(pe::IMAGE_SCN_CNT_INITIALIZED_DATA.0 | pe::IMAGE_SCN_MEM_READ.0);
-/// As clang 22 embeds images: not for programs.
+/// The flags of embedded images in clang 22: linkers omit the section.
 const EXCLUDED: pe::SectionFlags =
     pe::SectionFlags(pe::IMAGE_SCN_LNK_REMOVE.0 | pe::IMAGE_SCN_MEM_DISCARDABLE.0);
 const READ_WRITE: pe::SectionFlags = pe::SectionFlags(READ_ONLY.0 | pe::IMAGE_SCN_MEM_WRITE.0);
@@ -219,13 +220,13 @@ const ZEROED: pe::SectionFlags = pe::SectionFlags(
     pe::IMAGE_SCN_CNT_UNINITIALIZED_DATA.0 | pe::IMAGE_SCN_MEM_READ.0 | pe::IMAGE_SCN_MEM_WRITE.0,
 );
 
-/// A symbol, and bytes from it on.
+/// A symbol and an offset.
 type Address = (SymbolId, u64);
 
 /// A COFF object under construction.
 struct Coff<'a> {
     object: Object<'a>,
-    /// At entries that must stay in the program.
+    /// Symbols at entries that must stay in the program.
     kept: Vec<SymbolId>,
 }
 
@@ -285,16 +286,17 @@ impl Coff<'_> {
         self.symbol((name, kind, SymbolScope::Linkage), section, value);
     }
 
-    /// The ends of a table; of a section, which it defines: behind the first entry of zeros, before the last.
+    /// Returns the ends of a table. For a section, defines entries of zeros at both ends; the table
+    /// is between them.
     fn ends(
         &mut self,
         table: &EntryTable<'_>,
-        layout: offload_entry::EntryTable,
-    ) -> Result<(Address, Address), Error> {
+        layout: offload_entry::EntryLayout,
+    ) -> Result<(Address, Address), RegistrationError> {
         let (section, entries) = match *table {
             EntryTable::StartStop { section, entries } => (section, entries),
             EntryTable::SectionRange { section, .. } => {
-                return Err(Error::Name {
+                return Err(RegistrationError::Name {
                     name: section.to_owned(),
                 });
             }
@@ -306,8 +308,8 @@ impl Coff<'_> {
         };
         check_name(section)?;
         if section.starts_with('/') {
-            // In COFF what follows is where a longer name is.
-            return Err(Error::Name {
+            // A longer name would be in the string table.
+            return Err(RegistrationError::Name {
                 name: section.to_owned(),
             });
         }
@@ -326,8 +328,9 @@ impl Coff<'_> {
         Ok(((first, stride), (last, 0)))
     }
 
-    /// Refers to what must stay in the program, behind everything else in a section that stays itself.
-    fn keep(&mut self, section: SectionId) -> Result<(), Error> {
+    /// Refers to everything that must stay in the program, at the end of a section that stays
+    /// itself.
+    fn keep(&mut self, section: SectionId) -> Result<(), RegistrationError> {
         for symbol in std::mem::take(&mut self.kept) {
             let at = self.object.append_section_data(section, &[0; 4], 4);
             let typ = pe::IMAGE_REL_AMD64_ADDR32NB;
@@ -336,7 +339,7 @@ impl Coff<'_> {
         Ok(())
     }
 
-    fn startup(&mut self, text: &Text) -> SectionId {
+    fn startup(&mut self, text: &StartupCode) -> SectionId {
         let startup = self.add(".text.startup", SectionKind::Text, CODE);
         self.object.append_section_data(startup, text.bytes, 16);
         for function in text.functions {
@@ -346,47 +349,23 @@ impl Coff<'_> {
         startup
     }
 
-    /// Links `startup` to what it names, makes its first function a constructor, and says how to
-    /// unwind it.
+    /// Links `startup` to the symbols of its operands, makes its first function a constructor, and
+    /// adds its unwind information.
     fn constructor(
         &mut self,
         startup: SectionId,
-        text: &Text,
+        text: &StartupCode,
         abi: WindowsAbi,
-        data: &[(Operand, SymbolId, u64)],
-    ) -> Result<(), Error> {
+        data: &[(Operand, SymbolId, i64)],
+    ) -> Result<(), RegistrationError> {
         let own = self.object.section_symbol(startup);
-        let mut runtime: Vec<(&str, SymbolId)> = Vec::new();
-        for fixup in text.fixups {
-            let (symbol, base) = match fixup.to {
-                Operand::Startup => (own, 0),
-                Operand::Runtime(name) => {
-                    let known = runtime.iter().find(|(known, _)| *known == name);
-                    let symbol = match known {
-                        Some((_, symbol)) => *symbol,
-                        None => {
-                            let symbol = self.undefined(name);
-                            runtime.push((name, symbol));
-                            symbol
-                        }
-                    };
-                    (symbol, 0)
-                }
-                operand => data
-                    .iter()
-                    .find(|(known, ..)| *known == operand)
-                    .map(|(_, symbol, offset)| (*symbol, *offset))
-                    .expect("an object defines what its text names"),
-            };
-            let relocation = Relocation {
-                offset: fixup.offset,
-                symbol,
-                addend: base as i64 + fixup.addend,
-                flags: fixup.flags,
-            };
-            let added = self.object.add_relocation(startup, relocation);
-            added.map_err(Error::object)?;
+        let mut operands = data.to_vec();
+        operands.push((Operand::Startup, own, 0));
+        for name in text.library_functions() {
+            let symbol = self.undefined(name);
+            operands.push((Operand::Runtime(name), symbol, 0));
         }
+        text.relocate(&mut self.object, startup, &operands)?;
         self.hook(abi, own)?;
 
         let xdata = self.section(".xdata", READ_ONLY, 4);
@@ -404,11 +383,11 @@ impl Coff<'_> {
         Ok(())
     }
 
-    /// Has the function at a symbol called before `main`.
-    fn hook(&mut self, abi: WindowsAbi, function: SymbolId) -> Result<(), Error> {
+    /// Adds a function to the constructors.
+    fn hook(&mut self, abi: WindowsAbi, function: SymbolId) -> Result<(), RegistrationError> {
         let hook = match abi {
             WindowsAbi::Msvc => self.section(".CRT$XCA00101", READ_ONLY, 8),
-            // 65535 less the priority: the last of the list runs first.
+            // 65535 minus the priority: the last of the list runs first.
             WindowsAbi::Gnu => self.section(".ctors.65434", READ_WRITE, 8),
         };
         self.object.append_section_data(hook, &[0; 8], 8);
@@ -434,7 +413,7 @@ impl Coff<'_> {
         offset: u64,
         symbol: SymbolId,
         addend: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RegistrationError> {
         let typ = pe::IMAGE_REL_AMD64_ADDR64;
         self.relocate(section, offset, typ, (symbol, addend))
     }
@@ -445,7 +424,7 @@ impl Coff<'_> {
         offset: u64,
         typ: pe::RelocationType,
         (symbol, addend): Address,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RegistrationError> {
         let relocation = Relocation {
             offset,
             symbol,
@@ -453,11 +432,15 @@ impl Coff<'_> {
             flags: RelocationFlags::Coff { typ },
         };
         let added = self.object.add_relocation(section, relocation);
-        added.map_err(Error::object)
+        added.map_err(RegistrationError::object)
     }
 
-    /// Defines what others ask for: `bytes` is the section of embedded bytes.
-    fn globals(&mut self, globals: &[Global<'_>], bytes: SectionId) -> Result<(), Error> {
+    /// Defines the additional symbols; `bytes` is the section of embedded bytes.
+    fn globals(
+        &mut self,
+        globals: &[Global<'_>],
+        bytes: SectionId,
+    ) -> Result<(), RegistrationError> {
         let available = self.object.section(bytes).data().len() as u64;
         let text = self.add(".text", SectionKind::Text, CODE);
         for global in globals {
@@ -466,7 +449,7 @@ impl Coff<'_> {
                 Global::Bytes { name, offset, size } => {
                     let end = offset.saturating_add(size);
                     if end > available {
-                        return Err(Error::Range {
+                        return Err(RegistrationError::Range {
                             what: format!("symbol `{name}`"),
                             end,
                             size: available,
@@ -474,7 +457,7 @@ impl Coff<'_> {
                     }
                     self.global(name, SymbolKind::Data, bytes, offset);
                 }
-                // `ret`, also where there is nothing to call.
+                // `ret`, even for a marker, which nothing calls.
                 Global::Anchor { name } | Global::Marker { name } => {
                     let at = self.object.append_section_data(text, &[0xc3], 16);
                     self.global(name, SymbolKind::Text, text, at);

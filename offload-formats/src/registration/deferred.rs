@@ -1,14 +1,15 @@
-//! A module whose images are linked later: its offload binaries, and a demand for our linker.
+//! A module whose images are linked later: its offload binaries, and a reference that only our
+//! linker resolves.
 //!
-//! The offload binaries are where a compiler would have put them, so the last link finds them. An
-//! object of the program also asks for [`NEEDS_OFFLOAD_LINK`], which a stock linker cannot give:
-//! it fails with that name, where it would otherwise make a program that crashes.
+//! The offload binaries are where a compiler would put them, so the last link finds them. One
+//! object of the program also needs [`NEEDS_OFFLOAD_LINK`]. A stock linker fails with that name,
+//! instead of linking a program that crashes.
 
 use object::elf;
 
 use super::machine::Code;
 use super::writer::Writer;
-use super::{Error, Global};
+use super::{Global, RegistrationError};
 use crate::container::elf::{
     Elf, Machine, OFFLOADING_SECTION, REFERENCE_SECTION, SHT_LLVM_OFFLOADING, add_reference,
 };
@@ -20,19 +21,19 @@ pub const NEEDS_OFFLOAD_LINK: &str = "__offload_needs_offload_link";
 /// Offload binaries for the last link.
 #[derive(Clone, Copy, Debug)]
 pub struct Deferred<'a> {
-    /// Offload binaries, back to back, each at a multiple of 8.
+    /// Consecutive offload binaries, each at a multiple of 8.
     pub binaries: &'a [u8],
-    /// Name of a function that returns at once; calling it pulls this object out of its archive.
+    /// Name of a function that only returns; a call of it links this object from its archive.
     pub anchor: &'a str,
 }
 
 impl Deferred<'_> {
-    /// The object file.
+    /// Writes the object file.
     ///
     /// # Errors
     ///
-    /// When there is no machine code for `host`, or `anchor` is not a symbol name.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
+    /// If `host` has no machine code here, or `anchor` is not a symbol name.
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
         let mut writer = Writer::new(host)?;
         writer.claim_gnu_abi();
         let absolute = writer.code.absolute;
@@ -59,17 +60,18 @@ impl Deferred<'_> {
     }
 }
 
-/// Adds the demand for our linker to a host object whose images are elsewhere.
+/// Adds a reference to [`NEEDS_OFFLOAD_LINK`] to a host object whose images are elsewhere.
 ///
 /// Input 0 of the pieces is `object`.
 ///
 /// # Errors
 ///
-/// When `object` is not an ELF object, or there is no machine code for its machine.
-pub fn add_demand(object: &[u8]) -> Result<Vec<Piece>, Error> {
+/// If `object` is not an ELF object, or its machine has no machine code here.
+pub fn add_demand(object: &[u8]) -> Result<Vec<Piece>, RegistrationError> {
     let range = 0..object.len() as u64;
-    let elf = Elf::parse(object, range.clone()).map_err(|problem| Error::Elf(problem.into()))?;
+    let elf = Elf::parse(object, range.clone())
+        .map_err(|problem| RegistrationError::Elf(problem.into()))?;
     let machine = elf.machine;
-    let code = Code::of(machine).ok_or(Error::Machine { machine })?;
-    add_reference(object, range, NEEDS_OFFLOAD_LINK, code.absolute).map_err(Error::Elf)
+    let code = Code::of(machine).ok_or(RegistrationError::Machine { machine })?;
+    add_reference(object, range, NEEDS_OFFLOAD_LINK, code.absolute).map_err(RegistrationError::Elf)
 }

@@ -1,57 +1,57 @@
-//! Why a registration object cannot be written.
+//! Errors of registrations.
 
 use std::fmt;
 
 use crate::container::elf::WriteError;
 
-/// Why an object cannot be written.
+/// An error while writing a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
-    /// There is no machine code for this host.
+pub enum RegistrationError {
+    /// This crate has no machine code for the host.
     Machine {
         /// `e_machine`.
         machine: u16,
     },
-    /// A part is said to end after the bytes that hold it.
+    /// A part exceeds the bytes that contain it.
     Range {
-        /// What the part is: `image 2`, `symbol`.
+        /// Name of the part: `image 2`, `symbol`.
         what: String,
-        /// First byte after the part.
+        /// End of the part.
         end: u64,
-        /// Size of the bytes that hold it.
+        /// Size of the bytes.
         size: u64,
     },
-    /// A symbol or section name that no symbol table can hold.
+    /// An invalid symbol or section name.
     Name {
         /// The name.
         name: String,
     },
-    /// An alignment that is no power of two.
+    /// An alignment that is not a power of two.
     Alignment {
         /// Name of the section.
         section: String,
-        /// In bytes.
+        /// Alignment in bytes.
         alignment: u64,
     },
-    /// The number of images does not fit the descriptor.
+    /// Too many images for the descriptor.
     Images {
         /// Number of images.
         count: usize,
     },
-    /// A kind of image that the descriptor's byte cannot hold.
+    /// An image kind that does not fit into the descriptor's byte.
     ImageKind {
         /// Index of the image.
         index: usize,
-        /// Number of its kind.
+        /// Number of the kind.
         kind: u16,
     },
-    /// A host whose object format is not supported here.
+    /// A host with an unsupported object format.
     Host {
-        /// The host.
+        /// Triple of the host.
         triple: String,
     },
-    /// Not one file for each image.
+    /// The number of files differs from the number of images.
     Files {
         /// Number of images.
         images: usize,
@@ -60,17 +60,16 @@ pub enum Error {
     },
     /// A host object that cannot be edited.
     Elf(WriteError),
-    /// A field of the object file cannot hold its value.
+    /// A value does not fit into a field of the object file.
     Object(WriterError),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for RegistrationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Machine { machine } => write!(
                 f,
-                "registration for host machine {machine:#x} is not supported \
-                 (x86_64, 0x3e, and aarch64, 0xb7, are)"
+                "registration: expected host machine 0x3e (x86_64) or 0xb7 (aarch64), found {machine:#x}"
             ),
             Self::Range { what, end, size } => {
                 write!(f, "{what} ends at {end:#x}, after the end at {size:#x}")
@@ -81,18 +80,18 @@ impl fmt::Display for Error {
             }
             Self::Alignment { section, alignment } => write!(
                 f,
-                "section `{section}`: alignment {alignment:#x} is no power of two"
+                "section `{section}`: alignment {alignment:#x} is not a power of two"
             ),
-            Self::Images { count } => write!(f, "{count} images do not fit a binary descriptor"),
+            Self::Images { count } => write!(f, "too many images for a binary descriptor: {count}"),
             Self::ImageKind { index, kind } => {
+                write!(f, "image {index}: expected a kind up to 255, found {kind}")
+            }
+            Self::Host { triple } => write!(f, "LLVM IR is not supported for host `{triple}`"),
+            Self::Files { images, files } => {
                 write!(
                     f,
-                    "image {index} is of kind {kind}; a SYCL descriptor ends at 255"
+                    "expected {images} files, one for each image, found {files}"
                 )
-            }
-            Self::Host { triple } => write!(f, "there is no module for host `{triple}`"),
-            Self::Files { images, files } => {
-                write!(f, "{files} files cannot hold {images} images")
             }
             Self::Elf(problem) => problem.fmt(f),
             Self::Object(_) => f.write_str("the registration object cannot be written"),
@@ -100,7 +99,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for RegistrationError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Object(source) => Some(source),
@@ -109,13 +108,13 @@ impl std::error::Error for Error {
     }
 }
 
-impl Error {
+impl RegistrationError {
     pub(super) fn object(error: object::write::Error) -> Self {
         Self::Object(WriterError(error))
     }
 }
 
-/// The object writer's own words on a value that a field cannot hold.
+/// The object writer's error for a value that does not fit into a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriterError(object::write::Error);
 
@@ -127,18 +126,18 @@ impl fmt::Display for WriterError {
 
 impl std::error::Error for WriterError {}
 
-pub(super) fn check_name(name: &str) -> Result<(), Error> {
+pub(super) fn check_name(name: &str) -> Result<(), RegistrationError> {
     if name.is_empty() || name.contains('\0') {
-        return Err(Error::Name { name: name.into() });
+        return Err(RegistrationError::Name { name: name.into() });
     }
     Ok(())
 }
 
-/// The alignment of a section; 0 is none.
-pub(super) fn check_alignment(section: &str, alignment: u64) -> Result<u64, Error> {
+/// Checks the alignment of a section; replaces 0 by 1.
+pub(super) fn check_alignment(section: &str, alignment: u64) -> Result<u64, RegistrationError> {
     match alignment.max(1) {
         checked if checked.is_power_of_two() => Ok(checked),
-        alignment => Err(Error::Alignment {
+        alignment => Err(RegistrationError::Alignment {
             section: section.into(),
             alignment,
         }),

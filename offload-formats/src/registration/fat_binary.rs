@@ -11,9 +11,9 @@
 //! | `.hip_gpubin_handle`                  | see [`super::hip_symbols`]                               |
 //! | `.init_array.101`                     | the constructor's address                                |
 //!
-//! LLVM's object walks the table of its own release only. Here a program may consist of objects of
-//! several releases: the fat binary is registered once, with the entries of all tables. Sections,
-//! names and calls are otherwise those of `clang-linker-wrapper` 19 to 22, by
+//! LLVM's object handles only the table of its own release. Here objects of several releases may be
+//! linked: the fat binary is registered once, with the entries of all tables. Sections, names and
+//! calls are otherwise those of `clang-linker-wrapper` 19 to 22, according to
 //! `llvm/lib/Frontend/Offloading/OffloadWrapper.cpp`.
 
 use object::write::SectionId;
@@ -25,41 +25,41 @@ use super::machine::Operand;
 pub use super::runtime::Runtime;
 use super::runtime::image;
 use super::writer::{PRIORITY, Writer};
-use super::{Error, Global};
+use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
 use crate::format::offload_entry;
 
-/// What gives a fat binary to CUDA's or HIP's runtime when the program starts.
+/// Registers a fat binary with CUDA's or HIP's runtime when the program starts.
 #[derive(Clone, Copy, Debug)]
 pub struct FatBinary<'a> {
-    /// Whose.
+    /// The runtime.
     pub runtime: Runtime,
-    /// The file that the runtime loads: CUDA's fatbin, or HIP's bundle, plain or compressed.
+    /// The file that the runtime loads: a CUDA fat binary, or a HIP bundle, plain or compressed.
     pub bytes: &'a [u8],
-    /// Every table of offload entries that the host's objects have, in the order of registration.
+    /// All tables of offload entries in the host's objects, in the order of registration.
     pub tables: &'a [HostTable<'a>],
-    /// HIP: names by which objects of clang's old driver know the fat binary.
+    /// HIP: symbols by which objects of clang's older driver refer to the fat binary.
     pub symbols: HipSymbols<'a>,
-    /// Further symbols to define.
+    /// Additional symbols to define.
     pub globals: &'a [Global<'a>],
 }
 
 /// A table of offload entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostTable<'a> {
-    /// How its entries look.
-    pub layout: offload_entry::EntryTable,
-    /// Where it is.
+    /// Layout of its entries.
+    pub layout: offload_entry::EntryLayout,
+    /// Location of the table.
     pub table: EntryTable<'a>,
 }
 
 impl<'a> FatBinary<'a> {
-    /// The object file.
+    /// Writes the object file.
     ///
     /// # Errors
     ///
-    /// When there is no machine code for `host`, or a symbol lies outside the fat binary.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
+    /// If `host` has no machine code here, or a symbol exceeds the fat binary.
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
         let mut writer = Writer::new(host)?;
         let code = writer.code;
         let instructions = match self.runtime {
@@ -97,8 +97,8 @@ impl<'a> FatBinary<'a> {
         writer.finish()
     }
 
-    /// The list of tables that the constructor walks.
-    fn tables(&self, writer: &mut Writer<'a>) -> Result<SectionId, Error> {
+    /// Writes the list of tables for the constructor.
+    fn tables(&self, writer: &mut Writer<'a>) -> Result<SectionId, RegistrationError> {
         let mut bytes = Vec::new();
         let mut ends = Vec::new();
         for HostTable { layout, table } in self.tables {
@@ -122,7 +122,8 @@ impl<'a> FatBinary<'a> {
     }
 }
 
-/// Bytes of a fatbin wrapper.
+/// Size of a fatbin wrapper in bytes.
 const RECORD_SIZE: u64 = 24;
-/// Bytes of a table in the list: first entry, end of entries, stride (4), two kinds (2 each).
+/// Size of a table in the list in bytes: first entry, end of entries, stride (4), two kinds (2
+/// each).
 const TABLE_SIZE: u64 = 24;

@@ -1,23 +1,24 @@
 //! Symbols that a registration object defines for the rest of the program.
 
-/// A symbol that the object defines for others; the name must be unique in the program.
+/// A symbol for other objects; its name must be unique in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Global<'a> {
-    /// Part of the embedded bytes: how a program reads its own images.
+    /// A part of the embedded bytes, for programs that read their own images.
     Bytes {
         /// Symbol name.
         name: &'a str,
-        /// Bytes from the start of the embedded bytes.
+        /// Offset from the start of the embedded bytes.
         offset: u64,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
     },
-    /// A function that returns at once. Calling it pulls the object out of its archive.
+    /// A function that only returns. A call of it links the object from its archive.
     Anchor {
         /// Symbol name.
         name: &'a str,
     },
-    /// Satisfies references to a name that has no meaning of its own: weak, hidden.
+    /// A weak, hidden symbol without content, which resolves references to its name.
     Marker {
         /// Symbol name.
         name: &'a str,

@@ -1,34 +1,34 @@
-//! Registrations as textual LLVM IR, for those who expect a module: `llvm-offload-wrapper`.
+//! Registrations as LLVM IR in text form, for `llvm-offload-wrapper`.
 //!
-//! clang compiles it under the names `.ll` and `.bc`, from LLVM 15 on. What a module says is what
-//! the object says that is written here; names of symbols are LLVM's. On COFF the ends of a table
-//! are in `$OA` and `$OZ`, as in `clang-linker-wrapper` 22. There is none for Mach-O.
+//! clang since LLVM 15 compiles it under the names `.ll` and `.bc`. A module has the same content
+//! as the object that this crate writes; symbols have LLVM's names. On COFF the ends of a table are
+//! in `$OA` and `$OZ`, as in `clang-linker-wrapper` 22. Mach-O is not supported.
 
 mod module;
 mod walk;
 
 use std::fmt::Write as _;
 
-use super::error::{Error, check_name};
+use super::error::{RegistrationError, check_name};
 use super::fat_binary::{FatBinary, HostTable, Runtime};
 use super::openmp::OpenMp;
 use super::sycl::Sycl;
 use crate::escape::llvm_ir_string;
 use crate::format::offload_entry;
 use crate::names::Triple;
-use module::{ENTRY, Ends, Module, identifier, inside};
+use module::{ENTRY, IrModule, IrTableEnds, identifier, inside};
 use walk::walk;
 
 impl OpenMp<'_> {
-    /// The registration as a module.
+    /// Writes the registration as a module.
     ///
     /// # Errors
     ///
-    /// When an image or a symbol lies outside its blob, or `host` has another object format.
-    pub fn to_ir(&self, host: &Triple) -> Result<String, Error> {
-        let mut module = Module::new(host)?;
-        let ends = module.table(0, &self.table, offload_entry::EntryTable::V21)?;
-        let Ends { first, last } = &ends;
+    /// If an image or a symbol exceeds its blob, or the object format of `host` is not supported.
+    pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
+        let mut module = IrModule::new(host)?;
+        let ends = module.table(0, &self.table, offload_entry::EntryLayout::V21)?;
+        let IrTableEnds { first, last } = &ends;
         let mut records = Vec::new();
         let mut images = Vec::new();
         for (index, blob) in self.images.iter().enumerate() {
@@ -71,13 +71,13 @@ impl OpenMp<'_> {
 }
 
 impl FatBinary<'_> {
-    /// The registration as a module.
+    /// Writes the registration as a module.
     ///
     /// # Errors
     ///
-    /// When a symbol lies outside the fat binary, or `host` has another object format.
-    pub fn to_ir(&self, host: &Triple) -> Result<String, Error> {
-        let mut module = Module::new(host)?;
+    /// If a symbol exceeds the fat binary, or the object format of `host` is not supported.
+    pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
+        let mut module = IrModule::new(host)?;
         let name = self.runtime.name();
         let image = "@.fatbin_image".to_owned();
         let content = self.runtime.content(self.bytes);
@@ -91,23 +91,7 @@ impl FatBinary<'_> {
             self.runtime.magic(),
             self.runtime.wrapper_section()
         );
-        for symbol in self.symbols.fat_binary {
-            check_name(symbol)?;
-            let symbol = identifier(symbol);
-            let _ = writeln!(module.text, "{symbol} = protected alias i8, ptr {image}");
-        }
-        for (index, symbol) in self.symbols.handle.iter().enumerate() {
-            check_name(symbol)?;
-            let symbol = identifier(symbol);
-            if index == 0 {
-                module.text += "@.hip_gpubin_handle = internal global ptr null, section \
-                                \".hip_gpubin_handle\"\n";
-            }
-            let _ = writeln!(
-                module.text,
-                "{symbol} = protected alias ptr, ptr @.hip_gpubin_handle"
-            );
-        }
+        self.define_symbols(&mut module, &image)?;
         let mut walks = String::new();
         for (index, HostTable { layout, table }) in self.tables.iter().enumerate() {
             let ends = module.table(index, table, *layout)?;
@@ -116,10 +100,9 @@ impl FatBinary<'_> {
             module.function(&function, "ptr %handle", &body);
             let _ = writeln!(walks, "  call void {function}(ptr %handle)");
         }
-        let hip = self.runtime == Runtime::Hip;
-        let end = match hip {
-            true => String::new(),
-            false => format!("  call void @__{name}RegisterFatBinaryEnd(ptr %handle)\n"),
+        let end = match self.runtime {
+            Runtime::Hip => String::new(),
+            Runtime::Cuda => format!("  call void @__{name}RegisterFatBinaryEnd(ptr %handle)\n"),
         };
         module.hook("ctors", 101, &format!("@.{name}.fatbin_reg"));
         module.function(
@@ -139,6 +122,37 @@ impl FatBinary<'_> {
                  call void @__{name}UnregisterFatBinary(ptr %handle)\n"
             ),
         );
+        self.declare_functions(&mut module);
+        module.globals(self.globals, &[(image, self.bytes.len() as u64)])?;
+        Ok(module.finish())
+    }
+
+    /// Defines the symbols of HIP objects that register themselves.
+    fn define_symbols(&self, module: &mut IrModule, image: &str) -> Result<(), RegistrationError> {
+        for symbol in self.symbols.fat_binary {
+            check_name(symbol)?;
+            let symbol = identifier(symbol);
+            let _ = writeln!(module.text, "{symbol} = protected alias i8, ptr {image}");
+        }
+        for (index, symbol) in self.symbols.handle.iter().enumerate() {
+            check_name(symbol)?;
+            let symbol = identifier(symbol);
+            if index == 0 {
+                module.text += "@.hip_gpubin_handle = internal global ptr null, section \
+                                \".hip_gpubin_handle\"\n";
+            }
+            let _ = writeln!(
+                module.text,
+                "{symbol} = protected alias ptr, ptr @.hip_gpubin_handle"
+            );
+        }
+        Ok(())
+    }
+
+    /// Declares the library functions that the module calls.
+    fn declare_functions(&self, module: &mut IrModule) {
+        let name = self.runtime.name();
+        let hip = self.runtime == Runtime::Hip;
         module.declare("i32 @atexit(ptr)");
         let mut declare = |result: &str, function: &str, parameters: &str| {
             module.declare(&format!("{result} @__{name}{function}({parameters})"));
@@ -166,21 +180,19 @@ impl FatBinary<'_> {
                 );
             }
         }
-        module.globals(self.globals, &[(image, self.bytes.len() as u64)])?;
-        Ok(module.finish())
     }
 }
 
 impl Sycl<'_> {
-    /// The registration as a module.
+    /// Writes the registration as a module.
     ///
     /// # Errors
     ///
-    /// When a kind of image does not fit its byte, a symbol lies outside the images, or `host` has
-    /// another object format.
-    pub fn to_ir(&self, host: &Triple) -> Result<String, Error> {
+    /// If an image's kind does not fit into a byte, a symbol exceeds the images, or the object
+    /// format of `host` is not supported.
+    pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
         const IMAGE: &str = "{ i16, i8, i8, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }";
-        let mut module = Module::new(host)?;
+        let mut module = IrModule::new(host)?;
         let mut records = Vec::new();
         let mut images = Vec::new();
         let mut strings = 0_usize;
@@ -188,7 +200,7 @@ impl Sycl<'_> {
             let name = format!("@.sycl_offloading.{index}.data");
             module.bytes(&name, image.bytes, self.section.name(), 8);
             let end = inside(&name, image.bytes.len() as u64);
-            let mut string = |module: &mut Module, text: &[u8]| {
+            let mut string = |module: &mut IrModule, text: &[u8]| {
                 let name = format!("@.sycl_offloading.string.{strings}");
                 strings += 1;
                 let bytes = [text, b"\0"].concat();
@@ -215,7 +227,8 @@ impl Sycl<'_> {
                 "{table} = internal constant [{count} x {ENTRY}] [\n  {entries}\n]"
             );
             let kind = image.kind.raw();
-            let kind = u8::try_from(kind).map_err(|_| Error::ImageKind { index, kind })?;
+            let kind =
+                u8::try_from(kind).map_err(|_| RegistrationError::ImageKind { index, kind })?;
             records.push(format!(
                 "{IMAGE} {{ i16 3, i8 8, i8 {kind}, ptr {triple}, ptr {compile}, ptr {link}, ptr {name}, \
                  ptr {end}, ptr {table}, ptr getelementptr ([{count} x {ENTRY}], ptr {table}, i64 1), \
@@ -223,7 +236,7 @@ impl Sycl<'_> {
             ));
             images.push((name, image.bytes.len() as u64));
         }
-        let count = u16::try_from(records.len()).map_err(|_| Error::Images {
+        let count = u16::try_from(records.len()).map_err(|_| RegistrationError::Images {
             count: records.len(),
         })?;
         let records = records.join(",\n  ");

@@ -1,17 +1,17 @@
-//! The instructions of the constructors, per instruction set.
+//! The instructions of the constructors, for each instruction set.
 //!
-//! A constructor registers, and asks `atexit` to unregister: a destructor would run after the
-//! runtime's own. A [`Text`] holds the instructions of all functions of an object, one after the
-//! other, the places in them that name something else, and their unwind information.
+//! A constructor registers the images, and calls `atexit` to unregister them, because a destructor
+//! would run after the runtime's own. A [`StartupCode`] contains the instructions of all functions
+//! of an object, their relocations, and their unwind information.
 //!
-//! OpenMP's are here. The others were written in assembler, which is beside each table;
-//! `tests/link-registration/registration_machine.rs` compares both.
+//! OpenMP's instructions are here. The others were written in assembler, in a file beside each
+//! table; `tests/link-registration/registration_machine.rs` compares both.
 
 use object::{Architecture, elf};
 
 use text::{elf_fixup, function};
 
-pub(super) use text::{Operand, Text};
+pub(super) use text::{Operand, StartupCode};
 
 mod fat_binary_aarch64;
 mod fat_binary_x86_64;
@@ -22,18 +22,18 @@ pub(super) mod sycl_x86_64;
 mod text;
 pub(super) mod windows_x86_64;
 
-/// What differs between instruction sets.
+/// Differences between instruction sets.
 pub(super) struct Code {
     pub(super) architecture: Architecture,
-    pub(super) openmp: &'static Text,
-    pub(super) cuda: &'static Text,
-    pub(super) hip: &'static Text,
+    pub(super) openmp: &'static StartupCode,
+    pub(super) cuda: &'static StartupCode,
+    pub(super) hip: &'static StartupCode,
     /// A function that only returns.
     pub(super) empty_function: &'static [u8],
-    /// A 64-bit address.
+    /// Relocation for a 64-bit address.
     pub(super) absolute: elf::RelocationType,
     pub(super) unwind_type: elf::SectionType,
-    /// Of a function's address in the unwind information.
+    /// Relocation for a function's address in the unwind information.
     pub(super) unwind_relocation: elf::RelocationType,
 }
 
@@ -59,7 +59,7 @@ static X86_64: Code = Code {
 };
 
 #[rustfmt::skip]
-static OPENMP_X86_64: Text = Text {
+static OPENMP_X86_64: StartupCode = StartupCode {
     bytes: &[
         0x50,                                     // 00  push rax
         0x48, 0x8d, 0x3d, 0, 0, 0, 0,             // 01  lea rdi, [rip + descriptor]
@@ -110,7 +110,7 @@ static AARCH64: Code = Code {
 };
 
 #[rustfmt::skip]
-static OPENMP_AARCH64: Text = Text {
+static OPENMP_AARCH64: StartupCode = StartupCode {
     bytes: &[
         0xfd, 0x7b, 0xbf, 0xa9,                   // 00  stp x29, x30, [sp, #-16]!
         0xfd, 0x03, 0x00, 0x91,                   // 04  mov x29, sp

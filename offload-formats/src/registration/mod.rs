@@ -1,7 +1,7 @@
-//! Floor 4: the host object that gives images to a runtime.
+//! Host objects that register images with a runtime.
 //!
-//! A program registers its device code in a constructor. The objects that hold that constructor,
-//! the images and the tables between them are written here, without a compiler:
+//! A program registers its device code in a constructor. This module writes the objects with that
+//! constructor, the images and the tables between them, without a compiler:
 //!
 //! | module          | object                                                                  |
 //! |-----------------|-------------------------------------------------------------------------|
@@ -11,9 +11,9 @@
 //! | [`sycl`]        | images in a descriptor, registered with a SYCL runtime                  |
 //! | [`deferred`]    | images not linked yet, for the last link to find; a stock linker refuses |
 //!
-//! For hosts of Windows there are COFF objects ([`coff`]).
-//! [`c_source`] writes the same in C, for any host, and [`llvm_ir`] as a module of LLVM.
-//! These two and [`sycl`] are of the feature `tools`.
+//! The methods `to_object` write ELF objects, and `to_coff` ([`coff`]) COFF objects for Windows
+//! hosts. `to_c` writes the same as C, for any host, and `to_ir` as an LLVM module. These two and
+//! [`sycl`] require the feature `tools`.
 //!
 //! ```
 //! use offload_formats::container::elf::{Elf, Machine};
@@ -33,12 +33,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The machine code is a table per instruction set (`machine/`), so an object costs no process.
+//! The machine code is a table for each instruction set (`machine/`), so no process is started for
+//! an object.
 
 pub mod anchor;
 mod blob_section;
 #[cfg(feature = "tools")]
-pub mod c_source;
+mod c_source;
 pub mod coff;
 pub mod deferred;
 mod entries;
@@ -47,7 +48,7 @@ pub mod fat_binary;
 mod global;
 pub mod hip_symbols;
 #[cfg(feature = "tools")]
-pub mod llvm_ir;
+mod llvm_ir;
 mod machine;
 pub mod openmp;
 mod runtime;
@@ -56,5 +57,5 @@ pub mod sycl;
 mod writer;
 
 pub use deferred::NEEDS_OFFLOAD_LINK;
-pub use error::{Error, WriterError};
+pub use error::{RegistrationError, WriterError};
 pub use global::Global;

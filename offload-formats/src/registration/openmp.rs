@@ -1,4 +1,4 @@
-//! The OpenMP registration: a binary descriptor of the images, given to libomptarget.
+//! The OpenMP registration: passes a binary descriptor of the images to libomptarget.
 //!
 //! | section           | content                                                            |
 //! |-------------------|--------------------------------------------------------------------|
@@ -10,8 +10,8 @@
 //! | `.init_array.101` | the constructor's address                                          |
 //!
 //! On x86_64 with [`EntryTable::StartStop`] and [`BlobSection::Offloading`], sections, symbols,
-//! relocations and machine code are those of `clang-linker-wrapper` 19 to 22; the entry section
-//! alone is also retained, because lld's `--gc-sections` would take it.
+//! relocations and machine code are those of `clang-linker-wrapper` 19 to 22. Only the entry
+//! section is also retained, because lld's `--gc-sections` would drop it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,39 +23,39 @@ pub use super::blob_section::BlobSection;
 pub use super::entries::EntryTable;
 use super::machine::Operand;
 use super::writer::{PRIORITY, Writer};
-use super::{Error, Global};
+use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
 
-/// What gives images to libomptarget when the program starts.
+/// Registers images with libomptarget when the program starts.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenMp<'a> {
-    /// In the order of registration.
+    /// Images in the order of registration.
     pub images: &'a [Blob<'a>],
-    /// Where the runtime finds the host's side of kernels and globals.
+    /// Location of the offload entries for kernels and globals.
     pub table: EntryTable<'a>,
-    /// The section that holds the blobs.
+    /// The section that contains the blobs.
     pub section: BlobSection,
-    /// Further symbols to define.
+    /// Additional symbols to define.
     pub globals: &'a [Global<'a>],
 }
 
-/// Embedded bytes with the image that is registered somewhere inside.
+/// Embedded bytes that contain the image to register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob<'a> {
-    /// What is embedded, as a rule an offload binary.
+    /// The embedded bytes, usually an offload binary.
     pub bytes: &'a [u8],
-    /// Where the image is in `bytes`.
+    /// Range of the image in `bytes`.
     pub image: Range<u64>,
 }
 
 impl Blob<'_> {
-    /// Start and end of the image, which are in the bytes.
-    pub(super) fn checked(&self, index: usize) -> Result<(u64, u64), Error> {
+    /// Returns start and end of the image, after a check against the bytes.
+    pub(super) fn checked(&self, index: usize) -> Result<(u64, u64), RegistrationError> {
         let size = self.bytes.len() as u64;
         let Range { start, end } = self.image;
         match end <= size && start <= end {
             true => Ok((start, end)),
-            false => Err(Error::Range {
+            false => Err(RegistrationError::Range {
                 what: format!("image {index}"),
                 end,
                 size,
@@ -65,13 +65,13 @@ impl Blob<'_> {
 }
 
 impl<'a> OpenMp<'a> {
-    /// The object file.
+    /// Writes the object file.
     ///
     /// # Errors
     ///
-    /// When there is no machine code for `host`, or an image or a symbol lies outside its blob.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
-        let count = i32::try_from(self.images.len()).map_err(|_| Error::Images {
+    /// If `host` has no machine code here, or an image or a symbol exceeds its blob.
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
+        let count = i32::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
         })?;
         let mut writer = Writer::new(host)?;
@@ -125,8 +125,11 @@ impl<'a> OpenMp<'a> {
         writer.finish()
     }
 
-    /// The blobs, and where each is in the section.
-    fn blob_section(&self, writer: &mut Writer<'a>) -> Result<(SectionId, Vec<Range<u64>>), Error> {
+    /// Writes the blobs, and returns their offsets in the section.
+    fn blob_section(
+        &self,
+        writer: &mut Writer<'a>,
+    ) -> Result<(SectionId, Vec<Range<u64>>), RegistrationError> {
         let mut ranges = Vec::new();
         let mut end = 0_u64;
         for (index, blob) in self.images.iter().enumerate() {
@@ -153,7 +156,7 @@ impl<'a> OpenMp<'a> {
     }
 }
 
-/// Bytes of an image record.
+/// Size of an image record in bytes.
 const IMAGE_SIZE: u64 = 32;
-/// Bytes of the descriptor, with the padding after its count.
+/// Size of the descriptor in bytes, with the padding after its count.
 const DESCRIPTOR_SIZE: u64 = 32;

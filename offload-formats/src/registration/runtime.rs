@@ -1,11 +1,11 @@
-//! The libraries that fat binaries are registered with, and what each expects.
+//! The runtime libraries of fat binaries, and their requirements.
 
 use std::borrow::Cow;
 
 use object::write::SectionId;
 use object::{SymbolKind, elf};
 
-use super::error::Error;
+use super::error::RegistrationError;
 use super::writer::Writer;
 use crate::format::offload_entry;
 use crate::names::{LlvmRelease, OffloadKind};
@@ -20,7 +20,7 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// That of an offload kind; others have none, or another form of registration.
+    /// Returns the runtime of an offload kind; other kinds do not use fat binaries.
     #[must_use]
     pub fn of(kind: OffloadKind) -> Option<Self> {
         [Self::Cuda, Self::Hip]
@@ -28,7 +28,7 @@ impl Runtime {
             .find(|runtime| runtime.kind() == kind)
     }
 
-    /// Of the images, and of the entries that are registered.
+    /// Returns the kind of the images and of the registered entries.
     #[must_use]
     pub const fn kind(self) -> OffloadKind {
         match self {
@@ -37,7 +37,7 @@ impl Runtime {
         }
     }
 
-    /// The section of fat binaries.
+    /// Returns the section of fat binaries.
     #[must_use]
     pub const fn section(self) -> &'static str {
         match self {
@@ -46,10 +46,10 @@ impl Runtime {
         }
     }
 
-    /// Of the fat binary, in bytes. HIP's runtime maps code objects in place, whose offsets in the
-    /// bundle are multiples of the page size; LLVM's wrapper has 16 for both.
+    /// Returns the alignment of the fat binary in bytes. HIP's runtime maps code objects in place,
+    /// whose offsets in the bundle are multiples of the page size. LLVM's wrapper uses 16 for both.
     #[must_use]
-    pub const fn alignment(self) -> u64 {
+    pub(crate) const fn alignment(self) -> u64 {
         match self {
             Self::Cuda => 16,
             Self::Hip => 4096,
@@ -79,14 +79,14 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// The fatbin wrapper, its pointers still null.
+    /// Returns the fatbin wrapper with null pointers.
     pub(super) fn wrapper(self) -> Vec<u8> {
         let magic = u64::from(self.magic()) | 1 << 32;
         [magic, 0, 0].map(u64::to_le_bytes).concat()
     }
 
-    /// A table in the list that the constructor walks, its ends still null.
-    pub(super) fn table_record(self, layout: offload_entry::EntryTable) -> Vec<u8> {
+    /// Returns a table of the list with null ends.
+    pub(super) fn table_record(self, layout: offload_entry::EntryLayout) -> Vec<u8> {
         let mut bytes = vec![0; 16];
         bytes.extend_from_slice(&(layout.stride() as u32).to_le_bytes());
         for kind in self.kinds(layout) {
@@ -95,7 +95,7 @@ impl Runtime {
         bytes
     }
 
-    /// What is embedded: HIP's runtime reads a page, whatever the size is.
+    /// Returns the bytes to embed: padded for HIP, whose runtime reads a page in any case.
     pub(super) fn content(self, bytes: &[u8]) -> Cow<'_, [u8]> {
         let page = self.alignment() as usize;
         match self {
@@ -108,10 +108,10 @@ impl Runtime {
         }
     }
 
-    /// The numbers of its kind in a table. LLVM 20 counted kinds, later releases have bits; in the
-    /// old sections there is nothing else that either could mean.
-    pub(super) fn kinds(self, layout: offload_entry::EntryTable) -> [u16; 2] {
-        use offload_entry::EntryTable::{V19, V20, V21};
+    /// Returns the numbers of its kind in a table. LLVM 20 numbered kinds consecutively, later
+    /// releases use bits; both numbers are unambiguous in the old sections.
+    pub(super) fn kinds(self, layout: offload_entry::EntryLayout) -> [u16; 2] {
+        use offload_entry::EntryLayout::{V19, V20, V21};
         let number = |release| self.kind().raw(release);
         match layout {
             V19 => [0; 2],
@@ -121,12 +121,12 @@ impl Runtime {
     }
 }
 
-/// The section of the fat binary, with its symbol.
+/// Writes the section of the fat binary, and its symbol.
 pub(super) fn image<'a>(
     writer: &mut Writer<'a>,
     runtime: Runtime,
     bytes: &'a [u8],
-) -> Result<SectionId, Error> {
+) -> Result<SectionId, RegistrationError> {
     let alignment = runtime.alignment();
     let flags = elf::SHF_ALLOC;
     let id = writer.section(runtime.section(), elf::SHT_PROGBITS, flags, alignment)?;

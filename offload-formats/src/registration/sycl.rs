@@ -12,10 +12,10 @@
 //! | `.fini_array.1`   | the destructor's                                                         |
 //!
 //! Objects of `clang-linker-wrapper` 22 have another entry for each kernel, in
-//! `llvm_offload_entries`, which nothing reads; here there is none.
+//! `llvm_offload_entries`. Nothing reads these entries, so this object omits them.
 //!
 //! Specification: the record of version 3 in `llvm/lib/Frontend/Offloading/OffloadWrapper.cpp` of
-//! LLVM 22. The descriptors of Intel's compiler have other versions.
+//! LLVM 22. Descriptors of Intel's compiler have other versions.
 
 use object::write::{SectionId, SymbolId};
 use object::{Architecture, SymbolKind, elf};
@@ -23,56 +23,56 @@ use object::{Architecture, SymbolKind, elf};
 pub use super::blob_section::BlobSection;
 use super::machine::{Operand, sycl_aarch64, sycl_x86_64};
 use super::writer::Writer;
-use super::{Error, Global};
+use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
-use crate::format::offload_entry::EntryTable;
+use crate::format::offload_entry::EntryLayout;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
-/// What gives images to a SYCL runtime when the program starts.
+/// Registers images with a SYCL runtime when the program starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Sycl<'a> {
-    /// In the order of registration.
+    /// Images in the order of registration.
     pub images: &'a [SyclImage<'a>],
-    /// The section that holds the images.
+    /// The section that contains the images.
     pub section: BlobSection,
-    /// Further symbols to define.
+    /// Additional symbols to define.
     pub globals: &'a [Global<'a>],
 }
 
-/// An image, as its offload binary describes it.
+/// An image with the strings of its offload binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyclImage<'a> {
     /// The image itself.
     pub bytes: &'a [u8],
-    /// Its kind.
+    /// Kind of the image.
     pub kind: ImageKind,
     /// The string `triple`.
     pub triple: &'a str,
     /// The string `symbols`: names of kernels, with newlines (LLVM 22) or NULs between them.
     pub symbols: &'a [u8],
-    /// For the compiler at run time; LLVM 22 has none.
+    /// Options for the compiler at run time; empty in LLVM 22.
     pub compile_options: &'a str,
-    /// For the linker at run time; LLVM 22 has none.
+    /// Options for the linker at run time; empty in LLVM 22.
     pub link_options: &'a str,
 }
 
 impl<'a> SyclImage<'a> {
-    /// Names of kernels.
-    pub fn kernels(&self) -> impl Iterator<Item = &'a [u8]> {
+    /// Lists the names of the kernels.
+    pub(crate) fn kernels(&self) -> impl Iterator<Item = &'a [u8]> {
         let names = self.symbols.split(|byte| [b'\n', 0].contains(byte));
         names.filter(|name| !name.is_empty())
     }
 }
 
 impl<'a> Sycl<'a> {
-    /// The object file.
+    /// Writes the object file.
     ///
     /// # Errors
     ///
-    /// When there is no machine code for `host`, there are more than 65,535 images, a kind of image
-    /// does not fit its byte, or a triple or options hold a NUL.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, Error> {
-        let count = u16::try_from(self.images.len()).map_err(|_| Error::Images {
+    /// If `host` has no machine code here, or there are more than 65,535 images. If an image's kind
+    /// does not fit into a byte, or a triple or options contain a NUL.
+    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
+        let count = u16::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
         })?;
         let mut writer = Writer::new(host)?;
@@ -84,7 +84,7 @@ impl<'a> Sycl<'a> {
         let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;
         let startup = writer.startup(instructions)?;
         let images = self.images(&mut writer)?;
-        let (data, descriptor) = self.data(&mut writer, count, images)?;
+        let (data, descriptor) = self.data(count)?.write(&mut writer, images)?;
         writer.globals(self.globals, images, text)?;
         let operands = [(Operand::Descriptor, data, descriptor as i64)];
         writer.constructor(startup, instructions, PRIORITY, &operands)?;
@@ -92,7 +92,7 @@ impl<'a> Sycl<'a> {
         writer.finish()
     }
 
-    fn images(&self, writer: &mut Writer<'a>) -> Result<SectionId, Error> {
+    fn images(&self, writer: &mut Writer<'a>) -> Result<SectionId, RegistrationError> {
         let section = writer.blob_section(self.section)?;
         for (index, image) in self.images.iter().enumerate() {
             let at = writer.object.append_section_data(section, image.bytes, 8);
@@ -103,17 +103,11 @@ impl<'a> Sycl<'a> {
         Ok(section)
     }
 
-    /// Entries, images and the descriptor: the symbol of their section, and where the last is.
-    fn data(
-        &self,
-        writer: &mut Writer<'a>,
-        count: u16,
-        images: SectionId,
-    ) -> Result<(SymbolId, u64), Error> {
-        let mut strings = Strings::default();
+    /// Lays out entries, images and the descriptor.
+    fn data(&self, count: u16) -> Result<SyclData, RegistrationError> {
+        let mut strings = SyclStrings::default();
         let mut bytes = Vec::new();
-        // Where in `bytes` a pointer is, and to what.
-        let mut pointers: Vec<(u64, Place, u64)> = Vec::new();
+        let mut pointers = Vec::new();
         let mut entries = Vec::new();
         for image in self.images {
             let first = bytes.len() as u64;
@@ -122,8 +116,8 @@ impl<'a> Sycl<'a> {
                 bytes.extend_from_slice(&[0; 8]);
                 let kind = OffloadKind::SYCL.raw(LlvmRelease::default());
                 bytes.extend_from_slice(&[1_u16.to_le_bytes(), kind.to_le_bytes()].concat());
-                bytes.resize((at + EntryTable::V21.stride()) as usize, 0);
-                pointers.push((at + 24, Place::Strings, strings.add(kernel)));
+                bytes.resize((at + EntryLayout::V21.stride()) as usize, 0);
+                pointers.push((at + 24, PointerTarget::Strings, strings.add(kernel)));
             }
             entries.push(first..bytes.len() as u64);
         }
@@ -132,25 +126,26 @@ impl<'a> Sycl<'a> {
         for (index, (image, entries)) in self.images.iter().zip(entries).enumerate() {
             let at = bytes.len() as u64;
             let kind = image.kind.raw();
-            let kind = u8::try_from(kind).map_err(|_| Error::ImageKind { index, kind })?;
+            let kind =
+                u8::try_from(kind).map_err(|_| RegistrationError::ImageKind { index, kind })?;
             let sycl = OffloadKind::SYCL.raw(LlvmRelease::default()) as u8;
             bytes.extend_from_slice(&[3, 0, sycl, kind]);
             bytes.resize((at + IMAGE_SIZE) as usize, 0);
             let texts = [image.triple, image.compile_options, image.link_options];
             for (field, text) in (1..).zip(texts) {
                 if text.contains('\0') {
-                    return Err(Error::Name { name: text.into() });
+                    return Err(RegistrationError::Name { name: text.into() });
                 }
                 let offset = strings.add(text.as_bytes());
-                pointers.push((at + 8 * field, Place::Strings, offset));
+                pointers.push((at + 8 * field, PointerTarget::Strings, offset));
             }
             let start = end.next_multiple_of(8);
             end = start + image.bytes.len() as u64;
             for (field, place, offset) in [
-                (4, Place::Images, start),
-                (5, Place::Images, end),
-                (6, Place::Data, entries.start),
-                (7, Place::Data, entries.end),
+                (4, PointerTarget::Images, start),
+                (5, PointerTarget::Images, end),
+                (6, PointerTarget::Data, entries.start),
+                (7, PointerTarget::Data, entries.end),
             ] {
                 pointers.push((at + 8 * field, place, offset));
             }
@@ -158,8 +153,45 @@ impl<'a> Sycl<'a> {
         let descriptor = bytes.len() as u64;
         bytes.extend_from_slice(&[1_u16.to_le_bytes(), count.to_le_bytes()].concat());
         bytes.resize((descriptor + DESCRIPTOR_SIZE) as usize, 0);
-        pointers.push((descriptor + 8, Place::Data, records));
+        pointers.push((descriptor + 8, PointerTarget::Data, records));
+        Ok(SyclData {
+            bytes,
+            pointers,
+            strings,
+            records,
+            descriptor,
+        })
+    }
+}
 
+/// The sections that the constructor's argument consists of.
+struct SyclData {
+    /// Entries, records of images, and the descriptor.
+    bytes: Vec<u8>,
+    /// Each pointer: its offset in `bytes`, the section it points to, and the offset there.
+    pointers: Vec<(u64, PointerTarget, u64)>,
+    strings: SyclStrings,
+    /// Offset of the records of images in `bytes`.
+    records: u64,
+    /// Offset of the descriptor in `bytes`.
+    descriptor: u64,
+}
+
+impl SyclData {
+    /// Writes the sections. Returns the symbol of the section of `bytes` and the descriptor's
+    /// offset.
+    fn write(
+        self,
+        writer: &mut Writer<'_>,
+        images: SectionId,
+    ) -> Result<(SymbolId, u64), RegistrationError> {
+        let Self {
+            bytes,
+            pointers,
+            strings,
+            records,
+            descriptor,
+        } = self;
         let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
         let data = writer.section(".data.rel.ro", elf::SHT_PROGBITS, flags, 16)?;
         writer.object.set_section_data(data, bytes, 16);
@@ -178,9 +210,9 @@ impl<'a> Sycl<'a> {
         let absolute = writer.code.absolute;
         for (at, place, offset) in pointers {
             let symbol = match place {
-                Place::Data => data_symbol,
-                Place::Strings => strings,
-                Place::Images => images,
+                PointerTarget::Data => data_symbol,
+                PointerTarget::Strings => strings,
+                PointerTarget::Images => images,
             };
             writer.relocate(data, at, absolute, symbol, offset)?;
         }
@@ -188,20 +220,20 @@ impl<'a> Sycl<'a> {
     }
 }
 
-/// A section that a pointer leads to.
+/// A section that pointers point to.
 #[derive(Clone, Copy)]
-enum Place {
+enum PointerTarget {
     Data,
     Strings,
     Images,
 }
 
 #[derive(Default)]
-struct Strings {
+struct SyclStrings {
     bytes: Vec<u8>,
 }
 
-impl Strings {
+impl SyclStrings {
     fn add(&mut self, string: &[u8]) -> u64 {
         let at = self.bytes.len() as u64;
         self.bytes.extend_from_slice(string);
@@ -210,11 +242,12 @@ impl Strings {
     }
 }
 
-/// Of the constructor and the destructor: before and after those of the program.
+/// Priority of the constructor and the destructor, so that they run before and after the program's
+/// own.
 const PRIORITY: u16 = 1;
-/// Bytes of an image record: version 3 (2), offload kind (1), image kind (1, padded to 8); then
-/// pointers: triple, compile options, link options, image, its end, entries, their end, two of
-/// properties, which are null.
+/// Size of an image record in bytes: version 3 (2), offload kind (1), image kind (1, padded to 8).
+/// The pointers follow: triple, compile options, link options, image, its end, entries, their end,
+/// and two for properties, which are null.
 const IMAGE_SIZE: u64 = 80;
-/// Bytes of the descriptor.
+/// Size of the descriptor in bytes.
 const DESCRIPTOR_SIZE: u64 = 32;

@@ -1,4 +1,4 @@
-//! An ELF object under construction, with what all registration objects have.
+//! An ELF object under construction, with the common parts of all registration objects.
 
 #[cfg(feature = "tools")]
 mod destructor;
@@ -13,23 +13,23 @@ use object::{
 };
 
 use super::blob_section::BlobSection;
-use super::error::{Error, check_alignment, check_name};
+use super::error::{RegistrationError, check_alignment, check_name};
 use super::global::Global;
-use super::machine::{Code, Operand, Text};
+use super::machine::{Code, Operand, StartupCode};
 use crate::container::elf::{Machine, SHT_LLVM_OFFLOADING};
 
-/// Of constructors of CUDA, HIP and OpenMP: LLVM's since 19.
+/// Priority of constructors for CUDA, HIP and OpenMP: LLVM's since 19.
 pub(super) const PRIORITY: u16 = 101;
 
-/// `object`'s writer, with every type and flag said outright.
+/// The writer of the crate `object`; every type and flag is explicit.
 pub(super) struct Writer<'a> {
     pub(super) object: Object<'a>,
     pub(super) code: &'static Code,
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(host: Machine) -> Result<Self, Error> {
-        let code = Code::of(host.number).ok_or(Error::Machine {
+    pub(super) fn new(host: Machine) -> Result<Self, RegistrationError> {
+        let code = Code::of(host.number).ok_or(RegistrationError::Machine {
             machine: host.number,
         })?;
         let mut object = Object::new(BinaryFormat::Elf, code.architecture, Endianness::Little);
@@ -41,7 +41,7 @@ impl<'a> Writer<'a> {
         Ok(Self { object, code })
     }
 
-    /// SHF_GNU_RETAIN means something only in objects that claim the GNU ABI.
+    /// Claims the GNU ABI, which `SHF_GNU_RETAIN` requires.
     pub(super) fn claim_gnu_abi(&mut self) {
         if let FileFlags::Elf { os_abi, .. } = &mut self.object.flags {
             *os_abi = elf::ELFOSABI_GNU;
@@ -54,7 +54,7 @@ impl<'a> Writer<'a> {
         sh_type: elf::SectionType,
         sh_flags: elf::SectionFlags,
         align: u64,
-    ) -> Result<SectionId, Error> {
+    ) -> Result<SectionId, RegistrationError> {
         check_name(name)?;
         let align = check_alignment(name, align)?;
         let segment = self.object.segment_name(StandardSegment::Data).to_vec();
@@ -67,7 +67,7 @@ impl<'a> Writer<'a> {
         Ok(id)
     }
 
-    /// Takes `size` bytes of `.bss`, which are zero when the program starts.
+    /// Reserves `size` bytes of `.bss`, which are zero when the program starts.
     pub(super) fn zeroed(&mut self, size: u64, align: u64) -> SectionId {
         let flags = SectionFlags::Elf {
             sh_type: elf::SHT_NOBITS,
@@ -101,7 +101,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// At the start of `section`; the visibility is of ELF's own.
+    /// Defines a symbol at the start of `section` with a visibility of ELF.
     pub(super) fn global(
         &mut self,
         name: &str,
@@ -146,13 +146,14 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Defines what others ask for: `bytes` is the section of embedded bytes, `text` an empty one.
+    /// Defines the additional symbols; `bytes` is the section of embedded bytes, `text` an empty
+    /// one.
     pub(super) fn globals(
         &mut self,
         globals: &[Global<'_>],
         bytes: SectionId,
         text: SectionId,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RegistrationError> {
         let available = self.object.section(bytes).data().len() as u64;
         for global in globals {
             check_name(global.name())?;
@@ -160,7 +161,7 @@ impl<'a> Writer<'a> {
                 Global::Bytes { offset, size, .. } => {
                     let end = offset.saturating_add(size);
                     if end > available {
-                        return Err(Error::Range {
+                        return Err(RegistrationError::Range {
                             what: format!("symbol `{}`", global.name()),
                             end,
                             size: available,
@@ -198,8 +199,8 @@ impl<'a> Writer<'a> {
         r_type: elf::RelocationType,
         symbol: SymbolId,
         addend: u64,
-    ) -> Result<(), Error> {
-        let addend = i64::try_from(addend).map_err(|_| Error::Range {
+    ) -> Result<(), RegistrationError> {
+        let addend = i64::try_from(addend).map_err(|_| RegistrationError::Range {
             what: "an offset in the embedded bytes".into(),
             end: addend,
             size: i64::MAX as u64,
@@ -212,11 +213,11 @@ impl<'a> Writer<'a> {
             flags,
         };
         let added = self.object.add_relocation(section, relocation);
-        added.map_err(Error::object)
+        added.map_err(RegistrationError::object)
     }
 
-    /// The functions of `text`, not yet linked to anything, in `.text.startup`.
-    pub(super) fn startup(&mut self, text: &Text) -> Result<SectionId, Error> {
+    /// Writes the functions of `text` to `.text.startup`, without relocations.
+    pub(super) fn startup(&mut self, text: &StartupCode) -> Result<SectionId, RegistrationError> {
         let flags = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
         let startup = self.section(".text.startup", elf::SHT_PROGBITS, flags, 16)?;
         self.object.append_section_data(startup, text.bytes, 16);
@@ -229,48 +230,24 @@ impl<'a> Writer<'a> {
         Ok(startup)
     }
 
-    /// Links `startup` to what its instructions name, makes its first function a constructor, and
-    /// says how to unwind it. `data` holds what [`Operand`]s other than functions are: a section's
-    /// symbol and an offset.
+    /// Links `startup` to the operands of its instructions, makes its first function a constructor,
+    /// and adds its unwind information. `data` contains the [`Operand`]s that are not functions: a
+    /// section's symbol and an offset.
     pub(super) fn constructor(
         &mut self,
         startup: SectionId,
-        text: &Text,
+        text: &StartupCode,
         priority: u16,
         data: &[(Operand, SymbolId, i64)],
-    ) -> Result<(), Error> {
+    ) -> Result<(), RegistrationError> {
         let startup_symbol = self.object.section_symbol(startup);
-        let mut runtime: Vec<(&str, SymbolId)> = Vec::new();
-        for fixup in text.fixups {
-            let (symbol, base) = match fixup.to {
-                Operand::Startup => (startup_symbol, 0),
-                Operand::Runtime(name) => {
-                    let known = runtime.iter().find(|(known, _)| *known == name);
-                    let symbol = match known {
-                        Some((_, symbol)) => *symbol,
-                        None => {
-                            let symbol = self.undefined(name, elf::STV_DEFAULT);
-                            runtime.push((name, symbol));
-                            symbol
-                        }
-                    };
-                    (symbol, 0)
-                }
-                operand => data
-                    .iter()
-                    .find(|(known, ..)| *known == operand)
-                    .map(|(_, symbol, offset)| (*symbol, *offset))
-                    .expect("an object defines what its text names"),
-            };
-            let relocation = Relocation {
-                offset: fixup.offset,
-                symbol,
-                addend: base + fixup.addend,
-                flags: fixup.flags,
-            };
-            let added = self.object.add_relocation(startup, relocation);
-            added.map_err(Error::object)?;
+        let mut operands = data.to_vec();
+        operands.push((Operand::Startup, startup_symbol, 0));
+        for name in text.library_functions() {
+            let symbol = self.undefined(name, elf::STV_DEFAULT);
+            operands.push((Operand::Runtime(name), symbol, 0));
         }
+        text.relocate(&mut self.object, startup, &operands)?;
         let (name, flags) = (
             format!(".init_array.{priority}"),
             elf::SHF_WRITE | elf::SHF_ALLOC,
@@ -289,8 +266,11 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// The section that holds images, still empty.
-    pub(super) fn blob_section(&mut self, section: BlobSection) -> Result<SectionId, Error> {
+    /// Creates the section of images, still empty.
+    pub(super) fn blob_section(
+        &mut self,
+        section: BlobSection,
+    ) -> Result<SectionId, RegistrationError> {
         let sh_type = match section {
             BlobSection::Offloading => elf::SectionType(SHT_LLVM_OFFLOADING),
             BlobSection::Finished => elf::SHT_PROGBITS,
@@ -298,14 +278,14 @@ impl<'a> Writer<'a> {
         self.section(section.name(), sh_type, elf::SHF_ALLOC, 8)
     }
 
-    /// Says that no executable stack is needed, without which bfd warns.
-    pub(super) fn finish(mut self) -> Result<Vec<u8>, Error> {
+    /// Declares that the stack is not executable; otherwise bfd warns.
+    pub(super) fn finish(mut self) -> Result<Vec<u8>, RegistrationError> {
         self.section(
             ".note.GNU-stack",
             elf::SHT_PROGBITS,
             elf::SectionFlags(0),
             1,
         )?;
-        self.object.write().map_err(Error::object)
+        self.object.write().map_err(RegistrationError::object)
     }
 }

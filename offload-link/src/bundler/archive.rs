@@ -15,7 +15,7 @@ use offload_formats::names::entry_id::{ConflictScope, conflict};
 use super::contents::{Contents, Entry};
 use super::request::Manner;
 use super::targets::{Target, Targets};
-use crate::llvm_tool::{self, Error, Output, Sources, Style, compression};
+use crate::llvm_tool::{self, LlvmToolError, Output, Sources, Style, compression};
 
 /// Returns each target's archive: every image that serves the target, in the order of the input.
 pub(super) fn plan(
@@ -26,7 +26,7 @@ pub(super) fn plan(
     sources: &mut Sources,
     manner: &Manner,
     warn: Warn<'_>,
-) -> Result<Vec<Output>, Error> {
+) -> Result<Vec<Output>, LlvmToolError> {
     if check_archive {
         check(contents)?;
     }
@@ -63,7 +63,7 @@ pub(super) fn plan(
         let pieces = archive::layout(&members, Index::OfSymbols);
         plans.push(Output {
             path: path.clone(),
-            pieces: pieces.map_err(|problem| Error::input(path, problem))?,
+            pieces: pieces.map_err(|problem| LlvmToolError::input(path, problem))?,
             style: Style::Archive,
         });
     }
@@ -88,7 +88,7 @@ fn taken<'a>(
     contents: &'a Contents,
     targets: &Targets,
     manner: &Manner,
-) -> Result<Vec<Member<'a>>, Error> {
+) -> Result<Vec<Member<'a>>, LlvmToolError> {
     let mut taken = Vec::new();
     // All members of an archive have the same few targets.
     let mut known: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -102,7 +102,7 @@ fn taken<'a>(
                     terminal(member),
                     terminal(contents.name.as_path())
                 );
-                let error = Error::new("Invalid bundle id read from code object");
+                let error = LlvmToolError::new("Invalid bundle id read from code object");
                 return Err(error.with_hint(Some(hint)));
             }
             let served = known.entry(&entry.id).or_insert_with(|| {
@@ -144,14 +144,14 @@ fn symbols(member: &Member<'_>, sources: &Sources, warn: Warn<'_>) -> Vec<Vec<u8
 }
 
 /// `-check-input-archive`: checks the entries of each member for conflicts.
-pub(super) fn check(contents: &Contents) -> Result<(), Error> {
+pub(super) fn check(contents: &Contents) -> Result<(), LlvmToolError> {
     for bundle in &contents.bundles {
         let ids: Vec<EntryId> = bundle.entries.iter().filter_map(Entry::parsed).collect();
         if let Some((first, second)) = conflict(&ids, ConflictScope::All) {
             let [first, second] = [first, second].map(|index| ids[index].as_str());
             let member = bundle.member.as_deref().unwrap_or_default();
             let (member, archive) = (terminal(member), terminal(contents.name.as_path()));
-            return Err(Error::new(format!(
+            return Err(LlvmToolError::new(format!(
                 "conflicting TargetIDs [{first}, {second}] found in {member} of {archive}"
             )));
         }
@@ -159,8 +159,8 @@ pub(super) fn check(contents: &Contents) -> Result<(), Error> {
     Ok(())
 }
 
-fn nothing_for(target: &Target, archive: &Path) -> Error {
-    Error::new(format!(
+fn nothing_for(target: &Target, archive: &Path) -> LlvmToolError {
+    LlvmToolError::new(format!(
         "no compatible code object found for the target '{}' in heterogeneous archive library: {}",
         target.written,
         terminal(archive)

@@ -5,14 +5,14 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use offload_formats::container::object_bundle::{NewEntry, ObjectKind, embed_bundle};
-use offload_formats::format::bundle::Layout;
+use offload_formats::format::bundle::BundleLayout;
 use offload_formats::format::bundle_text::{self, Comment};
 use offload_formats::format::pieces::Piece;
 
 use super::file_type::FileType;
 use super::request::Manner;
 use super::targets::Targets;
-use crate::llvm_tool::{Error, Output, Sources, Style};
+use crate::llvm_tool::{LlvmToolError, Output, Sources, Style};
 
 /// Returns the pieces of the bundle.
 pub(super) fn plan(
@@ -21,9 +21,9 @@ pub(super) fn plan(
     output: &Path,
     sources: &mut Sources,
     manner: &Manner,
-) -> Result<Vec<Output>, Error> {
+) -> Result<Vec<Output>, LlvmToolError> {
     let numbers = inputs.iter().map(|path| sources.open(path));
-    let numbers = numbers.collect::<Result<Vec<usize>, Error>>()?;
+    let numbers = numbers.collect::<Result<Vec<usize>, LlvmToolError>>()?;
     let file_type = match manner.file_type()? {
         Some(given) => given,
         None => FileType::of_bundle(&numbers, output, sources)?,
@@ -84,10 +84,10 @@ impl BundleImages<'_> {
         }
     }
 
-    fn binary(&self, align: u32) -> Result<Vec<Piece>, Error> {
+    fn binary(&self, align: u32) -> Result<Vec<Piece>, LlvmToolError> {
         let align = NonZeroU64::new(align.into()).unwrap_or(NonZeroU64::MIN);
-        let layout =
-            Layout::new(self.sizes(), align).map_err(|error| Error::new(error.to_string()))?;
+        let layout = BundleLayout::new(self.sizes(), align)
+            .map_err(|error| LlvmToolError::new(error.to_string()))?;
         let mut position = layout.head.len() as u64;
         let mut pieces = vec![Piece::Bytes(layout.head)];
         for (index, place) in layout.images.iter().enumerate() {
@@ -99,13 +99,13 @@ impl BundleImages<'_> {
     }
 
     /// Reads the texts and refuses one that would not unbundle to the same bytes.
-    fn text(&self, comment: Comment) -> Result<Vec<Piece>, Error> {
+    fn text(&self, comment: Comment) -> Result<Vec<Piece>, LlvmToolError> {
         let mut texts = Vec::new();
         for index in 0..self.ids.len() {
             let mut text = Vec::new();
             let whole = [self.whole(index)];
             let read = self.sources.reader(&whole).read_to_end(&mut text);
-            read.map_err(|error| Error::new(error.to_string()))?;
+            read.map_err(|error| LlvmToolError::new(error.to_string()))?;
             texts.push(text);
         }
         let entries: Vec<(&str, &[u8])> = self
@@ -115,7 +115,7 @@ impl BundleImages<'_> {
             .zip(texts.iter().map(Vec::as_slice))
             .collect();
         let bytes = bundle_text::to_bytes(&entries, comment);
-        let bytes = bytes.map_err(|error| Error::new(error.to_string()))?;
+        let bytes = bytes.map_err(|error| LlvmToolError::new(error.to_string()))?;
         Ok(vec![Piece::Bytes(bytes)])
     }
 
@@ -125,7 +125,7 @@ impl BundleImages<'_> {
     }
 
     /// Returns the host object with a section for each image.
-    fn object(&self, host: usize) -> Result<Vec<Piece>, Error> {
+    fn object(&self, host: usize) -> Result<Vec<Piece>, LlvmToolError> {
         let entries: Vec<NewEntry<'_>> = self
             .sizes()
             .enumerate()
@@ -138,7 +138,7 @@ impl BundleImages<'_> {
         let file = self.sources.file(number);
         let pieces = embed_bundle(file.data(), file.whole(), &entries);
         let name = self.sources.name(number);
-        let mut pieces = pieces.map_err(|problem| Error::input(name, problem))?;
+        let mut pieces = pieces.map_err(|problem| LlvmToolError::input(name, problem))?;
         for piece in &mut pieces {
             if let Piece::Copy { input, .. } = piece {
                 *input = match input.checked_sub(1) {

@@ -19,7 +19,7 @@ use offload_formats::names::{EntryId, TargetId};
 
 use super::file_type::FileType;
 use super::request::{From, Manner, Members};
-use crate::llvm_tool::{Error, Sources, compression};
+use crate::llvm_tool::{LlvmToolError, Sources, compression};
 
 /// Content of an input.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Entry {
         &self,
         sources: &Sources,
         member: Option<&str>,
-    ) -> Result<Vec<Piece>, Error> {
+    ) -> Result<Vec<Piece>, LlvmToolError> {
         let (source, range) = &self.object;
         if !self.stripped {
             return Ok(vec![Piece::Copy {
@@ -139,7 +139,11 @@ fn is_for(target_id: &str, filter: &str) -> bool {
 }
 
 /// Opens the input and finds its images without reading them.
-pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Result<Contents, Error> {
+pub(super) fn read(
+    from: &From,
+    sources: &mut Sources,
+    manner: &Manner,
+) -> Result<Contents, LlvmToolError> {
     let source = sources.open(&from.path)?;
     let file_type = match manner.file_type()? {
         Some(given) => given,
@@ -169,7 +173,7 @@ pub(super) fn read(from: &From, sources: &mut Sources, manner: &Manner) -> Resul
     if let Some(wanted) = from.bundle {
         let count = bundles.len();
         if wanted >= count {
-            return Err(Error::input(
+            return Err(LlvmToolError::input(
                 &from.path,
                 format_args!(
                     "the input has no bundle {wanted}; it has {count} bundles, counted from 0"
@@ -202,7 +206,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads every member of an archive.
-    fn archive(&mut self, source: usize) -> Result<u64, Error> {
+    fn archive(&mut self, source: usize) -> Result<u64, LlvmToolError> {
         let archive = self.sources.name(source).to_owned();
         for member in self.members(source)? {
             let (source, range) = match member.content {
@@ -220,16 +224,15 @@ impl Reader<'_> {
         Ok(0)
     }
 
-    fn members(&self, source: usize) -> Result<Vec<ArchiveMember>, Error> {
+    fn members(&self, source: usize) -> Result<Vec<ArchiveMember>, LlvmToolError> {
         let file = self.sources.file(source);
         let data = file.apart();
         let archive = Archive::parse(&data, file.whole()).map_err(|problem| {
             let wrong = self.wrong(source, None, &problem);
             match problem {
                 // LLVM reports this for any file that is not an archive.
-                ArchiveError::Magic { .. } => {
-                    Error::new("file too small to be an archive").with_hint(Some(wrong.to_string()))
-                }
+                ArchiveError::Magic { .. } => LlvmToolError::new("file too small to be an archive")
+                    .with_hint(Some(wrong.to_string())),
                 _ => wrong,
             }
         })?;
@@ -248,7 +251,7 @@ impl Reader<'_> {
         range: Range<u64>,
         member: Option<&str>,
         file_type: FileType,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, LlvmToolError> {
         let data = self.sources.file(source).apart();
         let magic = Magic::at(&data, range.clone());
         let place = BundlePlace {
@@ -281,8 +284,8 @@ impl Reader<'_> {
         }
         let found = find(&data, range);
         let found = found.map_err(|problem| match &problem.problem {
-            Problem::Bundles(bundles::Error {
-                problem: bundles::Problem::Compressed(_),
+            Problem::Bundles(bundles::BundleSequenceError {
+                problem: bundles::BundleSequenceProblem::Compressed(_),
                 ..
             }) => self.failed(source, member, &problem),
             _ => self.wrong(source, member, &problem),
@@ -311,7 +314,7 @@ impl Reader<'_> {
         bundle: AnyBundle,
         mut place: BundlePlace,
         file_type: FileType,
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<Option<usize>, LlvmToolError> {
         let member = place.member.clone();
         let member = member.as_deref();
         let compressed = match bundle {
@@ -325,7 +328,7 @@ impl Reader<'_> {
         let limit = self.manner.limit;
         let claimed = compressed.uncompressed_size;
         if claimed > limit {
-            let problem = compressed_bundle::Error::Limit { claimed, limit };
+            let problem = compressed_bundle::CompressedBundleError::Limit { claimed, limit };
             return Err(self.undecodable(source, member, &problem));
         }
         let inner = self.sources.compressed(source, compressed.clone());
@@ -381,7 +384,12 @@ impl Reader<'_> {
             .push(place.found(BundleForm::Binary, entries.collect()));
     }
 
-    fn text(&mut self, source: usize, comment: Comment, place: BundlePlace) -> Result<(), Error> {
+    fn text(
+        &mut self,
+        source: usize,
+        comment: Comment,
+        place: BundlePlace,
+    ) -> Result<(), LlvmToolError> {
         let file = self.sources.file(source);
         let range = match place.compressed {
             Some(_) => file.whole(),
@@ -401,7 +409,7 @@ impl Reader<'_> {
     }
 
     /// Reads a bundle in the sections of an object, and tells whether there is one.
-    fn object(&mut self, source: usize, place: BundlePlace) -> Result<bool, Error> {
+    fn object(&mut self, source: usize, place: BundlePlace) -> Result<bool, LlvmToolError> {
         let file = self.sources.file(source);
         let range = match place.compressed {
             Some(_) => file.whole(),
@@ -434,7 +442,12 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    fn wrong(&self, source: usize, member: Option<&str>, problem: &dyn std::fmt::Display) -> Error {
+    fn wrong(
+        &self,
+        source: usize,
+        member: Option<&str>,
+        problem: &dyn std::fmt::Display,
+    ) -> LlvmToolError {
         wrong(self.sources.name(source), member, problem)
     }
 
@@ -444,9 +457,9 @@ impl Reader<'_> {
         source: usize,
         member: Option<&str>,
         problem: &dyn std::fmt::Display,
-    ) -> Error {
+    ) -> LlvmToolError {
         let what = member.map_or("input", |_| "code object");
-        Error::new(format!(
+        LlvmToolError::new(format!(
             "Failed to decompress {what}: {}",
             self.wrong(source, member, problem)
         ))
@@ -457,20 +470,20 @@ impl Reader<'_> {
         &self,
         source: usize,
         member: Option<&str>,
-        problem: &compressed_bundle::Error,
-    ) -> Error {
+        problem: &compressed_bundle::CompressedBundleError,
+    ) -> LlvmToolError {
         let error = self.failed(source, member, problem);
         error.with_hint(compression::hint(problem))
     }
 }
 
-fn wrong(name: &Path, member: Option<&str>, problem: &dyn std::fmt::Display) -> Error {
+fn wrong(name: &Path, member: Option<&str>, problem: &dyn std::fmt::Display) -> LlvmToolError {
     match member {
-        Some(member) => Error::input(
+        Some(member) => LlvmToolError::input(
             name,
             format_args!("member `{}`: {problem}", terminal(member)),
         ),
-        None => Error::input(name, problem),
+        None => LlvmToolError::input(name, problem),
     }
 }
 

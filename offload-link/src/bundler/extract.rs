@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::contents;
 use super::request::{From, Manner};
-use crate::llvm_tool::{Error, Output, Sources, Style};
+use crate::llvm_tool::{LlvmToolError, Output, Sources, Style};
 
 /// Returns the outputs in `folder`.
 pub(super) fn plan(
@@ -13,7 +13,7 @@ pub(super) fn plan(
     folder: &Path,
     sources: &mut Sources,
     manner: &Manner,
-) -> Result<Vec<Output>, Error> {
+) -> Result<Vec<Output>, LlvmToolError> {
     let contents = contents::read(from, sources, manner)?;
     let stem = contents.name.file_name().unwrap_or("stdin".as_ref());
     let stem = stem.to_string_lossy();

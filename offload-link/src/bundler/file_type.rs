@@ -7,7 +7,7 @@ use offload_formats::format::bundle_text::Comment;
 use offload_formats::format::magic::Magic;
 
 use crate::llvm_tool::sources::SourceFile;
-use crate::llvm_tool::{Error, Sources};
+use crate::llvm_tool::{LlvmToolError, Sources};
 
 /// How files of a type are bundled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl FileType {
         inputs: &[usize],
         output: &Path,
         sources: &Sources,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LlvmToolError> {
         let is_object = |input: &usize| {
             let file = sources.file(*input);
             ObjectKind::of(file.data(), file.whole()).is_some()
@@ -78,7 +78,8 @@ impl FileType {
             .ok_or_else(|| {
                 let hint =
                     "add -type=<type>, or give the output the extension of a type, such as `k.bc`";
-                Error::new("the type of the files cannot be detected").with_hint(Some(hint.into()))
+                LlvmToolError::new("the type of the files cannot be detected")
+                    .with_hint(Some(hint.into()))
             })
     }
 

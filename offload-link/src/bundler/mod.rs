@@ -28,11 +28,13 @@ use offload_formats::escape::terminal_lines;
 use offload_formats::names::LlvmRelease;
 
 use file_type::FileType;
-use options::{OWN_TABLE, Options, TABLE};
+use options::{BundlerOptions, OWN_TABLE, TABLE};
 use request::{From, Manner, Members, Request};
 use targets::Targets;
 
-use crate::llvm_tool::{self, CommandLine, Error, Output, Sources, installation, outputs, print};
+use crate::llvm_tool::{
+    self, CommandLine, LlvmToolError, Output, Sources, installation, outputs, print,
+};
 use crate::options::llvm::{Answer, Started};
 
 pub(crate) use contents::{BundleForm, Contents};
@@ -42,7 +44,7 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
     llvm_tool::run(name, args, work)
 }
 
-fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
+fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError> {
     let table = if is_llvm(started) { &TABLE } else { &OWN_TABLE };
     let (values, files) = match llvm_tool::read_line(table, &args, started)? {
         CommandLine::Answer(answer) => return Ok(print(&reply(answer, started))),
@@ -52,7 +54,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     let release = installation::stands_for(OsStr::new(started.path));
     let mut warnings = Vec::new();
     let variable = |name: &str| std::env::var_os(name);
-    let mut options = Options::from_environment(release, variable, &mut warnings)?;
+    let mut options = BundlerOptions::from_environment(release, variable, &mut warnings)?;
     options.apply(values)?;
     options.files(files);
     if options.help {
@@ -95,7 +97,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
         warn(text);
     }
     if let Request::ExtractAll { folder, .. } = &request {
-        std::fs::create_dir_all(folder).map_err(|error| Error::file(folder, &error))?;
+        std::fs::create_dir_all(folder).map_err(|error| LlvmToolError::file(folder, &error))?;
     }
     outputs::write(&outputs, &sources, manner.verbose)?;
     if let Request::ExtractAll { .. } = request {
@@ -112,7 +114,7 @@ pub(crate) fn read_archive(
     path: &Path,
     limit: u64,
     sources: &mut Sources,
-) -> Result<Contents, Error> {
+) -> Result<Contents, LlvmToolError> {
     let from = From {
         path: path.to_owned(),
         filter: Vec::new(),
@@ -129,7 +131,7 @@ pub(crate) fn split_archive(
     limit: u64,
     sources: &mut Sources,
     warn: &dyn Fn(String),
-) -> Result<Vec<Output>, Error> {
+) -> Result<Vec<Output>, LlvmToolError> {
     let targets = Targets::parse(&[target.to_owned()], LlvmRelease::default())?;
     archive::plan(
         contents,
@@ -143,7 +145,7 @@ pub(crate) fn split_archive(
 }
 
 /// Checks the entries of each member for conflicts.
-pub(crate) fn check_archive(contents: &Contents) -> Result<(), Error> {
+pub(crate) fn check_archive(contents: &Contents) -> Result<(), LlvmToolError> {
     archive::check(contents)
 }
 

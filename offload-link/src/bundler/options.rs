@@ -3,16 +3,16 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use offload_formats::format::compressed_bundle::{Method, Version};
+use offload_formats::format::compressed_bundle::{CompressedBundleVersion, Method};
 use offload_formats::names::LlvmRelease;
 
 use crate::decompressed;
-use crate::llvm_tool::Error;
+use crate::llvm_tool::LlvmToolError;
 use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
 
 /// Meaning of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Id {
+pub(super) enum BundlerOption {
     Type,
     Targets,
     Input,
@@ -41,11 +41,21 @@ pub(super) enum Id {
     Nothing,
 }
 
-const fn row(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Row<Id> {
+const fn row(
+    id: BundlerOption,
+    name: &'static str,
+    takes: Takes,
+    help: &'static str,
+) -> Row<BundlerOption> {
     Row::new(id, name, takes, help)
 }
 
-const fn ours(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Row<Id> {
+const fn ours(
+    id: BundlerOption,
+    name: &'static str,
+    takes: Takes,
+    help: &'static str,
+) -> Row<BundlerOption> {
     Row::new(id, name, takes, help).listed(HelpGroup::Ours)
 }
 
@@ -54,36 +64,36 @@ const TEXTS: Takes = Takes::Texts("string");
 
 /// Options of `clang-offload-bundler` 22.1, and ours.
 #[rustfmt::skip]
-pub(super) const TABLE: Table<Id> = Table {
+pub(super) const TABLE: Table<BundlerOption> = Table {
     rows: &[
-        row(Id::Print, "###", Takes::Bool, "Print any external commands that are to be executed instead of actually executing them - for testing purposes."),
-        row(Id::AllowMissing, "allow-missing-bundles", Takes::Bool, "Create empty files if bundles are missing when unbundling."),
-        row(Id::Align, "bundle-align", Takes::Uint("uint"), "Alignment of bundle for binary files"),
-        row(Id::CheckArchive, "check-input-archive", Takes::Bool, "Check if input heterogeneous archive is valid in terms of TargetID rules."),
-        row(Id::Compress, "compress", Takes::Bool, "Compress output file when bundling."),
-        row(Id::Level, "compression-level", Takes::Int("n"), "Specify the compression level (integer)"),
-        row(Id::HipOpenmp, "hip-openmp-compatible", Takes::Bool, "Treat hip and hipv4 offload kinds as compatible with openmp kind, and vice versa."),
-        row(Id::Input, "input", TEXT, "Input file. Can be specified multiple times for multiple input files."),
-        row(Id::Inputs, "inputs", TEXTS, "[<input file>,...] (deprecated)"),
-        row(Id::List, "list", Takes::BoolOr(&["long", "json"]), "List bundle IDs in the bundled file."),
-        row(Id::Output, "output", TEXT, "Output file. Can be specified multiple times for multiple output files."),
-        row(Id::Outputs, "outputs", TEXTS, "[<output file>,...] (deprecated)"),
-        row(Id::Targets, "targets", TEXTS, "[<offload kind>-<target triple>,...]"),
-        row(Id::Type, "type", TEXT, TYPE_HELP),
-        row(Id::Unbundle, "unbundle", Takes::Bool, "Unbundle bundled file into several output files."),
-        row(Id::Verbose, "verbose", Takes::Bool, "Print debug information."),
-        ours(Id::Bundle, "bundle", Takes::Uint("n"), "Use only the n-th bundle of the input, counted from 0"),
-        ours(Id::Method, "compression-method", TEXT, "Compression method: zstd or zlib"),
-        ours(Id::ExtractAll, "extract-all", Takes::Text("dir"), "Write every image of the input to a file in <dir>, and print the files' names"),
-        ours(Id::Filter, "filter", TEXTS, "[<target ID>,...]: list or extract only images for these processors"),
+        row(BundlerOption::Print, "###", Takes::Bool, "Print any external commands that are to be executed instead of actually executing them - for testing purposes."),
+        row(BundlerOption::AllowMissing, "allow-missing-bundles", Takes::Bool, "Create empty files if bundles are missing when unbundling."),
+        row(BundlerOption::Align, "bundle-align", Takes::Uint("uint"), "Alignment of bundle for binary files"),
+        row(BundlerOption::CheckArchive, "check-input-archive", Takes::Bool, "Check if input heterogeneous archive is valid in terms of TargetID rules."),
+        row(BundlerOption::Compress, "compress", Takes::Bool, "Compress output file when bundling."),
+        row(BundlerOption::Level, "compression-level", Takes::Int("n"), "Specify the compression level (integer)"),
+        row(BundlerOption::HipOpenmp, "hip-openmp-compatible", Takes::Bool, "Treat hip and hipv4 offload kinds as compatible with openmp kind, and vice versa."),
+        row(BundlerOption::Input, "input", TEXT, "Input file. Can be specified multiple times for multiple input files."),
+        row(BundlerOption::Inputs, "inputs", TEXTS, "[<input file>,...] (deprecated)"),
+        row(BundlerOption::List, "list", Takes::BoolOr(&["long", "json"]), "List bundle IDs in the bundled file."),
+        row(BundlerOption::Output, "output", TEXT, "Output file. Can be specified multiple times for multiple output files."),
+        row(BundlerOption::Outputs, "outputs", TEXTS, "[<output file>,...] (deprecated)"),
+        row(BundlerOption::Targets, "targets", TEXTS, "[<offload kind>-<target triple>,...]"),
+        row(BundlerOption::Type, "type", TEXT, TYPE_HELP),
+        row(BundlerOption::Unbundle, "unbundle", Takes::Bool, "Unbundle bundled file into several output files."),
+        row(BundlerOption::Verbose, "verbose", Takes::Bool, "Print debug information."),
+        ours(BundlerOption::Bundle, "bundle", Takes::Uint("n"), "Use only the n-th bundle of the input, counted from 0"),
+        ours(BundlerOption::Method, "compression-method", TEXT, "Compression method: zstd or zlib"),
+        ours(BundlerOption::ExtractAll, "extract-all", Takes::Text("dir"), "Write every image of the input to a file in <dir>, and print the files' names"),
+        ours(BundlerOption::Filter, "filter", TEXTS, "[<target ID>,...]: list or extract only images for these processors"),
         // Only for help: no option's name contains `=`.
-        ours(Id::Nothing, "list=long|json", Takes::Bool, "List with sizes and offsets, as a table or as JSON"),
-        ours(Id::Llvm, "llvm", Takes::Text("release"), "Write the formats of this LLVM release: 19 to 23, or main; default 22"),
-        ours(Id::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
-        ours(Id::Threads, "threads", Takes::Uint("n"), "Number of compression threads; default: one for each processor"),
-        row(Id::Help, "h", Takes::Bool, "").listed(HelpGroup::Unlisted),
-        row(Id::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
-        row(Id::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
+        ours(BundlerOption::Nothing, "list=long|json", Takes::Bool, "List with sizes and offsets, as a table or as JSON"),
+        ours(BundlerOption::Llvm, "llvm", Takes::Text("release"), "Write the formats of this LLVM release: 19 to 23, or main; default 22"),
+        ours(BundlerOption::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
+        ours(BundlerOption::Threads, "threads", Takes::Uint("n"), "Number of compression threads; default: one for each processor"),
+        row(BundlerOption::Help, "h", Takes::Bool, "").listed(HelpGroup::Unlisted),
+        row(BundlerOption::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
+        row(BundlerOption::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
     ],
     required: &["type"],
     positional: 0,
@@ -92,7 +102,7 @@ pub(super) const TABLE: Table<Id> = Table {
 const TYPE_HELP: &str = "Type of the files to be bundled/unbundled.\nCurrent supported types are:";
 
 /// Table for the tool's own name: an argument without an option is an input, and its type is detected.
-pub(super) const OWN_TABLE: Table<Id> = Table {
+pub(super) const OWN_TABLE: Table<BundlerOption> = Table {
     required: &[],
     positional: usize::MAX,
     ..TABLE
@@ -111,7 +121,7 @@ pub(super) enum Listing {
 
 /// Values of options and variables.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Options {
+pub(super) struct BundlerOptions {
     pub help: bool,
     /// Type; `None` if it must be detected.
     pub file_type: Option<String>,
@@ -134,7 +144,7 @@ pub(super) struct Options {
     pub level: Option<i32>,
     pub method: Method,
     /// Version of compressed bundles from a variable.
-    pub version: Option<Version>,
+    pub version: Option<CompressedBundleVersion>,
     pub threads: Option<u32>,
     /// Limit on decompressed bundles, as given.
     pub limit: Option<String>,
@@ -143,14 +153,14 @@ pub(super) struct Options {
     pub llvm: LlvmRelease,
 }
 
-impl Options {
+impl BundlerOptions {
     /// Reads the environment: `variable` looks up one, and `stands_for` is the release without one. Adds warnings to
     /// `warnings`.
     pub(super) fn from_environment(
         stands_for: LlvmRelease,
         variable: impl Fn(&str) -> Option<OsString>,
         warnings: &mut Vec<String>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LlvmToolError> {
         let mut options = Self {
             llvm: stands_for,
             ..Self::default()
@@ -182,14 +192,14 @@ impl Options {
             let text = value.to_string_lossy();
             let number = text.parse::<u16>().ok().filter(|_| !text.starts_with('+'));
             options.version = match number {
-                Some(2) => Some(Version::V2),
-                Some(3) => Some(Version::V3),
+                Some(2) => Some(CompressedBundleVersion::V2),
+                Some(3) => Some(CompressedBundleVersion::V3),
                 _ => {
                     let valid = number.map_or("", |_| " Valid values are 2 or 3.");
                     warnings.push(format!(
                         "Warning: Invalid value for {VERSION}: {text}.{valid} Using default version 3."
                     ));
-                    Some(Version::V3)
+                    Some(CompressedBundleVersion::V3)
                 }
             };
         }
@@ -197,13 +207,16 @@ impl Options {
     }
 
     /// Applies the options of the command line, in order.
-    pub(super) fn apply(&mut self, values: Vec<(Id, Value)>) -> Result<(), Error> {
+    pub(super) fn apply(
+        &mut self,
+        values: Vec<(BundlerOption, Value)>,
+    ) -> Result<(), LlvmToolError> {
         for (id, value) in values {
             match value {
                 Value::Bool(on) => self.switch(id, on),
                 Value::Uint(number) => match id {
-                    Id::Align => self.align = Some(number),
-                    Id::Bundle => self.bundle = usize::try_from(number).ok(),
+                    BundlerOption::Align => self.align = Some(number),
+                    BundlerOption::Bundle => self.bundle = usize::try_from(number).ok(),
                     _ => self.threads = Some(number),
                 },
                 Value::Int(level) => self.level = Some(level),
@@ -213,48 +226,48 @@ impl Options {
         Ok(())
     }
 
-    fn switch(&mut self, id: Id, on: bool) {
+    fn switch(&mut self, id: BundlerOption, on: bool) {
         match id {
-            Id::Unbundle => self.unbundle = on,
-            Id::List => self.list = on.then_some(Listing::Ids),
-            Id::AllowMissing => self.allow_missing = on,
-            Id::CheckArchive => self.check_archive = on,
-            Id::HipOpenmp => self.hip_openmp = on,
-            Id::Compress => self.compress = on,
-            Id::Verbose => self.verbose = on,
-            Id::Print => self.print = on,
-            Id::Help => self.help = on,
+            BundlerOption::Unbundle => self.unbundle = on,
+            BundlerOption::List => self.list = on.then_some(Listing::Ids),
+            BundlerOption::AllowMissing => self.allow_missing = on,
+            BundlerOption::CheckArchive => self.check_archive = on,
+            BundlerOption::HipOpenmp => self.hip_openmp = on,
+            BundlerOption::Compress => self.compress = on,
+            BundlerOption::Verbose => self.verbose = on,
+            BundlerOption::Print => self.print = on,
+            BundlerOption::Help => self.help = on,
             _ => {}
         }
     }
 
-    fn text(&mut self, id: Id, text: OsString) -> Result<(), Error> {
+    fn text(&mut self, id: BundlerOption, text: OsString) -> Result<(), LlvmToolError> {
         let lossy = || text.to_string_lossy().into_owned();
         match id {
-            Id::Type => self.file_type = Some(lossy()),
-            Id::Targets => self.targets.get_or_insert_default().push(lossy()),
-            Id::Input => self.input.push(text.into()),
-            Id::Inputs => self.inputs.push(text.into()),
-            Id::Output => self.output.push(text.into()),
-            Id::Outputs => self.outputs.push(text.into()),
-            Id::List if text == "json" => self.list = Some(Listing::Json),
-            Id::List => self.list = Some(Listing::Long),
-            Id::ExtractAll => self.extract_all = Some(text.into()),
-            Id::Filter => self.filter.push(lossy()),
-            Id::Method => {
+            BundlerOption::Type => self.file_type = Some(lossy()),
+            BundlerOption::Targets => self.targets.get_or_insert_default().push(lossy()),
+            BundlerOption::Input => self.input.push(text.into()),
+            BundlerOption::Inputs => self.inputs.push(text.into()),
+            BundlerOption::Output => self.output.push(text.into()),
+            BundlerOption::Outputs => self.outputs.push(text.into()),
+            BundlerOption::List if text == "json" => self.list = Some(Listing::Json),
+            BundlerOption::List => self.list = Some(Listing::Long),
+            BundlerOption::ExtractAll => self.extract_all = Some(text.into()),
+            BundlerOption::Filter => self.filter.push(lossy()),
+            BundlerOption::Method => {
                 let methods = [Method::Zstd, Method::Zlib];
                 let found = methods
                     .into_iter()
                     .find(|method| method.name() == text.as_os_str());
                 self.method = found.ok_or_else(|| {
-                    Error::new(format!(
+                    LlvmToolError::new(format!(
                         "--compression-method: `{}` is not a method; expected `zstd` or `zlib`",
                         lossy()
                     ))
                 })?;
             }
-            Id::Limit => self.limit = Some(lossy()),
-            Id::Llvm => self.llvm = release_of(&text, "--llvm")?,
+            BundlerOption::Limit => self.limit = Some(lossy()),
+            BundlerOption::Llvm => self.llvm = release_of(&text, "--llvm")?,
             _ => {}
         }
         Ok(())
@@ -270,31 +283,32 @@ impl Options {
     }
 
     /// Returns the version of compressed bundles: from a variable, else from the release.
-    pub(super) fn version(&self) -> Version {
+    pub(super) fn version(&self) -> CompressedBundleVersion {
         self.version.unwrap_or(if self.llvm < LlvmRelease::V22 {
-            Version::V2
+            CompressedBundleVersion::V2
         } else {
-            Version::V3
+            CompressedBundleVersion::V3
         })
     }
 }
 
-fn release_of(text: &OsStr, whose: &str) -> Result<LlvmRelease, Error> {
+fn release_of(text: &OsStr, whose: &str) -> Result<LlvmRelease, LlvmToolError> {
     let release = text.to_string_lossy().parse();
-    release.map_err(|error| Error::new(format!("{whose}: {error}")))
+    release.map_err(|error| LlvmToolError::new(format!("{whose}: {error}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn environment(pairs: &[(&str, &str)]) -> (Options, Vec<String>) {
+    fn environment(pairs: &[(&str, &str)]) -> (BundlerOptions, Vec<String>) {
         let mut warnings = Vec::new();
         let lookup = |name: &str| {
             let pair = pairs.iter().find(|(known, _)| *known == name);
             pair.map(|(_, value)| OsString::from(value))
         };
-        let options = Options::from_environment(LlvmRelease::V22, lookup, &mut warnings).unwrap();
+        let options =
+            BundlerOptions::from_environment(LlvmRelease::V22, lookup, &mut warnings).unwrap();
         (options, warnings)
     }
 
@@ -309,7 +323,7 @@ mod tests {
         ]);
         assert!(options.compress && !options.verbose);
         assert_eq!(options.level, Some(-9));
-        assert_eq!(options.version(), Version::V2);
+        assert_eq!(options.version(), CompressedBundleVersion::V2);
         let (options, warnings) = environment(&[
             ("OFFLOAD_BUNDLER_IGNORE_ENV_VAR", "1"),
             ("OFFLOAD_BUNDLER_COMPRESS", "1"),
@@ -343,7 +357,7 @@ mod tests {
             (" 3", ""),
         ] {
             let (options, warnings) = environment(&[("COMPRESSED_BUNDLE_FORMAT_VERSION", text)]);
-            assert_eq!(options.version(), Version::V3);
+            assert_eq!(options.version(), CompressedBundleVersion::V3);
             assert_eq!(
                 warnings,
                 [format!(
@@ -356,9 +370,9 @@ mod tests {
     #[test]
     fn takes_the_version_from_the_release() {
         for (release, version) in [
-            ("19", Version::V2),
-            ("21", Version::V2),
-            ("22", Version::V3),
+            ("19", CompressedBundleVersion::V2),
+            ("21", CompressedBundleVersion::V2),
+            ("22", CompressedBundleVersion::V3),
         ] {
             assert_eq!(
                 environment(&[("OFFLOAD_LLVM", release)]).0.version(),
@@ -366,7 +380,7 @@ mod tests {
             );
         }
         let bad = |_: &str| Some("18".into());
-        let error = Options::from_environment(LlvmRelease::V22, bad, &mut Vec::new());
+        let error = BundlerOptions::from_environment(LlvmRelease::V22, bad, &mut Vec::new());
         assert!(error.unwrap_err().to_string().starts_with("OFFLOAD_LLVM: "));
     }
 }

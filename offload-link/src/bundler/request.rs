@@ -8,10 +8,10 @@ use offload_formats::format::compressed_bundle::Compression;
 use offload_formats::names::entry_id::KindRule;
 
 use super::file_type::FileType;
-use super::options::{Listing, Options};
+use super::options::{BundlerOptions, Listing};
 use super::targets::Targets;
 use crate::decompressed;
-use crate::llvm_tool::{Error, compression};
+use crate::llvm_tool::{LlvmToolError, compression};
 
 /// One request, with the names of its files, which have not been opened.
 #[derive(Clone, Debug)]
@@ -74,11 +74,11 @@ pub(super) enum Members {
 
 impl Manner {
     /// Returns the type that `-type` names, if it was given.
-    pub(super) fn file_type(&self) -> Result<Option<FileType>, Error> {
+    pub(super) fn file_type(&self) -> Result<Option<FileType>, LlvmToolError> {
         let Some(name) = &self.file_type else {
             return Ok(None);
         };
-        let invalid = || Error::new(format!("'{name}': invalid file type specified"));
+        let invalid = || LlvmToolError::new(format!("'{name}': invalid file type specified"));
         FileType::from_name(name).ok_or_else(invalid).map(Some)
     }
 
@@ -92,15 +92,15 @@ impl Manner {
 }
 
 /// Fails with `text` if there is a problem.
-fn refuse(problem: bool, text: &str) -> Result<(), Error> {
+fn refuse(problem: bool, text: &str) -> Result<(), LlvmToolError> {
     match problem {
-        true => Err(Error::new(text)),
+        true => Err(LlvmToolError::new(text)),
         false => Ok(()),
     }
 }
 
-impl Options {
-    pub(super) fn manner(&self) -> Result<Manner, Error> {
+impl BundlerOptions {
+    pub(super) fn manner(&self) -> Result<Manner, LlvmToolError> {
         let limit = decompressed::limit(self.limit.as_deref());
         Ok(Manner {
             file_type: self.file_type.clone(),
@@ -120,21 +120,21 @@ impl Options {
                     .and_then(NonZeroU32::new)
                     .unwrap_or_else(compression::all_processors),
             }),
-            limit: limit.map_err(Error::new)?.files(),
+            limit: limit.map_err(LlvmToolError::new)?.files(),
             verbose: self.verbose,
             print: self.print,
         })
     }
 
     /// Checks everything that needs no file.
-    pub(super) fn request(mut self, warn: Warn<'_>) -> Result<Request, Error> {
+    pub(super) fn request(mut self, warn: Warn<'_>) -> Result<Request, LlvmToolError> {
         let inputs = one_form("input", &mut self.input, &mut self.inputs, warn)?;
         let outputs = one_form("output", &mut self.output, &mut self.outputs, warn)?;
         if self.list.is_some() || self.extract_all.is_some() {
             return self.reading(inputs, &outputs);
         }
         if !self.filter.is_empty() {
-            return Err(Error::new(
+            return Err(LlvmToolError::new(
                 "--filter can only be used with -list and --extract-all",
             ));
         }
@@ -150,7 +150,7 @@ impl Options {
         }
         refuse(outputs.is_empty(), "no output file specified!")?;
         let Some(targets) = &self.targets else {
-            return Err(Error::new(
+            return Err(LlvmToolError::new(
                 "for the --targets option: must be specified at least once!",
             ));
         };
@@ -175,7 +175,12 @@ impl Options {
     }
 
     /// Checks the number of files, and options that only one mode has.
-    fn check_counts(&self, inputs: usize, outputs: usize, targets: usize) -> Result<(), Error> {
+    fn check_counts(
+        &self,
+        inputs: usize,
+        outputs: usize,
+        targets: usize,
+    ) -> Result<(), LlvmToolError> {
         if self.unbundle {
             refuse(
                 inputs != 1,
@@ -209,12 +214,12 @@ impl Options {
     }
 
     /// Returns the request of `-list` or `--extract-all`.
-    fn reading(self, inputs: Vec<PathBuf>, outputs: &[PathBuf]) -> Result<Request, Error> {
+    fn reading(self, inputs: Vec<PathBuf>, outputs: &[PathBuf]) -> Result<Request, LlvmToolError> {
         let option = match &self.extract_all {
             Some(_) => "--extract-all",
             None => "-list",
         };
-        let refuse = |text: String| Err(Error::new(text));
+        let refuse = |text: String| Err(LlvmToolError::new(text));
         if self.list.is_some() && self.extract_all.is_some() {
             return refuse("-list and --extract-all cannot be used together".into());
         }
@@ -256,12 +261,12 @@ fn one_form(
     new: &mut Vec<PathBuf>,
     old: &mut Vec<PathBuf>,
     warn: Warn<'_>,
-) -> Result<Vec<PathBuf>, Error> {
+) -> Result<Vec<PathBuf>, LlvmToolError> {
     if old.is_empty() {
         return Ok(std::mem::take(new));
     }
     if !new.is_empty() {
-        return Err(Error::new(format!(
+        return Err(LlvmToolError::new(format!(
             "-{name}s and -{name} cannot be used together, use only -{name} instead"
         )));
     }
@@ -271,7 +276,7 @@ fn one_form(
 
 impl Targets {
     /// Requires one host for bundling, unless all targets are HIP's, and at most one for unbundling.
-    fn check_hosts(&self, unbundle: bool) -> Result<(), Error> {
+    fn check_hosts(&self, unbundle: bool) -> Result<(), LlvmToolError> {
         let hosts = self.hosts().count();
         let wanted = match (unbundle, self.only_hip()) {
             (true, _) => hosts <= 1,
@@ -281,7 +286,7 @@ impl Targets {
         if wanted {
             return Ok(());
         }
-        Err(Error::new(format!(
+        Err(LlvmToolError::new(format!(
             "expecting exactly one host target but got {hosts}"
         )))
     }

@@ -1,6 +1,6 @@
 //! Targets of the command line.
 
-use crate::llvm_tool::Error;
+use crate::llvm_tool::LlvmToolError;
 use offload_formats::names::entry_id::{ConflictScope, conflict};
 use offload_formats::names::{EntryId, EntryIdError, EntryKind, LlvmRelease};
 
@@ -18,8 +18,8 @@ pub(super) struct Target {
 
 impl Targets {
     /// Parses and checks each target, then all against each other.
-    pub(super) fn parse(given: &[String], llvm: LlvmRelease) -> Result<Self, Error> {
-        let twice = || Error::new("Duplicate targets are not allowed");
+    pub(super) fn parse(given: &[String], llvm: LlvmRelease) -> Result<Self, LlvmToolError> {
+        let twice = || LlvmToolError::new("Duplicate targets are not allowed");
         let mut ids: Vec<EntryId> = Vec::new();
         for text in given {
             if ids.iter().any(|id| id.as_str() == text) {
@@ -38,7 +38,7 @@ impl Targets {
         };
         if let Some((first, second)) = conflict(&compared, ConflictScope::KindAndTriple) {
             let [first, second] = [first, second].map(|index| compared[index].as_str());
-            return Err(Error::new(format!(
+            return Err(LlvmToolError::new(format!(
                 "Cannot bundle inputs with conflicting targets: '{first}' and '{second}'"
             )));
         }
@@ -91,7 +91,7 @@ impl Targets {
 }
 
 /// Returns the error, in LLVM's words if LLVM has some.
-fn refused(given: &str, error: &EntryIdError) -> Error {
+fn refused(given: &str, error: &EntryIdError) -> LlvmToolError {
     let text = match error {
         EntryIdError::Target { kind, triple, .. } => {
             let mut text = format!("invalid target '{given}'");
@@ -109,5 +109,5 @@ fn refused(given: &str, error: &EntryIdError) -> Error {
             .to_owned(),
         other => format!("invalid target '{given}': {other}"),
     };
-    Error::new(text).with_hint(error.hint())
+    LlvmToolError::new(text).with_hint(error.hint())
 }

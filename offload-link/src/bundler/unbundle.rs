@@ -14,7 +14,7 @@ use super::file_type::FileType;
 use super::objcopy;
 use super::request::{From, Manner};
 use super::targets::{Target, Targets};
-use crate::llvm_tool::{Error, Output, Sources, Style};
+use crate::llvm_tool::{LlvmToolError, Output, Sources, Style};
 
 /// Returns the pieces of each output.
 pub(super) fn plan(
@@ -25,7 +25,7 @@ pub(super) fn plan(
     sources: &mut Sources,
     manner: &Manner,
     warn: Warn<'_>,
-) -> Result<Vec<Output>, Error> {
+) -> Result<Vec<Output>, LlvmToolError> {
     let contents = contents::read(from, sources, manner)?;
     if contents.file_type == FileType::Archive {
         return archive::plan(
@@ -54,7 +54,7 @@ fn images(
     targets: &Targets,
     sources: &Sources,
     manner: &Manner,
-) -> Result<Vec<Vec<Piece>>, Error> {
+) -> Result<Vec<Vec<Piece>>, LlvmToolError> {
     let entries: Vec<&Entry> = contents.entries().collect();
     let ids: Vec<Option<EntryId>> = entries.iter().map(|entry| entry.parsed()).collect();
     let choice = |target: &Target| choose(&ids, target, manner.kind_rule());
@@ -72,7 +72,7 @@ fn images(
     };
     if let Some(entry) = entries.iter().take(needed).find(|entry| !entry.is_shaped()) {
         return Err(
-            Error::new("invalid bundle id read from the bundle").with_hint(Some(format!(
+            LlvmToolError::new("invalid bundle id read from the bundle").with_hint(Some(format!(
                 "the entry ID is `{}`, in {}",
                 terminal(&entry.id),
                 terminal(contents.name.as_path())
@@ -120,7 +120,7 @@ fn choose(ids: &[Option<EntryId>], target: &Target, rule: KindRule) -> Option<us
     position(&|id| *id == target.id).or_else(|| position(&|id| id.serves(&target.id, rule)))
 }
 
-fn not_found(missing: &[&Target]) -> Error {
+fn not_found(missing: &[&Target]) -> LlvmToolError {
     let mut names: Vec<&str> = missing.iter().map(|target| &*target.written).collect();
     names.sort_unstable();
     let names = match &names[..] {
@@ -129,5 +129,5 @@ fn not_found(missing: &[&Target]) -> Error {
         [first @ .., last] => format!("{}, and {last}", first.join(", ")),
         [] => String::new(),
     };
-    Error::new(format!("Can't find bundles for {names}"))
+    LlvmToolError::new(format!("Can't find bundles for {names}"))
 }

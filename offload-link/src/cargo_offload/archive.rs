@@ -23,15 +23,15 @@ use offload_formats::names::library_name::{self, LibraryName};
 use offload_formats::names::{EntryId, EntryKind};
 
 use crate::bundler::{self, BundleForm, Contents};
-use crate::cargo_offload::error::Error;
+use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::table;
 use crate::llvm_tool::{Sources, outputs};
 use line::{ArchiveLine, USAGE};
 
 /// Runs the command in the first of `args`.
-pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
+pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), CargoOffloadError> {
     let (command, args) = match args {
-        [] => return Err(Error::new(USAGE)),
+        [] => return Err(CargoOffloadError::new(USAGE)),
         [command, args @ ..] => (command.to_string_lossy(), args),
     };
     let line = ArchiveLine::read(args)?;
@@ -46,15 +46,16 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
         }
         "split" => split(&line, out),
         "merge" => merge::run(&line),
-        other => Err(Error::new(format_args!(
+        other => Err(CargoOffloadError::new(format_args!(
             "archive: `{other}` is not a command\n{USAGE}"
         ))),
     }
 }
 
-fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), Error> {
+fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), CargoOffloadError> {
     let mut sources = Sources::default();
-    let contents = bundler::read_archive(path, limit, &mut sources).map_err(Error::new)?;
+    let contents =
+        bundler::read_archive(path, limit, &mut sources).map_err(CargoOffloadError::new)?;
     let mut rows = Vec::new();
     for bundle in &contents.bundles {
         for entry in &bundle.entries {
@@ -77,11 +78,13 @@ fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), Error> {
         }
     }
     if rows.is_empty() {
-        return writeln!(out, "{}: no bundles", terminal(path)).map_err(Error::unwritten);
+        return writeln!(out, "{}: no bundles", terminal(path))
+            .map_err(CargoOffloadError::unwritten);
     }
-    writeln!(out, "{}: {} entries", terminal(path), rows.len()).map_err(Error::unwritten)?;
+    writeln!(out, "{}: {} entries", terminal(path), rows.len())
+        .map_err(CargoOffloadError::unwritten)?;
     let header = ["member", "kind", "target", "size", "form"].map(str::to_owned);
-    table::print_columns(&header, &rows, 3, out).map_err(Error::unwritten)
+    table::print_columns(&header, &rows, 3, out).map_err(CargoOffloadError::unwritten)
 }
 
 /// Returns triple and target ID in the form for people.
@@ -93,17 +96,18 @@ fn target_text(id: &EntryId) -> String {
     }
 }
 
-fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), Error> {
+fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
     let files = line.files()?;
     let [file] = files.as_slice() else {
-        return Err(Error::new(format_args!(
+        return Err(CargoOffloadError::new(format_args!(
             "archive split: expected one file\n{USAGE}"
         )));
     };
     let limit = line.limit()?;
     let mut sources = Sources::default();
-    let contents = bundler::read_archive(file, limit, &mut sources).map_err(Error::new)?;
-    bundler::check_archive(&contents).map_err(Error::new)?;
+    let contents =
+        bundler::read_archive(file, limit, &mut sources).map_err(CargoOffloadError::new)?;
+    bundler::check_archive(&contents).map_err(CargoOffloadError::new)?;
     refuse_texts(&contents)?;
     let ids = targets(&contents, &line.targets, file)?;
     let folder = line.out.clone().unwrap_or_default();
@@ -115,7 +119,7 @@ fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), Error> {
         .collect();
     let mut taken = BTreeSet::new();
     if let Some(path) = paths.iter().find(|path| !taken.insert(*path)) {
-        return Err(Error::new(format_args!(
+        return Err(CargoOffloadError::new(format_args!(
             "{}: two targets have the same file name, {}",
             terminal(file.as_path()),
             terminal(path.as_path())
@@ -130,7 +134,7 @@ fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), Error> {
     for (id, path) in ids.iter().zip(&paths) {
         let outputs =
             bundler::split_archive(&contents, &id.to_string(), path, limit, &mut sources, &warn);
-        planned.extend(outputs.map_err(Error::new)?);
+        planned.extend(outputs.map_err(CargoOffloadError::new)?);
     }
     for bundle in &contents.bundles {
         for entry in bundle
@@ -147,24 +151,25 @@ fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), Error> {
         }
     }
     if let Some(folder) = &line.out {
-        let failed =
-            |problem| Error::new(format_args!("{}: {problem}", terminal(folder.as_path())));
+        let failed = |problem| {
+            CargoOffloadError::new(format_args!("{}: {problem}", terminal(folder.as_path())))
+        };
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
-    outputs::write(&planned, &sources, false).map_err(Error::new)?;
+    outputs::write(&planned, &sources, false).map_err(CargoOffloadError::new)?;
     for path in paths {
-        writeln!(out, "{}", path.display()).map_err(Error::unwritten)?;
+        writeln!(out, "{}", path.display()).map_err(CargoOffloadError::unwritten)?;
     }
     Ok(())
 }
 
 /// Refuses text: it is for compilers, and linkers do not find it in an archive.
-fn refuse_texts(contents: &Contents) -> Result<(), Error> {
+fn refuse_texts(contents: &Contents) -> Result<(), CargoOffloadError> {
     let mut bundles = contents.bundles.iter();
     let Some(text) = bundles.find(|bundle| bundle.form == BundleForm::Text) else {
         return Ok(());
     };
-    Err(Error::new(format_args!(
+    Err(CargoOffloadError::new(format_args!(
         "{}: member `{}`: entry `{}` is text, which no linker finds in an archive\nhint: compile it with -c and without -S",
         terminal(contents.name.as_path()),
         terminal(text.member.as_deref().unwrap_or_default()),
@@ -173,7 +178,11 @@ fn refuse_texts(contents: &Contents) -> Result<(), Error> {
 }
 
 /// Returns the requested targets of the archive, each once; without a request, all of them.
-fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<EntryId>, Error> {
+fn targets(
+    contents: &Contents,
+    wanted: &[String],
+    file: &Path,
+) -> Result<Vec<EntryId>, CargoOffloadError> {
     let mut known: BTreeMap<String, EntryId> = BTreeMap::new();
     for id in contents.entries().filter_map(|entry| entry.parsed()) {
         // Kinds that serve each other share an archive.
@@ -182,7 +191,7 @@ fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<En
         }
     }
     if known.is_empty() {
-        return Err(Error::new(format_args!(
+        return Err(CargoOffloadError::new(format_args!(
             "{}: no images for devices",
             terminal(file)
         )));
@@ -205,7 +214,7 @@ fn targets(contents: &Contents, wanted: &[String], file: &Path) -> Result<Vec<En
         // Another target is possible, which images of the archive may serve.
         EntryId::parse_target(wanted).map_err(|_| {
             let has: Vec<String> = known.keys().map(|id| terminal(id).to_string()).collect();
-            Error::new(format_args!(
+            CargoOffloadError::new(format_args!(
                 "{}: no images for `{wanted}`; it has {}",
                 terminal(file),
                 has.join(", ")

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::cargo_offload::error::Error;
+use crate::cargo_offload::error::CargoOffloadError;
 use crate::files::is_absent;
 
 const USAGE: &str = "usage: cargo offload build [--out DIR] [OPTIONS OF CARGO BUILD]
@@ -37,7 +37,7 @@ struct Library {
     package: String,
 }
 
-pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
+pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), CargoOffloadError> {
     let (folder, rest) = read(args)?;
     let libraries = build(&rest)?;
     let Some(folder) = folder else {
@@ -46,12 +46,14 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
             .try_for_each(|library| say(&library.path, out));
     };
     if libraries.is_empty() {
-        return Err(Error::new(
+        return Err(CargoOffloadError::new(
             "build: no package has libraries to install\n\
              hint: `artifact = [\"hda\", \"device-archive\"]` in [package.metadata.offload] asks for them",
         ));
     }
-    let failed = |path: &Path, problem| Error::new(format_args!("{}: {problem}", path.display()));
+    let failed = |path: &Path, problem| {
+        CargoOffloadError::new(format_args!("{}: {problem}", path.display()))
+    };
     fs::create_dir_all(&folder).map_err(|problem| failed(&folder, problem))?;
     for (name, library) in libraries {
         let path = folder.join(name);
@@ -62,7 +64,7 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
 }
 
 /// Returns the value of `--out` and the arguments for Cargo.
-fn read(args: &[OsString]) -> Result<(Option<PathBuf>, Vec<&OsStr>), Error> {
+fn read(args: &[OsString]) -> Result<(Option<PathBuf>, Vec<&OsStr>), CargoOffloadError> {
     let (mut folder, mut rest) = (None, Vec::new());
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -70,12 +72,12 @@ fn read(args: &[OsString]) -> Result<(Option<PathBuf>, Vec<&OsStr>), Error> {
         if text == "--message-format" || text.starts_with("--message-format=") {
             let problem =
                 "build: `--message-format` cannot be used: this command reads Cargo's messages";
-            return Err(Error::new(problem));
+            return Err(CargoOffloadError::new(problem));
         }
         if text == "--out" {
             let value = args.next();
             let value = value.ok_or_else(|| {
-                Error::new(format_args!("build: `--out` needs a folder\n{USAGE}"))
+                CargoOffloadError::new(format_args!("build: `--out` needs a folder\n{USAGE}"))
             })?;
             folder = Some(PathBuf::from(value));
         } else if let Some(value) = text.strip_prefix("--out=") {
@@ -88,7 +90,7 @@ fn read(args: &[OsString]) -> Result<(Option<PathBuf>, Vec<&OsStr>), Error> {
 }
 
 /// Runs Cargo and returns the libraries by name.
-fn build(args: &[&OsStr]) -> Result<BTreeMap<OsString, Library>, Error> {
+fn build(args: &[&OsStr]) -> Result<BTreeMap<OsString, Library>, CargoOffloadError> {
     // Cargo sets this variable for its subcommands.
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
@@ -97,7 +99,9 @@ fn build(args: &[&OsStr]) -> Result<BTreeMap<OsString, Library>, Error> {
         .arg("--message-format=json-render-diagnostics")
         .args(args)
         .stdout(Stdio::piped());
-    let started = |problem| Error::new(format_args!("{}: {problem}", Path::new(&cargo).display()));
+    let started = |problem| {
+        CargoOffloadError::new(format_args!("{}: {problem}", Path::new(&cargo).display()))
+    };
     let mut child = command.spawn().map_err(started)?;
     let mut libraries = BTreeMap::new();
     let messages = child.stdout.take().map(BufReader::new);
@@ -118,7 +122,7 @@ fn build(args: &[&OsStr]) -> Result<BTreeMap<OsString, Library>, Error> {
     match status.success() {
         true => Ok(libraries),
         // Cargo has printed the reason.
-        false => Err(Error::new("build: Cargo failed")),
+        false => Err(CargoOffloadError::new("build: Cargo failed")),
     }
 }
 
@@ -126,8 +130,8 @@ fn add(
     out_dir: &Path,
     package: &str,
     libraries: &mut BTreeMap<OsString, Library>,
-) -> Result<(), Error> {
-    let wrong = |problem| Error::new(format_args!("{}: {problem}", out_dir.display()));
+) -> Result<(), CargoOffloadError> {
+    let wrong = |problem| CargoOffloadError::new(format_args!("{}: {problem}", out_dir.display()));
     let files = match fs::read_dir(out_dir.join(FOLDER)) {
         Ok(files) => files,
         // The package has no libraries.
@@ -141,7 +145,7 @@ fn add(
             package: package.to_owned(),
         };
         if let Some(other) = libraries.insert(file.file_name(), library) {
-            return Err(Error::new(format_args!(
+            return Err(CargoOffloadError::new(format_args!(
                 "build: two packages make a library `{}`: {} and {package}\n\
                  hint: the key `name` of a module names its libraries",
                 file.file_name().to_string_lossy(),
@@ -162,7 +166,7 @@ fn install(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn say(path: &Path, out: &mut impl Write) -> Result<(), Error> {
+fn say(path: &Path, out: &mut impl Write) -> Result<(), CargoOffloadError> {
     writeln!(out, "{}", path.display())
-        .map_err(|problem| Error::new(format_args!("cannot write: {problem}")))
+        .map_err(|problem| CargoOffloadError::new(format_args!("cannot write: {problem}")))
 }

@@ -6,9 +6,9 @@ use crate::files::ReadFailure;
 
 /// Message of a failed command.
 #[derive(Debug)]
-pub(crate) struct Error(String);
+pub(crate) struct CargoOffloadError(String);
 
-impl Error {
+impl CargoOffloadError {
     pub(crate) fn new(problem: impl fmt::Display) -> Self {
         Self(problem.to_string())
     }
@@ -24,7 +24,7 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for CargoOffloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

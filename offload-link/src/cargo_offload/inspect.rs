@@ -1,6 +1,6 @@
 //! `cargo offload inspect`: prints the images in any file as a table.
 
-use crate::cargo_offload::error::Error;
+use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::table;
 use crate::cargo_offload::usage::USAGE;
 use crate::decompressed::{self, DecompressionLimit, OPTION};
@@ -18,7 +18,7 @@ const HEADER: [&str; 5] = ["target", "kind", "for", "size", "where"];
 
 /// Prints the images of each file and of the files that a thin archive names. Reads only headers, whatever the size
 /// of the images, and inflates compressed offload binaries in memory.
-pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> {
+pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), CargoOffloadError> {
     let (files, limit) = line(args)?;
     let mut memory = limit.memory();
     for path in &files {
@@ -28,8 +28,9 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
             unread: Vec::new(),
             memory: &mut memory,
         };
-        let wrong =
-            |problem: &dyn std::fmt::Display| Error::new(format_args!("{shown}: {problem}"));
+        let wrong = |problem: &dyn std::fmt::Display| {
+            CargoOffloadError::new(format_args!("{shown}: {problem}"))
+        };
         table.file(Path::new(path)).map_err(|error| wrong(&error))?;
         table.print(&shown, out).map_err(|error| wrong(&error))?;
     }
@@ -37,7 +38,7 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), Error> 
 }
 
 /// Parses the command line: files, and the limit on decompressed data.
-fn line(args: &[OsString]) -> Result<(Vec<PathBuf>, DecompressionLimit), Error> {
+fn line(args: &[OsString]) -> Result<(Vec<PathBuf>, DecompressionLimit), CargoOffloadError> {
     let (mut files, mut limit) = (Vec::new(), None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -51,24 +52,27 @@ fn line(args: &[OsString]) -> Result<(Vec<PathBuf>, DecompressionLimit), Error> 
             Some("") => files.extend(args.by_ref().map(PathBuf::from)),
             Some(OPTION) => {
                 let value = joined.or_else(|| Some(args.next()?.to_string_lossy().into_owned()));
-                let missing =
-                    || Error::new(format_args!("inspect: `{shown}` needs a value\n{USAGE}"));
+                let missing = || {
+                    CargoOffloadError::new(format_args!(
+                        "inspect: `{shown}` needs a value\n{USAGE}"
+                    ))
+                };
                 limit = Some(value.ok_or_else(missing)?);
             }
             None if name == "-" || !name.starts_with('-') => files.push(arg.into()),
             _ => {
-                return Err(Error::new(format_args!(
+                return Err(CargoOffloadError::new(format_args!(
                     "inspect: `{shown}` is not an option\n{USAGE}"
                 )));
             }
         }
     }
     if files.is_empty() {
-        return Err(Error::new(format_args!(
+        return Err(CargoOffloadError::new(format_args!(
             "inspect: expected a file\n{USAGE}"
         )));
     }
-    let limit = decompressed::limit(limit.as_deref()).map_err(Error::new)?;
+    let limit = decompressed::limit(limit.as_deref()).map_err(CargoOffloadError::new)?;
     Ok((files, limit))
 }
 

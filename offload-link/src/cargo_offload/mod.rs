@@ -10,7 +10,7 @@ mod usage;
 use std::ffi::OsString;
 use std::io::Write;
 
-pub(crate) use error::Error;
+pub(crate) use error::CargoOffloadError;
 
 use usage::USAGE;
 
@@ -19,7 +19,10 @@ use usage::USAGE;
 /// # Errors
 ///
 /// Fails if the command does not exist or fails.
-pub(crate) fn run(args: impl Iterator<Item = OsString>, out: &mut impl Write) -> Result<(), Error> {
+pub(crate) fn run(
+    args: impl Iterator<Item = OsString>,
+    out: &mut impl Write,
+) -> Result<(), CargoOffloadError> {
     // Cargo passes the name of the subcommand first.
     let mut args = args.skip(1).peekable();
     args.next_if(|word| word == "offload");
@@ -27,7 +30,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>, out: &mut impl Write) ->
     let rest: Vec<OsString> = args.collect();
     let help = |word: &OsString| word == "--help" || word == "-h";
     if help(&command) || rest.iter().any(help) {
-        return writeln!(out, "{USAGE}").map_err(Error::new);
+        return writeln!(out, "{USAGE}").map_err(CargoOffloadError::new);
     }
     match command.to_str() {
         Some("inspect") => inspect::run(&rest, out),
@@ -35,7 +38,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>, out: &mut impl Write) ->
         Some("build") => build::run(&rest, out),
         _ => {
             let command = command.to_string_lossy();
-            Err(Error::new(format_args!(
+            Err(CargoOffloadError::new(format_args!(
                 "`{command}` is not a command\n{USAGE}"
             )))
         }

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use offload_build::tools::{Command, CommandError};
 
-use crate::linker_wrapper::error::Error;
-use crate::linker_wrapper::line::options::Options;
+use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::line::options::LinkerOptions;
 use crate::linker_wrapper::report::shown::Shown;
 use crate::linker_wrapper::workplace::Workplace;
 
@@ -28,7 +28,7 @@ enum Mode {
 
 impl Actions {
     /// Returns the actions for a tool with its options.
-    pub(crate) fn new(options: &Options, tool: &OsStr) -> Self {
+    pub(crate) fn new(options: &LinkerOptions, tool: &OsStr) -> Self {
         Self {
             mode: match (options.dry_run, options.verbose) {
                 (true, _) => Mode::Dry,
@@ -81,11 +81,11 @@ impl Actions {
     /// # Errors
     ///
     /// Fails if the file cannot be written.
-    pub(crate) fn write(self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn write(self, path: &Path, bytes: &[u8]) -> Result<(), LinkError> {
         if self.are_dry() {
             return Ok(());
         }
         fs::write(path, bytes)
-            .map_err(|source| Error::io(format!("cannot write `{}`", path.display()), source))
+            .map_err(|source| LinkError::io(format!("cannot write `{}`", path.display()), source))
     }
 }

@@ -13,7 +13,7 @@ use crate::files::ReadFailure;
 
 /// An error, printed as one message with its cause.
 #[derive(Debug)]
-pub(crate) enum Error {
+pub(crate) enum LinkError {
     /// Invalid command line; the text is complete.
     Option(String),
     /// A failed operation on a file of this tool.
@@ -54,7 +54,7 @@ pub(crate) enum Error {
         command: Option<String>,
     },
     /// Failed device links, in their order.
-    Several(Vec<Error>),
+    Several(Vec<LinkError>),
     /// The linked images of a kind cannot be packed.
     Container {
         kind: OffloadKind,
@@ -74,7 +74,7 @@ pub(crate) enum Error {
         first: (String, u64),
         second: (String, u64),
     },
-    Registration(registration::Error),
+    Registration(registration::RegistrationError),
     /// The compiler fails for the host part of a bundle. `from` names file and member.
     HostPart {
         from: String,
@@ -84,7 +84,7 @@ pub(crate) enum Error {
     RegistrationFromC(CommandError),
 }
 
-impl Error {
+impl LinkError {
     /// Returns the error for an input that cannot be opened.
     pub(crate) fn unopened(path: &Path, source: &io::Error) -> Self {
         Self::Input {
@@ -101,7 +101,7 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Option(text) => f.write_str(text),
@@ -192,16 +192,16 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for LinkError {}
 
-impl From<ReadFailure> for Error {
+impl From<ReadFailure> for LinkError {
     fn from(failure: ReadFailure) -> Self {
         Self::Read(failure)
     }
 }
 
-impl From<registration::Error> for Error {
-    fn from(error: registration::Error) -> Self {
+impl From<registration::RegistrationError> for LinkError {
+    fn from(error: registration::RegistrationError) -> Self {
         Self::Registration(error)
     }
 }

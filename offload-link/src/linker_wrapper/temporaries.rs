@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::signals::Watch;
 
 /// The folder of temporary files. It is removed when this is dropped and when a signal ends the process.
@@ -25,7 +25,7 @@ struct Held {
 }
 
 impl Temporaries {
-    pub(crate) fn folder(&self) -> Result<&Path, Error> {
+    pub(crate) fn folder(&self) -> Result<&Path, LinkError> {
         self.held().map(|held| held.folder.path())
     }
 
@@ -35,15 +35,15 @@ impl Temporaries {
     }
 
     /// Registers an output for removal if a signal ends the process while the host linker writes it.
-    pub(crate) fn watch_output(&self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn watch_output(&self, path: &Path) -> Result<(), LinkError> {
         self.held().map(|held| held.watch.output(path))
     }
 
-    fn held(&self) -> Result<&Held, Error> {
+    fn held(&self) -> Result<&Held, LinkError> {
         if let Some(held) = self.held.get() {
             return Ok(held);
         }
-        let failed = |source| Error::io("cannot create a folder for temporary files", source);
+        let failed = |source| LinkError::io("cannot create a folder for temporary files", source);
         let folder = tempfile::Builder::new()
             .prefix("offload-link-")
             .permissions(fs::Permissions::from_mode(0o700))
@@ -54,11 +54,15 @@ impl Temporaries {
     }
 
     /// Writes a response file under a new name.
-    pub(crate) fn response_file(&self, content: &[u8]) -> Result<PathBuf, Error> {
+    pub(crate) fn response_file(&self, content: &[u8]) -> Result<PathBuf, LinkError> {
         self.write_new(|count| format!("arguments-{count}.rsp"), content)
     }
 
-    fn write_new(&self, name: impl Fn(usize) -> String, content: &[u8]) -> Result<PathBuf, Error> {
+    fn write_new(
+        &self,
+        name: impl Fn(usize) -> String,
+        content: &[u8],
+    ) -> Result<PathBuf, LinkError> {
         let folder = self.folder()?;
         let mut count = 0;
         loop {
@@ -69,7 +73,7 @@ impl Temporaries {
                 Err(problem) if problem.kind() == ErrorKind::AlreadyExists => count += 1,
                 Err(problem) => {
                     let what = format!("cannot write `{}`", path.display());
-                    return Err(Error::io(what, problem));
+                    return Err(LinkError::io(what, problem));
                 }
             }
         }

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use offload_formats::escape::terminal;
 use offload_formats::format::compressed_bundle::{
-    self, Compressed, CompressedBundle, Compression, Method, Version, WriteError, compress_to,
+    self, CompressedBundle, CompressedBundleVersion, CompressedBundleWriteError, CompressedHeader,
+    Compression, Method, compress_to,
 };
 use offload_formats::format::pieces::Piece;
 
-use super::error::Error;
+use super::error::LlvmToolError;
 use super::output::Output;
 use super::sources::Sources;
 use crate::decompressed;
@@ -24,14 +25,14 @@ pub(crate) fn write(
     how: Compression,
     verbose: bool,
     mut out: &File,
-) -> Result<(), Error> {
+) -> Result<(), LlvmToolError> {
     let size = output.pieces.iter().map(Piece::size).sum();
     let start = Instant::now();
     let written = compress_to(how, size, sources.reader(&output.pieces), &mut out);
     let written = written.map_err(|error| match error {
         // The message names the input.
-        WriteError::Input { message } => Error::new(message),
-        error => Error::input(&output.path, error),
+        CompressedBundleWriteError::Input { message } => LlvmToolError::new(message),
+        error => LlvmToolError::input(&output.path, error),
     })?;
     if verbose {
         eprint!("{}", after_writing(&written, how, size, start.elapsed()));
@@ -52,7 +53,7 @@ pub(crate) fn materialize(
     source: usize,
     limit: u64,
     verbose: bool,
-) -> Result<(), compressed_bundle::Error> {
+) -> Result<(), compressed_bundle::CompressedBundleError> {
     let Some((bundle, _)) = sources.as_compressed(source) else {
         return Ok(());
     };
@@ -74,28 +75,38 @@ pub(crate) fn say_uncompressed(verbose: bool, size: u64) {
 }
 
 /// Returns the error for a compressed bundle that cannot be read.
-pub(crate) fn failed(name: &Path, problem: &compressed_bundle::Error) -> Error {
+pub(crate) fn failed(
+    name: &Path,
+    problem: &compressed_bundle::CompressedBundleError,
+) -> LlvmToolError {
     let text = format!("Failed to decompress input: {}: {problem}", terminal(name));
-    Error::new(text).with_hint(hint(problem))
+    LlvmToolError::new(text).with_hint(hint(problem))
 }
 
 /// Returns the hint for an error of a compressed bundle.
-pub(crate) fn hint(problem: &compressed_bundle::Error) -> Option<String> {
+pub(crate) fn hint(problem: &compressed_bundle::CompressedBundleError) -> Option<String> {
     match problem {
-        compressed_bundle::Error::Limit { .. } => Some(decompressed::hint()),
-        compressed_bundle::Error::Output { .. } => Some(decompressed::FULL.to_owned()),
+        compressed_bundle::CompressedBundleError::Limit { .. } => Some(decompressed::hint()),
+        compressed_bundle::CompressedBundleError::Output { .. } => {
+            Some(decompressed::FULL.to_owned())
+        }
         _ => None,
     }
 }
 
-fn after_writing(written: &Compressed, how: Compression, size: u64, time: Duration) -> String {
+fn after_writing(
+    written: &CompressedHeader,
+    how: Compression,
+    size: u64,
+    time: Duration,
+) -> String {
     let data = written.size - written.header.len() as u64;
     let level = how.level.unwrap_or(match how.method {
         Method::Zstd => 3,
         Method::Zlib => 6,
     });
     let mut text = format!("Compressed bundle format version: {}\n", how.version.raw());
-    if how.version != Version::V1 {
+    if how.version != CompressedBundleVersion::V1 {
         let size = grouped(written.size);
         text += &format!("Total file size (including headers): {size} bytes\n");
     }
@@ -123,7 +134,7 @@ fn after_reading(bundle: &CompressedBundle, time: Duration) -> String {
         "Compressed bundle format version: {}\n",
         bundle.version.raw()
     );
-    if bundle.version != Version::V1 {
+    if bundle.version != CompressedBundleVersion::V1 {
         let range = bundle.range();
         let size = grouped(range.end - range.start);
         text += &format!("Total file size (from header): {size} bytes\n");
@@ -178,7 +189,7 @@ mod tests {
     /// Printed by `clang-offload-bundler` 22.1, except the speed (`docs/spec/bundler.md` §7.7).
     #[test]
     fn says_what_llvm_says() {
-        let written = Compressed {
+        let written = CompressedHeader {
             header: vec![0; 32],
             size: 181,
             hash: [0xf4, 0x2b, 0x60, 0xc9, 0x9d, 0x30, 0xfa, 0x7a],

@@ -9,12 +9,12 @@ use offload_formats::escape::terminal;
 
 /// A message and, if known, a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Error {
+pub(crate) struct LlvmToolError {
     text: String,
     hint: Option<String>,
 }
 
-impl Error {
+impl LlvmToolError {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -47,13 +47,13 @@ pub(crate) fn system_message(error: &io::Error) -> String {
     text
 }
 
-impl From<ReadFailure> for Error {
+impl From<ReadFailure> for LlvmToolError {
     fn from(failure: ReadFailure) -> Self {
         Self::new(failure.to_string())
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for LlvmToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;
         match &self.hint {
@@ -63,4 +63,4 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for LlvmToolError {}

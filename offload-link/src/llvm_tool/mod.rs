@@ -18,7 +18,7 @@ use crate::options::llvm::{Answer, Started, Table, Value};
 use crate::options::response_file::{self, Quoting};
 use crate::{files, say};
 
-pub(crate) use error::Error;
+pub(crate) use error::LlvmToolError;
 pub(crate) use output::{Output, Style};
 pub(crate) use sources::Sources;
 
@@ -37,7 +37,7 @@ pub(crate) enum CommandLine<Id> {
 pub(crate) fn run(
     name: &OsStr,
     args: Vec<OsString>,
-    work: impl FnOnce(&Started<'_>, Vec<OsString>) -> Result<u8, Error>,
+    work: impl FnOnce(&Started<'_>, Vec<OsString>) -> Result<u8, LlvmToolError>,
 ) -> u8 {
     let path = name.to_string_lossy();
     let base = Path::new(name).file_name().unwrap_or(name);
@@ -63,11 +63,11 @@ pub(crate) fn read_line<Id: Copy + PartialEq>(
     table: &Table<Id>,
     args: &[OsString],
     started: &Started<'_>,
-) -> Result<CommandLine<Id>, Error> {
+) -> Result<CommandLine<Id>, LlvmToolError> {
     let mut expanded = Vec::new();
     for arg in args {
         let these = response_file::expand(arg, Quoting::Gnu)
-            .map_err(|error| Error::new(error.to_string()))?;
+            .map_err(|error| LlvmToolError::new(error.to_string()))?;
         expanded.extend(these);
     }
     let parsed = table.parse(&expanded, started);

@@ -14,24 +14,28 @@ use offload_formats::escape::terminal;
 use offload_formats::format::pieces::Piece;
 
 use super::compression;
-use super::error::Error;
+use super::error::LlvmToolError;
 use super::output::{Output, Style};
 use super::sources::{Parts, Sources};
 use crate::files::{self, CopyError};
 use place::{OutputPlace, OutputPlaces};
 
 /// Writes all outputs or none. They get their names when the last one is complete.
-pub(crate) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Result<(), Error> {
+pub(crate) fn write(
+    outputs: &[Output],
+    sources: &Sources,
+    verbose: bool,
+) -> Result<(), LlvmToolError> {
     let mut places = OutputPlaces::default();
     for output in outputs {
         places.add(output).map_err(|error| match output.style {
-            Style::Archive => Error::new(super::error::system_message(&error)),
-            _ => Error::file(&output.path, &error),
+            Style::Archive => LlvmToolError::new(super::error::system_message(&error)),
+            _ => LlvmToolError::file(&output.path, &error),
         })?;
     }
     refuse_same(outputs, &places)?;
     for (output, place) in outputs.iter().zip(&places.list) {
-        let unwritten = |error: &io::Error| Error::file(&output.path, error);
+        let unwritten = |error: &io::Error| LlvmToolError::file(&output.path, error);
         let file = place.file().map_err(|error| unwritten(&error))?;
         if let Style::Compressed(how) = output.style {
             compression::write(output, sources, how, verbose, &file)?;
@@ -42,8 +46,8 @@ pub(crate) fn write(outputs: &[Output], sources: &Sources, verbose: bool) -> Res
     decompress(outputs, &places.list, sources)?;
     files::check()?;
     places.finish(|index, error| match outputs.get(index) {
-        Some(output) => Error::file(&output.path, &error),
-        None => Error::new(error.to_string()),
+        Some(output) => LlvmToolError::file(&output.path, &error),
+        None => LlvmToolError::new(error.to_string()),
     })
 }
 
@@ -70,7 +74,7 @@ pub(crate) fn clashes(outputs: &[Output]) -> Vec<String> {
 
 /// Refuses two outputs with different names for one file: an image would be lost. If the names are equal, LLVM's
 /// behavior is known, and [`clashes`] warns.
-fn refuse_same(outputs: &[Output], places: &OutputPlaces) -> Result<(), Error> {
+fn refuse_same(outputs: &[Output], places: &OutputPlaces) -> Result<(), LlvmToolError> {
     let mut names: HashMap<place::Identity, &Output> = HashMap::new();
     for (output, place) in outputs.iter().zip(&places.list) {
         for identity in place.identities() {
@@ -80,7 +84,7 @@ fn refuse_same(outputs: &[Output], places: &OutputPlaces) -> Result<(), Error> {
             };
             if earlier.pieces != output.pieces {
                 let [one, two] = [earlier, output].map(|output| terminal(output.path.as_path()));
-                return Err(Error::new(format!(
+                return Err(LlvmToolError::new(format!(
                     "the outputs '{one}' and '{two}' are the same file"
                 )));
             }
@@ -90,8 +94,8 @@ fn refuse_same(outputs: &[Output], places: &OutputPlaces) -> Result<(), Error> {
 }
 
 /// Copies all pieces except compressed ones. Zeros are skipped, because the file already has its full size.
-fn copy(output: &Output, sources: &Sources, file: &File) -> Result<(), Error> {
-    let unwritten = |error: io::Error| Error::file(&output.path, &error);
+fn copy(output: &Output, sources: &Sources, file: &File) -> Result<(), LlvmToolError> {
+    let unwritten = |error: io::Error| LlvmToolError::file(&output.path, &error);
     let mut offset = 0;
     let size = output.pieces.iter().map(Piece::size).sum();
     file.set_len(size).map_err(unwritten)?;
@@ -102,7 +106,7 @@ fn copy(output: &Output, sources: &Sources, file: &File) -> Result<(), Error> {
             Piece::Copy { input, range } if sources.as_compressed(*input).is_none() => {
                 let copied = sources.file(*input).copy(range.clone(), file, offset);
                 copied.map_err(|error| match error {
-                    CopyError::Read(error) => Error::file(sources.name(*input), &error),
+                    CopyError::Read(error) => LlvmToolError::file(sources.name(*input), &error),
                     CopyError::Write(error) => unwritten(error),
                 })?;
             }
@@ -118,7 +122,11 @@ const OUTPUTS_OF_A_PASS: usize = 128;
 
 /// Decompresses each bundle once for all outputs with a part of it; in several passes for more than
 /// [`OUTPUTS_OF_A_PASS`].
-fn decompress(outputs: &[Output], places: &[OutputPlace], sources: &Sources) -> Result<(), Error> {
+fn decompress(
+    outputs: &[Output],
+    places: &[OutputPlace],
+    sources: &Sources,
+) -> Result<(), LlvmToolError> {
     // Each compressed bundle with the outputs that need a part of it.
     let mut wanted: Vec<(usize, Vec<usize>)> = Vec::new();
     let mut known: HashMap<usize, usize> = HashMap::new();
@@ -155,14 +163,14 @@ fn decompress_one(
     sources: &Sources,
     source: usize,
     wanting: &[usize],
-) -> Result<(), Error> {
+) -> Result<(), LlvmToolError> {
     let Some((bundle, file)) = sources.as_compressed(source) else {
         return Ok(());
     };
     let mut files = Vec::new();
     for index in wanting {
         let file = places[*index].file();
-        files.push(file.map_err(|error| Error::file(&outputs[*index].path, &error))?);
+        files.push(file.map_err(|error| LlvmToolError::file(&outputs[*index].path, &error))?);
     }
     let mut parts = Vec::new();
     for (index, file) in wanting.iter().zip(&files) {
@@ -183,7 +191,7 @@ fn decompress_one(
     let mut parts = Parts::new(parts);
     let done = bundle.decompress_from(compressed, &mut parts);
     done.map(drop).map_err(|problem| match parts.failed {
-        Some((path, error)) => Error::file(path, &error),
+        Some((path, error)) => LlvmToolError::file(path, &error),
         None => compression::failed(name, &problem),
     })
 }

@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::error::Error;
+use super::error::LlvmToolError;
 use crate::decompressed;
 use crate::files::{
     CopyError, Here, MemberError, Opened, Reading, Stamp, ThinMember, copy_range, open_member,
@@ -54,13 +54,13 @@ pub(crate) struct SourceFile {
 
 impl Sources {
     /// Opens a file; `-` is standard input.
-    pub(crate) fn open(&mut self, path: &Path) -> Result<usize, Error> {
+    pub(crate) fn open(&mut self, path: &Path) -> Result<usize, LlvmToolError> {
         self.open_up_to(path, u64::MAX)
     }
 
     /// Opens a file of at most `limit` bytes.
-    pub(crate) fn open_up_to(&mut self, path: &Path, limit: u64) -> Result<usize, Error> {
-        let wrong = |error: io::Error| Error::file(path, &error);
+    pub(crate) fn open_up_to(&mut self, path: &Path, limit: u64) -> Result<usize, LlvmToolError> {
+        let wrong = |error: io::Error| LlvmToolError::file(path, &error);
         let file = if path == Path::new("-") {
             spool(path, io::stdin().lock(), limit)?
         } else {
@@ -84,9 +84,9 @@ impl Sources {
         }
     }
 
-    fn add(&mut self, name: PathBuf, file: File) -> Result<usize, Error> {
+    fn add(&mut self, name: PathBuf, file: File) -> Result<usize, LlvmToolError> {
         let size = (&file).seek(SeekFrom::End(0));
-        let size = size.map_err(|error| Error::file(&name, &error))?;
+        let size = size.map_err(|error| LlvmToolError::file(&name, &error))?;
         let file = Opened::new(&name, file, None);
         Ok(self.push(name, file, size))
     }
@@ -114,7 +114,7 @@ impl Sources {
         archive: &Path,
         name: &[u8],
         size: u64,
-    ) -> Result<usize, Error> {
+    ) -> Result<usize, LlvmToolError> {
         let member = open_member(archive, name, size);
         let member = member.map_err(|problem| wrong_member(&problem, archive, name))?;
         Ok(self.add_member(member))
@@ -137,11 +137,13 @@ impl Sources {
         &mut self,
         source: usize,
         limit: u64,
-    ) -> Result<(), compressed_bundle::Error> {
+    ) -> Result<(), compressed_bundle::CompressedBundleError> {
         let Some((bundle, file)) = self.as_compressed(source) else {
             return Ok(());
         };
-        let failed = |error: io::Error| compressed_bundle::Error::Output { kind: error.kind() };
+        let failed = |error: io::Error| compressed_bundle::CompressedBundleError::Output {
+            kind: error.kind(),
+        };
         let compressed = file.stream(bundle.data.clone());
         let (spool, start) = match &self.spool {
             Some((spool, end)) => (Rc::clone(spool), *end),
@@ -153,7 +155,7 @@ impl Sources {
         };
         let claimed = start.saturating_add(bundle.uncompressed_size);
         if claimed > limit {
-            return Err(compressed_bundle::Error::Limit { claimed, limit });
+            return Err(compressed_bundle::CompressedBundleError::Limit { claimed, limit });
         }
         let decompressed = spool.file.with(|mut end| {
             end.seek(SeekFrom::Start(start))?;
@@ -276,10 +278,10 @@ impl Read for RangeReader<'_> {
 }
 
 /// Returns the error for a member of a thin archive; in LLVM's words if it cannot be opened.
-pub(crate) fn wrong_member(problem: &MemberError, archive: &Path, name: &[u8]) -> Error {
+pub(crate) fn wrong_member(problem: &MemberError, archive: &Path, name: &[u8]) -> LlvmToolError {
     match problem.unopened() {
-        Some((path, error)) => Error::file(path, error),
-        None => Error::input(
+        Some((path, error)) => LlvmToolError::file(path, error),
+        None => LlvmToolError::input(
             archive,
             format_args!("member `{}`: {problem}", terminal(name)),
         ),
@@ -287,7 +289,7 @@ pub(crate) fn wrong_member(problem: &MemberError, archive: &Path, name: &[u8]) -
 }
 
 /// Copies all bytes of `path` to an unnamed file.
-fn spool(path: &Path, mut from: impl Read, limit: u64) -> Result<File, Error> {
+fn spool(path: &Path, mut from: impl Read, limit: u64) -> Result<File, LlvmToolError> {
     let mut file = tempfile::tempfile().map_err(|error| unspooled(&error))?;
     let (mut buffer, mut size) = (vec![0; 1 << 17], 0_u64);
     loop {
@@ -295,7 +297,7 @@ fn spool(path: &Path, mut from: impl Read, limit: u64) -> Result<File, Error> {
             Ok(0) => return Ok(file),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Error::file(path, &error)),
+            Err(error) => return Err(LlvmToolError::file(path, &error)),
         };
         size = size.saturating_add(count as u64);
         if size > limit {
@@ -306,15 +308,15 @@ fn spool(path: &Path, mut from: impl Read, limit: u64) -> Result<File, Error> {
     }
 }
 
-fn too_large(path: &Path, limit: u64) -> Error {
-    Error::input(path, format_args!("expected at most {limit} bytes"))
+fn too_large(path: &Path, limit: u64) -> LlvmToolError {
+    LlvmToolError::input(path, format_args!("expected at most {limit} bytes"))
 }
 
 /// Returns the error for a failed temporary file.
-fn unspooled(error: &io::Error) -> Error {
+fn unspooled(error: &io::Error) -> LlvmToolError {
     let folder = std::env::temp_dir();
     let hint = decompressed::FULL;
-    Error::file(&folder, error).with_hint(Some(hint.into()))
+    LlvmToolError::file(&folder, error).with_hint(Some(hint.into()))
 }
 
 struct PiecesReader<'a> {
@@ -368,7 +370,7 @@ impl Read for PiecesReader<'_> {
 
 /// Adds the file's name to the error: a reader of pieces reads several files.
 fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), Error::file(path, error).to_string())
+    io::Error::new(error.kind(), LlvmToolError::file(path, error).to_string())
 }
 
 /// Writes decompressed data to the outputs that need a part of it.

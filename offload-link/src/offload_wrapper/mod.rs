@@ -30,10 +30,10 @@ use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
 
 use crate::llvm_tool::{
-    self, CommandLine, Error, Output, Sources, Style, installation, outputs, print,
+    self, CommandLine, LlvmToolError, Output, Sources, Style, installation, outputs, print,
 };
 use crate::options::llvm::{Answer, Started};
-use options::{Options, TABLE, UnknownKind};
+use options::{TABLE, UnknownKind, WrapperOptions};
 
 /// LLVM's name of the tool.
 pub(crate) const NAME: &str = "llvm-offload-wrapper";
@@ -43,7 +43,7 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
     llvm_tool::run(name, args, work)
 }
 
-fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
+fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError> {
     let (values, positional) = match llvm_tool::read_line(&TABLE, &args, started)? {
         CommandLine::Answer(answer) => return Ok(print(&reply(answer, started))),
         CommandLine::Mistaken => return Ok(1),
@@ -57,7 +57,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
         );
         return Ok(1);
     }
-    let options = match Options::new(release(started)?, values, positional)? {
+    let options = match WrapperOptions::new(release(started)?, values, positional)? {
         Ok(options) => options,
         Err(UnknownKind(kind)) => {
             eprintln!(
@@ -78,11 +78,11 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
 }
 
 /// Returns the default release, which determines the layout of the entry table.
-fn release(started: &Started<'_>) -> Result<LlvmRelease, Error> {
+fn release(started: &Started<'_>) -> Result<LlvmRelease, LlvmToolError> {
     match std::env::var("OFFLOAD_LLVM") {
         Ok(text) => {
             let release = text.parse();
-            release.map_err(|error| Error::new(format!("OFFLOAD_LLVM: {error}")))
+            release.map_err(|error| LlvmToolError::new(format!("OFFLOAD_LLVM: {error}")))
         }
         Err(_) => Ok(installation::stands_for(OsStr::new(started.path))),
     }
@@ -97,7 +97,7 @@ enum OutputForm {
 }
 
 impl OutputForm {
-    fn of(options: &Options) -> Result<Self, Error> {
+    fn of(options: &WrapperOptions) -> Result<Self, LlvmToolError> {
         let extension = options.output.extension().unwrap_or_default();
         if extension == "c" {
             return Ok(Self::C);
@@ -119,7 +119,7 @@ impl OutputForm {
         let known = [Machine::X86_64, Machine::AARCH64];
         let machine = Machine::of(host).filter(|machine| elf && wide && known.contains(machine));
         machine.map(Self::Elf).ok_or_else(|| {
-            Error::new(format!(
+            LlvmToolError::new(format!(
                 "objects are written for ELF hosts of x86_64 and aarch64 and for Windows on \
                  x86_64, and `{host}` is none"
             ))
@@ -130,9 +130,9 @@ impl OutputForm {
     }
 }
 
-fn registration(options: &Options) -> Result<Vec<u8>, Error> {
+fn registration(options: &WrapperOptions) -> Result<Vec<u8>, LlvmToolError> {
     let form = OutputForm::of(options)?;
-    let layout = offload_entry::EntryTable::of(options.llvm);
+    let layout = offload_entry::EntryLayout::of(options.llvm);
     let table = layout.section(options.kind).map(|section| HostTable {
         layout,
         table: EntryTable::StartStop {
@@ -150,13 +150,13 @@ fn registration(options: &Options) -> Result<Vec<u8>, Error> {
 }
 
 fn fat_binary(
-    options: &Options,
+    options: &WrapperOptions,
     form: OutputForm,
     runtime: Runtime,
     tables: &[HostTable<'_>],
-) -> Result<Vec<u8>, Error> {
+) -> Result<Vec<u8>, LlvmToolError> {
     let [input] = &*options.inputs else {
-        return Err(Error::new(
+        return Err(LlvmToolError::new(
             "CUDA / HIP offloading uses a single fatbinary or offload bundle",
         ));
     };
@@ -176,14 +176,18 @@ fn fat_binary(
     })
 }
 
-fn openmp(options: &Options, form: OutputForm, table: EntryTable<'_>) -> Result<Vec<u8>, Error> {
+fn openmp(
+    options: &WrapperOptions,
+    form: OutputForm,
+    table: EntryTable<'_>,
+) -> Result<Vec<u8>, LlvmToolError> {
     let files = files(options)?;
     let images = options.inputs.iter().zip(&files).map(|(path, bytes)| {
         let image = image_of(path, bytes)?;
         Ok(Blob { bytes, image })
     });
     let openmp = OpenMp {
-        images: &images.collect::<Result<Vec<_>, Error>>()?,
+        images: &images.collect::<Result<Vec<_>, LlvmToolError>>()?,
         table,
         section: section(options),
         globals: &[],
@@ -199,11 +203,11 @@ fn openmp(options: &Options, form: OutputForm, table: EntryTable<'_>) -> Result<
     })
 }
 
-fn sycl(options: &Options, form: OutputForm) -> Result<Vec<u8>, Error> {
+fn sycl(options: &WrapperOptions, form: OutputForm) -> Result<Vec<u8>, LlvmToolError> {
     let files = files(options)?;
     let inputs = options.inputs.iter().zip(&files);
     let entries = inputs.map(|(path, bytes)| Ok((bytes, entries(path, bytes)?)));
-    let entries: Vec<_> = entries.collect::<Result<_, Error>>()?;
+    let entries: Vec<_> = entries.collect::<Result<_, LlvmToolError>>()?;
     let images = entries.iter().flat_map(|(bytes, entries)| {
         entries.iter().map(|entry| SyclImage {
             bytes: slice(bytes, &entry.image),
@@ -219,7 +223,7 @@ fn sycl(options: &Options, form: OutputForm) -> Result<Vec<u8>, Error> {
         section: section(options),
         globals: &[],
     };
-    let refused = |text, hint: &str| Err(Error::new(text).with_hint(Some(hint.into())));
+    let refused = |text, hint: &str| Err(LlvmToolError::new(text).with_hint(Some(hint.into())));
     written(match form {
         OutputForm::Elf(machine) => sycl.to_object(machine),
         OutputForm::Ir => sycl.to_ir(&options.host).map(String::into_bytes),
@@ -239,7 +243,7 @@ fn sycl(options: &Options, form: OutputForm) -> Result<Vec<u8>, Error> {
 }
 
 /// Returns the section for the images.
-fn section(options: &Options) -> BlobSection {
+fn section(options: &WrapperOptions) -> BlobSection {
     match options.relocatable {
         false => BlobSection::Offloading,
         true => BlobSection::Finished,
@@ -247,27 +251,30 @@ fn section(options: &Options) -> BlobSection {
 }
 
 /// Returns the bytes of all inputs.
-fn files(options: &Options) -> Result<Vec<Vec<u8>>, Error> {
+fn files(options: &WrapperOptions) -> Result<Vec<Vec<u8>>, LlvmToolError> {
     options.inputs.iter().map(|input| read(input)).collect()
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(path).map_err(|error| Error::file(path, &error))
+fn read(path: &Path) -> Result<Vec<u8>, LlvmToolError> {
+    fs::read(path).map_err(|error| LlvmToolError::file(path, &error))
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    std::path::absolute(path).map_err(|error| Error::file(path, &error))
+fn absolute(path: &Path) -> Result<PathBuf, LlvmToolError> {
+    std::path::absolute(path).map_err(|error| LlvmToolError::file(path, &error))
 }
 
-fn written(result: Result<Vec<u8>, registration::Error>) -> Result<Vec<u8>, Error> {
-    result.map_err(|error| Error::new(error.to_string()))
+fn written(
+    result: Result<Vec<u8>, registration::RegistrationError>,
+) -> Result<Vec<u8>, LlvmToolError> {
+    result.map_err(|error| LlvmToolError::new(error.to_string()))
 }
 
 /// Returns the images in a file of offload binaries.
-fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<BinaryEntry>, Error> {
-    let binaries = walk(bytes, 0..bytes.len() as u64).map_err(|error| Error::input(path, error))?;
+fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<BinaryEntry>, LlvmToolError> {
+    let binaries =
+        walk(bytes, 0..bytes.len() as u64).map_err(|error| LlvmToolError::input(path, error))?;
     if binaries.iter().any(|binary| binary.compressed.is_some()) {
-        return Err(Error::input(path, "a compressed offload binary"));
+        return Err(LlvmToolError::input(path, "a compressed offload binary"));
     }
     let entries = binaries.into_iter().flat_map(|binary| binary.entries);
     Ok(entries
@@ -276,7 +283,7 @@ fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<BinaryEntry>, Error> {
 }
 
 /// Returns the range of the only image in a file, which the runtime gets.
-fn image_of(path: &Path, bytes: &[u8]) -> Result<Range<u64>, Error> {
+fn image_of(path: &Path, bytes: &[u8]) -> Result<Range<u64>, LlvmToolError> {
     if !bytes.starts_with(b"\x10\xff\x10\xad") {
         return Ok(0..bytes.len() as u64);
     }
@@ -288,7 +295,7 @@ fn image_of(path: &Path, bytes: &[u8]) -> Result<Range<u64>, Error> {
                 "{} images, but one file can register only one",
                 several.len()
             );
-            Err(Error::input(path, text))
+            Err(LlvmToolError::input(path, text))
         }
     }
 }

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
 
-use crate::llvm_tool::Error;
+use crate::llvm_tool::LlvmToolError;
 use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
 
 /// Meaning of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Id {
+pub(super) enum WrapperOption {
     Kind,
     Output,
     Triple,
@@ -18,19 +18,24 @@ pub(super) enum Id {
     Llvm,
 }
 
-const fn row(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Row<Id> {
+const fn row(
+    id: WrapperOption,
+    name: &'static str,
+    takes: Takes,
+    help: &'static str,
+) -> Row<WrapperOption> {
     Row::new(id, name, takes, help)
 }
 
 /// Options of `llvm-offload-wrapper` 22.1, of LLVM's main branch, and ours.
 #[rustfmt::skip]
-pub(super) const TABLE: Table<Id> = Table {
+pub(super) const TABLE: Table<WrapperOption> = Table {
     rows: &[
-        row(Id::Kind, "kind", Takes::Text("value"), "Kind of the images: openmp, cuda, hip or sycl"),
-        row(Id::Output, "o", Takes::Text("file"), "Output: an object (.o, .obj), C (.c), or else LLVM IR"),
-        row(Id::Triple, "triple", Takes::Text("string"), "Triple of the host; default: this machine"),
-        row(Id::Relocatable, "relocatable", Takes::Bool, "Register for a relocatable link; later links ignore the images"),
-        row(Id::Llvm, "llvm", Takes::Text("release"), "LLVM release of the host compiler: 19 to 23, or main; default 22").listed(HelpGroup::Ours),
+        row(WrapperOption::Kind, "kind", Takes::Text("value"), "Kind of the images: openmp, cuda, hip or sycl"),
+        row(WrapperOption::Output, "o", Takes::Text("file"), "Output: an object (.o, .obj), C (.c), or else LLVM IR"),
+        row(WrapperOption::Triple, "triple", Takes::Text("string"), "Triple of the host; default: this machine"),
+        row(WrapperOption::Relocatable, "relocatable", Takes::Bool, "Register for a relocatable link; later links ignore the images"),
+        row(WrapperOption::Llvm, "llvm", Takes::Text("release"), "LLVM release of the host compiler: 19 to 23, or main; default 22").listed(HelpGroup::Ours),
     ],
     required: &["kind"],
     positional: usize::MAX,
@@ -38,7 +43,7 @@ pub(super) const TABLE: Table<Id> = Table {
 
 /// Values of the command line.
 #[derive(Clone, Debug)]
-pub(super) struct Options {
+pub(super) struct WrapperOptions {
     pub kind: OffloadKind,
     pub output: PathBuf,
     pub host: Triple,
@@ -59,13 +64,13 @@ const KINDS: [(&str, OffloadKind); 4] = [
 #[derive(Debug)]
 pub(super) struct UnknownKind(pub String);
 
-impl Options {
+impl WrapperOptions {
     /// Parses the options. `llvm` is the release without `--llvm`. The inner error is an unknown kind.
     pub(super) fn new(
         llvm: LlvmRelease,
-        values: Vec<(Id, Value)>,
+        values: Vec<(WrapperOption, Value)>,
         inputs: Vec<OsString>,
-    ) -> Result<Result<Self, UnknownKind>, Error> {
+    ) -> Result<Result<Self, UnknownKind>, LlvmToolError> {
         let mut kind = OffloadKind::OPENMP;
         let mut output = None;
         let mut host = format!("{}-pc-linux-gnu", std::env::consts::ARCH);
@@ -73,31 +78,34 @@ impl Options {
         let mut release = llvm;
         for (id, value) in values {
             match (id, value) {
-                (Id::Kind, Value::Text(text)) => {
+                (WrapperOption::Kind, Value::Text(text)) => {
                     let text = text.to_string_lossy();
                     match KINDS.iter().find(|(word, _)| *word == text) {
                         Some((_, known)) => kind = *known,
                         None => return Ok(Err(UnknownKind(text.into_owned()))),
                     }
                 }
-                (Id::Output, Value::Text(text)) => output = Some(PathBuf::from(text)),
-                (Id::Triple, Value::Text(text)) => host = text.to_string_lossy().into_owned(),
-                (Id::Llvm, Value::Text(text)) => {
-                    let parsed = text.to_string_lossy().parse();
-                    release = parsed.map_err(|error| Error::new(format!("--llvm: {error}")))?;
+                (WrapperOption::Output, Value::Text(text)) => output = Some(PathBuf::from(text)),
+                (WrapperOption::Triple, Value::Text(text)) => {
+                    host = text.to_string_lossy().into_owned()
                 }
-                (Id::Relocatable, Value::Bool(on)) => relocatable = on,
+                (WrapperOption::Llvm, Value::Text(text)) => {
+                    let parsed = text.to_string_lossy().parse();
+                    release =
+                        parsed.map_err(|error| LlvmToolError::new(format!("--llvm: {error}")))?;
+                }
+                (WrapperOption::Relocatable, Value::Bool(on)) => relocatable = on,
                 _ => {}
             }
         }
         let output = output.filter(|output| !output.as_os_str().is_empty());
         let output = output.ok_or_else(|| {
-            Error::new("no output file").with_hint(Some(
+            LlvmToolError::new("no output file").with_hint(Some(
                 "`-o <file>`: an object for .o, C for .c, else LLVM IR".into(),
             ))
         })?;
-        let host =
-            Triple::parse(&host).map_err(|error| Error::new(format!("--triple: {error}")))?;
+        let host = Triple::parse(&host)
+            .map_err(|error| LlvmToolError::new(format!("--triple: {error}")))?;
         Ok(Ok(Self {
             kind,
             output,

@@ -12,18 +12,18 @@ use offload_formats::names::{LlvmRelease, OffloadKind};
 
 use super::image_argument::ImageArgument;
 use super::inputs::{self, PackedImage};
-use super::options::Options;
+use super::options::PackagerOptions;
 use super::pack::known_to;
-use crate::llvm_tool::{self, Error, Output, Sources, Style};
+use crate::llvm_tool::{self, LlvmToolError, Output, Sources, Style};
 
 /// Returns the outputs with their images. `warn` reports warnings and notes.
 pub(super) fn plan(
     input: &Path,
     images: &[PackedImage],
     sources: &Sources,
-    options: &Options,
+    options: &PackagerOptions,
     warn: &dyn Fn(String),
-) -> Result<Vec<Output>, Error> {
+) -> Result<Vec<Output>, LlvmToolError> {
     if options.images.is_empty() {
         if options.llvm >= LlvmRelease::V23 {
             let all: Vec<&PackedImage> = images.iter().collect();
@@ -48,14 +48,14 @@ pub(super) fn plan(
             let count = images.len();
             let text = format!("--image number {index} matches none of {count} images");
             if options.require_match {
-                return Err(Error::new(text));
+                return Err(LlvmToolError::new(text));
             }
             warn(format!("note: {text}"));
             continue;
         }
         match argument.value("file") {
             None if options.archive => {
-                return Err(Error::new("Image must have a 'file' argument."));
+                return Err(LlvmToolError::new("Image must have a 'file' argument."));
             }
             None => outputs.extend(named(input, &found, sources, options.llvm)?),
             Some(file) => {
@@ -83,7 +83,7 @@ pub(super) fn plan(
 }
 
 /// Tells whether the tool prints the names of files, because the user gave none.
-pub(super) fn announces(options: &Options) -> bool {
+pub(super) fn announces(options: &PackagerOptions) -> bool {
     options.input.is_some() && options.images.is_empty() && options.llvm >= LlvmRelease::V23
 }
 
@@ -116,7 +116,7 @@ fn named(
     images: &[&PackedImage],
     sources: &Sources,
     llvm: LlvmRelease,
-) -> Result<Vec<Output>, Error> {
+) -> Result<Vec<Output>, LlvmToolError> {
     let mut leaves = Vec::new();
     for image in images {
         match llvm >= LlvmRelease::V23 {
@@ -156,7 +156,7 @@ fn to_archive(
     images: &[&PackedImage],
     sources: &Sources,
     warn: &dyn Fn(String),
-) -> Result<Output, Error> {
+) -> Result<Output, LlvmToolError> {
     let names = distinct(images.iter().map(|image| image.origin.clone()));
     let mut symbols: Vec<Vec<&[u8]>> = Vec::new();
     for (image, name) in images.iter().zip(&names) {
@@ -179,7 +179,7 @@ fn to_archive(
         })
         .collect();
     let pieces = archive::layout(&members, Index::OfSymbols);
-    let pieces = pieces.map_err(|problem| Error::input(&path, problem))?;
+    let pieces = pieces.map_err(|problem| LlvmToolError::input(&path, problem))?;
     Ok(Output {
         path,
         pieces,

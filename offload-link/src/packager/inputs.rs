@@ -8,13 +8,13 @@ use offload_formats::container::{self, FoundImage, Item};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::OutOfBounds;
 use offload_formats::format::magic::Magic;
-use offload_formats::format::offload_binary::{self, BinaryEntry, Problem};
+use offload_formats::format::offload_binary::{self, BinaryEntry, OffloadBinaryProblem};
 use offload_formats::format::pieces::Piece;
 
 use crate::decompressed::{self, DecompressionLimit};
 use crate::files::Nesting;
 use crate::llvm_tool::sources::wrong_member;
-use crate::llvm_tool::{Error, Sources};
+use crate::llvm_tool::{LlvmToolError, Sources};
 
 /// An image of the input.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(super) fn read(
     limit: DecompressionLimit,
     sources: &mut Sources,
     warn: &dyn Fn(String),
-) -> Result<Vec<PackedImage>, Error> {
+) -> Result<Vec<PackedImage>, LlvmToolError> {
     let mut images = Vec::new();
     let mut memory = limit.memory();
     let source = sources.open(path)?;
@@ -50,7 +50,7 @@ pub(super) fn read(
             container::Problem::OffloadBinary { problem: of, .. } => refused(&file, &of, &problem),
             _ => {
                 let hint = decompressed::hint_for(&problem);
-                Error::input(&file, problem).with_hint(hint)
+                LlvmToolError::input(&file, problem).with_hint(hint)
             }
         })?;
         let mut outside = Vec::new();
@@ -87,15 +87,21 @@ pub(super) fn read(
 }
 
 /// Returns an error with LLVM's words for the sort of damage, and with the exact problem and place.
-fn refused(path: &Path, of: &offload_binary::Error, problem: &dyn Display) -> Error {
+fn refused(
+    path: &Path,
+    of: &offload_binary::OffloadBinaryError,
+    problem: &dyn Display,
+) -> LlvmToolError {
     let text = match of.problem {
-        Problem::Magic { .. } | Problem::Version { .. } => INVALID,
+        OffloadBinaryProblem::Magic { .. } | OffloadBinaryProblem::Version { .. } => INVALID,
         // LLVM skips inputs shorter than the header of version 1.
-        Problem::Outside(OutOfBounds { what, .. }) if what.ends_with("of header") => INVALID,
+        OffloadBinaryProblem::Outside(OutOfBounds { what, .. }) if what.ends_with("of header") => {
+            INVALID
+        }
         _ => "The end of the file was unexpectedly encountered",
     };
     let hint = format!("{}: {problem}", terminal(path));
-    Error::new(text).with_hint(Some(hint))
+    LlvmToolError::new(text).with_hint(Some(hint))
 }
 
 const INVALID: &str = "Invalid data was encountered while parsing the file";
@@ -105,7 +111,7 @@ pub(super) fn leaves(
     path: &Path,
     image: &PackedImage,
     sources: &Sources,
-) -> Result<Vec<PackedImage>, Error> {
+) -> Result<Vec<PackedImage>, LlvmToolError> {
     let nodes = tree(path, 0, image, sources)?.into_iter();
     let leaves = nodes.filter(|node| node.leaf).map(|node| node.image);
     Ok(leaves.collect())
@@ -126,7 +132,7 @@ pub(super) fn tree(
     index: usize,
     image: &PackedImage,
     sources: &Sources,
-) -> Result<Vec<Node>, Error> {
+) -> Result<Vec<Node>, LlvmToolError> {
     let mut nodes = Vec::new();
     // Images to visit, the next one last.
     let mut left = vec![(vec![index], image.clone())];
@@ -171,7 +177,7 @@ impl PackedImage {
     }
 
     /// Returns the nested images if it is an offload binary.
-    fn inner(&self, path: &Path, sources: &Sources) -> Result<Option<Vec<Self>>, Error> {
+    fn inner(&self, path: &Path, sources: &Sources) -> Result<Option<Vec<Self>>, LlvmToolError> {
         let walked = match self.place() {
             Some((source, range)) => {
                 let data = sources.file(source).data();

@@ -4,12 +4,12 @@ use std::io::Read;
 use std::path::Path;
 
 use offload_formats::escape::terminal;
-use offload_formats::format::offload_yaml::{Document, Member};
+use offload_formats::format::offload_yaml::{Document, YamlMember};
 use serde::Serialize;
 
 use super::inputs::{self, Node, PackedImage};
 use super::options::ListFormat;
-use crate::llvm_tool::{Error, Sources};
+use crate::llvm_tool::{LlvmToolError, Sources};
 
 /// Returns the text to print.
 pub(super) fn text(
@@ -17,7 +17,7 @@ pub(super) fn text(
     images: &[PackedImage],
     sources: &Sources,
     listing: ListFormat,
-) -> Result<String, Error> {
+) -> Result<String, LlvmToolError> {
     if listing == ListFormat::Yaml {
         return yaml(images, sources);
     }
@@ -128,16 +128,16 @@ fn json(input: &Path, nodes: &[Node]) -> String {
 }
 
 /// Returns all offload binaries of the input as YAML, in the form of `obj2yaml`.
-fn yaml(images: &[PackedImage], sources: &Sources) -> Result<String, Error> {
+fn yaml(images: &[PackedImage], sources: &Sources) -> Result<String, LlvmToolError> {
     let mut members = Vec::new();
     for image in images {
         let entry = &image.entry;
         let mut content = Vec::new();
         let read = sources.reader(&image.pieces).read_to_end(&mut content);
-        read.map_err(|error| Error::new(error.to_string()))?;
+        read.map_err(|error| LlvmToolError::new(error.to_string()))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let strings = entry.strings.iter();
-        members.push(Member {
+        members.push(YamlMember {
             image_kind: entry.image_kind,
             offload_kind: entry.offload_kind,
             flags: entry.flags,

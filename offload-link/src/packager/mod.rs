@@ -23,9 +23,9 @@ use offload_formats::escape::{terminal, terminal_lines};
 use offload_formats::names::LlvmRelease;
 
 use crate::decompressed;
-use crate::llvm_tool::{self, CommandLine, Error, Sources, installation, outputs, print};
+use crate::llvm_tool::{self, CommandLine, LlvmToolError, Sources, installation, outputs, print};
 use crate::options::llvm::{Answer, Started};
-use options::{Options, TABLE};
+use options::{PackagerOptions, TABLE};
 
 /// Runs the tool under the name with which it was started, and returns the exit status.
 pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
@@ -35,13 +35,13 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
 /// Names since LLVM 22 and before.
 const NAMES: [&str; 2] = ["llvm-offload-binary", "clang-offload-packager"];
 
-fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
+fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError> {
     let (values, positional) = match llvm_tool::read_line(&TABLE, &args, started)? {
         CommandLine::Answer(answer) => return Ok(print(&reply(answer, started))),
         CommandLine::Mistaken => return Ok(1),
         CommandLine::Work(values, positional) => (values, positional),
     };
-    let options = Options::new(release(started)?, values, positional)?;
+    let options = PackagerOptions::new(release(started)?, values, positional)?;
     if options.help {
         return Ok(print(&reply(Answer::Help, started)));
     }
@@ -56,13 +56,14 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
     let mut sources = Sources::default();
     let planned = match (&options.output, &options.input) {
         (Some(_), Some(_)) => {
-            return Err(Error::new(
+            return Err(LlvmToolError::new(
                 "Packaging to an output file and extracting from an input file are mutually exclusive.",
             ));
         }
         (Some(output), None) => vec![pack::plan(output, &options, &mut sources)?],
         (None, Some(input)) => {
-            let limit = decompressed::limit(options.limit.as_deref()).map_err(Error::new)?;
+            let limit =
+                decompressed::limit(options.limit.as_deref()).map_err(LlvmToolError::new)?;
             let images = inputs::read(input, limit, &mut sources, &warn)?;
             if let Some(listing) = options.listing {
                 return Ok(print(&list::text(input, &images, &sources, listing)?));
@@ -86,11 +87,11 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, Error> {
 }
 
 /// Returns the default release for output formats.
-fn release(started: &Started<'_>) -> Result<LlvmRelease, Error> {
+fn release(started: &Started<'_>) -> Result<LlvmRelease, LlvmToolError> {
     match std::env::var("OFFLOAD_LLVM") {
         Ok(text) => {
             let release = text.parse();
-            release.map_err(|error| Error::new(format!("OFFLOAD_LLVM: {error}")))
+            release.map_err(|error| LlvmToolError::new(format!("OFFLOAD_LLVM: {error}")))
         }
         Err(_) => Ok(installation::stands_for(OsStr::new(started.path))),
     }

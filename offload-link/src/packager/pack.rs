@@ -6,22 +6,23 @@ use std::path::Path;
 
 use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::{
-    Method, NewEntry, Version, WriteError, compress, layout, pair_order,
+    Method, NewBinaryEntry, OffloadBinaryVersion, OffloadBinaryWriteError, compress, layout,
+    pair_order,
 };
 use offload_formats::format::offload_yaml;
 use offload_formats::format::pieces::Piece;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 
 use super::image_argument::ImageArgument;
-use super::options::Options;
-use crate::llvm_tool::{Error, Output, Sources, Style};
+use super::options::PackagerOptions;
+use crate::llvm_tool::{LlvmToolError, Output, Sources, Style};
 
 /// Returns the pieces of the output: each file of each argument, in order.
 pub(super) fn plan(
     output: &Path,
-    options: &Options,
+    options: &PackagerOptions,
     sources: &mut Sources,
-) -> Result<Output, Error> {
+) -> Result<Output, LlvmToolError> {
     if let Some(path) = &options.from_yaml {
         return Ok(Output {
             path: output.to_owned(),
@@ -35,8 +36,8 @@ pub(super) fn plan(
     }
     let strings: Vec<Vec<(&[u8], &[u8])>> = images.iter().map(NewImage::strings).collect();
     let entries = images.iter().zip(&strings);
-    let entries: Vec<NewEntry<'_>> = entries
-        .map(|(image, strings)| NewEntry {
+    let entries: Vec<NewBinaryEntry<'_>> = entries
+        .map(|(image, strings)| NewBinaryEntry {
             image_kind: image.kind,
             offload_kind: image.offload_kind,
             flags: 0,
@@ -44,8 +45,12 @@ pub(super) fn plan(
             image_size: image.size,
         })
         .collect();
-    let mut pieces = layout(&entries, Version::of(options.llvm), options.llvm)
-        .map_err(|problem| Error::input(output, problem))?;
+    let mut pieces = layout(
+        &entries,
+        OffloadBinaryVersion::of(options.llvm),
+        options.llvm,
+    )
+    .map_err(|problem| LlvmToolError::input(output, problem))?;
     for piece in &mut pieces {
         if let Piece::Copy { input, .. } = piece {
             *input = images[*input].source;
@@ -65,33 +70,42 @@ pub(super) fn plan(
 const MAX_DOCUMENT: u64 = 1 << 30;
 
 /// Returns the offload binary that a `!Offload` document describes.
-fn from_yaml(path: &Path, llvm: LlvmRelease, sources: &mut Sources) -> Result<Vec<u8>, Error> {
+fn from_yaml(
+    path: &Path,
+    llvm: LlvmRelease,
+    sources: &mut Sources,
+) -> Result<Vec<u8>, LlvmToolError> {
     let source = sources.open_up_to(path, MAX_DOCUMENT)?;
     let mut text = String::new();
     let all = [sources.all(source)];
     let read = sources.reader(&all).read_to_string(&mut text);
     read.map_err(|error| match error.kind() {
         // The document is not UTF-8; the reader of pieces does not check that.
-        std::io::ErrorKind::InvalidData => Error::file(path, &error),
-        _ => Error::new(error.to_string()),
+        std::io::ErrorKind::InvalidData => LlvmToolError::file(path, &error),
+        _ => LlvmToolError::new(error.to_string()),
     })?;
-    let document = offload_yaml::parse(&text).map_err(|problem| Error::input(path, problem))?;
+    let document =
+        offload_yaml::parse(&text).map_err(|problem| LlvmToolError::input(path, problem))?;
     let bytes = document.to_bytes(llvm);
-    bytes.map_err(|problem| Error::input(path, problem))
+    bytes.map_err(|problem| LlvmToolError::input(path, problem))
 }
 
 /// Compresses the offload binary in memory.
-fn compressed(pieces: &[Piece], options: &Options, sources: &Sources) -> Result<Vec<u8>, Error> {
-    if Version::of(options.llvm) < Version::V3 {
+fn compressed(
+    pieces: &[Piece],
+    options: &PackagerOptions,
+    sources: &Sources,
+) -> Result<Vec<u8>, LlvmToolError> {
+    if OffloadBinaryVersion::of(options.llvm) < OffloadBinaryVersion::V3 {
         let release = options.llvm;
-        return Err(Error::new(format!(
+        return Err(LlvmToolError::new(format!(
             "--compress: LLVM {release} does not read compressed offload binaries; --llvm=main does"
         )));
     }
     let methods = [Method::Zstd, Method::Zlib];
     let method = match &options.format {
         None if options.level.is_some() => {
-            return Err(Error::new(
+            return Err(LlvmToolError::new(
                 "--compression-level requires --compression-format",
             ));
         }
@@ -99,7 +113,7 @@ fn compressed(pieces: &[Piece], options: &Options, sources: &Sources) -> Result<
         Some(name) => {
             let method = methods.into_iter().find(|method| method.name() == name);
             method.ok_or_else(|| {
-                Error::new(format!(
+                LlvmToolError::new(format!(
                     "--compression-format: `{name}` is not a format; expected `zstd` or `zlib`"
                 ))
             })?
@@ -107,17 +121,17 @@ fn compressed(pieces: &[Piece], options: &Options, sources: &Sources) -> Result<
     };
     let mut bytes = Vec::new();
     let read = sources.reader(pieces).read_to_end(&mut bytes);
-    read.map_err(|error| Error::new(error.to_string()))?;
+    read.map_err(|error| LlvmToolError::new(error.to_string()))?;
     compress(&bytes, method, options.level).map_err(|problem| match problem {
-        WriteError::Level {
+        OffloadBinaryWriteError::Level {
             method,
             level,
             least,
             most,
-        } => Error::new(format!(
+        } => LlvmToolError::new(format!(
             "invalid {method} compression level {level}; expected a value in [{least}, {most}]"
         )),
-        problem => Error::new(problem.to_string()),
+        problem => LlvmToolError::new(problem.to_string()),
     })
 }
 
@@ -151,15 +165,15 @@ fn open(
     argument: &ImageArgument,
     llvm: LlvmRelease,
     sources: &mut Sources,
-) -> Result<Vec<NewImage>, Error> {
+) -> Result<Vec<NewImage>, LlvmToolError> {
     let files = argument.files();
     if llvm < LlvmRelease::V22 && (files.is_empty() || argument.value("triple").is_none()) {
-        return Err(Error::new(
+        return Err(LlvmToolError::new(
             "'file' and 'triple' are required image arguments",
         ));
     }
     if files.is_empty() {
-        return Err(Error::new("'file' is a required image arguments"));
+        return Err(LlvmToolError::new("'file' is a required image arguments"));
     }
     let kind = argument.value("kind").unwrap_or_default();
     let offload_kind = std::str::from_utf8(&kind).ok();

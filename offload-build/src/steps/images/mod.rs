@@ -193,7 +193,7 @@ impl Images {
             Some((method, level)) => {
                 let how = Compression {
                     // Every runtime that reads compressed ones reads this.
-                    version: compressed_bundle::Version::V2,
+                    version: compressed_bundle::CompressedBundleVersion::V2,
                     method,
                     level,
                     ..Compression::default()

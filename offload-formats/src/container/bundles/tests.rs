@@ -177,7 +177,7 @@ fn names_the_section_and_the_place() {
     let object = elf(ELFS[3], V3);
     let text = "section header table at offset";
     assert!(message(&object[..object.len() - 1]).starts_with(text));
-    let text = "bundle 0: compressed bundle: version 9 is not supported (1, 2 and 3 are)";
+    let text = "bundle 0: compressed bundle: expected version 1, 2 or 3, found 9";
     assert_eq!(message(b"CCOB\x09\0\0\0"), text);
 }
 
@@ -242,7 +242,7 @@ fn reads_kilobytes_of_a_program_of_gigabytes() {
     const GIGABYTE: u32 = 1 << 30;
     let id = "hip-amdgcn-amd-amdhsa--gfx906";
     let align = std::num::NonZeroU64::new(4096).unwrap();
-    let layout = crate::format::bundle::Layout::new([(id, GIGABYTE.into())], align).unwrap();
+    let layout = crate::format::bundle::BundleLayout::new([(id, GIGABYTE.into())], align).unwrap();
     let mut headers = coff(&[(".text", b"code"), (".hip_fat", &layout.head)])[..100].to_vec();
     let mut set = |offset: usize, value: u32| {
         headers[offset..offset + 4].copy_from_slice(&value.to_le_bytes());

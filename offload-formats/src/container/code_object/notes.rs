@@ -8,7 +8,7 @@ use object::elf::{FileHeader64, NoteType, PT_NOTE, ProgramHeader64, SHT_NOTE, Se
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _, SectionHeader as _};
 
 use super::CodeObjectError;
-use crate::format::msgpack::Reader;
+use crate::format::msgpack::MsgpackReader;
 
 const OWNER: &[u8] = b"AMDGPU";
 const NT_AMDGPU_METADATA: NoteType = NoteType(32);
@@ -172,7 +172,7 @@ fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
     for (index, content) in contents.iter().enumerate() {
         let mut left: BTreeSet<Vec<u8>> = single.keys().cloned().collect();
         let mut differ = None;
-        Reader::new(content).map(|key, reader| match key {
+        MsgpackReader::new(content).map(|key, reader| match key {
             KERNELS | PRINTF => {
                 let list = lists.entry(key.to_vec()).or_default();
                 reader.array(|reader| {
@@ -223,7 +223,7 @@ fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
 }
 
 /// Passes a value, and says where it is.
-fn item(content: &[u8], reader: &mut Reader<'_>) -> Result<Range<usize>, CodeObjectError> {
+fn item(content: &[u8], reader: &mut MsgpackReader<'_>) -> Result<Range<usize>, CodeObjectError> {
     let place = |offset: u64| usize::try_from(offset).unwrap_or(content.len());
     let start = place(reader.offset());
     reader.skip()?;
@@ -238,7 +238,7 @@ fn bytes(content: &[u8], range: Range<usize>) -> &[u8] {
 fn symbol(content: &[u8], kernel: Range<usize>) -> Result<Vec<u8>, CodeObjectError> {
     let offset = kernel.start as u64;
     let mut symbol = None;
-    Reader::new(bytes(content, kernel)).map(|key, reader| {
+    MsgpackReader::new(bytes(content, kernel)).map(|key, reader| {
         match key {
             b".symbol" => symbol = Some(reader.text()?.as_bytes().to_vec()),
             _ => reader.skip()?,

@@ -11,7 +11,7 @@ use super::part::{Part, align, small};
 use super::symbols::{Auxiliary, RECORD_SIZE, Symbol};
 use crate::container::edit::Output;
 use crate::format::pieces::Piece;
-use crate::format::string_table::{StringTable, Strings};
+use crate::format::string_table::{StringTable, StringTableBuilder};
 
 /// How much larger than before a file may be, new contents not counted: sections that have no
 /// bytes in the old file have some in the new one, as many as only the file claims.
@@ -33,7 +33,7 @@ impl File<'_> {
         } else {
             RECORD_SIZE
         };
-        let mut strings = Strings::default();
+        let mut strings = StringTableBuilder::default();
         for part in kept().filter(|part| is_apart(part.name)) {
             strings.add_first(part.name);
         }

@@ -36,7 +36,7 @@ pub enum Problem {
     /// A file in a universal one is not inside of it.
     Slice(OutOfBounds),
     /// With bitcode.
-    Bitcode(bitcode::Error),
+    Bitcode(bitcode::BitcodeError),
     /// A section that should hold offload binaries is not inside the file.
     Section {
         /// Its number.
@@ -49,14 +49,14 @@ pub enum Problem {
         /// The section they are in.
         section: Option<u32>,
         /// What is wrong.
-        problem: offload_binary::Error,
+        problem: offload_binary::OffloadBinaryError,
     },
     /// With offload binaries in bitcode.
     Embedded {
         /// Which embedded object.
         object: usize,
         /// What is wrong; offsets are from its start.
-        problem: offload_binary::Error,
+        problem: offload_binary::OffloadBinaryError,
     },
     /// A compressed offload binary cannot be inflated.
     Compressed {
@@ -72,7 +72,7 @@ pub enum Problem {
         /// The section it is in.
         section: Option<u32>,
         /// What is wrong.
-        problem: offload_binary::Error,
+        problem: offload_binary::OffloadBinaryError,
     },
     /// The same bytes are said to be in many sections or files.
     Overlap,

@@ -34,7 +34,7 @@ use object::elf::{FileHeader64, NoteType};
 use object::read::elf::{ElfFile64, NoteIterator, ProgramHeader as _, SectionHeader as _};
 
 use super::{Argument, ArgumentKind, Kernel, KernelError};
-use crate::format::msgpack::{self, Reader};
+use crate::format::msgpack::{self, MsgpackReader};
 
 /// Behind the name of a kernel, that of its descriptor.
 pub(super) const DESCRIPTOR: &str = ".kd";
@@ -94,7 +94,7 @@ fn collect<'d>(
 /// Why the content of a note makes no sense. Offsets are from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Problem {
-    MessagePack(msgpack::Error),
+    MessagePack(msgpack::MsgpackError),
     Missing {
         key: &'static str,
         offset: u64,
@@ -114,8 +114,8 @@ enum Problem {
     },
 }
 
-impl From<msgpack::Error> for Problem {
-    fn from(error: msgpack::Error) -> Self {
+impl From<msgpack::MsgpackError> for Problem {
+    fn from(error: msgpack::MsgpackError) -> Self {
         Self::MessagePack(error)
     }
 }
@@ -148,7 +148,7 @@ impl fmt::Display for Problem {
 
 /// Appends the kernels of a note. What follows its map is left alone, as LLVM's reader does.
 fn metadata(content: &[u8], kernels: &mut Vec<Kernel>) -> Result<(), Problem> {
-    Reader::new(content).map(|key, reader| match key {
+    MsgpackReader::new(content).map(|key, reader| match key {
         b"amdhsa.version" => version(reader),
         b"amdhsa.kernels" => reader.array(|reader| {
             kernels.push(kernel(reader)?);
@@ -158,7 +158,7 @@ fn metadata(content: &[u8], kernels: &mut Vec<Kernel>) -> Result<(), Problem> {
     })
 }
 
-fn version(reader: &mut Reader<'_>) -> Result<(), Problem> {
+fn version(reader: &mut MsgpackReader<'_>) -> Result<(), Problem> {
     let offset = reader.offset();
     // The second number says what was added.
     let [found, _] = numbers(reader, "amdhsa.version")?;
@@ -169,7 +169,7 @@ fn version(reader: &mut Reader<'_>) -> Result<(), Problem> {
     }
 }
 
-fn kernel(reader: &mut Reader<'_>) -> Result<Kernel, Problem> {
+fn kernel(reader: &mut MsgpackReader<'_>) -> Result<Kernel, Problem> {
     let offset = reader.offset();
     let mut kernel = Kernel::default();
     let mut name = None;
@@ -202,14 +202,14 @@ fn kernel(reader: &mut Reader<'_>) -> Result<Kernel, Problem> {
 }
 
 /// The name of a kernel, from that of its descriptor.
-fn symbol(reader: &mut Reader<'_>) -> Result<String, Problem> {
+fn symbol(reader: &mut MsgpackReader<'_>) -> Result<String, Problem> {
     let offset = reader.offset();
     let name = reader.text()?.strip_suffix(DESCRIPTOR);
     name.map(str::to_owned)
         .ok_or(Problem::NoDescriptor { offset })
 }
 
-fn arguments(reader: &mut Reader<'_>) -> Result<Vec<Argument>, Problem> {
+fn arguments(reader: &mut MsgpackReader<'_>) -> Result<Vec<Argument>, Problem> {
     let mut arguments = Vec::new();
     reader.array(|reader| {
         arguments.extend(argument(reader)?);
@@ -219,7 +219,7 @@ fn arguments(reader: &mut Reader<'_>) -> Result<Vec<Argument>, Problem> {
 }
 
 /// An argument, when it is the host that gives it.
-fn argument(reader: &mut Reader<'_>) -> Result<Option<Argument>, Problem> {
+fn argument(reader: &mut MsgpackReader<'_>) -> Result<Option<Argument>, Problem> {
     let start = reader.offset();
     let [mut offset, mut size] = [None; 2];
     let mut value_kind = None;
@@ -248,7 +248,7 @@ fn argument(reader: &mut Reader<'_>) -> Result<Option<Argument>, Problem> {
 }
 
 fn numbers<const N: usize>(
-    reader: &mut Reader<'_>,
+    reader: &mut MsgpackReader<'_>,
     key: &'static str,
 ) -> Result<[u32; N], Problem> {
     let offset = reader.offset();
@@ -363,7 +363,7 @@ mod tests {
             error(b"\x81\xaeamdhsa.version\x91\x01"),
             "`amdhsa.version` at offset 0x10 has 1 numbers, expected 2"
         );
-        assert_eq!(error(b"\x90"), "array at offset 0x0, expected a map");
+        assert_eq!(error(b"\x90"), "expected a map at offset 0x0, found array");
         assert_eq!(
             error(b"\x81\xaeamdhsa.kernels\x91\x80"),
             "map at offset 0x11 has no `.symbol`"
@@ -383,7 +383,7 @@ mod tests {
         );
         assert_eq!(
             error(b"\xab.vgpr_count\xff"),
-            "negative integer at offset 0x6f, expected an integer from 0 to 0xffffffff"
+            "expected an integer from 0 to 0xffffffff at offset 0x6f, found negative integer"
         );
         for (argument, missing) in [
             (&b"\x82\xa7.offset\0\xa5.size\x08"[..], ".value_kind"),

@@ -1,44 +1,47 @@
-//! The bit stream that bitcode is: nested blocks of records, whose fields have any number of bits.
+//! The bit stream of bitcode: nested blocks of records, whose fields have any number of bits.
 //!
-//! Bits are taken from the lowest of a byte upwards. Each item of a block starts with an abbreviation
-//! ID, whose width the block states: 0 ends the block, 1 enters a block, 2 defines an abbreviation,
-//! 3 is a record that uses none, and others are records laid out as defined.
+//! The lowest bit of a byte comes first. Each item of a block starts with an abbreviation ID, whose
+//! width the block states: 0 ends the block, 1 enters a block, and 2 defines an abbreviation. 3 is
+//! a record without abbreviation; other IDs are records laid out as defined.
 //!
 //! Specification: <https://llvm.org/docs/BitCodeFormat.html#bitstream-format>.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::Error;
+use super::BitcodeError;
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 
-/// How many fields of a record are kept; those that need more are asked for.
+/// Number of fields that are kept of each record, unless the caller asks for more.
 const KEPT: usize = 16;
-/// How many fields an abbreviation may define. LLVM's have fewer than 20; without a limit a few
+/// Maximum number of fields of an abbreviation. LLVM's have fewer than 20; without a limit a few
 /// bits could stand for any number of fields.
 const MAX_FIELDS: usize = 64;
 
-/// A block at the top of the file.
+/// A block at the top level of the file.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub id: u64,
-    /// Of the abbreviation IDs in it, in bits.
+    /// Width of the abbreviation IDs in the block, in bits.
     width: u32,
-    /// From the start of the file.
+    /// Contents, as offsets from the start of the file.
     range: Range<u64>,
 }
 
-/// The blocks of a range, whose contents are not read. What follows the last block is left alone.
-pub(super) fn blocks<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Vec<Block>, Error> {
-    /// Longer than the start of a block.
+/// Lists the blocks of a range without reading their contents. Ignores data after the last block.
+pub(super) fn blocks<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<Block>, BitcodeError> {
+    /// Upper bound for the size of a block's start.
     const START: u64 = 24;
     let mut cursor = Cursor::new(data, range);
     let mut blocks = Vec::new();
-    // As LLVM, which takes less than this for padding.
+    // LLVM also treats fewer bytes as padding.
     while cursor.end().saturating_sub(cursor.position()) >= 8 {
         let start = cursor.position();
         let size = START.min(cursor.end() - start);
-        let bytes = cursor.read(size, "block").map_err(Error::Outside)?;
+        let bytes = cursor.read(size, "block").map_err(BitcodeError::Outside)?;
         let mut bits = Bits::new(bytes, start);
         if bits.fixed(2)? != ENTER {
             break;
@@ -46,40 +49,40 @@ pub(super) fn blocks<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Ve
         let (id, width, size) = bits.enter()?;
         let start = bits.place();
         let range = OutOfBounds::check("block", start, size, cursor.end());
-        let range = range.map_err(Error::Outside)?;
+        let range = range.map_err(BitcodeError::Outside)?;
         cursor = cursor.at(range.end);
         blocks.push(Block { id, width, range });
     }
     Ok(blocks)
 }
 
-/// What is kept of a record besides its first fields.
+/// Fields to keep besides a record's first ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// Nothing.
+    /// None.
     First,
-    /// All fields, of which one that is no byte is told.
+    /// All fields, as bytes; `wide` reports a value that does not fit.
     Bytes,
     /// All fields.
     All,
 }
 
-/// A record, with its first fields.
+/// A record with its first fields.
 #[derive(Debug, Default)]
-pub(super) struct Record<'d> {
+pub(super) struct BitcodeRecord<'d> {
     pub code: u64,
-    /// At most [`KEPT`], unless all were asked for.
+    /// At most [`KEPT`], or all with [`Keep::All`].
     pub fields: Vec<u64>,
-    /// All fields, when bytes were asked for.
+    /// All fields, with [`Keep::Bytes`].
     pub bytes: Vec<u8>,
-    /// Whether a field of `bytes` was none.
+    /// True if a field of `bytes` exceeded a byte.
     pub wide: bool,
     pub blob: Option<&'d [u8]>,
     started: bool,
 }
 
-impl Record<'_> {
-    /// A field; those that older writers did not know are 0.
+impl BitcodeRecord<'_> {
+    /// Returns a field, or 0 if an older writer omitted it.
     pub(super) fn field(&self, index: usize) -> u64 {
         self.fields.get(index).copied().unwrap_or(0)
     }
@@ -105,40 +108,40 @@ const DEFINE: u64 = 2;
 const UNABBREVIATED: u64 = 3;
 
 impl Block {
-    /// Reads the records of a block, not those of the blocks in it.
+    /// Reads the records of a block, but not those of nested blocks.
     pub(super) fn records<'d, R: ReadAt<'d>>(
         &self,
         data: R,
-        mut each: impl FnMut(Record<'d>),
-    ) -> Result<(), Error> {
+        mut each: impl FnMut(BitcodeRecord<'d>),
+    ) -> Result<(), BitcodeError> {
         let (mut items, none) = (self.open(data)?, BlockInfo::default());
         while let Some(item) = items.next(&none, Keep::First)? {
-            if let Item::Record(record) = item {
+            if let BlockItem::Record(record) = item {
                 each(record);
             }
         }
         Ok(())
     }
 
-    /// Reads the block, whose items then come one by one.
-    pub(super) fn open<'d, R: ReadAt<'d>>(&self, data: R) -> Result<Items<'d>, Error> {
+    /// Reads the block, so that its items can be iterated.
+    pub(super) fn open<'d, R: ReadAt<'d>>(&self, data: R) -> Result<Items<'d>, BitcodeError> {
         let start = self.range.start;
         let size = self.range.end.saturating_sub(start);
         let bytes = Cursor::new(data, self.range.clone()).read(size, "block");
-        let bits = Bits::new(bytes.map_err(Error::Outside)?, start);
+        let bits = Bits::new(bytes.map_err(BitcodeError::Outside)?, start);
         Ok(Items::new(self.id, self.width, bits))
     }
 }
 
-/// What a block consists of.
-pub(super) enum Item<'d> {
-    Record(Record<'d>),
+/// An item of a block.
+pub(super) enum BlockItem<'d> {
+    Record(BitcodeRecord<'d>),
     Block(Items<'d>),
 }
 
-/// The items of a block that are still to come.
+/// The remaining items of a block.
 pub(super) struct Items<'d> {
-    /// Of the block.
+    /// ID of the block.
     pub id: u64,
     width: u32,
     bits: Bits<'d>,
@@ -155,8 +158,12 @@ impl<'d> Items<'d> {
         }
     }
 
-    /// The next item, unless the block ends.
-    pub(super) fn next(&mut self, info: &BlockInfo, keep: Keep) -> Result<Option<Item<'d>>, Error> {
+    /// Returns the next item, or `None` at the end of the block.
+    pub(super) fn next(
+        &mut self,
+        info: &BlockInfo,
+        keep: Keep,
+    ) -> Result<Option<BlockItem<'d>>, BitcodeError> {
         loop {
             let place = self.bits.place();
             let record = match self.bits.fixed(self.width)? {
@@ -165,7 +172,7 @@ impl<'d> Items<'d> {
                     let (id, width, size) = self.bits.enter()?;
                     let start = self.bits.place();
                     let bits = Bits::new(self.bits.skip(size)?, start);
-                    return Ok(Some(Item::Block(Self::new(id, width, bits))));
+                    return Ok(Some(BlockItem::Block(Self::new(id, width, bits))));
                 }
                 DEFINE => {
                     let abbreviation = Abbreviation::read(&mut self.bits)?;
@@ -173,7 +180,7 @@ impl<'d> Items<'d> {
                     continue;
                 }
                 UNABBREVIATED => {
-                    let mut record = Record::default();
+                    let mut record = BitcodeRecord::default();
                     record.push(self.bits.vbr(6)?, keep);
                     for _ in 0..self.bits.vbr(6)? {
                         record.push(self.bits.vbr(6)?, keep);
@@ -181,36 +188,37 @@ impl<'d> Items<'d> {
                     record
                 }
                 id => {
-                    // The first four are taken.
+                    // The first four IDs are reserved.
                     let index = usize::try_from(id - 4).unwrap_or(usize::MAX);
                     let common = info.of(self.id);
                     let own = || self.abbreviations.get(index.checked_sub(common.len())?);
                     let abbreviation = common.get(index).or_else(own);
-                    let abbreviation = abbreviation.ok_or(Error::Abbreviation { offset: place })?;
+                    let abbreviation =
+                        abbreviation.ok_or(BitcodeError::Abbreviation { offset: place })?;
                     abbreviation.record(&mut self.bits, keep)?
                 }
             };
-            return Ok(Some(Item::Record(record)));
+            return Ok(Some(BlockItem::Record(record)));
         }
     }
 }
 
-/// The abbreviations that all blocks of an ID start with.
+/// Abbreviations that every block with a certain ID starts with.
 #[derive(Default)]
 pub(super) struct BlockInfo(BTreeMap<u64, Vec<Abbreviation>>);
 
 impl BlockInfo {
-    /// ID of the blocks that say so.
+    /// ID of the blocks that define these abbreviations.
     pub(super) const ID: u64 = 0;
-    /// The record that says which blocks the abbreviations after it are for.
+    /// Record that sets the block ID for the abbreviations after it.
     const SET_ID: u64 = 1;
 
     fn of(&self, id: u64) -> &[Abbreviation] {
         self.0.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// Takes in a block of that ID.
-    pub(super) fn read(&mut self, mut items: Items<'_>) -> Result<(), Error> {
+    /// Adds the abbreviations of such a block.
+    pub(super) fn read(&mut self, mut items: Items<'_>) -> Result<(), BitcodeError> {
         let (mut id, none) = (None, Self::default());
         loop {
             let place = items.bits.place();
@@ -218,12 +226,14 @@ impl BlockInfo {
             let defined = items.abbreviations.drain(..);
             match id {
                 Some(id) => self.0.entry(id).or_default().extend(defined),
-                None if defined.len() > 0 => return Err(Error::Abbreviation { offset: place }),
+                None if defined.len() > 0 => {
+                    return Err(BitcodeError::Abbreviation { offset: place });
+                }
                 None => {}
             }
             match item {
                 None => return Ok(()),
-                Some(Item::Record(record)) if record.code == Self::SET_ID => {
+                Some(BlockItem::Record(record)) if record.code == Self::SET_ID => {
                     id = Some(record.field(0));
                 }
                 Some(_) => {}
@@ -232,24 +242,24 @@ impl BlockInfo {
     }
 }
 
-/// How the fields of a record are laid out.
-struct Abbreviation(Vec<Layout>);
+/// Layout of a record's fields.
+struct Abbreviation(Vec<FieldEncoding>);
 
 #[derive(Clone, Copy)]
-enum Layout {
+enum FieldEncoding {
     Literal(u64),
     Fixed(u32),
     Vbr(u32),
-    /// A number of elements of the layout that follows.
+    /// A count, then elements with the encoding that follows.
     Array,
     Char6,
     Blob,
 }
 
 impl Abbreviation {
-    fn read(bits: &mut Bits<'_>) -> Result<Self, Error> {
+    fn read(bits: &mut Bits<'_>) -> Result<Self, BitcodeError> {
         let offset = bits.place();
-        let wrong = Error::Abbreviation { offset };
+        let wrong = BitcodeError::Abbreviation { offset };
         let count = usize::try_from(bits.vbr(5)?).unwrap_or(usize::MAX);
         if count > MAX_FIELDS {
             return Err(wrong);
@@ -257,7 +267,7 @@ impl Abbreviation {
         let mut layouts = Vec::new();
         for _ in 0..count {
             if bits.fixed(1)? == 1 {
-                layouts.push(Layout::Literal(bits.vbr(8)?));
+                layouts.push(FieldEncoding::Literal(bits.vbr(8)?));
                 continue;
             }
             let encoding = bits.fixed(3)?;
@@ -268,44 +278,52 @@ impl Abbreviation {
             };
             let width = u32::try_from(width).ok().filter(|width| *width <= 64);
             layouts.push(match (encoding, width) {
-                (1 | 2, Some(0)) => Layout::Literal(0),
-                (1, Some(width)) => Layout::Fixed(width),
-                (2, Some(width)) => Layout::Vbr(width),
-                (3, _) => Layout::Array,
-                (4, _) => Layout::Char6,
-                (5, _) => Layout::Blob,
+                (1 | 2, Some(0)) => FieldEncoding::Literal(0),
+                (1, Some(width)) => FieldEncoding::Fixed(width),
+                (2, Some(width)) => FieldEncoding::Vbr(width),
+                (3, _) => FieldEncoding::Array,
+                (4, _) => FieldEncoding::Char6,
+                (5, _) => FieldEncoding::Blob,
                 _ => return Err(wrong),
             });
         }
-        // The layout of its elements ends an abbreviation with an array.
+        // An array must be the last but one field; the encoding of its elements follows.
         let array = layouts
             .iter()
-            .position(|layout| matches!(layout, Layout::Array));
+            .position(|layout| matches!(layout, FieldEncoding::Array));
         match array {
             Some(array) if array + 2 != layouts.len() => Err(wrong),
             _ => Ok(Self(layouts)),
         }
     }
 
-    fn record<'d>(&self, bits: &mut Bits<'d>, keep: Keep) -> Result<Record<'d>, Error> {
-        let mut record = Record::default();
+    fn record<'d>(
+        &self,
+        bits: &mut Bits<'d>,
+        keep: Keep,
+    ) -> Result<BitcodeRecord<'d>, BitcodeError> {
+        let mut record = BitcodeRecord::default();
         let mut layouts = self.0.iter();
         while let Some(layout) = layouts.next() {
             match layout {
-                Layout::Array => {
+                FieldEncoding::Array => {
                     let count = bits.vbr(6)?;
-                    let element = layouts.next().unwrap_or(&Layout::Literal(0));
-                    // Elements without bits could be any number.
-                    if matches!(element, Layout::Literal(_) | Layout::Array | Layout::Blob) {
-                        return Err(Error::Abbreviation {
+                    // Elements without bits would allow any count in a few bits.
+                    let Some(
+                        element @ (FieldEncoding::Fixed(_)
+                        | FieldEncoding::Vbr(_)
+                        | FieldEncoding::Char6),
+                    ) = layouts.next()
+                    else {
+                        return Err(BitcodeError::Abbreviation {
                             offset: bits.place(),
                         });
-                    }
+                    };
                     for _ in 0..count {
                         record.push(bits.scalar(*element)?, keep);
                     }
                 }
-                Layout::Blob => {
+                FieldEncoding::Blob => {
                     let size = bits.vbr(6)?;
                     bits.align()?;
                     record.blob = Some(bits.skip(size)?);
@@ -318,12 +336,12 @@ impl Abbreviation {
     }
 }
 
-/// A place in some bytes, counted in bits.
+/// A bit position in some bytes.
 pub(super) struct Bits<'d> {
     bytes: &'d [u8],
-    /// Where the bytes start in the file.
+    /// Offset of the bytes in the file.
     start: u64,
-    /// In bits; no more than there are.
+    /// Position in bits, at most the number of bits.
     position: u64,
 }
 
@@ -336,13 +354,13 @@ impl<'d> Bits<'d> {
         }
     }
 
-    /// Of the byte that is read next, from the start of the file.
+    /// Returns the offset of the next byte from the start of the file.
     fn place(&self) -> u64 {
         self.start.saturating_add(self.position / 8)
     }
 
-    fn outside(&self, size: u64) -> Error {
-        Error::Outside(OutOfBounds {
+    fn outside(&self, size: u64) -> BitcodeError {
+        BitcodeError::Outside(OutOfBounds {
             what: "bits",
             offset: self.place(),
             size,
@@ -350,8 +368,8 @@ impl<'d> Bits<'d> {
         })
     }
 
-    /// At most 64 bits.
-    fn fixed(&mut self, width: u32) -> Result<u64, Error> {
+    /// Reads at most 64 bits.
+    fn fixed(&mut self, width: u32) -> Result<u64, BitcodeError> {
         let (mut value, mut done) = (0, 0);
         while done < width {
             let byte = usize::try_from(self.position / 8).ok();
@@ -367,8 +385,9 @@ impl<'d> Bits<'d> {
         Ok(value)
     }
 
-    /// Groups of `width` bits, the low one first, whose highest bit says that another follows.
-    pub(super) fn vbr(&mut self, width: u32) -> Result<u64, Error> {
+    /// Reads groups of `width` bits, lowest first. The highest bit of a group tells whether another
+    /// follows.
+    pub(super) fn vbr(&mut self, width: u32) -> Result<u64, BitcodeError> {
         let offset = self.place();
         let more = 1u64 << (width - 1);
         let (mut value, mut shift) = (0u64, 0);
@@ -379,7 +398,7 @@ impl<'d> Bits<'d> {
             value |= match shifted {
                 Some(shifted) => shifted,
                 None if part == 0 => 0,
-                None => return Err(Error::Number { offset }),
+                None => return Err(BitcodeError::Number { offset }),
             };
             if group & more == 0 {
                 return Ok(value);
@@ -388,35 +407,35 @@ impl<'d> Bits<'d> {
         }
     }
 
-    fn scalar(&mut self, layout: Layout) -> Result<u64, Error> {
+    fn scalar(&mut self, layout: FieldEncoding) -> Result<u64, BitcodeError> {
         const CHARACTERS: &[u8; 64] =
             b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
         match layout {
-            Layout::Literal(value) => Ok(value),
-            Layout::Fixed(width) => self.fixed(width),
-            Layout::Vbr(width) => self.vbr(width),
-            Layout::Char6 => {
+            FieldEncoding::Literal(value) => Ok(value),
+            FieldEncoding::Fixed(width) => self.fixed(width),
+            FieldEncoding::Vbr(width) => self.vbr(width),
+            FieldEncoding::Char6 => {
                 let index = self.fixed(6)? as usize;
                 Ok(CHARACTERS.get(index).map_or(0, |char| u64::from(*char)))
             }
-            Layout::Array | Layout::Blob => Ok(0),
+            FieldEncoding::Array | FieldEncoding::Blob => Ok(0),
         }
     }
 
-    /// What follows the abbreviation ID that enters a block: its ID, the width of the abbreviation
-    /// IDs in it, its size in bytes.
-    fn enter(&mut self) -> Result<(u64, u32, u64), Error> {
+    /// Reads the rest of a block's start: its ID, the width of its abbreviation IDs, and its size
+    /// in bytes.
+    fn enter(&mut self) -> Result<(u64, u32, u64), BitcodeError> {
         let offset = self.place();
         let (id, width) = (self.vbr(8)?, self.vbr(4)?);
         let width = u32::try_from(width).ok().filter(|width| *width <= 32);
-        let width = width.ok_or(Error::Number { offset })?;
+        let width = width.ok_or(BitcodeError::Number { offset })?;
         self.align()?;
-        // A number of words.
+        // The size is a number of words.
         Ok((id, width, self.fixed(32)? * 4))
     }
 
-    /// To the next multiple of 32 bits.
-    fn align(&mut self) -> Result<(), Error> {
+    /// Skips to the next multiple of 32 bits.
+    fn align(&mut self) -> Result<(), BitcodeError> {
         let padding = self.position.wrapping_neg() % 32;
         self.position += padding;
         if self.position / 8 > self.bytes.len() as u64 {
@@ -425,8 +444,8 @@ impl<'d> Bits<'d> {
         Ok(())
     }
 
-    /// Whole bytes.
-    fn skip(&mut self, size: u64) -> Result<&'d [u8], Error> {
+    /// Reads whole bytes.
+    fn skip(&mut self, size: u64) -> Result<&'d [u8], BitcodeError> {
         let start = self.position / 8;
         let range = OutOfBounds::check("bits", start, size, self.bytes.len() as u64);
         let range = range.map_err(|_| self.outside(size))?;

@@ -1,10 +1,10 @@
-//! The objects that clang embedded in bitcode: `-fembed-offload-object`, which for an object file
-//! makes the section `.llvm.offloading`.
+//! Objects that clang embedded in bitcode with `-fembed-offload-object`. In an object file they
+//! become the section `.llvm.offloading`.
 //!
-//! Each is the initializer of a variable, and the named metadata `llvm.embedded.objects` lists the
-//! variables, each with the name of the section that it is for. So four blocks of a module are read:
-//! types, constants, metadata, and the records of the module itself. Values and metadata are
-//! numbered in the order of their records; strings of metadata count too.
+//! Each object is the initializer of a variable. The named metadata `llvm.embedded.objects` lists
+//! the variables with the names of their sections. So four blocks of a module are read: types,
+//! constants, metadata, and the module's own records. Values and metadata are numbered in the order
+//! of their records; metadata strings count too.
 //!
 //! Specification: <https://llvm.org/docs/BitCodeFormat.html>; the numbers of the records:
 //! `llvm/include/llvm/Bitcode/LLVMBitCodes.h` of LLVM 22.
@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::bitstream::{Bits, BlockInfo, Item, Items, Keep, Record, blocks};
-use super::{ALIAS, EmbeddedProblem, Error, FUNCTION, IFUNC, MODULE, VARIABLE, VERSION, unwrap};
+use super::bitstream::{BitcodeRecord, Bits, BlockInfo, BlockItem, Items, Keep, blocks};
+use super::{
+    ALIAS, BitcodeError, EmbeddedProblem, FUNCTION, IFUNC, MODULE, VARIABLE, VERSION, unwrap,
+};
 use crate::format::bytes::{Cursor, ReadAt};
 
 /// The named metadata that lists embedded objects.
@@ -22,23 +24,22 @@ const LIST: &[u8] = b"llvm.embedded.objects";
 /// The section of offload binaries.
 const SECTION: &[u8] = b".llvm.offloading";
 
-/// The objects embedded in the bitcode in a range of `data` that are for the section
-/// `.llvm.offloading`, in the order of the list; without the empty ones, and those of zeros only.
+/// Reads the objects for the section `.llvm.offloading` that are embedded in the bitcode in a range
+/// of `data`. They have the order of the list; empty objects and objects of zeros are skipped.
 ///
-/// They are copies: in bitcode their bytes need not start where those of the file do.
+/// The objects are copies, because they need not start at a byte of the bitcode.
 ///
-/// Any input may be given: this does not panic, and allocates at most a small multiple of what it
-/// reads.
+/// Accepts any input: this does not panic, and allocates at most a small multiple of what it reads.
 ///
 /// # Errors
 ///
-/// When it is not bitcode, or something of the list is not understood.
+/// If the range is not bitcode, or an entry of the list is not understood.
 pub fn embedded_objects<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Vec<Arc<[u8]>>, Error> {
-    /// How many times the size of the file all objects may have together. Equal objects are one
-    /// constant, and no compiler embeds many of them.
+) -> Result<Vec<Arc<[u8]>>, BitcodeError> {
+    /// Maximum size of all objects together, as a multiple of the file's size. Equal objects are
+    /// one constant, and no compiler embeds many of them.
     const LIMIT: u64 = 16;
     let range = unwrap(data, range)?;
     let limit = range.end.saturating_sub(range.start).saturating_mul(LIMIT);
@@ -47,24 +48,24 @@ pub fn embedded_objects<'d, R: ReadAt<'d>>(
         if block.id != MODULE {
             continue;
         }
-        let module = Module::read(block.open(data)?)?;
+        let module = EmbeddingModule::read(block.open(data)?)?;
         let operands = module.operands()?;
         if operands.is_empty() {
             continue;
         }
         let mut wanted = BTreeMap::new();
         wanted.extend(operands.iter().map(|(_, constant)| (*constant, None)));
-        // Once more, for the constants that are embedded.
+        // Reads the block a second time, for the embedded constants.
         module.constants(block.open(data)?, &mut wanted)?;
         for (operand, constant) in operands {
             let content = wanted.get(&constant).cloned().flatten();
-            let wrong = |problem| Error::Embedded { operand, problem };
+            let wrong = |problem| BitcodeError::Embedded { operand, problem };
             let value = constant;
             let content = content.ok_or(wrong(EmbeddedProblem::NoVariable { value }))?;
             let content = content.map_err(wrong)?;
             size = size.saturating_add(content.len() as u64);
             if size > limit {
-                return Err(Error::Shared { size });
+                return Err(BitcodeError::Shared { size });
             }
             if !content.is_empty() {
                 objects.push(content);
@@ -74,39 +75,39 @@ pub fn embedded_objects<'d, R: ReadAt<'d>>(
     Ok(objects)
 }
 
-/// What a variable holds.
-type Content = Result<Arc<[u8]>, EmbeddedProblem>;
+/// The content of a variable.
+type EmbeddedContent = Result<Arc<[u8]>, EmbeddedProblem>;
 
-/// Blocks of a module.
+/// IDs of a module's blocks.
 const CONSTANTS: u64 = 11;
 const METADATA: u64 = 15;
 const TYPES: u64 = 17;
 
-/// What a module says about what is embedded in it.
+/// The parts of a module that describe its embedded objects.
 #[derive(Default)]
-struct Module {
-    /// Of types that matter here.
-    types: Vec<Type>,
-    /// For each variable, by its number among the values, the number of its initializer plus 1.
+struct EmbeddingModule {
+    /// Types by number; only byte arrays matter.
+    types: Vec<ValueType>,
+    /// For each variable's value number, the value number of its initializer plus 1.
     variables: BTreeMap<u64, u64>,
     version: u64,
     metadata: Metadata,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Type {
+enum ValueType {
     Byte,
-    /// Of that type.
+    /// An array of the type with that number.
     Array(u64),
     Other,
 }
 
-impl Module {
-    fn read(mut items: Items<'_>) -> Result<Self, Error> {
+impl EmbeddingModule {
+    fn read(mut items: Items<'_>) -> Result<Self, BitcodeError> {
         let (mut module, mut info, mut values) = (Self::default(), BlockInfo::default(), 0);
         while let Some(item) = items.next(&info, Keep::First)? {
             match item {
-                Item::Record(record) => match record.code {
+                BlockItem::Record(record) => match record.code {
                     VERSION => module.version = record.field(0),
                     VARIABLE => {
                         module.variables.insert(values, record.field(4));
@@ -115,7 +116,7 @@ impl Module {
                     FUNCTION | ALIAS | IFUNC => values += 1,
                     _ => {}
                 },
-                Item::Block(inner) => match inner.id {
+                BlockItem::Block(inner) => match inner.id {
                     BlockInfo::ID => info.read(inner)?,
                     TYPES => module.types(inner, &info)?,
                     METADATA => module.metadata.read(inner, &info)?,
@@ -132,41 +133,43 @@ impl Module {
         Ok(module)
     }
 
-    fn types(&mut self, mut items: Items<'_>, info: &BlockInfo) -> Result<(), Error> {
+    fn types(&mut self, mut items: Items<'_>, info: &BlockInfo) -> Result<(), BitcodeError> {
         const COUNT: u64 = 1;
         const INTEGER: u64 = 7;
         const ARRAY: u64 = 11;
         const NAME: u64 = 19;
         while let Some(item) = items.next(info, Keep::First)? {
-            let Item::Record(record) = item else { continue };
+            let BlockItem::Record(record) = item else {
+                continue;
+            };
             self.types.push(match record.code {
                 COUNT | NAME => continue,
-                INTEGER if record.field(0) == 8 => Type::Byte,
-                ARRAY => Type::Array(record.field(1)),
-                _ => Type::Other,
+                INTEGER if record.field(0) == 8 => ValueType::Byte,
+                ARRAY => ValueType::Array(record.field(1)),
+                _ => ValueType::Other,
             });
         }
         Ok(())
     }
 
-    /// The operands of the list that are for the section, by their index: the number of the
-    /// constant that is embedded.
-    fn operands(&self) -> Result<Vec<(usize, u64)>, Error> {
+    /// Returns the list's operands for the section: the index of each, and the number of the
+    /// embedded constant.
+    fn operands(&self) -> Result<Vec<(usize, u64)>, BitcodeError> {
         let mut operands = Vec::new();
         for (operand, node) in self.metadata.list.iter().enumerate() {
-            let wrong = |problem| Error::Embedded { operand, problem };
+            let wrong = |problem| BitcodeError::Embedded { operand, problem };
             if let Some(code) = self.metadata.unknown {
-                return Err(Error::Metadata { code });
+                return Err(BitcodeError::Metadata { code });
             }
             if self.version != 2 {
                 let version = self.version;
-                return Err(Error::Version { version });
+                return Err(BitcodeError::Version { version });
             }
             let node = self.metadata.nodes.get(node);
             let [first, second] = *node.ok_or(wrong(EmbeddedProblem::Operand))?;
             let second = second.checked_sub(1);
             match second.and_then(|second| self.metadata.is_section(second)) {
-                // Other sections are for others.
+                // The operand belongs to another section.
                 Some(false) => continue,
                 Some(true) => {}
                 None => return Err(wrong(EmbeddedProblem::Operand)),
@@ -183,20 +186,20 @@ impl Module {
         Ok(operands)
     }
 
-    /// Reads the constants that are wanted.
+    /// Reads the wanted constants.
     fn constants(
         &self,
         mut items: Items<'_>,
-        wanted: &mut BTreeMap<u64, Option<Content>>,
-    ) -> Result<(), Error> {
+        wanted: &mut BTreeMap<u64, Option<EmbeddedContent>>,
+    ) -> Result<(), BitcodeError> {
         let (mut info, mut values) = (BlockInfo::default(), 0);
         while let Some(item) = items.next(&info, Keep::First)? {
             match item {
-                Item::Record(record) => {
+                BlockItem::Record(record) => {
                     values += u64::from(matches!(record.code, VARIABLE | FUNCTION | ALIAS | IFUNC));
                 }
-                Item::Block(inner) if inner.id == BlockInfo::ID => info.read(inner)?,
-                Item::Block(inner) if inner.id == CONSTANTS => {
+                BlockItem::Block(inner) if inner.id == BlockInfo::ID => info.read(inner)?,
+                BlockItem::Block(inner) if inner.id == CONSTANTS => {
                     constants(inner, &info, values, |value, kind, record| {
                         if let Some(slot) = wanted.get_mut(&value) {
                             *slot = Some(self.content(kind, record));
@@ -208,14 +211,14 @@ impl Module {
                         }
                     })?;
                 }
-                Item::Block(_) => {}
+                BlockItem::Block(_) => {}
             }
         }
         Ok(())
     }
 
-    /// The bytes of a constant of that type.
-    fn content(&self, kind: u64, record: &Record<'_>) -> Content {
+    /// Returns the bytes of a constant of that type.
+    fn content(&self, kind: u64, record: &BitcodeRecord<'_>) -> EmbeddedContent {
         const NULL: u64 = 2;
         const UNDEFINED: u64 = 3;
         const STRING: u64 = 8;
@@ -224,34 +227,36 @@ impl Module {
         const POISON: u64 = 26;
         let type_of = |index: u64| self.types.get(usize::try_from(index).ok()?).copied();
         match type_of(kind) {
-            Some(Type::Array(element)) if type_of(element) == Some(Type::Byte) => {}
+            Some(ValueType::Array(element)) if type_of(element) == Some(ValueType::Byte) => {}
             _ => return Err(EmbeddedProblem::NoBytes),
         }
         match record.code {
-            // Zeros, or whatever one likes: nothing is in there.
+            // Zeros or undefined bytes: there is no object.
             NULL | UNDEFINED | POISON => Ok(Arc::default()),
             STRING | TERMINATED | DATA if record.wide => Err(EmbeddedProblem::NoBytes),
             STRING | DATA => Ok(record.bytes.as_slice().into()),
-            // Its last byte, a NUL, is not written.
+            // The record omits the last byte, a NUL.
             TERMINATED => Ok([record.bytes.as_slice(), &[0]].concat().into()),
             code => Err(EmbeddedProblem::Content { code }),
         }
     }
 }
 
-/// Gives each constant of a block: the number of its value, of its type, and its record; told is
-/// what to keep of the next.
+/// Passes each constant of a block to `each`: the numbers of its value and type, and its record.
+/// `each` returns which fields to keep of the next.
 fn constants<'d>(
     mut items: Items<'d>,
     info: &BlockInfo,
     first: u64,
-    mut each: impl FnMut(u64, u64, &Record<'d>) -> Keep,
-) -> Result<(), Error> {
+    mut each: impl FnMut(u64, u64, &BitcodeRecord<'d>) -> Keep,
+) -> Result<(), BitcodeError> {
     const SET_TYPE: u64 = 1;
-    // What is kept of the first is not known before it comes: bytes, to be sure.
+    // Keeps the bytes of the first constant, because `each` has not been called yet.
     let (mut kind, mut keep, mut value) = (0, Keep::Bytes, first);
     while let Some(item) = items.next(info, keep)? {
-        let Item::Record(record) = item else { continue };
+        let BlockItem::Record(record) = item else {
+            continue;
+        };
         if record.code == SET_TYPE {
             kind = record.field(0);
             continue;
@@ -262,25 +267,25 @@ fn constants<'d>(
     Ok(())
 }
 
-/// The metadata of a module, by the numbers that it has there.
+/// The metadata of a module, by number.
 #[derive(Default)]
 struct Metadata {
     next: u64,
     strings: Vec<Range<u64>>,
-    /// Those of them that name the section.
+    /// Strings that name the section.
     sections: Vec<u64>,
     /// Numbers of values.
     values: BTreeMap<u64, u64>,
-    /// Of lists of two, the numbers in them, plus 1.
+    /// Numbers of both elements, plus 1, for each node of two elements.
     nodes: BTreeMap<u64, [u64; 2]>,
     /// Numbers of nodes.
     list: Vec<u64>,
-    /// Code of a record that is not known.
+    /// Code of an unknown record.
     unknown: Option<u64>,
 }
 
 impl Metadata {
-    fn read(&mut self, mut items: Items<'_>, info: &BlockInfo) -> Result<(), Error> {
+    fn read(&mut self, mut items: Items<'_>, info: &BlockInfo) -> Result<(), BitcodeError> {
         const STRING: u64 = 1;
         const VALUE: u64 = 2;
         const NODE: u64 = 3;
@@ -291,7 +296,7 @@ impl Metadata {
         const STRINGS: u64 = 35;
         const ATTACHMENT: u64 = 36;
         const INDEX: [u64; 2] = [38, 39];
-        /// Of LLVM 22; debug information as a rule.
+        /// Last code of LLVM 22. Most codes are debug information.
         const LAST: u64 = 49;
         let mut named = false;
         loop {
@@ -299,7 +304,9 @@ impl Metadata {
             let Some(item) = items.next(info, keep)? else {
                 return Ok(());
             };
-            let Item::Record(record) = item else { continue };
+            let BlockItem::Record(record) = item else {
+                continue;
+            };
             let number = self.next;
             match record.code {
                 NAME => {
@@ -329,15 +336,18 @@ impl Metadata {
         }
     }
 
-    /// Many strings in a blob: their lengths, then from an offset on their characters.
-    fn read_strings(&mut self, record: &Record<'_>) -> Result<(), Error> {
-        let blob = record.blob.unwrap_or_default();
+    /// Reads many strings from a blob: their lengths, then their characters.
+    fn read_strings(&mut self, record: &BitcodeRecord<'_>) -> Result<(), BitcodeError> {
+        let code = record.code;
+        let blob = record.blob.ok_or(BitcodeError::Metadata { code })?;
         let (count, offset) = (record.field(0), record.field(1));
         let mut lengths = Bits::new(blob, 0);
         let mut characters = Cursor::new(blob, 0..blob.len() as u64).at(offset);
         for _ in 0..count {
             let size = lengths.vbr(6)?;
-            let string = characters.read(size, "string").map_err(Error::Table)?;
+            let string = characters
+                .read(size, "string")
+                .map_err(BitcodeError::Table)?;
             self.add_string(string);
         }
         Ok(())
@@ -355,7 +365,8 @@ impl Metadata {
         }
     }
 
-    /// Whether the metadata of that number is the name of the section, if it is a string at all.
+    /// Tells whether the metadata with that number is the name of the section; `None` if it is not
+    /// a string.
     fn is_section(&self, number: u64) -> Option<bool> {
         let at = self
             .strings

@@ -1,97 +1,96 @@
-//! Why bitcode cannot be read.
+//! Errors of bitcode.
 
 use std::fmt;
 
 use crate::format::bytes::OutOfBounds;
 
-/// Why the symbols of bitcode, or the objects embedded in it, cannot be had.
+/// An error in the symbols of bitcode, or in the objects embedded in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
-    /// It starts with something else.
+pub enum BitcodeError {
+    /// The magic is wrong.
     Magic {
-        /// From the start of the file.
+        /// Offset of the magic from the start of the file.
         offset: u64,
     },
-    /// Something is not inside the file or its block.
+    /// Something exceeds the file or its block.
     Outside(OutOfBounds),
-    /// A symbol or a name is not inside its table, from whose start the offset is.
+    /// A symbol or a name exceeds its table; the offset is relative to the table.
     Table(OutOfBounds),
-    /// An abbreviation that is not defined, or cannot be.
+    /// An undefined or invalid abbreviation.
     Abbreviation {
-        /// From the start of the file.
+        /// Offset from the start of the file.
         offset: u64,
     },
-    /// A number that is too large.
+    /// A number is too large.
     Number {
-        /// From the start of the file.
+        /// Offset from the start of the file.
         offset: u64,
     },
-    /// A module of a version that keeps its names elsewhere: LLVM 4 and older.
+    /// An unsupported module version: LLVM 4 and older keep names elsewhere.
     Version {
-        /// The version.
+        /// Version of the module.
         version: u64,
     },
-    /// No table of strings follows.
+    /// The string table is missing.
     Strings,
-    /// What is said about an embedded object is not understood.
+    /// An embedded object is described in an unknown way.
     Embedded {
-        /// Which of those of the module.
+        /// Index of the object in the module's list.
         operand: usize,
-        /// What is odd about it.
+        /// The unknown property.
         problem: EmbeddedProblem,
     },
-    /// A record of metadata that no known release writes: what is embedded cannot be told.
+    /// An unknown metadata record, so that embedded objects cannot be found.
     Metadata {
-        /// Its code.
+        /// Code of the record.
         code: u64,
     },
     /// The embedded objects together are far larger than the file.
     Shared {
-        /// In bytes.
+        /// Size in bytes.
         size: u64,
     },
 }
 
-/// What is odd about an embedded object.
+/// An unknown property of an embedded object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EmbeddedProblem {
-    /// The operand is no list of a value and a string.
+    /// The operand is not a list of a value and a string.
     Operand,
-    /// The value is no variable of the module.
+    /// The value is not a variable of the module.
     NoVariable {
-        /// The number of the value.
+        /// Number of the value.
         value: u64,
     },
-    /// The variable has its content elsewhere.
+    /// The variable is only declared.
     Declared,
-    /// The content of the variable is no list of bytes.
+    /// The variable's content is not a list of bytes.
     Content {
-        /// Of the constant.
+        /// Code of the constant.
         code: u64,
     },
-    /// The variable is an array of something else.
+    /// The variable is not an array of bytes.
     NoBytes,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for BitcodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Magic { offset } => write!(f, "expected bitcode at offset {offset:#x}"),
             Self::Outside(problem) => write!(f, "bitcode: {problem}"),
-            Self::Table(problem) => write!(f, "bitcode: table of symbols: {problem}"),
+            Self::Table(problem) => write!(f, "bitcode: symbol table: {problem}"),
             Self::Abbreviation { offset } => {
                 write!(f, "bitcode: invalid abbreviation at offset {offset:#x}")
             }
             Self::Number { offset } => {
                 write!(f, "bitcode: number at offset {offset:#x} is too large")
             }
-            Self::Version { version } => write!(
-                f,
-                "bitcode: module version {version} is not supported (2 is)"
-            ),
-            Self::Strings => write!(f, "bitcode: its strings are missing"),
+            Self::Version { version } => {
+                write!(f, "bitcode: expected module version 2, found {version}")
+            }
+            Self::Strings => write!(f, "bitcode: missing string table"),
             Self::Embedded { operand, problem } => {
                 write!(f, "bitcode: embedded object {operand}: ")?;
                 match problem {
@@ -103,7 +102,7 @@ impl fmt::Display for Error {
                     EmbeddedProblem::Content { code } => {
                         write!(f, "a constant of code {code} is not a list of bytes")
                     }
-                    EmbeddedProblem::NoBytes => write!(f, "its variable is no array of bytes"),
+                    EmbeddedProblem::NoBytes => write!(f, "its variable is not an array of bytes"),
                 }
             }
             Self::Metadata { code } => {
@@ -119,4 +118,4 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for BitcodeError {}

@@ -3,14 +3,14 @@ use super::*;
 const TABLE: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/symbols.bc");
 const BARE: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/bare.bc");
 
-/// As `llvm-nm-22 --print-armap` prints the index that `llvm-ar-22` makes of both.
+/// Printed by `llvm-nm-22 --print-armap` for the index that `llvm-ar-22` makes of both.
 const NAMES: [&[u8]; 4] = [b"function", b"variable", b"alias", b"assembled"];
 
-fn read(bytes: &[u8]) -> Result<Vec<&[u8]>, Error> {
+fn read(bytes: &[u8]) -> Result<Vec<&[u8]>, BitcodeError> {
     definitions(bytes, 0..bytes.len() as u64)
 }
 
-fn definitions(bytes: &[u8], range: Range<u64>) -> Result<Vec<&[u8]>, Error> {
+fn definitions(bytes: &[u8], range: Range<u64>) -> Result<Vec<&[u8]>, BitcodeError> {
     let symbols = symbols(bytes, range)?;
     let defined = symbols.into_iter().filter(|symbol| symbol.defined);
     Ok(defined.map(|symbol| symbol.name).collect())
@@ -65,8 +65,8 @@ fn names_the_problem_and_its_place() {
         message(&TABLE[..TABLE.len() - 4]),
         "bitcode: block at offset 0x97c with size 0x8c runs past the end at 0xa04"
     );
-    assert_eq!(message(&TABLE[..0x974]), "bitcode: its strings are missing");
-    assert_eq!(message(&BARE[..0x6b0]), "bitcode: its strings are missing");
+    assert_eq!(message(&TABLE[..0x974]), "bitcode: missing string table");
+    assert_eq!(message(&BARE[..0x6b0]), "bitcode: missing string table");
     let change = |bytes: &[u8], offset: usize, value: &[u8]| {
         let mut bytes = bytes.to_vec();
         bytes[offset..offset + value.len()].copy_from_slice(value);
@@ -75,12 +75,12 @@ fn names_the_problem_and_its_place() {
     // The table is at 0x828, the first symbol in it at 0x58.
     assert_eq!(
         change(TABLE, 0x828 + 0x20, &[0xff]),
-        "bitcode: table of symbols: symbols at offset 0x58 with size 0x17e8 runs past the end at \
+        "bitcode: symbol table: symbols at offset 0x58 with size 0x17e8 runs past the end at \
          0x148"
     );
     assert_eq!(
         change(TABLE, 0x828 + 0x58 + 4, &[0xff]),
-        "bitcode: table of symbols: name at offset 0x22 with size 0xff runs past the end at 0x7d"
+        "bitcode: symbol table: name at offset 0x22 with size 0xff runs past the end at 0x7d"
     );
     // Abbreviation ID 4 before it is defined.
     assert_eq!(
@@ -94,7 +94,7 @@ fn names_the_problem_and_its_place() {
     );
     assert_eq!(
         change(BARE, 0x28, &[0x0b, 0x82, 0x00]),
-        "bitcode: module version 1 is not supported (2 is)"
+        "bitcode: expected module version 2, found 1"
     );
 }
 

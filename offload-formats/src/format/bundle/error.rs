@@ -1,47 +1,48 @@
-//! Why bundles cannot be read or written.
+//! Errors of bundles.
 
 use std::fmt;
 
 use crate::format::bytes::OutOfBounds;
 use crate::format::magic::BUNDLE;
 
-/// Why bytes are not bundles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Error {
-    /// Which of several that follow each other.
-    pub index: usize,
-    /// Which entry, when it is about one.
-    pub entry: Option<u64>,
-    /// What is wrong.
-    pub problem: Problem,
-}
-
-/// What is wrong with a bundle. Offsets are from the start of the file.
+/// An error in a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
-    /// Something is not inside the file.
+pub struct BundleError {
+    /// Index of the bundle among those that follow each other.
+    pub index: usize,
+    /// Index of the entry, if the error concerns one.
+    pub entry: Option<u64>,
+    /// Cause of the error.
+    pub problem: BundleProblem,
+}
+
+/// Cause of a [`BundleError`]. Offsets are from the start of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BundleProblem {
+    /// Something exceeds the file.
     Outside(OutOfBounds),
-    /// It starts with something else.
+    /// The magic is wrong.
     Magic {
-        /// Where.
+        /// Offset of the magic.
         offset: u64,
-        /// What is there.
+        /// Bytes found there.
         found: [u8; 24],
     },
-    /// An image where the magic is.
+    /// The offset of an image is 0.
     NoImageOffset {
-        /// Where the bundle starts.
+        /// Offset of the bundle.
         offset: u64,
     },
     /// An entry ID that is not UTF-8.
     NotText {
-        /// Where it starts.
+        /// Offset of the ID.
         offset: u64,
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for BundleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "bundle {}: ", self.index)?;
         if let Some(entry) = self.entry {
@@ -51,7 +52,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for BundleProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Outside(problem) => problem.fmt(f),
@@ -64,7 +65,7 @@ impl fmt::Display for Problem {
             Self::NoImageOffset { offset } => {
                 write!(
                     f,
-                    "image offset is 0, where the bundle at {offset:#x} starts"
+                    "expected an image offset after the headers of the bundle at {offset:#x}, found 0"
                 )
             }
             Self::NotText { offset } => {
@@ -74,26 +75,26 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Error {}
-impl std::error::Error for Problem {}
+impl std::error::Error for BundleError {}
+impl std::error::Error for BundleProblem {}
 
-/// Why a bundle cannot be written.
+/// An error while writing a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteError {
-    /// Two images with one ID, of which readers would find one.
+pub enum BundleWriteError {
+    /// Two images with the same ID, of which readers would find one.
     Twice {
         /// The ID.
         id: String,
     },
-    /// An image that no file can hold behind those before it.
+    /// The images up to this one are too large for a file.
     TooLarge {
-        /// Its ID.
+        /// ID of the image.
         id: String,
     },
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for BundleWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Twice { id } => write!(f, "two images for the entry ID {id:?}"),
@@ -104,4 +105,4 @@ impl fmt::Display for WriteError {
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for BundleWriteError {}

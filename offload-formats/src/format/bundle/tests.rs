@@ -19,7 +19,7 @@ fn align(value: u64) -> NonZeroU64 {
     NonZeroU64::new(value).unwrap()
 }
 
-fn parse(bytes: &[u8]) -> Result<Bundle, Error> {
+fn parse(bytes: &[u8]) -> Result<Bundle, BundleError> {
     Bundle::parse(bytes, 0, bytes.len() as u64)
 }
 
@@ -31,7 +31,10 @@ fn images<'a>(bytes: &'a [u8], bundle: &'a Bundle) -> Vec<(&'a str, &'a [u8])> {
         .collect()
 }
 
-fn bundle<'a>(images: &[(&'a str, &'a [u8])], align: NonZeroU64) -> Result<Vec<u8>, WriteError> {
+fn bundle<'a>(
+    images: &[(&'a str, &'a [u8])],
+    align: NonZeroU64,
+) -> Result<Vec<u8>, BundleWriteError> {
     let image = |(id, image): &(&'a str, &'a [u8])| BundleImage { id, image };
     to_bytes(&images.iter().map(image).collect::<Vec<_>>(), align)
 }
@@ -100,7 +103,7 @@ fn names_the_entry_and_the_place() {
         (
             0x20,
             b"\0",
-            "entry 0: image offset is 0, where the bundle at 0x0 starts",
+            "entry 0: expected an image offset after the headers of the bundle at 0x0, found 0",
         ),
         (
             0x20,
@@ -150,7 +153,7 @@ fn names_the_entry_and_the_place() {
     }
 }
 
-/// What LLVM takes for no bundle at all, with status 0.
+/// LLVM sees no bundle at all, and exits with status 0.
 #[test]
 fn rejects_damage_to_the_first_entry() {
     let texts = [
@@ -196,7 +199,7 @@ fn rejects_damage_to_the_first_entry() {
     parse(&[b"x", LLVM].concat()).unwrap_err();
 }
 
-/// What LLVM accepts, and means something by.
+/// LLVM accepts these, and they have a meaning.
 #[test]
 fn accepts_what_llvm_accepts() {
     // No entries, or fewer than there are.
@@ -272,13 +275,13 @@ fn round_trips_at_every_alignment() {
                 .all(|entry| entry.image.start % value == 0)
         );
         let sizes = written.iter().map(|(id, image)| (*id, image.len() as u64));
-        let layout = Layout::new(sizes, align(value)).unwrap();
+        let layout = BundleLayout::new(sizes, align(value)).unwrap();
         assert_eq!(layout.size(), bytes.len() as u64);
         assert!(bytes.starts_with(&layout.head));
         let places: Vec<_> = found.entries.into_iter().map(|entry| entry.image).collect();
         assert_eq!(layout.images, places);
     }
-    assert_eq!(Layout::new([], align(1)).unwrap().size(), 32);
+    assert_eq!(BundleLayout::new([], align(1)).unwrap().size(), 32);
 }
 
 #[test]
@@ -286,7 +289,7 @@ fn rejects_what_could_not_be_read_back() {
     let twice = bundle(&[(HOST, b"1"), (GFX906, b"2"), (HOST, b"3")], align(1));
     let text = "two images for the entry ID \"host-x86_64-unknown-linux-gnu-\"";
     assert_eq!(twice.unwrap_err().to_string(), text);
-    let sized = |size, align| Layout::new([("a", size), ("b", 1)], align);
+    let sized = |size, align| BundleLayout::new([("a", size), ("b", 1)], align);
     let head = 32 + 25 + 25;
     let text = "the image for \"b\" does not fit into a bundle";
     assert_eq!(

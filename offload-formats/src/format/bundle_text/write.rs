@@ -1,41 +1,44 @@
-//! Text bundles, written.
+//! Writes text bundles.
 
 use std::fmt;
 
 use super::{Comment, END, START};
 
-/// The comments around one text, for those who copy the texts from file to file.
+/// Returns the comments around a text, for callers that copy the texts from file to file.
 ///
 /// # Errors
 ///
-/// When the entry ID contains a line feed.
-pub fn comments(id: &str, comment: Comment) -> Result<[Vec<u8>; 2], WriteError> {
+/// If the entry ID contains a line feed.
+pub fn comments(id: &str, comment: Comment) -> Result<[Vec<u8>; 2], TextBundleWriteError> {
     if id.contains('\n') {
         let id = id.to_owned();
-        return Err(WriteError::Lines { id });
+        return Err(TextBundleWriteError::Lines { id });
     }
     let line = |word| [&comment.marker(word), id.as_bytes(), b"\n"].concat();
     Ok([START, END].map(line))
 }
 
-/// The bytes of a text bundle, as LLVM writes it. Each entry is an ID and its text.
+/// Writes a text bundle as LLVM does. Each entry is an ID and its text.
 ///
 /// # Errors
 ///
-/// When a text would not be read back: it contains the comment that ends it, an entry ID contains
-/// a line feed, or an entry ID is given twice.
-pub fn to_bytes(entries: &[(&str, &[u8])], comment: Comment) -> Result<Vec<u8>, WriteError> {
+/// If a text could not be read back: it contains its closing comment, an entry ID contains a line
+/// feed, or an entry ID is given twice.
+pub fn to_bytes(
+    entries: &[(&str, &[u8])],
+    comment: Comment,
+) -> Result<Vec<u8>, TextBundleWriteError> {
     let mut bytes = Vec::new();
     let ending = comment.marker(END);
     for (index, (id, text)) in entries.iter().enumerate() {
         let owned = || (*id).to_owned();
         if entries.iter().take(index).any(|(other, _)| other == id) {
-            return Err(WriteError::Twice { id: owned() });
+            return Err(TextBundleWriteError::Twice { id: owned() });
         }
         let [start, end] = comments(id, comment)?;
         if let Some(offset) = find(text, &ending) {
             let offset = offset as u64;
-            return Err(WriteError::Ends {
+            return Err(TextBundleWriteError::Ends {
                 id: owned(),
                 offset,
             });
@@ -47,7 +50,7 @@ pub fn to_bytes(entries: &[(&str, &[u8])], comment: Comment) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// The first place of a marker, which starts with a line feed.
+/// Returns the first position of a marker, which starts with a line feed.
 fn find(text: &[u8], marker: &[u8]) -> Option<usize> {
     let mut feeds = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
     let (place, _) = feeds.find(|(place, _)| {
@@ -57,30 +60,30 @@ fn find(text: &[u8], marker: &[u8]) -> Option<usize> {
     Some(place)
 }
 
-/// Why a text bundle cannot be written.
+/// An error while writing a text bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteError {
-    /// Two texts with one ID.
+pub enum TextBundleWriteError {
+    /// Two texts with the same ID.
     Twice {
         /// The ID.
         id: String,
     },
-    /// An entry ID of several lines.
+    /// An entry ID with a line feed.
     Lines {
         /// The ID.
         id: String,
     },
-    /// A text that would be cut short when read.
+    /// A text that contains its closing comment, where readers would cut it.
     Ends {
-        /// Its ID.
+        /// ID of the text.
         id: String,
-        /// Where in the text the comment is that would end it.
+        /// Offset of the comment in the text.
         offset: u64,
     },
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for TextBundleWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Twice { id } => write!(f, "two texts for the entry ID {id:?}"),
@@ -93,4 +96,4 @@ impl fmt::Display for WriteError {
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for TextBundleWriteError {}

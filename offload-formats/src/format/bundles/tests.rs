@@ -31,7 +31,7 @@ fn changed(whole: &[u8], offset: usize, change: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn walk(bytes: &[u8]) -> Result<Bundles, Error> {
+fn walk(bytes: &[u8]) -> Result<Bundles, BundleSequenceError> {
     super::walk(bytes, 0..bytes.len() as u64)
 }
 
@@ -165,7 +165,7 @@ fn takes_nothing_inside_a_bundle_for_a_bundle() {
     }
 }
 
-/// Where the data ends is for whoever decompresses it.
+/// Whoever decompresses the data finds its end.
 #[test]
 fn ends_a_bundle_where_its_size_says() {
     for (whole, least) in [(V2, 24), (V3, 32)] {
@@ -250,12 +250,11 @@ fn names_the_bundle_and_the_place() {
         ),
         (
             [V3, V3, &changed(V3, 4, b"\x09")].concat(),
-            "bundle 2: compressed bundle: version 9 is not supported (1, 2 and 3 are)".to_owned(),
+            "bundle 2: compressed bundle: expected version 1, 2 or 3, found 9".to_owned(),
         ),
         (
             [V3, b"CCOB\x03\0\x02\0"].concat(),
-            "bundle 1: compressed bundle: method 2 is not known (0, zlib, and 1, zstd, are)"
-                .to_owned(),
+            "bundle 1: compressed bundle: expected method 0 (zlib) or 1 (zstd), found 2".to_owned(),
         ),
         (
             [V3, b"CCOB\x03"].concat(),

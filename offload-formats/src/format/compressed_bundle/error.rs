@@ -1,91 +1,91 @@
-//! Why compressed bundles cannot be read or written.
+//! Errors of compressed bundles.
 
 use std::fmt;
 use std::io;
 
-use super::header::Version;
+use super::header::CompressedBundleVersion;
 use crate::format::bundle;
 use crate::format::bytes::OutOfBounds;
 use crate::format::codec::Method;
 use crate::format::codec::not_built;
 use crate::format::magic::COMPRESSED_BUNDLE;
 
-/// Why bytes are not a compressed bundle. Offsets are from the start of the file.
+/// An error in a compressed bundle. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
-    /// Something is not inside the file.
+pub enum CompressedBundleError {
+    /// Something exceeds the file.
     Outside(OutOfBounds),
-    /// It starts with something else.
+    /// The magic is wrong.
     Magic {
-        /// Where.
+        /// Offset of the magic.
         offset: u64,
-        /// What is there.
+        /// Bytes found there.
         found: [u8; 4],
     },
-    /// A version that cannot be read.
+    /// An unsupported version.
     Version {
-        /// Which.
+        /// The version.
         version: u16,
     },
-    /// A method that cannot be read.
+    /// An unknown method.
     Method {
-        /// Which.
+        /// Number of the method.
         method: u16,
     },
-    /// A method whose cargo feature is off.
+    /// The method's cargo feature is off.
     NotBuilt {
-        /// Which.
+        /// The method.
         method: Method,
     },
-    /// The size it claims does not hold its header.
+    /// The size is too small for the header.
     Size {
         /// The size.
         size: u64,
-        /// The smallest that does.
+        /// Minimum size.
         least: u64,
     },
     /// The compressed data is damaged.
     Data {
-        /// What the library says.
+        /// Error of the library.
         message: String,
     },
     /// The output cannot be written.
     Output {
-        /// What kept it.
+        /// Kind of the system's error.
         kind: io::ErrorKind,
     },
-    /// More data than claimed.
+    /// The data is larger than the uncompressed size.
     Longer {
-        /// The uncompressed size in the header.
+        /// Uncompressed size in the header.
         claimed: u64,
     },
-    /// Less data than claimed.
+    /// The data is smaller than the uncompressed size.
     Shorter {
-        /// The uncompressed size in the header.
+        /// Uncompressed size in the header.
         claimed: u64,
-        /// The size of the data.
+        /// Size of the data.
         found: u64,
     },
-    /// More data is claimed than the caller wants.
+    /// The uncompressed size exceeds the caller's limit.
     Limit {
-        /// The uncompressed size in the header.
+        /// Uncompressed size in the header.
         claimed: u64,
-        /// What the caller wants.
+        /// The limit.
         limit: u64,
     },
-    /// Other data than claimed.
+    /// The data has another hash.
     Hash {
-        /// The hash in the header.
+        /// Hash in the header.
         claimed: [u8; 8],
-        /// That of the data.
+        /// Hash of the data.
         found: [u8; 8],
     },
     /// The bundle inside is damaged.
-    Bundle(bundle::Error),
+    Bundle(bundle::BundleError),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for CompressedBundleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "compressed bundle: ")?;
         match self {
@@ -97,27 +97,21 @@ impl fmt::Display for Error {
                 found.escape_ascii()
             ),
             Self::Version { version } => {
-                write!(f, "version {version} is not supported (1, 2 and 3 are)")
+                write!(f, "expected version 1, 2 or 3, found {version}")
             }
             Self::Method { method } => {
-                write!(
-                    f,
-                    "method {method} is not known (0, zlib, and 1, zstd, are)"
-                )
+                write!(f, "expected method 0 (zlib) or 1 (zstd), found {method}")
             }
             Self::NotBuilt { method } => not_built(*method, f),
             Self::Size { size, least } => {
-                write!(
-                    f,
-                    "size {size:#x} is less than the {least:#x} of its header"
-                )
+                write!(f, "expected a size of {least:#x} or more, found {size:#x}")
             }
             Self::Data { message } => write!(f, "the data is damaged: {message}"),
-            Self::Output { kind } => write!(f, "cannot write what it contains: {kind}"),
+            Self::Output { kind } => write!(f, "cannot write its contents: {kind}"),
             Self::Longer { claimed } => {
                 write!(
                     f,
-                    "there is more data than its uncompressed size {claimed:#x}"
+                    "expected data of uncompressed size {claimed:#x}, found more"
                 )
             }
             Self::Shorter { claimed, found } => write!(
@@ -139,49 +133,49 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for CompressedBundleError {}
 
-/// Why a bundle cannot be compressed.
+/// An error while compressing a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteError {
-    /// A method whose cargo feature is off.
+pub enum CompressedBundleWriteError {
+    /// The method's cargo feature is off.
     NotBuilt {
-        /// Which.
+        /// The method.
         method: Method,
     },
-    /// A size that the header has no room for.
+    /// A size that does not fit into the header.
     TooLarge {
-        /// Whose header.
-        version: Version,
+        /// Version of the header.
+        version: CompressedBundleVersion,
         /// The size.
         size: u64,
     },
-    /// A bundle of another size than was announced.
+    /// The bundle's size differs from the announced one.
     Size {
-        /// What was announced.
+        /// Announced size.
         expected: u64,
-        /// What came, or what came before it was too much.
+        /// Number of bytes received, at least up to the first excess.
         found: u64,
     },
     /// The library failed.
     Compressor {
-        /// What it says.
+        /// Error of the library.
         message: String,
     },
     /// The bundle cannot be read.
     Input {
-        /// What the system says.
+        /// Error of the system.
         message: String,
     },
     /// The output cannot be written.
     Output {
-        /// What the system says.
+        /// Error of the system.
         message: String,
     },
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for CompressedBundleWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotBuilt { method } => not_built(*method, f),
@@ -201,4 +195,4 @@ impl fmt::Display for WriteError {
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for CompressedBundleWriteError {}

@@ -1,4 +1,4 @@
-//! Where zstd frames end, which takes no decompressing: each block says how long it is.
+//! Finds the end of zstd frames without decompressing: each block records its size.
 //!
 //! Specification: <https://datatracker.ietf.org/doc/html/rfc8878#section-3.1>.
 
@@ -8,8 +8,7 @@ const FRAME: u32 = 0xfd2f_b528;
 /// The last digit may be any.
 const SKIPPABLE: u32 = 0x184d_2a50;
 
-/// The end of the frames that follow each other from where `cursor` is, when there is one and
-/// none is cut.
+/// Returns the end of the consecutive frames at the cursor, if there is one and all are complete.
 pub(super) fn end<'d, R: ReadAt<'d>>(mut cursor: Cursor<'d, R>) -> Option<u64> {
     let mut end = None;
     while frame(&mut cursor).ok()? {
@@ -18,7 +17,7 @@ pub(super) fn end<'d, R: ReadAt<'d>>(mut cursor: Cursor<'d, R>) -> Option<u64> {
     end
 }
 
-/// Passes a frame, or finds none.
+/// Skips a frame; returns false if there is none.
 fn frame<'d, R: ReadAt<'d>>(cursor: &mut Cursor<'d, R>) -> Result<bool, OutOfBounds> {
     let Ok(magic) = field::<u32, _>(cursor, "magic of frame") else {
         return Ok(false);
@@ -48,7 +47,7 @@ fn frame<'d, R: ReadAt<'d>>(cursor: &mut Cursor<'d, R>) -> Result<bool, OutOfBou
         let [low, middle, high]: [u8; 3] = field(cursor, "header of block")?;
         let header = u32::from_le_bytes([low, middle, high, 0]);
         let size = match header >> 1 & 3 {
-            // One byte that is repeated.
+            // A single byte, which is repeated.
             1 => 1,
             _ => header >> 3,
         };

@@ -3,7 +3,7 @@
 use crate::format::bytes::record;
 
 record! {
-    struct Start, "header", 8 bytes {
+    struct FixedHeader, "header", 8 bytes {
         0x00 magic: [u8; 4],
         0x04 version: u16,
         0x06 method: u16,
@@ -35,43 +35,41 @@ record! {
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
-    /// Of LLVM 18; the size of all is not in the file.
+#[non_exhaustive]
+pub enum CompressedBundleVersion {
+    /// LLVM 18; without the total size.
     V1,
-    /// Of LLVM 19 to 21; sizes below 4 GiB.
+    /// LLVM 19 to 21; sizes below 4 GiB.
     V2,
-    /// Of LLVM 22.
+    /// LLVM 22.
     #[default]
     V3,
 }
 
-/// Version, number, size of the header.
-const VERSIONS: [(Version, u16, u64); 3] = [
-    (Version::V1, 1, Start::LEN + Sizes1::LEN),
-    (Version::V2, 2, Start::LEN + Sizes2::LEN),
-    (Version::V3, 3, Start::LEN + Sizes3::LEN),
-];
-
-impl Version {
-    /// The version with that number.
+impl CompressedBundleVersion {
+    /// Returns the version with that number.
     #[must_use]
-    pub fn from_raw(raw: u16) -> Option<Self> {
-        let row = VERSIONS.iter().find(|(_, number, _)| *number == raw);
-        row.map(|(version, _, _)| *version)
+    pub(crate) fn from_raw(raw: u16) -> Option<Self> {
+        let all = [Self::V1, Self::V2, Self::V3];
+        all.into_iter().find(|version| version.raw() == raw)
     }
 
-    /// Its number.
+    /// Returns its number.
     #[must_use]
     pub fn raw(self) -> u16 {
-        self.row().1
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+            Self::V3 => 3,
+        }
     }
 
     pub(super) fn header_size(self) -> u64 {
-        self.row().2
-    }
-
-    fn row(self) -> (Self, u16, u64) {
-        let row = VERSIONS.iter().find(|(version, _, _)| *version == self);
-        row.copied().unwrap_or((self, 0, 0))
+        let sizes = match self {
+            Self::V1 => Sizes1::LEN,
+            Self::V2 => Sizes2::LEN,
+            Self::V3 => Sizes3::LEN,
+        };
+        FixedHeader::LEN + sizes
     }
 }

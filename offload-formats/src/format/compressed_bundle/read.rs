@@ -1,4 +1,4 @@
-//! What compressed bundles contain: all of it, or the headers of the bundle.
+//! Decompresses bundles: whole, or only their headers.
 
 use std::io::{self, BufRead, Read, Write};
 use std::ops::Range;
@@ -7,23 +7,23 @@ use std::thread;
 
 use md5::{Digest, Md5};
 
-use super::{CompressedBundle, Error, head_of};
+use super::{CompressedBundle, CompressedBundleError, head_of};
 use crate::format::bundle::{self, Bundle};
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
-use crate::format::codec::{self, Decoder, Slices, Source};
+use crate::format::codec::{self, BoundedStream, Decoder, Slices};
 use crate::format::magic::Magic;
 
-/// Headers of a bundle that are larger than this are not read by [`CompressedBundle::contents`].
+/// Maximum size of a bundle's headers for [`CompressedBundle::contents`].
 const MAX_HEADERS: u64 = 16 << 20;
 
-/// From this size on a bundle is hashed by a thread of its own: hashing takes longer than
-/// decompressing, and a thread less than either.
+/// Size from which a thread of its own hashes a bundle. Hashing takes longer than decompressing;
+/// below this size starting a thread takes longer.
 const THREADED: u64 = 4 << 20;
 
-/// How many buffers may wait to be hashed.
+/// Maximum number of buffers that wait for the hash.
 const AHEAD: usize = 8;
 
-/// Does some work that gives out bytes, and hashes them in their order.
+/// Runs `work`, which outputs bytes, and hashes them in their order.
 fn hashed<T>(size: u64, work: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, Md5) {
     thread::scope(|scope| {
         let (full, waiting) = mpsc::sync_channel::<Vec<u8>>(AHEAD);
@@ -33,13 +33,13 @@ fn hashed<T>(size: u64, work: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, Md
                 let mut hash = Md5::new();
                 for bytes in waiting {
                     hash.update(&bytes);
-                    // Nobody takes it back any more: it was the last one.
+                    // The receiver is gone after the last buffer.
                     let _ = hashed.send(bytes);
                 }
                 hash
             })
         });
-        // Where no thread can be had, as for what is small.
+        // Without a thread, or for small sizes, hashes in this thread.
         let Some(Ok(hasher)) = hasher else {
             let mut hash = Md5::new();
             let done = work(&mut |bytes| hash.update(bytes));
@@ -49,46 +49,46 @@ fn hashed<T>(size: u64, work: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, Md
             let mut buffer = empty.try_recv().unwrap_or_default();
             buffer.clear();
             buffer.extend_from_slice(bytes);
-            // The thread ends when `full` does, not before.
+            // The thread ends only after `full` is dropped.
             let _ = full.send(buffer);
         });
         drop(full);
-        // It does not panic; if it did, the hash would be a wrong one.
-        (done, hasher.join().unwrap_or_default())
+        (done, hasher.join().expect("hashing does not panic"))
     })
 }
 
 impl CompressedBundle {
-    /// Decompresses the data of the file that it was read from, to `out`, and compares size and
-    /// hash; an error may come after output. Gives where the compressed data ends, from the start
-    /// of the file: with zlib in version 1, other things may follow in [`Self::data`].
+    /// Decompresses the bundle in `data`, the file that it was parsed from, to `out`. Compares size
+    /// and hash; the error comes after the output. Returns the end of the compressed data, from the
+    /// start of the file. With zlib in version 1, [`Self::data`] may continue after it.
     ///
-    /// No more than the claimed size is written, and memory grows with what is decompressed, not
-    /// with what is claimed. Whoever trusts no claim compares [`Self::uncompressed_size`] first.
+    /// Writes no more than the uncompressed size in the header. Memory grows with the decompressed
+    /// data, not with the size in the header. Callers that do not trust the header compare
+    /// [`Self::uncompressed_size`] first.
     ///
     /// # Errors
     ///
-    /// When the data is damaged, or has another size or hash; when `out` fails; when the method
-    /// is not built in.
+    /// If the data is damaged, or has another size or hash; if `out` fails; if the method is not
+    /// built in.
     pub fn decompress_to<'d, R: ReadAt<'d>>(
         &self,
         data: R,
         out: &mut impl Write,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, CompressedBundleError> {
         self.decompress_from(self.slices(data), out)
     }
 
-    /// The same for those who have a stream: `source` is at the start of [`Self::data`]. What is
-    /// read of it is not kept.
+    /// Decompresses a stream, which starts at [`Self::data`]; nothing of it is kept. See
+    /// [`Self::decompress_to`].
     ///
     /// # Errors
     ///
-    /// As [`Self::decompress_to`].
+    /// Those of [`Self::decompress_to`].
     pub fn decompress_from(
         &self,
         source: impl BufRead,
         out: &mut impl Write,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, CompressedBundleError> {
         let mut decoder = self.decoder(source)?;
         let claimed = self.uncompressed_size;
         let (written, hash) = hashed(claimed, |hash| {
@@ -100,18 +100,20 @@ impl CompressedBundle {
                 }
                 written = written.saturating_add(count as u64);
                 if written > claimed {
-                    return Err(Error::Longer { claimed });
+                    return Err(CompressedBundleError::Longer { claimed });
                 }
-                let bytes = buffer.get(..count).unwrap_or_default();
+                let bytes = buffer.get(..count);
+                let bytes = bytes.expect("the decoder fills no more than the buffer");
                 hash(bytes);
-                out.write_all(bytes).map_err(|problem| Error::Output {
-                    kind: problem.kind(),
-                })?;
+                out.write_all(bytes)
+                    .map_err(|problem| CompressedBundleError::Output {
+                        kind: problem.kind(),
+                    })?;
             }
         });
         let written = written?;
         if written < claimed {
-            return Err(Error::Shorter {
+            return Err(CompressedBundleError::Shorter {
                 claimed,
                 found: written,
             });
@@ -119,24 +121,24 @@ impl CompressedBundle {
         let found = head_of(hash);
         if found != self.hash {
             let claimed = self.hash;
-            return Err(Error::Hash { claimed, found });
+            return Err(CompressedBundleError::Hash { claimed, found });
         }
         Ok(decoder.into_source().position)
     }
 
-    /// Decompresses all from a stream, as [`Self::decompress_from`], and gives `out` one range of it. Memory does not grow
-    /// with either.
+    /// Decompresses a stream, like [`Self::decompress_from`], and writes one range of it to `out`.
+    /// Memory does not grow with either.
     ///
     /// # Errors
     ///
-    /// As [`Self::decompress_from`].
+    /// Those of [`Self::decompress_from`].
     pub fn extract_from(
         &self,
         source: impl BufRead,
         range: Range<u64>,
         out: &mut impl Write,
-    ) -> Result<(), Error> {
-        let mut part = Part {
+    ) -> Result<(), CompressedBundleError> {
+        let mut part = RangeWriter {
             position: 0,
             range,
             out,
@@ -144,44 +146,52 @@ impl CompressedBundle {
         self.decompress_from(source, &mut part).map(drop)
     }
 
-    /// Decompresses all of the data of the file that it was read from, as [`Self::decompress_to`], and gives `out` one range.
+    /// Decompresses the bundle in `data`, like [`Self::decompress_to`], and writes one range of it
+    /// to `out`.
     ///
     /// # Errors
     ///
-    /// As [`Self::decompress_to`].
-    pub fn extract<'d, R: ReadAt<'d>>(
+    /// Those of [`Self::decompress_to`].
+    pub(crate) fn extract<'d, R: ReadAt<'d>>(
         &self,
         data: R,
         range: Range<u64>,
         out: &mut impl Write,
-    ) -> Result<(), Error> {
+    ) -> Result<(), CompressedBundleError> {
         self.extract_from(self.slices(data), range, out)
     }
 
-    /// The bundle, for those who want it in memory.
+    /// Decompresses the bundle into memory.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::decompress_to`], and when the claimed size is more than `limit`.
-    pub fn decompress<'d, R: ReadAt<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, Error> {
+    /// Those of [`Self::decompress_to`], and if the uncompressed size exceeds `limit`.
+    pub fn decompress<'d, R: ReadAt<'d>>(
+        &self,
+        data: R,
+        limit: u64,
+    ) -> Result<Vec<u8>, CompressedBundleError> {
         let claimed = self.uncompressed_size;
         if claimed > limit {
-            return Err(Error::Limit { claimed, limit });
+            return Err(CompressedBundleError::Limit { claimed, limit });
         }
         let mut bundle = Vec::new();
         self.decompress_to(data, &mut bundle)?;
         Ok(bundle)
     }
 
-    /// The binary bundle that it contains, of which only the headers are decompressed; `None` when
-    /// it is no binary bundle. Offsets are from the start of the uncompressed bundle, and ranges
-    /// lie inside of its claimed size; neither that nor the hash is compared.
+    /// Reads the binary bundle inside; `None` if the content is not a binary bundle. Decompresses
+    /// only its headers. Offsets are from the start of the uncompressed bundle. Ranges are checked
+    /// against the uncompressed size in the header; neither that size nor the hash is checked.
     ///
     /// # Errors
     ///
-    /// When the data or a header is damaged, an image lies outside, the headers take up more than
-    /// 16 MiB, or the method is not built in.
-    pub fn contents<'d, R: ReadAt<'d>>(&self, data: R) -> Result<Option<Bundle>, Error> {
+    /// If the data or a header is damaged, an image exceeds the bundle, the headers exceed 16 MiB,
+    /// or the method is not built in.
+    pub fn contents<'d, R: ReadAt<'d>>(
+        &self,
+        data: R,
+    ) -> Result<Option<Bundle>, CompressedBundleError> {
         let mut decoder = self.decoder(self.slices(data))?;
         let (mut bytes, mut wanted) = (Vec::new(), codec::BUFFER as u64);
         let claimed = self.uncompressed_size;
@@ -191,32 +201,33 @@ impl CompressedBundle {
             more.read_to_end(&mut bytes).map_err(damaged)?;
             let found = bytes.len() as u64;
             if found > claimed {
-                return Err(Error::Longer { claimed });
+                return Err(CompressedBundleError::Longer { claimed });
             }
             if found < wanted && found < claimed {
-                return Err(Error::Shorter { claimed, found });
+                return Err(CompressedBundleError::Shorter { claimed, found });
             }
             if Magic::of(&bytes) != Magic::Bundle {
                 return Ok(None);
             }
-            let start = Start {
+            let start = PartialData {
                 bytes: &bytes,
                 size: claimed,
             };
             match Bundle::parse(start, 0, claimed) {
-                Err(bundle::Error {
-                    problem: bundle::Problem::Outside(OutOfBounds { offset, size, .. }),
+                Err(bundle::BundleError {
+                    problem: bundle::BundleProblem::Outside(OutOfBounds { offset, size, .. }),
                     ..
                 }) if offset.checked_add(size).is_some_and(|end| end <= claimed) => {
-                    // Not yet decompressed. Twice as much, so that headers are read a few times only.
+                    // Decompresses twice as much as needed, so that headers are read only a few
+                    // times.
                     let end = offset.saturating_add(size);
                     if end > MAX_HEADERS {
                         let (claimed, limit) = (end, MAX_HEADERS);
-                        return Err(Error::Limit { claimed, limit });
+                        return Err(CompressedBundleError::Limit { claimed, limit });
                     }
                     wanted = end.max(wanted.saturating_mul(2)).min(MAX_HEADERS);
                 }
-                parsed => return parsed.map(Some).map_err(Error::Bundle),
+                parsed => return parsed.map(Some).map_err(CompressedBundleError::Bundle),
             }
         }
     }
@@ -225,38 +236,41 @@ impl CompressedBundle {
         Slices::new(Cursor::new(data, self.data.clone()))
     }
 
-    fn decoder<B: BufRead>(&self, source: B) -> Result<Decoder<Source<B>>, Error> {
-        let source = Source {
+    fn decoder<B: BufRead>(
+        &self,
+        source: B,
+    ) -> Result<Decoder<BoundedStream<B>>, CompressedBundleError> {
+        let source = BoundedStream {
             source,
             position: self.data.start,
             end: self.data.end,
         };
         let method = self.method;
         let decoder = Decoder::new(method, source).map_err(damaged)?;
-        decoder.ok_or(Error::NotBuilt { method })
+        decoder.ok_or(CompressedBundleError::NotBuilt { method })
     }
 }
 
-fn damaged(problem: io::Error) -> Error {
+fn damaged(problem: io::Error) -> CompressedBundleError {
     let message = problem.to_string();
-    Error::Data { message }
+    CompressedBundleError::Data { message }
 }
 
-/// Passes on the bytes of a range, and counts the others.
-struct Part<'a, W> {
+/// Forwards the bytes of a range, and counts the others.
+struct RangeWriter<'a, W> {
     position: u64,
     range: Range<u64>,
     out: &'a mut W,
 }
 
-impl<W: Write> Write for Part<'_, W> {
+impl<W: Write> Write for RangeWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let place = |offset: u64| {
             let place = offset.saturating_sub(self.position);
             usize::try_from(place).map_or(bytes.len(), |place| place.min(bytes.len()))
         };
         let wanted = place(self.range.start)..place(self.range.end);
-        let wanted = bytes.get(wanted).unwrap_or_default();
+        let wanted = bytes.get(wanted).expect("both ends are in the buffer");
         self.position = self.position.saturating_add(bytes.len() as u64);
         self.out.write_all(wanted)?;
         Ok(bytes.len())
@@ -267,14 +281,14 @@ impl<W: Write> Write for Part<'_, W> {
     }
 }
 
-/// Some bytes, and as many more as are claimed but not there yet.
+/// The first bytes of data that has `size` bytes according to a header.
 #[derive(Clone, Copy)]
-struct Start<'a> {
+struct PartialData<'a> {
     bytes: &'a [u8],
     size: u64,
 }
 
-impl<'a> ReadAt<'a> for Start<'a> {
+impl<'a> ReadAt<'a> for PartialData<'a> {
     fn size(self) -> Option<u64> {
         Some(self.size)
     }

@@ -1,10 +1,10 @@
 use std::io::{Cursor as Memory, Read, Write};
 use std::num::{NonZeroU32, NonZeroU64};
 
+use super::write::Compressor;
 use super::*;
-use crate::format::bundle::{Bundle, BundleImage, Layout, to_bytes};
+use crate::format::bundle::{Bundle, BundleImage, BundleLayout, to_bytes};
 use crate::format::bytes::ReadAt;
-use crate::format::codec::METHODS;
 
 /// `clang-offload-bundler` of these releases; commands in `tests/golden/README.md`.
 const V2: &[u8] = include_bytes!("../../../../tests/golden/19.1.7/compressed.bundle");
@@ -20,7 +20,7 @@ const V1: &[u8] = b"CCOB\x01\0\0\0\xac\0\0\0\xf4\x2b\x60\xc9\x9d\x30\xfa\x7a\
     \x57\x37\x3d\xad\xc2\xd2\xc0\xcc\xc3\x3f\x38\xc4\xc5\x31\xc4\xd1\x39\x3f\xaf\x24\x35\xaf\x44\
     \x21\x3f\x4d\x21\x25\xb5\x2c\x33\x39\x55\x21\x2d\x33\x27\x55\xc1\x90\x0b\x00\x2b\x5f\x28\x8c";
 
-/// What all of them contain.
+/// The bundle inside all of them.
 fn bundle() -> Vec<u8> {
     let images = [
         ("host-x86_64-unknown-linux-gnu-", &b"HOSTDATA"[..]),
@@ -33,15 +33,15 @@ fn bundle() -> Vec<u8> {
     to_bytes(&images, NonZeroU64::MIN).unwrap()
 }
 
-fn parse(bytes: &[u8]) -> Result<CompressedBundle, Error> {
+fn parse(bytes: &[u8]) -> Result<CompressedBundle, CompressedBundleError> {
     CompressedBundle::parse(bytes, 0, bytes.len() as u64)
 }
 
-fn decompress(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+fn decompress(bytes: &[u8]) -> Result<Vec<u8>, CompressedBundleError> {
     decompress_within(bytes, 1 << 20)
 }
 
-fn decompress_within(bytes: &[u8], limit: u64) -> Result<Vec<u8>, Error> {
+fn decompress_within(bytes: &[u8], limit: u64) -> Result<Vec<u8>, CompressedBundleError> {
     parse(bytes)?.decompress(bytes, limit)
 }
 
@@ -51,7 +51,7 @@ fn changed(whole: &[u8], offset: usize, change: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn how(version: Version, method: Method, level: Option<i32>) -> Compression {
+fn how(version: CompressedBundleVersion, method: Method, level: Option<i32>) -> Compression {
     Compression {
         version,
         method,
@@ -60,14 +60,18 @@ fn how(version: Version, method: Method, level: Option<i32>) -> Compression {
     }
 }
 
-const ALL: [Version; 3] = [Version::V1, Version::V2, Version::V3];
+const ALL: [CompressedBundleVersion; 3] = [
+    CompressedBundleVersion::V1,
+    CompressedBundleVersion::V2,
+    CompressedBundleVersion::V3,
+];
 
 #[test]
 fn reads_what_llvm_writes() {
     for (bytes, version, method, header) in [
-        (V1, Version::V1, Method::Zlib, 20),
-        (V2, Version::V2, Method::Zstd, 24),
-        (V3, Version::V3, Method::Zstd, 32),
+        (V1, CompressedBundleVersion::V1, Method::Zlib, 20),
+        (V2, CompressedBundleVersion::V2, Method::Zstd, 24),
+        (V3, CompressedBundleVersion::V3, Method::Zstd, 32),
     ] {
         let found = parse(bytes).unwrap();
         assert_eq!((found.version, found.method), (version, method));
@@ -81,14 +85,21 @@ fn reads_what_llvm_writes() {
 #[test]
 fn writes_the_headers_llvm_writes() {
     // The data is that of another release of zstd, or of another zlib.
-    for (llvm, version) in [(V2, Version::V2), (V3, Version::V3)] {
+    for (llvm, version) in [
+        (V2, CompressedBundleVersion::V2),
+        (V3, CompressedBundleVersion::V3),
+    ] {
         let bytes = compress(&bundle(), how(version, Method::Zstd, None)).unwrap();
         let header = version.header_size() as usize;
         let size = u32::try_from(bytes.len()).unwrap().to_le_bytes();
         assert_eq!(bytes[..header], changed(llvm, 8, &size)[..header]);
         assert_eq!(decompress(&bytes).unwrap(), bundle());
     }
-    let bytes = compress(&bundle(), how(Version::V1, Method::Zlib, None)).unwrap();
+    let bytes = compress(
+        &bundle(),
+        how(CompressedBundleVersion::V1, Method::Zlib, None),
+    )
+    .unwrap();
     assert_eq!(bytes[..20], V1[..20]);
     assert_eq!(decompress(&bytes).unwrap(), bundle());
     let default = compress(&bundle(), Compression::default()).unwrap();
@@ -112,7 +123,7 @@ fn round_trips_in_every_version_method_and_level() {
         .collect();
     for content in [&b""[..], b"x", &bundle(), &large] {
         for version in ALL {
-            for (method, _, _) in METHODS {
+            for method in Method::ALL {
                 for level in [None, Some(-7), Some(0), Some(1), Some(9), Some(1000)] {
                     let bytes = compress(content, how(version, method, level)).unwrap();
                     assert_eq!(decompress(&bytes).unwrap(), content);
@@ -122,9 +133,12 @@ fn round_trips_in_every_version_method_and_level() {
         }
     }
     let size = |level| {
-        compress(&large, how(Version::V3, Method::Zlib, level))
-            .unwrap()
-            .len()
+        compress(
+            &large,
+            how(CompressedBundleVersion::V3, Method::Zlib, level),
+        )
+        .unwrap()
+        .len()
     };
     assert!(size(Some(0)) > size(None), "levels make a difference");
 }
@@ -187,7 +201,7 @@ fn ends_where_frames_of_any_form_end() {
             encoder.write_all(content).unwrap();
             let frame = encoder.finish().unwrap();
             let hash = head_of(Md5::new_with_prefix(content));
-            let (version, size) = (Version::V1, content.len() as u64);
+            let (version, size) = (CompressedBundleVersion::V1, content.len() as u64);
             let header = header(version, Method::Zstd, 0, size, hash).unwrap();
             let whole = [&header[..], &frame].concat();
             let bytes = [&whole[..], V3].concat();
@@ -224,7 +238,11 @@ fn decompresses_streams_and_leaves_what_follows() {
 /// `clang-offload-bundler` 22.1.8 and 19.1.7 accept it, and not the same after zstd.
 #[test]
 fn accepts_bytes_after_a_stream_of_zlib_that_the_size_of_all_includes() {
-    let zlib = compress(&bundle(), how(Version::V3, Method::Zlib, None)).unwrap();
+    let zlib = compress(
+        &bundle(),
+        how(CompressedBundleVersion::V3, Method::Zlib, None),
+    )
+    .unwrap();
     let size = (zlib.len() as u32 + 5).to_le_bytes();
     let bytes = changed(&[&zlib[..], b"after"].concat(), 8, &size);
     assert_eq!(decompress(&bytes).unwrap(), bundle());
@@ -243,7 +261,10 @@ fn reads_several_frames_and_rejects_a_header_alone() {
     assert_eq!(decompress(&bytes).unwrap(), bundle());
     let header = changed(&V3[..32], 8, &[32]);
     let found = decompress(&header).unwrap_err();
-    assert!(matches!(found, Error::Data { .. }), "{found}");
+    assert!(
+        matches!(found, CompressedBundleError::Data { .. }),
+        "{found}"
+    );
 }
 
 #[test]
@@ -268,19 +289,19 @@ fn names_the_problem_and_its_place() {
         ),
         (
             changed(V3, 4, b"\x09"),
-            "version 9 is not supported (1, 2 and 3 are)",
+            "expected version 1, 2 or 3, found 9",
         ),
         (
             changed(V3, 6, b"\x02"),
-            "method 2 is not known (0, zlib, and 1, zstd, are)",
+            "expected method 0 (zlib) or 1 (zstd), found 2",
         ),
         (
             changed(V3, 8, b"\x1f"),
-            "size 0x1f is less than the 0x20 of its header",
+            "expected a size of 0x20 or more, found 0x1f",
         ),
         (
             changed(V2, 8, b"\x17"),
-            "size 0x17 is less than the 0x18 of its header",
+            "expected a size of 0x18 or more, found 0x17",
         ),
         (
             changed(V3, 8, b"\xb6"),
@@ -292,11 +313,11 @@ fn names_the_problem_and_its_place() {
         ),
         (
             changed(V3, 16, b"\xab"),
-            "there is more data than its uncompressed size 0xab",
+            "expected data of uncompressed size 0xab, found more",
         ),
         (
             changed(V3, 16, b"\0"),
-            "there is more data than its uncompressed size 0x0",
+            "expected data of uncompressed size 0x0, found more",
         ),
         (
             changed(V3, 16, b"\xad"),
@@ -312,7 +333,7 @@ fn names_the_problem_and_its_place() {
         ),
         (
             changed(V1, 8, b"\xab"),
-            "there is more data than its uncompressed size 0xab",
+            "expected data of uncompressed size 0xab, found more",
         ),
     ];
     for (bytes, expected) in cases {
@@ -341,22 +362,25 @@ fn names_the_cargo_feature_that_is_missing() {
     let text = "zlib is not built in (the cargo feature `zlib` of `offload-build` is off)";
     let method = Method::Zlib;
     assert_eq!(
-        Error::NotBuilt { method }.to_string(),
+        CompressedBundleError::NotBuilt { method }.to_string(),
         format!("compressed bundle: {text}")
     );
-    assert_eq!(WriteError::NotBuilt { method }.to_string(), text);
+    assert_eq!(
+        CompressedBundleWriteError::NotBuilt { method }.to_string(),
+        text
+    );
 }
 
 #[test]
 fn names_the_sizes_and_failures_of_writing() {
-    let error = WriteError::TooLarge {
-        version: Version::V2,
+    let error = CompressedBundleWriteError::TooLarge {
+        version: CompressedBundleVersion::V2,
         size: 1 << 32,
     };
     let text = "size 0x100000000 does not fit into version 2 of a compressed bundle";
     assert_eq!(error.to_string(), text);
     let message = "words".to_owned();
-    let error = WriteError::Compressor { message };
+    let error = CompressedBundleWriteError::Compressor { message };
     assert_eq!(error.to_string(), "cannot compress the bundle: words");
 }
 
@@ -404,14 +428,14 @@ fn compress_numbers(size: u64, how: Compression) -> Vec<u8> {
     bytes
 }
 
-/// What LLVM does: all at once, by one thread.
+/// Compresses as LLVM does: all at once, by one thread.
 fn one_shot(content: &[u8]) -> Vec<u8> {
     let mut compressor = zstd::bulk::Compressor::new(3).unwrap();
     compressor.long_distance_matching(true).unwrap();
     compressor.compress(content).unwrap()
 }
 
-/// What is compressed at once.
+/// Size of the parts.
 const PART: u64 = 8 << 20;
 
 #[test]
@@ -452,7 +476,7 @@ fn writes_the_same_bytes_with_any_number_of_threads() {
 fn writes_the_same_bytes_for_any_pieces() {
     for method in [Method::Zlib, Method::Zstd] {
         for size in [1_000, 17 << 20] {
-            let how = how(Version::V3, method, None);
+            let how = how(CompressedBundleVersion::V3, method, None);
             let whole = compress_numbers(size, how);
             for step in [100_003, 3 << 20] {
                 let mut compressor = Compressor::new(how, size, Vec::new()).unwrap();
@@ -490,27 +514,38 @@ fn writes_where_the_output_is() {
 
 #[test]
 fn rejects_bundles_of_another_size_than_announced() {
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         for size in [100, 9 << 20] {
             let compress = |announced| {
-                let how = how(Version::V3, method, None);
+                let how = how(CompressedBundleVersion::V3, method, None);
                 let out = &mut Memory::new(Vec::new());
                 compress_to(how, announced, numbers(size), out).unwrap_err()
             };
             let (expected, found) = (size + 1, size);
-            assert_eq!(compress(size + 1), WriteError::Size { expected, found });
+            assert_eq!(
+                compress(size + 1),
+                CompressedBundleWriteError::Size { expected, found }
+            );
             let error = compress(size - 1);
-            assert!(matches!(error, WriteError::Size { expected, .. } if expected == size - 1));
+            assert!(
+                matches!(error, CompressedBundleWriteError::Size { expected, .. } if expected == size - 1)
+            );
         }
     }
 }
 
 #[test]
 fn rejects_sizes_that_the_version_has_no_room_for() {
-    for (version, method) in [(Version::V1, Method::Zlib), (Version::V2, Method::Zstd)] {
+    for (version, method) in [
+        (CompressedBundleVersion::V1, Method::Zlib),
+        (CompressedBundleVersion::V2, Method::Zstd),
+    ] {
         for size in [1 << 32, u64::MAX] {
             let error = Compressor::new(how(version, method, None), size, Vec::new());
-            assert_eq!(error.err(), Some(WriteError::TooLarge { version, size }));
+            assert_eq!(
+                error.err(),
+                Some(CompressedBundleWriteError::TooLarge { version, size })
+            );
         }
     }
     let large = Compressor::new(Compression::default(), 1 << 40, Vec::new());
@@ -531,7 +566,10 @@ fn names_what_fails_when_compressing() {
     for size in [100, 9 << 20] {
         let mut room = Memory::new([0; 40]);
         let error = compress_to(how, size, numbers(size), &mut room).unwrap_err();
-        assert!(matches!(error, WriteError::Output { .. }), "{error}");
+        assert!(
+            matches!(error, CompressedBundleWriteError::Output { .. }),
+            "{error}"
+        );
         let text = "cannot write the compressed bundle: ";
         assert!(error.to_string().starts_with(text), "{error}");
     }
@@ -547,8 +585,8 @@ fn reads_the_headers_of_what_is_inside() {
     }
     // Text, nothing, and another compressed bundle are left to the caller.
     for content in [&b"// __CLANG_OFFLOAD_BUNDLE____START__ a\n"[..], b"", V3] {
-        for (method, _, _) in METHODS {
-            let bytes = compress(content, how(Version::V3, method, None)).unwrap();
+        for method in Method::ALL {
+            let bytes = compress(content, how(CompressedBundleVersion::V3, method, None)).unwrap();
             assert_eq!(parse(&bytes).unwrap().contents(&bytes[..]), Ok(None));
         }
     }
@@ -574,7 +612,7 @@ impl<'a> ReadAt<'a> for Reads<'a> {
 #[test]
 fn decompresses_no_more_than_the_headers() {
     let size = 64 << 20;
-    let layout = Layout::new([("a-b", size)], NonZeroU64::new(4096).unwrap()).unwrap();
+    let layout = BundleLayout::new([("a-b", size)], NonZeroU64::new(4096).unwrap()).unwrap();
     // Stored, so that as much is decompressed as is read: a frame of blocks of 128 KiB.
     let mut content = vec![0; layout.size() as usize];
     content[..layout.head.len()].copy_from_slice(&layout.head);
@@ -586,7 +624,7 @@ fn decompresses_no_more_than_the_headers() {
         frame.extend_from_slice(&header.to_le_bytes()[..3]);
         frame.extend_from_slice(block);
     }
-    let (version, method) = (Version::V3, Method::Zstd);
+    let (version, method) = (CompressedBundleVersion::V3, Method::Zstd);
     let all = 32 + frame.len() as u64;
     let header = header(version, method, all, layout.size(), [0; 8]).unwrap();
     let bytes = [header, frame].concat();
@@ -608,17 +646,17 @@ fn reads_headers_of_any_length_inside() {
         image: b"image",
     });
     let inner = to_bytes(&images.collect::<Vec<_>>(), NonZeroU64::MIN).unwrap();
-    for (method, _, _) in METHODS {
-        let bytes = compress(&inner, how(Version::V3, method, None)).unwrap();
+    for method in Method::ALL {
+        let bytes = compress(&inner, how(CompressedBundleVersion::V3, method, None)).unwrap();
         let found = parse(&bytes).unwrap().contents(&bytes[..]).unwrap();
         assert_eq!(found, Bundle::parse(&inner[..], 0, inner.len() as u64).ok());
         // One ID that the rest holds, and the limit does not.
         let huge = changed(&inner, 48, &(17_u64 << 20).to_le_bytes());
         let huge = [huge, vec![0; 18 << 20]].concat();
-        let bytes = compress(&huge, how(Version::V3, method, None)).unwrap();
+        let bytes = compress(&huge, how(CompressedBundleVersion::V3, method, None)).unwrap();
         let error = parse(&bytes).unwrap().contents(&bytes[..]).unwrap_err();
         let (claimed, limit) = ((17 << 20) + 56, 16 << 20);
-        assert_eq!(error, Error::Limit { claimed, limit });
+        assert_eq!(error, CompressedBundleError::Limit { claimed, limit });
     }
 }
 
@@ -642,7 +680,7 @@ fn names_what_is_wrong_inside() {
                 size 0xff runs past the end at 0xac";
     assert_eq!(message(&bytes), text);
     let claims = |size: u64| changed(V3, 16, &size.to_le_bytes());
-    let text = "compressed bundle: there is more data than its uncompressed size 0xab";
+    let text = "compressed bundle: expected data of uncompressed size 0xab, found more";
     assert_eq!(message(&claims(0xab)), text);
     let text =
         "compressed bundle: expected data of uncompressed size 0xffffffffffffffff, found 0xac";
@@ -661,18 +699,21 @@ fn allows_no_window_that_llvm_does_not_write() {
     };
     let read = |window, claimed| {
         let frame = frame(window, 2);
-        let (version, method) = (Version::V3, Method::Zstd);
+        let (version, method) = (CompressedBundleVersion::V3, Method::Zstd);
         let size = 32 + frame.len() as u64;
         let header = header(version, method, size, claimed, [0; 8]).unwrap();
         decompress_within(&[header, frame].concat(), u64::MAX)
     };
     let found = 0x4_0000;
-    let shorter = |claimed| Err(Error::Shorter { claimed, found });
+    let shorter = |claimed| Err(CompressedBundleError::Shorter { claimed, found });
     assert_eq!(read(0x88, found + 1), shorter(found + 1));
     assert_eq!(read(0x88, 1 << 31), shorter(1 << 31));
     for (window, claimed) in [(0x90, found + 1), (0xa8, 1 << 31), (0xb0, u64::MAX)] {
         let error = read(window, claimed).unwrap_err();
-        assert!(matches!(error, Error::Data { .. }), "{error}");
+        assert!(
+            matches!(error, CompressedBundleError::Data { .. }),
+            "{error}"
+        );
     }
 }
 
@@ -680,22 +721,22 @@ fn allows_no_window_that_llvm_does_not_write() {
 fn says_so_when_the_output_fails() {
     let mut room = [0; 100];
     let found = parse(V3).unwrap().decompress_to(V3, &mut &mut room[..]);
-    let text = "compressed bundle: cannot write what it contains: write zero";
+    let text = "compressed bundle: cannot write its contents: write zero";
     assert_eq!(found.unwrap_err().to_string(), text);
 }
 
 #[test]
 fn writes_no_more_than_is_claimed() {
     let zeros = vec![0; 10 << 20];
-    for (method, _, _) in METHODS {
-        let mut bytes = compress(&zeros, how(Version::V3, method, None)).unwrap();
+    for method in Method::ALL {
+        let mut bytes = compress(&zeros, how(CompressedBundleVersion::V3, method, None)).unwrap();
         bytes[16..24].copy_from_slice(&1000_u64.to_le_bytes());
         let mut out = Vec::new();
         let error = parse(&bytes)
             .unwrap()
             .decompress_to(&bytes[..], &mut out)
             .unwrap_err();
-        assert_eq!(error, Error::Longer { claimed: 1000 });
+        assert_eq!(error, CompressedBundleError::Longer { claimed: 1000 });
         assert!(out.len() <= 1000);
         // A claim is no reason to allocate: this one no machine could serve.
         bytes[16..24].copy_from_slice(&u64::MAX.to_le_bytes());
@@ -704,7 +745,7 @@ fn writes_no_more_than_is_claimed() {
             .decompress(&bytes[..], u64::MAX)
             .unwrap_err();
         let (claimed, found) = (u64::MAX, 10 << 20);
-        assert_eq!(error, Error::Shorter { claimed, found });
+        assert_eq!(error, CompressedBundleError::Shorter { claimed, found });
     }
 }
 

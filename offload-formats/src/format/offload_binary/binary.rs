@@ -1,78 +1,81 @@
-//! An offload binary as it was read.
+//! An offload binary that was read.
 
 use std::ops::Range;
 
-use super::layout::Version;
-use super::strings::Strings;
+use super::layout::OffloadBinaryVersion;
+use super::strings::EntryStrings;
 use crate::format::codec::Method;
 use crate::names::{ImageKind, OffloadKind};
 
-/// One offload binary of a file. Images are ranges of that file.
+/// An offload binary in a file. Images are ranges of that file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OffloadBinary {
-    /// From the start of the file.
+    /// Offset from the start of the file.
     pub offset: u64,
-    /// Of all, padding included; a compressed one counts none.
+    /// Size with padding; the size of a compressed one excludes padding.
     pub size: u64,
     /// The version.
-    pub version: Version,
-    /// Where the entries are when they have to be inflated first, by [`Self::inflate`].
-    pub compressed: Option<Compressed>,
-    /// One in version 1; none in a compressed one.
+    pub version: OffloadBinaryVersion,
+    /// The body, if [`Self::inflate`] must inflate it before its entries can be read.
+    pub compressed: Option<CompressedBody>,
+    /// Entries: one in version 1, none if compressed.
     pub entries: Vec<BinaryEntry>,
 }
 
 /// An image in an offload binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BinaryEntry {
-    /// What the image is said to be.
+    /// Kind of the image, as written.
     pub image_kind: ImageKind,
-    /// Who manages the image.
+    /// Runtime that manages the image.
     pub offload_kind: OffloadKind,
-    /// Bit 0: there is no image, only strings. The others have no meaning yet.
+    /// Bit 0: there are strings but no image. Other bits have no meaning yet.
     pub flags: u32,
-    /// What is said about the image.
-    pub strings: Strings,
-    /// From the start of the file.
+    /// Properties of the image.
+    pub strings: EntryStrings,
+    /// Range from the start of the file.
     pub image: Range<u64>,
 }
 
 /// The body of a compressed offload binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compressed {
-    /// By the first bytes of the data.
+#[non_exhaustive]
+pub struct CompressedBody {
+    /// Method, detected from the first bytes of the data.
     pub method: Method,
-    /// Of all when inflated, the header included, in bytes and as claimed.
+    /// Size of the inflated offload binary with its header in bytes, according to the header.
     pub inflated_size: u64,
     /// The compressed data, from the start of the file.
     pub data: Range<u64>,
 }
 
 impl BinaryEntry {
-    /// The flag of an entry that has strings but no image; since LLVM 23.
+    /// Flag of an entry that has strings but no image; since LLVM 23.
     pub const METADATA: u32 = 1;
 
-    /// The target triple, as written; empty when there is none.
+    /// Returns the target triple as written, or an empty string.
     #[must_use]
     pub fn triple(&self) -> &str {
         self.text("triple")
     }
 
-    /// The processor or target ID, as written; empty when there is none.
+    /// Returns the processor or target ID as written, or an empty string.
     #[must_use]
     pub fn arch(&self) -> &str {
         self.text("arch")
     }
 
     fn text(&self, key: &str) -> &str {
-        // `parse` has refused what is not UTF-8 under these keys.
+        // `parse` rejects values of these keys that are not UTF-8.
         let value = self.strings.value(key).map(std::str::from_utf8);
         value.and_then(Result::ok).unwrap_or_default()
     }
 }
 
 impl OffloadBinary {
-    /// The bytes of the file that it takes up.
+    /// Returns its range in the file.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset.saturating_add(self.size)

@@ -1,18 +1,18 @@
-//! Version 3 with its body compressed.
+//! Compresses and inflates offload binaries of version 3.
 
 use std::io::Read;
 use std::num::NonZeroU32;
 
-use super::binary::{Compressed, OffloadBinary};
-use super::error::{InflateError, WriteError};
-use super::layout::{Header, HeaderEnd, MAGIC, Version};
+use super::binary::{CompressedBody, OffloadBinary};
+use super::error::{InflateError, OffloadBinaryWriteError};
+use super::layout::{BinaryHeader, HeaderEnd, MAGIC, OffloadBinaryVersion};
 use crate::format::bytes::{Alignment, Cursor, ReadAt, field};
-use crate::format::codec::{BUFFER, Decoder, Encoder, Method, Slices, Source};
+use crate::format::codec::{BUFFER, BoundedStream, Decoder, Encoder, Method, Slices};
 
-/// What zstd's frames start with; all else is zlib, which has no magic.
+/// Magic of zstd frames; other data is zlib, which has none.
 const ZSTD: [u8; 4] = *b"\x28\xb5\x2f\xfd";
 
-impl Compressed {
+impl CompressedBody {
     pub(super) fn with_method_of<'d, R: ReadAt<'d>>(self, data: R) -> Self {
         let found = field(&mut Cursor::new(data, self.data.clone()), "magic");
         let method = match found {
@@ -24,16 +24,17 @@ impl Compressed {
 }
 
 impl OffloadBinary {
-    /// All of it as if it had never been compressed, from the file it was read from: its offset is
-    /// 0 there, and [`Self::parse`] finds its entries. One that is not compressed comes as it is.
+    /// Returns the whole offload binary as if it had never been compressed. Its offset is then 0,
+    /// and [`Self::parse`] finds its entries. `data` is the file that it was parsed from. An
+    /// uncompressed one is returned unchanged.
     ///
-    /// No more than the claimed size is inflated, and memory grows with what is inflated, not with
-    /// what is claimed.
+    /// Inflates no more than the inflated size in the header. Memory grows with the inflated data,
+    /// not with the size in the header.
     ///
     /// # Errors
     ///
-    /// When the claimed size is more than `limit`, the data is damaged, has another size or is
-    /// followed by something, or the method is not built in.
+    /// If the inflated size exceeds `limit`, or the method is not built in. If the data is damaged,
+    /// has another size, or is followed by other data.
     pub fn inflate<'d, R: ReadAt<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, InflateError> {
         let claimed = match &self.compressed {
             Some(compressed) => compressed.inflated_size,
@@ -47,9 +48,9 @@ impl OffloadBinary {
             let bytes = cursor.read(self.size, "body");
             return bytes.map(<[u8]>::to_vec).map_err(InflateError::Outside);
         };
-        let header = Header::read(&mut cursor).map_err(InflateError::Outside)?;
+        let header = BinaryHeader::read(&mut cursor).map_err(InflateError::Outside)?;
         let mut bytes = Vec::new();
-        Header {
+        BinaryHeader {
             size: claimed,
             ..header
         }
@@ -61,8 +62,8 @@ impl OffloadBinary {
     }
 }
 
-impl Compressed {
-    /// Adds exactly `size` bytes to `out`.
+impl CompressedBody {
+    /// Appends exactly `size` bytes to `out`.
     fn inflate_body<'d, R: ReadAt<'d>>(
         &self,
         data: R,
@@ -73,7 +74,7 @@ impl Compressed {
         let damaged = |problem: std::io::Error| InflateError::Data {
             message: problem.to_string(),
         };
-        let source = Source {
+        let source = BoundedStream {
             source: Slices::new(Cursor::new(data, self.data.clone())),
             position: self.data.start,
             end: self.data.end,
@@ -91,7 +92,8 @@ impl Compressed {
             if found > size {
                 return Err(InflateError::Longer { claimed });
             }
-            out.extend_from_slice(buffer.get(..count).unwrap_or_default());
+            let bytes = buffer.get(..count);
+            out.extend_from_slice(bytes.expect("the decoder fills no more than the buffer"));
         }
         if found < size {
             let found = out.len() as u64;
@@ -107,22 +109,26 @@ impl Compressed {
     }
 }
 
-/// Method, its levels in LLVM, and LLVM's choice when none is given.
-const LEVELS: [(Method, i32, i32, i32); 2] = [(Method::Zlib, 0, 9, 6), (Method::Zstd, -5, 22, 5)];
-
-/// Compresses an offload binary of version 3, zeros up to a multiple of 8 added. `level` is what
-/// the method calls so; when not given, LLVM's.
+/// Compresses an offload binary of version 3, and pads it to a multiple of 8. `level` is a level of
+/// the method; `None` selects LLVM's default.
 ///
 /// # Errors
 ///
-/// When `binary` is not one whole offload binary of version 3, uncompressed; when the level is not
-/// one of the method; when the method is not built in, or fails.
-pub fn compress(binary: &[u8], method: Method, level: Option<i32>) -> Result<Vec<u8>, WriteError> {
-    let row = LEVELS.iter().find(|(known, ..)| *known == method);
-    let (_, least, most, default) = row.copied().unwrap_or((method, 0, 0, 0));
+/// If `binary` is not exactly one uncompressed offload binary of version 3. If the level is not
+/// valid for the method, or the method is not built in or fails.
+pub fn compress(
+    binary: &[u8],
+    method: Method,
+    level: Option<i32>,
+) -> Result<Vec<u8>, OffloadBinaryWriteError> {
+    // LLVM's range of levels and its default.
+    let (least, most, default) = match method {
+        Method::Zlib => (0, 9, 6),
+        Method::Zstd => (-5, 22, 5),
+    };
     let level = level.unwrap_or(default);
     if !(least..=most).contains(&level) {
-        return Err(WriteError::Level {
+        return Err(OffloadBinaryWriteError::Level {
             method,
             level,
             least,
@@ -132,16 +138,14 @@ pub fn compress(binary: &[u8], method: Method, level: Option<i32>) -> Result<Vec
     let size = binary.len() as u64;
     let parsed = OffloadBinary::parse(binary, 0, size).ok();
     let plain = |parsed: &OffloadBinary| {
-        (parsed.version, parsed.size, &parsed.compressed) == (Version::V3, size, &None)
+        (parsed.version, parsed.size, &parsed.compressed) == (OffloadBinaryVersion::V3, size, &None)
     };
     let Some(parsed) = parsed.filter(plain) else {
-        return Err(WriteError::NotVersion3);
+        return Err(OffloadBinaryWriteError::NotVersion3);
     };
-    let body = usize::try_from(Version::V3.header_size()).ok();
-    let body = body
-        .and_then(|start| binary.get(start..))
-        .unwrap_or_default();
-    let failed = |problem: std::io::Error| WriteError::Compressor {
+    let body = binary.get(OffloadBinaryVersion::V3.header_size() as usize..);
+    let body = body.expect("the parsed offload binary contains its header");
+    let failed = |problem: std::io::Error| OffloadBinaryWriteError::Compressor {
         message: problem.to_string(),
     };
     let encoder = Encoder::new(
@@ -153,20 +157,23 @@ pub fn compress(binary: &[u8], method: Method, level: Option<i32>) -> Result<Vec
     );
     let mut encoder = encoder
         .map_err(failed)?
-        .ok_or(WriteError::NotBuilt { method })?;
+        .ok_or(OffloadBinaryWriteError::NotBuilt { method })?;
     let mut rest = body;
     while !rest.is_empty() {
         let count = encoder.write(rest).map_err(failed)?;
-        rest = rest.get(count..).unwrap_or_default();
+        let left = rest.get(count..);
+        rest = left.expect("the encoder takes no more than it is given");
     }
     let data = encoder.finish().map_err(failed)?;
 
     let mut bytes = Vec::new();
-    Header {
+    BinaryHeader {
         magic: MAGIC,
         version: parsed.version.raw(),
-        size: Version::V3.header_size().saturating_add(data.len() as u64),
-        entries_offset: Version::V3.header_size(),
+        size: OffloadBinaryVersion::V3
+            .header_size()
+            .saturating_add(data.len() as u64),
+        entries_offset: OffloadBinaryVersion::V3.header_size(),
         entries: parsed.entries.len() as u64,
     }
     .write(&mut bytes);

@@ -1,4 +1,4 @@
-//! Why offload binaries cannot be read or written.
+//! Errors of offload binaries.
 
 use std::fmt;
 
@@ -6,81 +6,82 @@ use super::layout::MAGIC;
 use crate::format::bytes::OutOfBounds;
 use crate::format::codec::{Method, not_built};
 
-/// Why bytes are not offload binaries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Error {
-    /// Which of several that follow each other.
-    pub index: usize,
-    /// Which entry, when the version allows several and it is about one of them.
-    pub entry: Option<usize>,
-    /// What is wrong.
-    pub problem: Problem,
-}
-
-/// What is wrong with an offload binary. Offsets are from the start of the file, unless the text
-/// says otherwise.
+/// An error in offload binaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
-    /// Something is not inside the offload binary, or that not inside the file.
+pub struct OffloadBinaryError {
+    /// Index of the offload binary among those that follow each other.
+    pub index: usize,
+    /// Index of the entry, if the version allows several and the error concerns one.
+    pub entry: Option<usize>,
+    /// Cause of the error.
+    pub problem: OffloadBinaryProblem,
+}
+
+/// Cause of an [`OffloadBinaryError`]. Offsets are from the start of the file, unless the text says
+/// otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OffloadBinaryProblem {
+    /// Something exceeds the offload binary, or the offload binary exceeds the file.
     Outside(OutOfBounds),
-    /// It starts with something else.
+    /// The magic is wrong.
     Magic {
-        /// Where.
+        /// Offset of the magic.
         offset: u64,
-        /// What is there.
+        /// Bytes found there.
         found: [u8; 4],
     },
-    /// A version that cannot be read.
+    /// An unsupported version.
     Version {
-        /// Which.
+        /// The version.
         version: u32,
     },
-    /// The size it claims does not hold its headers.
+    /// The size is too small for the headers.
     Size {
         /// The size.
         size: u64,
-        /// The smallest that does.
+        /// Minimum size.
         least: u64,
     },
-    /// The entries start inside the header, or compressed ones not right after it.
+    /// The entries start inside the header; compressed ones must start right after it.
     EntriesOffset {
-        /// From the start of the offload binary.
+        /// Offset from the start of the offload binary.
         offset: u64,
-        /// Of the header.
+        /// Size of the header.
         header_size: u64,
     },
-    /// The size that it claims to have had before it was compressed does not hold its header.
+    /// The inflated size is too small for the header.
     InflatedSize {
-        /// That size.
+        /// Inflated size.
         size: u64,
-        /// Of the header.
+        /// Size of the header.
         header_size: u64,
     },
-    /// More string entries than there is room for.
+    /// More string entries than the offload binary has room for.
     SharedStrings {
-        /// Of the offload binary.
+        /// Size of the offload binary.
         size: u64,
     },
     /// A string without its NUL.
     Unterminated {
         /// `key` or `value`.
         what: &'static str,
-        /// Where it starts.
+        /// Offset of the string.
         offset: u64,
-        /// Where the NUL should have come, at the latest.
+        /// End of the range that must contain the NUL.
         end: u64,
     },
     /// The value of a key that is always text is not UTF-8.
     NotText {
         /// The key.
         key: &'static str,
-        /// Where the value starts.
+        /// Offset of the value.
         offset: u64,
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for OffloadBinaryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "offload binary {}: ", self.index)?;
         if let Some(entry) = self.entry {
@@ -90,7 +91,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for OffloadBinaryProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Outside(problem) => problem.fmt(f),
@@ -102,33 +103,28 @@ impl fmt::Display for Problem {
                 )
             }
             Self::Version { version } => {
-                write!(f, "version {version} is not known (1, 2 and 3 are)")
+                write!(f, "expected version 1, 2 or 3, found {version}")
             }
             Self::Size { size, least } => {
-                write!(
-                    f,
-                    "size {size:#x} is less than the {least:#x} of its headers"
-                )
+                write!(f, "expected a size of {least:#x} or more, found {size:#x}")
             }
             Self::EntriesOffset {
                 offset,
                 header_size,
             } if offset > header_size => write!(
                 f,
-                "compressed entries at offset {offset:#x} of it do not follow its header of size \
-                 {header_size:#x}"
+                "expected compressed entries at its offset {header_size:#x}, found {offset:#x}"
             ),
             Self::EntriesOffset {
                 offset,
                 header_size,
             } => write!(
                 f,
-                "entries at offset {offset:#x} of it start inside its header of size \
-                 {header_size:#x}"
+                "expected entries at its offset {header_size:#x} or later, found {offset:#x}"
             ),
             Self::InflatedSize { size, header_size } => write!(
                 f,
-                "inflated size {size:#x} is less than the {header_size:#x} of its header"
+                "expected an inflated size of {header_size:#x} or more, found {size:#x}"
             ),
             Self::SharedStrings { size } => {
                 write!(
@@ -149,49 +145,49 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Error {}
-impl std::error::Error for Problem {}
+impl std::error::Error for OffloadBinaryError {}
+impl std::error::Error for OffloadBinaryProblem {}
 
-/// Why the body of an offload binary cannot be inflated. Offsets are from the start of the file.
+/// An error while inflating an offload binary. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InflateError {
-    /// It is not inside the file, which is another than it was read from.
+    /// The body exceeds the file, which is not the file that it was parsed from.
     Outside(OutOfBounds),
-    /// More is claimed than the caller wants.
+    /// The inflated size exceeds the caller's limit.
     Limit {
-        /// The inflated size in the header.
+        /// Inflated size in the header.
         claimed: u64,
-        /// What the caller wants.
+        /// The limit.
         limit: u64,
     },
     /// The compressed data is damaged.
     Data {
-        /// What the library says.
+        /// Error of the library.
         message: String,
     },
-    /// More data than claimed.
+    /// The data is larger than the inflated size.
     Longer {
-        /// The inflated size in the header.
+        /// Inflated size in the header.
         claimed: u64,
     },
-    /// Less data than claimed.
+    /// The data is smaller than the inflated size.
     Shorter {
-        /// The inflated size in the header.
+        /// Inflated size in the header.
         claimed: u64,
-        /// That of what there is.
+        /// Size of the data.
         found: u64,
     },
-    /// Something follows the compressed data.
+    /// Other data follows the compressed data.
     Trailing {
-        /// Where.
+        /// Offset of the other data.
         offset: u64,
-        /// Where the offload binary ends.
+        /// End of the offload binary.
         end: u64,
     },
-    /// A method whose cargo feature is off.
+    /// The method's cargo feature is off.
     NotBuilt {
-        /// Which.
+        /// The method.
         method: Method,
     },
 }
@@ -207,14 +203,17 @@ impl fmt::Display for InflateError {
             ),
             Self::Data { message } => write!(f, "the data is damaged: {message}"),
             Self::Longer { claimed } => {
-                write!(f, "there is more data than its inflated size {claimed:#x}")
+                write!(f, "expected data of inflated size {claimed:#x}, found more")
             }
             Self::Shorter { claimed, found } => write!(
                 f,
                 "expected data of inflated size {claimed:#x}, found {found:#x}"
             ),
             Self::Trailing { offset, end } => {
-                write!(f, "its data ends at offset {offset:#x}, and it at {end:#x}")
+                write!(
+                    f,
+                    "expected compressed data up to offset {end:#x}, found its end at {offset:#x}"
+                )
             }
             Self::NotBuilt { method } => not_built(*method, f),
         }
@@ -223,52 +222,52 @@ impl fmt::Display for InflateError {
 
 impl std::error::Error for InflateError {}
 
-/// Why an offload binary cannot be written.
+/// An error while writing an offload binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteError {
-    /// A key, or in version 1 a value, that would be read back short.
+pub enum OffloadBinaryWriteError {
+    /// A key contains a NUL, or in version 1 a value does: readers would cut it.
     Nul {
         /// Index of the entry.
         entry: usize,
         /// The key or value.
         text: Vec<u8>,
     },
-    /// Images that no file can hold behind a header.
+    /// An image is too large for a file.
     TooLarge {
-        /// Index of the entry that is too much.
+        /// Index of the entry.
         entry: usize,
-        /// The size of its image.
+        /// Size of its image.
         image_size: u64,
     },
-    /// No entries, for which only version 1 has a form: no bytes.
+    /// No entries. Only version 1 has a form for that: no bytes.
     NoEntries,
-    /// What is to be compressed is something else.
+    /// The input of the compression is not an uncompressed offload binary of version 3.
     NotVersion3,
     /// A level that the method does not have in LLVM.
     Level {
-        /// Which method.
+        /// The method.
         method: Method,
         /// The level.
         level: i32,
-        /// The first one.
+        /// Lowest level.
         least: i32,
-        /// The last one.
+        /// Highest level.
         most: i32,
     },
-    /// A method whose cargo feature is off.
+    /// The method's cargo feature is off.
     NotBuilt {
-        /// Which.
+        /// The method.
         method: Method,
     },
-    /// The library that compresses failed.
+    /// The compression library failed.
     Compressor {
-        /// What it says.
+        /// Error of the library.
         message: String,
     },
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for OffloadBinaryWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nul { text, .. } => write!(
@@ -280,14 +279,11 @@ impl fmt::Display for WriteError {
                 f,
                 "an image of size {image_size:#x} does not fit into an offload binary"
             ),
-            Self::NoEntries => write!(f, "an offload binary has at least one image"),
+            Self::NoEntries => write!(f, "an offload binary must have at least one image"),
             Self::NotVersion3 => {
-                write!(
-                    f,
-                    "only an offload binary of version 3 can be compressed, once"
-                )
+                write!(f, "expected an uncompressed offload binary of version 3")
             }
-            // In LLVM's words.
+            // LLVM's wording.
             Self::Level {
                 method,
                 level,
@@ -305,4 +301,4 @@ impl fmt::Display for WriteError {
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for OffloadBinaryWriteError {}

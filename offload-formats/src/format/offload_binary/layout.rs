@@ -1,4 +1,4 @@
-//! The records of an offload binary, and what differs between versions.
+//! The records of an offload binary, and the differences between versions.
 
 use crate::format::bytes::record;
 use crate::names::LlvmRelease;
@@ -6,7 +6,7 @@ use crate::names::LlvmRelease;
 pub(super) const MAGIC: [u8; 4] = *b"\x10\xff\x10\xad";
 
 record! {
-    struct Header, "header", 32 bytes {
+    struct BinaryHeader, "header", 32 bytes {
         0x00 magic: [u8; 4],
         0x04 version: u32,
         0x08 size: u64,
@@ -15,7 +15,7 @@ record! {
     }
 }
 
-// What version 3 has besides.
+// Additional fields of version 3.
 record! {
     struct HeaderEnd, "header", 8 bytes {
         0x00 inflated_size: u64,
@@ -51,30 +51,19 @@ record! {
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
-    /// Of LLVM 15 to 22, and read by all releases since; one image.
+#[non_exhaustive]
+pub enum OffloadBinaryVersion {
+    /// LLVM 15 to 22, read by all later releases; one image.
     #[default]
     V1,
-    /// Of LLVM 23; any number of images, and values that contain NUL.
+    /// LLVM 23; any number of images, and values that contain NUL.
     V2,
-    /// Of the main branch; perhaps compressed.
+    /// The main branch; optionally compressed.
     V3,
 }
 
-/// Version, number, size of the header, size of a string entry.
-const VERSIONS: [(Version, u32, u64, u64); 3] = [
-    (Version::V1, 1, Header::LEN, StringRecord::LEN),
-    (Version::V2, 2, Header::LEN, SizedStringRecord::LEN),
-    (
-        Version::V3,
-        3,
-        Header::LEN + HeaderEnd::LEN,
-        SizedStringRecord::LEN,
-    ),
-];
-
-impl Version {
-    /// The version that the tools of a release write.
+impl OffloadBinaryVersion {
+    /// Returns the version that the tools of a release write.
     #[must_use]
     pub fn of(release: LlvmRelease) -> Self {
         match release {
@@ -84,31 +73,35 @@ impl Version {
         }
     }
 
-    /// The version with that number.
+    /// Returns the version with that number.
     #[must_use]
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        let row = VERSIONS.iter().find(|(_, number, ..)| *number == raw);
-        row.map(|(version, ..)| *version)
+    pub(crate) fn from_raw(raw: u32) -> Option<Self> {
+        let all = [Self::V1, Self::V2, Self::V3];
+        all.into_iter().find(|version| version.raw() == raw)
     }
 
-    /// Its number.
+    /// Returns its number.
     #[must_use]
-    pub fn raw(self) -> u32 {
-        self.row().1
+    pub(crate) fn raw(self) -> u32 {
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+            Self::V3 => 3,
+        }
     }
 
     pub(super) fn header_size(self) -> u64 {
-        self.row().2
+        match self {
+            Self::V1 | Self::V2 => BinaryHeader::LEN,
+            Self::V3 => BinaryHeader::LEN + HeaderEnd::LEN,
+        }
     }
 
-    /// In bytes.
+    /// Returns the size of a string entry in bytes.
     pub(super) fn string_entry_size(self) -> u64 {
-        self.row().3
-    }
-
-    fn row(self) -> (Self, u32, u64, u64) {
-        let row = VERSIONS.iter().find(|(version, ..)| *version == self);
-        row.copied()
-            .unwrap_or((self, 0, Header::LEN, StringRecord::LEN))
+        match self {
+            Self::V1 => StringRecord::LEN,
+            Self::V2 | Self::V3 => SizedStringRecord::LEN,
+        }
     }
 }

@@ -1,35 +1,35 @@
-//! The order in which LLVM's packager writes the strings of an image: that of its hash maps.
+//! The order in which LLVM's packager writes the strings of an image: the order of its hash maps.
 //!
-//! Readers never depend on it; it is only for the same bytes. The linker wrapper and `yaml2obj`
-//! keep the order in which they are given.
+//! No reader depends on it; it only makes our bytes equal LLVM's. The linker wrapper and `yaml2obj`
+//! keep the given order.
 
 use crate::names::LlvmRelease;
 
-/// The hash maps of LLVM's packager, by the first release that has them.
+/// The hash maps of LLVM's packager, named after the first release with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum PackagerMap {
-    /// Of LLVM 16.
+enum PackagerMap {
+    /// LLVM 16.
     V16,
-    /// Of LLVM 19 to 22.
+    /// LLVM 19 to 22.
     V19,
-    /// Since LLVM 23.
+    /// LLVM 23 and later.
     V23,
 }
 
 impl PackagerMap {
-    /// That of a release.
+    /// Returns the map of a release.
     #[must_use]
-    pub fn of(release: LlvmRelease) -> Self {
+    pub(crate) fn of(release: LlvmRelease) -> Self {
         match release {
             LlvmRelease::V23 | LlvmRelease::Main => Self::V23,
             _ => Self::V19,
         }
     }
 
-    /// What [`pair_order`] says of the releases with this map.
+    /// Returns the result of [`pair_order`] for the releases with this map.
     #[must_use]
-    pub fn order(self, keys: &[&str]) -> Vec<usize> {
+    pub(crate) fn order(self, keys: &[&str]) -> Vec<usize> {
         let mut distinct: Vec<(usize, &str)> = Vec::new();
         for (index, key) in keys.iter().enumerate() {
             if distinct.iter().all(|(_, known)| known != key) {
@@ -52,7 +52,7 @@ impl PackagerMap {
         };
         let order = order.unwrap_or_else(|| (0..distinct.len()).collect());
         let entries = order.into_iter().filter_map(|place| distinct.get(place));
-        // These have their buckets, but are not written.
+        // `file` and `kind` occupy buckets, but are not written.
         let mut stored: Vec<&(usize, &str)> = entries
             .filter(|(_, key)| !matches!(*key, "file" | "kind"))
             .collect();
@@ -68,32 +68,33 @@ impl PackagerMap {
     }
 }
 
-/// The order in which the packager of `release` writes the keys of one `--image`: indices into
-/// `keys`, which are all of the option, `file` and `kind` too, as they are given. Of a key that is
-/// given twice, the first index; of `file` and `kind`, none, since they are not written.
+/// Returns the order in which the packager of `release` writes the keys of one `--image`, as
+/// indices into `keys`. `keys` has all keys of the option as given, also `file` and `kind`, which
+/// are not written. For a repeated key, the result has its first index.
 ///
-/// Where the maps are not known it is the order that was given: up to LLVM 22, when a key has more
-/// than 64 bytes; since LLVM 23, when there is any key but `triple`, `arch`, `feature`, `file`,
-/// `kind`, `member`, `version`, `symbols`, `compile-opts` and the empty one.
+/// If the order is unknown, returns the given order: up to LLVM 22, if a key has more than 64
+/// bytes; since LLVM 23, if there is any key except `triple`, `arch`, `feature`, `file`, `kind`,
+/// `member`, `version`, `symbols`, `compile-opts` and the empty one.
 #[must_use]
 pub fn pair_order(keys: &[&str], release: LlvmRelease) -> Vec<usize> {
     PackagerMap::of(release).order(keys)
 }
 
-/// Where a map looks when a bucket is taken.
+/// The next bucket to try if a bucket is occupied.
 #[derive(Clone, Copy, PartialEq)]
 enum Probing {
-    /// 1, 3, 6, 10, … further.
+    /// 1, 3, 6, 10, … buckets further.
     Triangular,
-    /// In the next one.
+    /// The following bucket.
     Linear,
 }
 
-/// A map of places, as many as hashes, in `size` buckets and later more: its order.
+/// Inserts as many places as there are hashes into a map of `size` buckets, which grows. Returns
+/// the map's order.
 fn buckets(hashes: &[u64], size: usize, probing: Probing) -> Vec<usize> {
     let mut map = vec![None; size];
     for place in 0..hashes.len() {
-        // The one to come included.
+        // LLVM grows the map before it inserts.
         if place.saturating_add(1).saturating_mul(4) >= map.len().saturating_mul(3) {
             map = twice(&map, hashes, probing);
         }
@@ -123,8 +124,8 @@ fn twice(map: &[Option<usize>], hashes: &[u64], probing: Probing) -> Vec<Option<
 }
 
 fn insert(map: &mut [Option<usize>], place: usize, hashes: &[u64], probing: Probing) {
-    let hash = hashes.get(place).copied().unwrap_or(0);
-    // Sizes are powers of two; of the hash the low half counts.
+    let hash = *hashes.get(place).expect("each place has a hash");
+    // Sizes are powers of two; the lower half of the hash selects the bucket.
     let mask = map.len().wrapping_sub(1);
     let mut bucket = (hash as u32 as usize) & mask;
     for step in 1..=map.len() {
@@ -146,7 +147,7 @@ fn hash_16(key: &str) -> u64 {
     key.bytes().fold(0, add).into()
 }
 
-/// Whose hashes are known; they are XXH3's, with [`SEED`] folded in.
+/// Keys with known hashes: XXH3 with [`SEED`] folded in.
 const KEYS_23: [(&str, u64); 10] = [
     ("", 0xd257_2fd2_d586_180f),
     ("arch", 0x6577_7618_bb52_a285),
@@ -172,7 +173,7 @@ const K2: u64 = 0x9ae1_6a3b_2f90_404f;
 const K3: u64 = 0xc949_d7c7_509e_6557;
 const K: u64 = 0x9ddf_ea08_eb38_2d69;
 
-/// The hash of LLVM 16 to 22, of up to 64 bytes: CityHash's idea with LLVM's seed.
+/// Computes the hash of LLVM 16 to 22 for up to 64 bytes: a CityHash with LLVM's seed.
 fn hash_19(key: &[u8]) -> Option<u64> {
     let len = key.len();
     let n = len as u64;
@@ -222,8 +223,10 @@ fn hash_19(key: &[u8]) -> Option<u64> {
 }
 
 fn word<const N: usize>(key: &[u8], offset: usize) -> u64 {
-    let bytes = key.get(offset..).unwrap_or_default().iter().take(N);
+    let bytes = key.get(offset..offset + N);
+    let bytes = bytes.expect("the key's length determines its words");
     bytes
+        .iter()
         .rev()
         .fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
@@ -232,7 +235,7 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 47)
 }
 
-/// Two words as one.
+/// Mixes two words into one.
 fn both(x: u64, y: u64) -> u64 {
     let a = mix((x ^ y).wrapping_mul(K));
     mix((y ^ a).wrapping_mul(K)).wrapping_mul(K)
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(keys.len(), KEYS_23.len());
     }
 
-    /// What the packagers of LLVM 16, 19 and 22 write; for 23, derived from its hashes.
+    /// Written by the packagers of LLVM 16, 19 and 22; for 23, derived from its hashes.
     #[test]
     fn orders_the_usual_keys_as_each_release_does() {
         let order = |map: PackagerMap, keys: &[&'static str]| {

@@ -1,33 +1,36 @@
-//! Offload binaries read: every offset is checked against the size of the one it is in.
+//! Reads offload binaries; checks every offset against the size of its container.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::binary::{BinaryEntry, Compressed, OffloadBinary};
-use super::error::{Error, Problem};
+use super::binary::{BinaryEntry, CompressedBody, OffloadBinary};
+use super::error::{OffloadBinaryError, OffloadBinaryProblem};
 use super::layout::{
-    EntryRecord, Header, HeaderEnd, MAGIC, SizedStringRecord, StringRecord, Version,
+    BinaryHeader, EntryRecord, HeaderEnd, MAGIC, OffloadBinaryVersion, SizedStringRecord,
+    StringRecord,
 };
-use super::strings::Strings;
+use super::strings::EntryStrings;
 use crate::format::bytes::{Alignment, Cursor, OutOfBounds, ReadAt, field};
 use crate::format::codec::Method;
 use crate::names::{ImageKind, OffloadKind};
 
 /// Reads the offload binaries that a range of `data` consists of.
 ///
-/// Each starts at a multiple of 8 from the start of the range. Zeros between two of them and after
-/// the last are accepted, because a linker puts them there when a section asks for more alignment;
-/// LLVM up to 23 refuses them.
+/// Each starts at a multiple of 8 from the start of the range. Accepts zeros after each, because
+/// linkers add them for alignment. LLVM up to 23 rejects them.
 ///
 /// # Errors
 ///
-/// When one is invalid, or is followed by something else.
-pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Vec<OffloadBinary>, Error> {
+/// If an offload binary is invalid, or other data follows it.
+pub fn walk<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<OffloadBinary>, OffloadBinaryError> {
     let end = Cursor::new(data, range.clone()).end();
     let (mut binaries, mut position) = (Vec::new(), range.start);
     while position < end {
-        let binary = parse(data, position, end).map_err(|(entry, problem)| Error {
+        let binary = parse(data, position, end).map_err(|(entry, problem)| OffloadBinaryError {
             index: binaries.len(),
             entry,
             problem,
@@ -40,11 +43,11 @@ pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Vec<Offload
     Ok(binaries)
 }
 
-/// The first place that does not start eight bytes of zeros, or fewer at the end.
+/// Returns the offset of the first 8 bytes that are not all zeros; the last may be fewer.
 fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
     const STEP: u64 = 0x1000;
-    // As a rule another header comes at once, and no more than it is read.
-    let mut size = Header::LEN;
+    // Usually the next header follows at once; then reads no more than it.
+    let mut size = BinaryHeader::LEN;
     while position < end {
         let size_here = size.min(end - position);
         let mut cursor = Cursor::new(data, position..end);
@@ -60,55 +63,86 @@ fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
     position
 }
 
-type At<T> = Result<T, (Option<usize>, Problem)>;
+type BinaryResult<T> = Result<T, (Option<usize>, OffloadBinaryProblem)>;
 
-pub(super) fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> At<OffloadBinary> {
+/// The fields of a header.
+struct HeaderFields {
+    header: BinaryHeader,
+    version: OffloadBinaryVersion,
+    /// Inflated size; 0 if the offload binary is not compressed.
+    inflated_size: u64,
+}
+
+/// Reads the header at the cursor, whose offset is `offset`.
+fn read_header<'d, R: ReadAt<'d>>(
+    cursor: &mut Cursor<'d, R>,
+    offset: u64,
+) -> BinaryResult<HeaderFields> {
     let whole = |problem| (None, problem);
-    let outside = |problem| (None, Problem::Outside(problem));
-    let mut cursor = Cursor::new(data, offset..end);
-    let mut start = cursor;
-    let header = Header::read(&mut cursor).map_err(outside);
+    let outside = |problem| (None, OffloadBinaryProblem::Outside(problem));
+    let mut start = *cursor;
+    let header = BinaryHeader::read(cursor).map_err(outside);
     let header = header.map_err(|problem| match field(&mut start, "magic") {
-        // Shorter than a header, and something else.
-        Ok(found) if found != MAGIC => whole(Problem::Magic { offset, found }),
+        // Less than a header, with another magic.
+        Ok(found) if found != MAGIC => whole(OffloadBinaryProblem::Magic { offset, found }),
         _ => problem,
     })?;
     if header.magic != MAGIC {
         let found = header.magic;
-        return Err(whole(Problem::Magic { offset, found }));
+        return Err(whole(OffloadBinaryProblem::Magic { offset, found }));
     }
-    let unknown = Problem::Version {
+    let unknown = OffloadBinaryProblem::Version {
         version: header.version,
     };
-    let version = Version::from_raw(header.version).ok_or(whole(unknown))?;
+    let version = OffloadBinaryVersion::from_raw(header.version).ok_or(whole(unknown))?;
     let inflated_size = match version {
-        Version::V1 | Version::V2 => 0,
-        Version::V3 => {
-            let end = HeaderEnd::read(&mut cursor).map_err(outside)?;
+        OffloadBinaryVersion::V1 | OffloadBinaryVersion::V2 => 0,
+        OffloadBinaryVersion::V3 => {
+            let end = HeaderEnd::read(cursor).map_err(outside)?;
             end.inflated_size
         }
     };
+    Ok(HeaderFields {
+        header,
+        version,
+        inflated_size,
+    })
+}
+
+pub(super) fn parse<'d, R: ReadAt<'d>>(
+    data: R,
+    offset: u64,
+    end: u64,
+) -> BinaryResult<OffloadBinary> {
+    let whole = |problem| (None, problem);
+    let outside = |problem| (None, OffloadBinaryProblem::Outside(problem));
+    let mut cursor = Cursor::new(data, offset..end);
+    let HeaderFields {
+        header,
+        version,
+        inflated_size,
+    } = read_header(&mut cursor, offset)?;
     let is_compressed = inflated_size != 0;
     let count = match version {
-        // The slot of the count is the size of the entry, of which any is accepted.
-        Version::V1 => 1,
-        Version::V2 | Version::V3 => header.entries,
+        // The field holds the size of the entry; any value is accepted.
+        OffloadBinaryVersion::V1 => 1,
+        OffloadBinaryVersion::V2 | OffloadBinaryVersion::V3 => header.entries,
     };
     let (size, entries_offset) = (header.size, header.entries_offset);
     let header_size = version.header_size();
     let records = if is_compressed { 0 } else { count.min(1) };
     let least = header_size.saturating_add(EntryRecord::LEN.saturating_mul(records));
     if size < least {
-        return Err(whole(Problem::Size { size, least }));
+        return Err(whole(OffloadBinaryProblem::Size { size, least }));
     }
     let range = OutOfBounds::check("body", offset, size, cursor.end()).map_err(outside)?;
     if entries_offset < header_size || (is_compressed && entries_offset > header_size) {
-        return Err(whole(Problem::EntriesOffset {
+        return Err(whole(OffloadBinaryProblem::EntriesOffset {
             offset: entries_offset,
             header_size,
         }));
     }
-    let compressed = Compressed {
+    let compressed = CompressedBody {
         method: Method::Zlib,
         inflated_size,
         data: offset.saturating_add(header_size)..range.end,
@@ -122,7 +156,7 @@ pub(super) fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> At<Off
     };
     if is_compressed {
         if inflated_size < header_size {
-            return Err(whole(Problem::InflatedSize {
+            return Err(whole(OffloadBinaryProblem::InflatedSize {
                 size: inflated_size,
                 header_size,
             }));
@@ -133,7 +167,7 @@ pub(super) fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> At<Off
         });
     }
 
-    // From here on nothing may lie outside of `range`.
+    // From here on nothing may exceed `range`.
     let entries = entries(data, &range, &header, version, count)?;
     let strings = strings_of(data, &range, &entries)?;
     let entries = entries
@@ -142,7 +176,9 @@ pub(super) fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> At<Off
         .map(|(entry, strings)| BinaryEntry {
             image_kind: ImageKind::from_raw(entry.record.image_kind),
             offload_kind: match version {
-                Version::V1 => OffloadKind::from_raw_of_any_release(entry.record.offload_kind),
+                OffloadBinaryVersion::V1 => {
+                    OffloadKind::from_raw_of_any_release(entry.record.offload_kind)
+                }
                 _ => OffloadKind::from_raw(entry.record.offload_kind),
             },
             flags: entry.record.flags,
@@ -157,31 +193,31 @@ pub(super) fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> At<Off
 
 /// An entry whose strings are still offsets.
 struct RawEntry {
-    /// Absent in version 1, whose one entry needs no number in messages.
+    /// Absent in version 1, which has only one entry.
     index: Option<usize>,
     record: EntryRecord,
     image: Range<u64>,
     pairs: Vec<Pair>,
-    /// Where its string entries end.
+    /// End of its string entries.
     after: u64,
 }
 
-/// A string entry, its offsets from the start of the file.
+/// A string entry with offsets from the start of the file.
 struct Pair {
     key: u64,
     value: u64,
-    /// Absent when the value ends at its NUL.
+    /// Absent if the value ends at its NUL.
     value_size: Option<u64>,
 }
 
 fn entries<'d, R: ReadAt<'d>>(
     data: R,
     range: &Range<u64>,
-    header: &Header,
-    version: Version,
+    header: &BinaryHeader,
+    version: OffloadBinaryVersion,
     count: u64,
-) -> At<Vec<RawEntry>> {
-    let sized = version > Version::V1;
+) -> BinaryResult<Vec<RawEntry>> {
+    let sized = version > OffloadBinaryVersion::V1;
     let at = |relative: u64| range.start.saturating_add(relative);
     let mut cursor = Cursor::new(data, range.clone()).at(at(header.entries_offset));
     let width = version.string_entry_size();
@@ -190,10 +226,10 @@ fn entries<'d, R: ReadAt<'d>>(
         .saturating_add(version.header_size());
     let mut pairs_left = header.size.saturating_sub(headers) / width;
     let mut entries = Vec::new();
-    // The counts are only what the file claims, so they size no allocation.
+    // The counts are not trusted, so they size no allocation.
     for index in 0..count {
         let index = usize::try_from(index).ok().filter(|_| sized);
-        let outside = |problem| (index, Problem::Outside(problem));
+        let outside = |problem| (index, OffloadBinaryProblem::Outside(problem));
         let record = EntryRecord::read(&mut cursor).map_err(outside)?;
         let (offset, size) = (at(record.image_offset), record.image_size);
         let image = OutOfBounds::check("image", offset, size, range.end).map_err(outside)?;
@@ -203,8 +239,11 @@ fn entries<'d, R: ReadAt<'d>>(
             record.string_count.saturating_mul(width),
         );
         OutOfBounds::check("string entries", offset, size, range.end).map_err(outside)?;
-        // Entries that share string entries would make a small file large in memory.
-        let shared = (index, Problem::SharedStrings { size: header.size });
+        // Shared string entries would make a small file large in memory.
+        let shared = (
+            index,
+            OffloadBinaryProblem::SharedStrings { size: header.size },
+        );
         pairs_left = pairs_left.checked_sub(record.string_count).ok_or(shared)?;
         let mut cursor = cursor.at(offset);
         let mut pairs = Vec::new();
@@ -241,8 +280,8 @@ fn strings_of<'d, R: ReadAt<'d>>(
     data: R,
     range: &Range<u64>,
     entries: &[RawEntry],
-) -> At<Vec<Strings>> {
-    // As a rule the strings lie between their entries and the images: then no image is read.
+) -> BinaryResult<Vec<EntryStrings>> {
+    // Usually the strings are between their entries and the images; then no image is read.
     let from = entries
         .iter()
         .map(|entry| entry.after)
@@ -256,24 +295,28 @@ fn strings_of<'d, R: ReadAt<'d>>(
     strings_in(data, from..to, entries).or_else(|_| strings_in(data, range.clone(), entries))
 }
 
-/// The strings of all entries, when all lie in `range`.
+/// Reads the strings of all entries, if `range` contains them.
 fn strings_in<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     entries: &[RawEntry],
-) -> At<Vec<Strings>> {
+) -> BinaryResult<Vec<EntryStrings>> {
     let size = range.end.saturating_sub(range.start);
     let bytes = Cursor::new(data, range.clone()).read(size, "strings");
-    let bytes = bytes.map_err(|problem| (None, Problem::Outside(problem)))?;
+    let bytes = bytes.map_err(|problem| (None, OffloadBinaryProblem::Outside(problem)))?;
     strings_among(bytes, &range, entries)
 }
 
-/// The strings of all entries in `bytes`, which are those of `range`. Apart from the reading, so that compilers make it
-/// once, whatever is read from.
-fn strings_among(bytes: &[u8], range: &Range<u64>, entries: &[RawEntry]) -> At<Vec<Strings>> {
+/// Finds the strings of all entries in `bytes`, the content of `range`. It is a function of its own
+/// so that compilers generate it once for all types of `data`.
+fn strings_among(
+    bytes: &[u8],
+    range: &Range<u64>,
+    entries: &[RawEntry],
+) -> BinaryResult<Vec<EntryStrings>> {
     let place = |offset: u64| usize::try_from(offset.checked_sub(range.start)?).ok();
 
-    // Each string is looked through once, however many keys and values are a tail of it.
+    // Looks for each NUL once, even if many keys and values share a string.
     let pairs = entries.iter().flat_map(|entry| &entry.pairs);
     let starts = pairs.flat_map(|pair| {
         let value = Some(pair.value).filter(|_| pair.value_size.is_none());
@@ -296,7 +339,7 @@ fn strings_among(bytes: &[u8], range: &Range<u64>, entries: &[RawEntry]) -> At<V
 
     let terminated = |what, offset| {
         let end = place(offset).and_then(|start| Some(start..(*ends.get(&start)?)?));
-        end.ok_or(Problem::Unterminated {
+        end.ok_or(OffloadBinaryProblem::Unterminated {
             what,
             offset,
             end: range.end,
@@ -310,11 +353,11 @@ fn strings_among(bytes: &[u8], range: &Range<u64>, entries: &[RawEntry]) -> At<V
             size,
             end: range.end,
         };
-        let found = inside.map_err(Problem::Outside)?;
+        let found = inside.map_err(OffloadBinaryProblem::Outside)?;
         let found = place(found.start).zip(place(found.end));
         found
             .map(|(start, end)| start..end)
-            .ok_or(Problem::Outside(outside))
+            .ok_or(OffloadBinaryProblem::Outside(outside))
     };
     let table: Arc<[u8]> = bytes.into();
     let strings = |entry: &RawEntry| {
@@ -325,8 +368,8 @@ fn strings_among(bytes: &[u8], range: &Range<u64>, entries: &[RawEntry]) -> At<V
             };
             Ok([terminated("key", pair.key)?, value])
         });
-        let pairs = pairs.collect::<Result<Vec<_>, Problem>>()?;
-        let strings = Strings {
+        let pairs = pairs.collect::<Result<Vec<_>, OffloadBinaryProblem>>()?;
+        let strings = EntryStrings {
             table: Arc::clone(&table),
             pairs,
         };
@@ -335,7 +378,7 @@ fn strings_among(bytes: &[u8], range: &Range<u64>, entries: &[RawEntry]) -> At<V
                 .into_iter()
                 .find(|text| text.as_bytes() == key);
             if let Some(key) = key.filter(|_| std::str::from_utf8(value).is_err()) {
-                return Err(Problem::NotText {
+                return Err(OffloadBinaryProblem::NotText {
                     key,
                     offset: pair.value,
                 });

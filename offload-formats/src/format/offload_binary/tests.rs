@@ -75,11 +75,11 @@ pub(super) fn version_2() -> Vec<u8> {
     out
 }
 
-fn parse(bytes: &[u8]) -> Result<OffloadBinary, Error> {
+fn parse(bytes: &[u8]) -> Result<OffloadBinary, OffloadBinaryError> {
     OffloadBinary::parse(bytes, 0, bytes.len() as u64)
 }
 
-fn walk(bytes: &[u8]) -> Result<Vec<OffloadBinary>, Error> {
+fn walk(bytes: &[u8]) -> Result<Vec<OffloadBinary>, OffloadBinaryError> {
     super::walk(bytes, 0..bytes.len() as u64)
 }
 
@@ -224,13 +224,9 @@ fn names_the_problem_and_its_place() {
             b"MZ",
             "expected the magic 10ff10ad at offset 0x0, found 4d5a10ad",
         ),
-        (0x04, b"\0", "version 0 is not known (1, 2 and 3 are)"),
-        (0x04, b"\x09", "version 9 is not known (1, 2 and 3 are)"),
-        (
-            0x08,
-            b"\x47",
-            "size 0x47 is less than the 0x48 of its headers",
-        ),
+        (0x04, b"\0", "expected version 1, 2 or 3, found 0"),
+        (0x04, b"\x09", "expected version 1, 2 or 3, found 9"),
+        (0x08, b"\x47", "expected a size of 0x48 or more, found 0x47"),
         (
             0x08,
             b"\x99",
@@ -239,7 +235,7 @@ fn names_the_problem_and_its_place() {
         (
             0x10,
             b"\x1f",
-            "entries at offset 0x1f of it start inside its header of size 0x20",
+            "expected entries at its offset 0x20 or later, found 0x1f",
         ),
         (
             0x10,
@@ -368,7 +364,7 @@ fn survives_every_single_byte_change() {
 #[test]
 fn shares_the_tails_of_strings() {
     // `llvm-offload-binary` 22.1.8 with `arch=cuda,triple=nvptx64-nvidia-cuda,y=cuda,z=`.
-    let mut strings = string_table::Strings::default();
+    let mut strings = string_table::StringTableBuilder::default();
     for string in "arch cuda triple nvptx64-nvidia-cuda z  y cuda".split(' ') {
         strings.add(string.as_bytes());
     }

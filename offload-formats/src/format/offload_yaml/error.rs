@@ -1,4 +1,4 @@
-//! Why texts are not documents, and documents not bytes.
+//! Errors of YAML documents.
 
 use std::fmt;
 
@@ -6,84 +6,87 @@ use crate::escape::terminal;
 use crate::format::bytes::OutOfBounds;
 use crate::format::offload_binary::{self, InflateError};
 
-/// Why a text is not a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    /// From 1.
-    pub line: usize,
-    /// In characters, from 1.
-    pub column: usize,
-    /// What is wrong there.
-    pub problem: Problem,
-}
-
-/// What is wrong with a text.
+/// An error in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
-    /// It is not the YAML that is read here.
+pub struct YamlError {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// Cause of the error.
+    pub problem: YamlProblem,
+}
+
+/// Cause of a [`YamlError`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum YamlProblem {
+    /// Other text than expected.
     Expected {
-        /// What should be there.
+        /// The expected text.
         what: &'static str,
     },
     /// Not a document of an offload binary.
     Tag {
-        /// The tag of those.
+        /// The expected tag.
         tag: &'static str,
     },
-    /// Lists and maps are too deep in each other.
+    /// Lists and maps are nested too deeply.
     Depth {
-        /// How deep they may be.
+        /// Maximum nesting.
         most: usize,
     },
     /// A key of a map is missing.
     Missing {
-        /// Which.
+        /// The key.
         key: &'static str,
     },
-    /// A key that is not known.
+    /// An unknown key.
     Unknown {
-        /// Which.
+        /// The key.
         key: String,
     },
-    /// A key for the second time.
+    /// A duplicate key.
     Twice {
-        /// Which.
+        /// The key.
         key: String,
     },
-    /// Neither a name nor a number of the kind.
+    /// Neither a name nor a number of a kind.
     Kind {
-        /// What is there.
+        /// The text found.
         found: String,
     },
     /// Not a number, or too large.
     Number {
-        /// What is there.
+        /// The text found.
         found: String,
-        /// The largest one.
+        /// Maximum number.
         most: u64,
     },
     /// Not pairs of hexadecimal digits.
     Content,
-    /// Not a method of compression.
+    /// Not a compression method.
     Compression {
-        /// What is there.
+        /// The text found.
         found: String,
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for YamlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.problem)
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for YamlProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Expected { what } => write!(f, "expected {what}"),
             Self::Tag { tag } => write!(f, "expected a document that starts with `--- {tag}`"),
-            Self::Depth { most } => write!(f, "more than {most} lists and maps in each other"),
+            Self::Depth { most } => {
+                write!(f, "lists and maps are nested more than {most} levels deep")
+            }
             Self::Missing { key } => write!(f, "missing required key '{}'", terminal(*key)),
             Self::Unknown { key } => write!(f, "unknown key '{}'", terminal(key)),
             Self::Twice { key } => write!(f, "duplicated mapping key '{}'", terminal(key)),
@@ -106,15 +109,15 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for YamlError {}
 
-/// Why a file has no document.
+/// An error while converting a file to a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It does not consist of offload binaries.
-    Binary(offload_binary::Error),
-    /// A compressed one is damaged.
+    /// The file does not consist of offload binaries.
+    Binary(offload_binary::OffloadBinaryError),
+    /// A compressed offload binary is damaged.
     Inflate(InflateError),
     /// An image cannot be read.
     Outside(OutOfBounds),

@@ -1,12 +1,12 @@
-//! Documents as `obj2yaml` prints them.
+//! Prints documents as `obj2yaml` does.
 
 use std::fmt;
 
 use super::reader::ESCAPES;
-use super::{Document, IMAGE_KINDS, Member, OFFLOAD_KINDS, TAG, is_number};
+use super::{Document, IMAGE_KINDS, OFFLOAD_KINDS, TAG, YamlMember, is_number};
 use crate::names::LlvmRelease;
 
-/// As `obj2yaml` 22 prints; it never prints what is given of the header.
+/// Prints like `obj2yaml` 22, which omits all header fields.
 impl fmt::Display for Document {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "--- {TAG}")?;
@@ -34,7 +34,7 @@ impl fmt::Display for Document {
     }
 }
 
-impl fmt::Display for Member {
+impl fmt::Display for YamlMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (image, offload) = (
             self.image_kind.raw(),
@@ -71,9 +71,9 @@ fn kind(raw: u16, names: &[(&str, u16)]) -> String {
     )
 }
 
-/// A scalar, in quotes when LLVM puts it there.
+/// Returns a scalar, quoted as LLVM does.
 fn quoted(text: &str) -> String {
-    // Never in single quotes: these cannot hold them, or LLVM does not.
+    // Not in single quotes: they cannot contain these characters, or LLVM does not use them.
     let escaped = |char: char| (char < ' ' && char != '\t') || char >= '\x7f';
     if text.chars().any(escaped) {
         return double_quoted(text);
@@ -108,7 +108,7 @@ fn double_quoted(text: &str) -> String {
             }
             _ if char < ' ' => out += &format!("\\x{code:02X}"),
             _ if char < '\u{80}' => out.push(char),
-            // What the standard library would not print either.
+            // Printable, according to the standard library.
             _ if char.escape_debug().count() == 1 => out.push(char),
             _ if code <= 0xff => out += &format!("\\x{code:02X}"),
             _ if code <= 0xffff => out += &format!("\\u{code:04X}"),

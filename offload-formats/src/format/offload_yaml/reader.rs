@@ -1,22 +1,22 @@
-//! As much of YAML as the documents of object files consist of: one document with a tag, maps and
-//! lists in block and in flow style, plain and quoted scalars on one line, comments.
+//! Reads the YAML of object files: one document with a tag, maps and lists in block and flow style,
+//! plain and quoted scalars on one line, comments.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::{Error, Problem};
+use super::{YamlError, YamlProblem};
 
-/// A place in a text; both numbers start at 1, columns count characters.
+/// A position in a text; both numbers start at 1, columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct YamlPosition {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-impl Place {
-    pub(super) fn error(self, problem: Problem) -> Error {
+impl YamlPosition {
+    pub(super) fn error(self, problem: YamlProblem) -> YamlError {
         let Self { line, column } = self;
-        Error {
+        YamlError {
             line,
             column,
             problem,
@@ -26,21 +26,21 @@ impl Place {
 
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) place: Place,
-    pub(super) content: Content,
+    pub(super) place: YamlPosition,
+    pub(super) content: YamlContent,
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
-    /// Not even a scalar: `Key:` and no more.
+pub(super) enum YamlContent {
+    /// Not even a scalar, as after `Key:`.
     Nothing,
     Scalar(Scalar),
     List(Vec<Node>),
-    /// Each key with its place and its value.
+    /// Each key with its position and its value.
     Map(Map),
 }
 
-pub(super) type Map = BTreeMap<String, (Place, Node)>;
+pub(super) type Map = BTreeMap<String, (YamlPosition, Node)>;
 
 #[derive(Debug)]
 pub(super) struct Scalar {
@@ -48,14 +48,14 @@ pub(super) struct Scalar {
     pub(super) quoted: bool,
 }
 
-/// How deep lists and maps are in each other at most; documents need six.
+/// Maximum nesting of lists and maps; documents need six levels.
 const DEPTH: usize = 16;
 
-/// The one document, whose tag is `tag`.
-pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, Error> {
-    let mut reader = Reader {
+/// Reads the only document, whose tag is `tag`.
+pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, YamlError> {
+    let mut reader = YamlReader {
         rest: text,
-        place: Place { line: 1, column: 1 },
+        place: YamlPosition { line: 1, column: 1 },
     };
     reader.skip();
     if reader.rest.starts_with("---") {
@@ -63,11 +63,11 @@ pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, Error> {
         reader.skip();
     }
     if !reader.rest.starts_with(tag) {
-        return Err(reader.place.error(Problem::Tag { tag }));
+        return Err(reader.place.error(YamlProblem::Tag { tag }));
     }
     reader.advance(tag.len());
     if !reader.is_blank_at(0) {
-        return Err(reader.place.error(Problem::Tag { tag }));
+        return Err(reader.place.error(YamlProblem::Tag { tag }));
     }
     let line = reader.place.line;
     reader.skip();
@@ -88,36 +88,36 @@ pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, Error> {
     }
 }
 
-struct Reader<'t> {
+struct YamlReader<'t> {
     rest: &'t str,
-    place: Place,
+    place: YamlPosition,
 }
 
-impl Reader<'_> {
+impl YamlReader<'_> {
     fn peek(&self) -> Option<char> {
         self.rest.chars().next()
     }
 
-    /// `len` bytes, which do not contain the end of a line.
+    /// Skips and returns `len` bytes without a line feed.
     fn advance(&mut self, len: usize) -> &str {
-        let (taken, rest) = self.rest.split_at_checked(len).unwrap_or((self.rest, ""));
+        let (taken, rest) = self.rest.split_at(len);
         self.rest = rest;
         self.place.column = self.place.column.saturating_add(taken.chars().count());
         taken
     }
 
-    /// Over spaces, comments and ends of lines.
+    /// Skips spaces, comments and line feeds.
     fn skip(&mut self) {
         loop {
             let blanks = self.rest.len() - self.rest.trim_start_matches([' ', '\t', '\r']).len();
             self.advance(blanks);
             match self.peek() {
                 Some('\n') => {
-                    self.rest = self.rest.get(1..).unwrap_or_default();
+                    self.rest = self.rest.split_at(1).1;
                     self.place.line = self.place.line.saturating_add(1);
                     self.place.column = 1;
                 }
-                // The first character of a line, or after a blank: whoever comes here has ended.
+                // A comment: the `#` starts a line or follows a blank, because callers end there.
                 Some('#') => {
                     let end = self.rest.find('\n').unwrap_or(self.rest.len());
                     self.advance(end);
@@ -127,9 +127,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the character after `len` bytes ends a word.
+    /// Tells whether the character after `len` bytes ends a word.
     fn is_blank_at(&self, len: usize) -> bool {
-        let rest = self.rest.get(len..).unwrap_or_default();
+        let (_, rest) = self.rest.split_at(len);
         rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n'])
     }
 
@@ -142,22 +142,22 @@ impl Reader<'_> {
         self.rest.starts_with('-') && self.is_blank_at(1)
     }
 
-    fn expected<T>(&self, what: &'static str) -> Result<T, Error> {
-        Err(self.place.error(Problem::Expected { what }))
+    fn expected<T>(&self, what: &'static str) -> Result<T, YamlError> {
+        Err(self.place.error(YamlProblem::Expected { what }))
     }
 
-    /// What comes next, when it starts at `column` or further right. `inline`: on the line of its
+    /// Reads the next node if it starts at `column` or further right. `inline`: on the line of its
     /// key, where no block map or list can start.
-    fn block(&mut self, column: usize, inline: bool, depth: usize) -> Result<Node, Error> {
+    fn block(&mut self, column: usize, inline: bool, depth: usize) -> Result<Node, YamlError> {
         let line = self.place.line;
         self.skip();
         let place = self.place;
         let inline = inline && place.line == line;
         let depth = depth
             .checked_sub(1)
-            .ok_or(place.error(Problem::Depth { most: DEPTH }))?;
+            .ok_or(place.error(YamlProblem::Depth { most: DEPTH }))?;
         if self.rest.is_empty() || self.is_at_marker() || (!inline && place.column < column) {
-            let content = Content::Nothing;
+            let content = YamlContent::Nothing;
             return Ok(Node { place, content });
         }
         let content = if self.is_at_item() {
@@ -178,13 +178,13 @@ impl Reader<'_> {
                 self.block_map(place, scalar.text, depth)?
             } else {
                 self.end_of_line()?;
-                Content::Scalar(scalar)
+                YamlContent::Scalar(scalar)
             }
         };
         Ok(Node { place, content })
     }
 
-    fn block_list(&mut self, column: usize, depth: usize) -> Result<Content, Error> {
+    fn block_list(&mut self, column: usize, depth: usize) -> Result<YamlContent, YamlError> {
         let mut items = Vec::new();
         while self.place.column == column && self.is_at_item() {
             self.advance(1);
@@ -192,17 +192,22 @@ impl Reader<'_> {
             self.skip();
         }
         self.no_deeper_than(column)?;
-        Ok(Content::List(items))
+        Ok(YamlContent::List(items))
     }
 
-    /// From the colon after the first key.
-    fn block_map(&mut self, first: Place, key: String, depth: usize) -> Result<Content, Error> {
+    /// Reads a block map from the colon after its first key.
+    fn block_map(
+        &mut self,
+        first: YamlPosition,
+        key: String,
+        depth: usize,
+    ) -> Result<YamlContent, YamlError> {
         let mut entries = Map::new();
         let (mut place, mut key) = (first, key);
         loop {
             self.advance(1);
-            // A list may start right under its key.
-            let mut ahead = Reader { ..*self };
+            // A list may start at the column of its key.
+            let mut ahead = YamlReader { ..*self };
             ahead.skip();
             let under = ahead.is_at_item() && ahead.place.column == first.column;
             let column = first.column.saturating_add(usize::from(!under));
@@ -219,18 +224,18 @@ impl Reader<'_> {
             }
         }
         self.no_deeper_than(first.column)?;
-        Ok(Content::Map(entries))
+        Ok(YamlContent::Map(entries))
     }
 
-    /// What follows a list or map belongs to what it is in.
-    fn no_deeper_than(&self, column: usize) -> Result<(), Error> {
+    /// Fails if more indented text follows a list or map.
+    fn no_deeper_than(&self, column: usize) -> Result<(), YamlError> {
         if !self.rest.is_empty() && self.place.column > column {
             return self.expected("a line with less indentation");
         }
         Ok(())
     }
 
-    fn end_of_line(&mut self) -> Result<(), Error> {
+    fn end_of_line(&mut self) -> Result<(), YamlError> {
         let line = self.place.line;
         self.skip();
         if self.place.line == line && !self.rest.is_empty() {
@@ -239,12 +244,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A list, a map or a scalar between brackets.
-    fn flow(&mut self, depth: usize) -> Result<Node, Error> {
+    /// Reads a list, a map or a scalar between brackets.
+    fn flow(&mut self, depth: usize) -> Result<Node, YamlError> {
         let place = self.place;
         let depth = depth
             .checked_sub(1)
-            .ok_or(place.error(Problem::Depth { most: DEPTH }))?;
+            .ok_or(place.error(YamlProblem::Depth { most: DEPTH }))?;
         let content = match self.peek() {
             Some('[') => {
                 let mut items = Vec::new();
@@ -252,7 +257,7 @@ impl Reader<'_> {
                     items.push(reader.flow(depth)?);
                     Ok(())
                 })?;
-                Content::List(items)
+                YamlContent::List(items)
             }
             Some('{') => {
                 let mut entries = Map::new();
@@ -265,26 +270,26 @@ impl Reader<'_> {
                     reader.advance(1);
                     reader.skip();
                     let value = if reader.rest.starts_with([',', '}']) {
-                        let (place, content) = (reader.place, Content::Nothing);
+                        let (place, content) = (reader.place, YamlContent::Nothing);
                         Node { place, content }
                     } else {
                         reader.flow(depth)?
                     };
                     add(&mut entries, key, place, value)
                 })?;
-                Content::Map(entries)
+                YamlContent::Map(entries)
             }
-            _ => Content::Scalar(self.scalar(true)?),
+            _ => YamlContent::Scalar(self.scalar(true)?),
         };
         Ok(Node { place, content })
     }
 
-    /// From the bracket that opens to after the one that closes.
+    /// Reads items from the opening bracket to the closing one.
     fn flow_items(
         &mut self,
         close: char,
-        mut item: impl FnMut(&mut Self) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut item: impl FnMut(&mut Self) -> Result<(), YamlError>,
+    ) -> Result<(), YamlError> {
         self.advance(1);
         self.skip();
         while !self.rest.starts_with(close) {
@@ -310,8 +315,8 @@ impl Reader<'_> {
         rest.is_some_and(|rest| self.is_blank_at(1) || ends(rest))
     }
 
-    /// Up to its end, and over the blanks that follow it.
-    fn scalar(&mut self, in_flow: bool) -> Result<Scalar, Error> {
+    /// Reads a scalar, and skips blanks after it.
+    fn scalar(&mut self, in_flow: bool) -> Result<Scalar, YamlError> {
         let scalar = match self.peek() {
             Some('\'') => self.single_quoted()?,
             Some('"') => self.double_quoted()?,
@@ -330,7 +335,7 @@ impl Reader<'_> {
         Ok(scalar)
     }
 
-    fn plain(&mut self, in_flow: bool) -> Result<Scalar, Error> {
+    fn plain(&mut self, in_flow: bool) -> Result<Scalar, YamlError> {
         let indicator = match self.peek() {
             Some('-' | '?' | ':') => self.is_blank_at(1),
             Some(first) => ",[]{}#&*!|>'\"%@`".contains(first),
@@ -343,7 +348,7 @@ impl Reader<'_> {
         let mut before = 'x';
         for char in self.rest.chars() {
             let blank_follows = self.is_blank_at(len + char.len_utf8());
-            let next = self.rest.get(len + char.len_utf8()..).unwrap_or_default();
+            let (_, next) = self.rest.split_at(len + char.len_utf8());
             let ends = match char {
                 '\n' | '\r' => true,
                 '#' => matches!(before, ' ' | '\t'),
@@ -357,7 +362,7 @@ impl Reader<'_> {
             len += char.len_utf8();
             before = char;
         }
-        let text = self.rest.get(..len).unwrap_or_default();
+        let (text, _) = self.rest.split_at(len);
         let text = text.trim_end_matches([' ', '\t']).to_owned();
         self.advance(text.len());
         Ok(Scalar {
@@ -366,7 +371,7 @@ impl Reader<'_> {
         })
     }
 
-    fn single_quoted(&mut self) -> Result<Scalar, Error> {
+    fn single_quoted(&mut self) -> Result<Scalar, YamlError> {
         self.advance(1);
         let mut text = String::new();
         loop {
@@ -384,7 +389,7 @@ impl Reader<'_> {
         }
     }
 
-    fn double_quoted(&mut self) -> Result<Scalar, Error> {
+    fn double_quoted(&mut self) -> Result<Scalar, YamlError> {
         self.advance(1);
         let mut text = String::new();
         loop {
@@ -405,11 +410,11 @@ impl Reader<'_> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, Error> {
+    fn escape(&mut self) -> Result<char, YamlError> {
         let place = self.place;
         self.advance(1);
         let escape = self.peek().unwrap_or('\n');
-        let wrong = place.error(Problem::Expected {
+        let wrong = place.error(YamlProblem::Expected {
             what: "an escape sequence",
         });
         if let Some((_, char)) = ESCAPES.iter().find(|(known, _)| *known == escape) {
@@ -424,7 +429,7 @@ impl Reader<'_> {
         };
         self.advance(1);
         let number = self.rest.get(..digits);
-        // `from_str_radix` would take a sign.
+        // `from_str_radix` would accept a sign.
         let number = number.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let number = number.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         let char = number.and_then(char::from_u32).ok_or(wrong)?;
@@ -433,7 +438,7 @@ impl Reader<'_> {
     }
 }
 
-/// What follows the backslash, and what that is.
+/// The character after a backslash, and its meaning.
 pub(super) const ESCAPES: [(char, char); 19] = [
     ('0', '\0'),
     ('a', '\x07'),
@@ -457,8 +462,8 @@ pub(super) const ESCAPES: [(char, char); 19] = [
     ('\'', '\''),
 ];
 
-/// Adds to a map, in which no key is twice.
-fn add(entries: &mut Map, key: String, place: Place, value: Node) -> Result<(), Error> {
+/// Adds a key to a map; rejects a duplicate.
+fn add(entries: &mut Map, key: String, place: YamlPosition, value: Node) -> Result<(), YamlError> {
     match entries.entry(key) {
         Entry::Vacant(free) => {
             free.insert((place, value));
@@ -466,7 +471,7 @@ fn add(entries: &mut Map, key: String, place: Place, value: Node) -> Result<(), 
         }
         Entry::Occupied(known) => {
             let key = known.key().clone();
-            Err(place.error(Problem::Twice { key }))
+            Err(place.error(YamlProblem::Twice { key }))
         }
     }
 }

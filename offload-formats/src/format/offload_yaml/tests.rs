@@ -24,7 +24,7 @@ fn message(text: &str) -> String {
     parse(text).unwrap_err().to_string()
 }
 
-fn members(text: &str) -> Vec<Member> {
+fn members(text: &str) -> Vec<YamlMember> {
     parse(&format!("--- !Offload\n{text}")).unwrap().members
 }
 
@@ -199,7 +199,10 @@ fn names_the_problem_with_line_and_column() {
         assert_eq!(message(&text), expected, "{text}");
     }
     for deep in ["[".repeat(100_000), "- ".repeat(100_000)] {
-        assert!(message(&document(&format!("Members:\n  {deep}"))).contains("more than 16 lists"));
+        assert!(
+            message(&document(&format!("Members:\n  {deep}")))
+                .contains("nested more than 16 levels")
+        );
     }
 }
 
@@ -212,9 +215,9 @@ fn quotes_as_llvm_does() {
         a:b a;b a+b a=b +a + --- 12E3 00 !a +.nan -.5 -. +.e1 1.e5 ~ a/b -x";
     let print = |value: &str| {
         let strings = vec![("k".to_owned(), value.to_owned())];
-        let members = vec![Member {
+        let members = vec![YamlMember {
             strings,
-            ..Member::default()
+            ..YamlMember::default()
         }];
         let text = Document {
             members,

@@ -1,4 +1,5 @@
-//! Targets that cannot be in one bundle, since a runtime could not choose between them.
+//! Finds targets that exclude each other in a bundle, because a runtime could not choose between
+//! them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,23 +8,24 @@ use super::EntryId;
 use crate::names::Processor;
 use crate::names::target_id::{self, FEATURES, Features};
 
-/// Which targets are compared with each other.
+/// Scope of the comparison of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ConflictScope {
-    /// Those with the same kind and the same triple as written: the targets of a command line.
+    /// Targets with the same kind and the same triple as written: the targets of a command line.
     KindAndTriple,
-    /// All: the entries of a member of an archive.
+    /// All targets: the entries of an archive member.
     All,
 }
 
-/// Two targets of which one leaves open a feature that the other sets, for the same processor.
+/// Finds two targets for the same processor of which only one sets a feature.
 ///
-/// Gives their indices: of the first target of that processor, and of the one that conflicts with
-/// it, in the order of kind and triple, then target ID, bytewise. Where LLVM 22 reports a
-/// conflict this is the one that it reports. It overlooks a feature that only the first one sets;
-/// such conflicts, which the main branch reports, come after those.
+/// Returns the indices of the first target of that processor and of the conflicting one. The order
+/// is by kind and triple, then by target ID, bytewise. The result is the conflict that LLVM 22
+/// reports, if any. LLVM 22 misses a feature that only the first target sets; the main branch
+/// reports it, and here such conflicts come last.
 ///
-/// Target IDs that are not valid conflict with nothing.
+/// Invalid target IDs conflict with nothing.
 #[must_use]
 pub fn conflict(targets: &[EntryId], scope: ConflictScope) -> Option<(usize, usize)> {
     let rows = targets.iter().enumerate();
@@ -44,7 +46,7 @@ pub fn conflict(targets: &[EntryId], scope: ConflictScope) -> Option<(usize, usi
     find(&rows, missed).or_else(|| find(&rows, differ))
 }
 
-/// A target with what is compared.
+/// A target with the compared parts.
 struct Row<'a> {
     group: &'a str,
     target_id: &'a str,

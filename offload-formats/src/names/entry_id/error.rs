@@ -1,31 +1,30 @@
-//! Why a text is not an entry ID, and what to write instead.
+//! Errors of entry IDs.
 
 use std::fmt;
 
 use super::kind::EntryKind;
-use super::kind::KINDS;
 
-/// Why a text is not an entry ID.
+/// An error in an entry ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryIdError {
-    /// A kind and a triple are not there.
+    /// The kind or the triple is missing.
     Shape {
         /// The text.
         text: String,
     },
-    /// The first word is not a kind that is allowed here.
+    /// The first word is not an allowed kind.
     Kind {
         /// The word.
         kind: String,
     },
-    /// A target whose kind or triple LLVM does not take; one of the two is there, or both.
+    /// LLVM rejects the kind or the triple of a target; at least one of the two is present here.
     Target {
         /// The text.
         text: String,
-        /// The first word, when it is not the kind of a target.
+        /// The first word, if it is not the kind of a target.
         kind: Option<String>,
-        /// The four fields of the triple, when LLVM does not know the first.
+        /// The four fields of the triple, if LLVM does not know the first.
         triple: Option<String>,
     },
     /// The triple has fewer than four fields.
@@ -35,9 +34,9 @@ pub enum EntryIdError {
     },
     /// A character that no entry ID contains.
     Character {
-        /// Which.
+        /// The character.
         char: char,
-        /// In bytes from the start of the text.
+        /// Offset in bytes from the start of the text.
         offset: usize,
     },
 }
@@ -61,7 +60,7 @@ impl fmt::Display for EntryIdError {
                 }
                 let arch = triple.as_ref().and_then(|triple| triple.split('-').next());
                 arch.map_or(Ok(()), |arch| {
-                    write!(f, "; its architecture {arch:?} is none that LLVM knows")
+                    write!(f, "; LLVM does not know its architecture {arch:?}")
                 })
             }
             Self::Fields { text } => write!(
@@ -80,8 +79,8 @@ impl std::error::Error for EntryIdError {}
 
 fn write_kinds(f: &mut fmt::Formatter<'_>, of: fn(EntryKind) -> bool) -> fmt::Result {
     let mut separator = " ";
-    for (_, name, _, _) in KINDS.iter().filter(|(kind, _, _, _)| of(*kind)) {
-        write!(f, "{separator}`{name}`")?;
+    for kind in EntryKind::ALL.into_iter().filter(|kind| of(*kind)) {
+        write!(f, "{separator}`{kind}`")?;
         separator = ", ";
     }
     Ok(())

@@ -1,17 +1,17 @@
-//! The entry ID that was probably meant.
+//! Corrections of entry IDs.
 
 use super::words::FIELDS;
 use super::{EntryId, EntryIdError};
 
 impl EntryIdError {
-    /// Returns what to write instead, if that is known.
+    /// Returns a corrected entry ID, if the correction is known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let Self::Fields { text } = self else {
             return None;
         };
         let id = EntryId::parse(text).ok()?;
-        // Only the dash of the empty environment is missing, and perhaps the one at the end.
+        // The dash of the empty environment is missing, and perhaps the one at the end.
         let triple = id.triple.as_str();
         (triple.matches('-').count() == FIELDS - 2).then(|| {
             format!(

@@ -8,13 +8,13 @@ use crate::names::OffloadKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum EntryKind {
-    /// The host's own code, or nothing in its place.
+    /// The host's own code; the image may be empty.
     Host,
     /// OpenMP.
     Openmp,
     /// HIP.
     Hip,
-    /// HIP, where the runtime believes the ID.
+    /// HIP; the runtime trusts the entry ID.
     Hipv4,
     /// CUDA; in files only.
     Cuda,
@@ -24,44 +24,51 @@ pub enum EntryKind {
     Hcc,
 }
 
-/// Kind, name, who manages the image, whether LLVM takes it as a target.
-pub(super) const KINDS: [(EntryKind, &str, OffloadKind, bool); 7] = [
-    (EntryKind::Host, "host", OffloadKind::NONE, true),
-    (EntryKind::Openmp, "openmp", OffloadKind::OPENMP, true),
-    (EntryKind::Hip, "hip", OffloadKind::HIP, true),
-    (EntryKind::Hipv4, "hipv4", OffloadKind::HIP, true),
-    (EntryKind::Cuda, "cuda", OffloadKind::CUDA, false),
-    (EntryKind::Sycl, "sycl", OffloadKind::SYCL, false),
-    (EntryKind::Hcc, "hcc", OffloadKind::HIP, false),
-];
-
 impl EntryKind {
-    /// Its name, such as `hipv4`.
+    /// All kinds.
+    pub(super) const ALL: [Self; 7] = [
+        Self::Host,
+        Self::Openmp,
+        Self::Hip,
+        Self::Hipv4,
+        Self::Cuda,
+        Self::Sycl,
+        Self::Hcc,
+    ];
+
+    /// Returns its name, such as `hipv4`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.row().map_or("", |(_, name, _, _)| name)
+        self.row().0
     }
 
-    /// The kind with that name; letters of the other case are other names.
+    /// Returns the kind with that name; case matters.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        let row = KINDS.iter().find(|(_, known, _, _)| *known == name);
-        row.map(|(kind, _, _, _)| *kind)
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Who manages the image; [`OffloadKind::NONE`] for the host's.
+    /// Returns the runtime that manages the image; [`OffloadKind::NONE`] for the host's.
     #[must_use]
-    pub fn offload_kind(self) -> OffloadKind {
-        self.row()
-            .map_or(OffloadKind::NONE, |(_, _, kind, _)| *kind)
+    pub(crate) fn offload_kind(self) -> OffloadKind {
+        self.row().1
     }
 
     pub(super) fn is_target(self) -> bool {
-        self.row().is_some_and(|(_, _, _, target)| *target)
+        self.row().2
     }
 
-    fn row(self) -> Option<&'static (Self, &'static str, OffloadKind, bool)> {
-        KINDS.iter().find(|(kind, _, _, _)| *kind == self)
+    /// Returns its name, its runtime, and whether LLVM accepts it in a target.
+    fn row(self) -> (&'static str, OffloadKind, bool) {
+        match self {
+            Self::Host => ("host", OffloadKind::NONE, true),
+            Self::Openmp => ("openmp", OffloadKind::OPENMP, true),
+            Self::Hip => ("hip", OffloadKind::HIP, true),
+            Self::Hipv4 => ("hipv4", OffloadKind::HIP, true),
+            Self::Cuda => ("cuda", OffloadKind::CUDA, false),
+            Self::Sycl => ("sycl", OffloadKind::SYCL, false),
+            Self::Hcc => ("hcc", OffloadKind::HIP, false),
+        }
     }
 }
 
@@ -77,9 +84,8 @@ mod tests {
 
     #[test]
     fn reads_the_names_it_prints() {
-        for (kind, name, _, _) in KINDS {
-            assert_eq!(EntryKind::from_name(name), Some(kind));
-            assert_eq!(kind.to_string(), name);
+        for kind in EntryKind::ALL {
+            assert_eq!(EntryKind::from_name(&kind.to_string()), Some(kind));
         }
         assert_eq!(EntryKind::from_name("HIP"), None);
         assert_eq!(EntryKind::Hipv4.offload_kind(), OffloadKind::HIP);

@@ -1,17 +1,18 @@
-//! Which entries of a bundle are handed out for a target.
+//! Selects the entries of a bundle that serve a target.
 
 use super::{EntryId, EntryKind};
 use crate::names::processor::Device;
-use crate::names::triple::Parts;
+use crate::names::triple::TripleParts;
 use crate::names::{Processor, TargetId};
 
-/// Which kinds of entries go together.
+/// Kinds of entries that are compatible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KindRule {
-    /// Equal ones, and `hip` with `hipv4`.
+    /// Equal kinds, and `hip` with `hipv4`.
     #[default]
     SameRuntime,
-    /// Those of HIP with `openmp` too: `-hip-openmp-compatible` of the bundler.
+    /// Also HIP's kinds with `openmp`: `-hip-openmp-compatible` of the bundler.
     HipAndOpenmp,
 }
 
@@ -26,15 +27,15 @@ impl KindRule {
 }
 
 impl EntryId {
-    /// Whether the image of this entry is handed out where `wanted` is asked for.
+    /// Returns true if the image of this entry serves the target `wanted`.
     ///
-    /// Kinds go together and triples are compatible; then target IDs are equal as written, or the
-    /// processors are the same and `wanted` has all that is said here about features. As LLVM
-    /// 22, so that what is built for a family (`gfx9-generic`) serves the family's name only. Two
-    /// processors that no table knows are the same when they are written the same.
+    /// Kinds and triples must be compatible. Target IDs must be equal as written, or have the same
+    /// processor, and `wanted` must have all features that this entry sets. As in LLVM 22, an image
+    /// for a family (`gfx9-generic`) serves only the family's name. Two processors that no table
+    /// knows are equal if their spellings are.
     #[must_use]
     pub fn serves(&self, wanted: &Self, kinds: KindRule) -> bool {
-        let [triple, wanted_triple] = [self, wanted].map(|id| Parts::new(id.fields()));
+        let [triple, wanted_triple] = [self, wanted].map(|id| TripleParts::new(id.fields()));
         if !triple.serve(&wanted_triple) || !kinds.join(self.kind, wanted.kind) {
             return false;
         }
@@ -52,12 +53,12 @@ impl EntryId {
     }
 }
 
-/// The one name of a processor, if it can be that of the triple and can have the features.
-fn resolve<'a>(id: &'a TargetId, triple: &Parts<'_>) -> Option<&'a str> {
+/// Returns the main name of a processor, if it fits the triple and can have the features.
+fn resolve<'a>(id: &'a TargetId, triple: &TripleParts<'_>) -> Option<&'a str> {
     let device = match triple.arch {
         Some("amdgcn") => Device::Amdgcn,
         Some("r600") => Device::R600,
-        // Of others LLVM asks for a name only.
+        // For other processors LLVM only requires a name.
         _ => {
             let bare = id.features().next().is_none() && !id.processor().is_empty();
             return bare.then_some(id.processor());

@@ -219,7 +219,7 @@ fn sorts_features_when_canonical() {
     let message = odd.canonical().unwrap_err().to_string();
     assert_eq!(
         message,
-        "feature `xnack` of a target ID ends in neither `+` nor `-`"
+        "feature `xnack` of a target ID must end in `+` or `-`"
     );
 }
 
@@ -285,7 +285,7 @@ fn rejects_targets_that_llvm_rejects_and_names_the_missing_dash() {
     assert_eq!(
         error("cuda-foo-a-b-c-gfx906").to_string(),
         "\"cuda-foo-a-b-c-gfx906\" cannot be a target; its kind \"cuda\" is not one of `host`, \
-         `openmp`, `hip`, `hipv4`; its architecture \"foo\" is none that LLVM knows"
+         `openmp`, `hip`, `hipv4`; LLVM does not know its architecture \"foo\""
     );
     // LLVM wants the architecture in the first place.
     assert!(EntryId::parse_target("host-linux-x86_64-gnu-").is_err());

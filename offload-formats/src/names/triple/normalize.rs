@@ -1,8 +1,8 @@
-//! Moves the words that LLVM knows to their place. `docs/differences.md#triples`.
+//! Moves the words that LLVM knows to their fields: `docs/differences.md#triples`.
 
 use super::words;
 
-/// What a field of a triple is about, in the order of the fields.
+/// Meaning of a field of a triple, in the order of the fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Arch,
@@ -13,7 +13,7 @@ enum Role {
 
 const ROLES: [Role; 4] = [Role::Arch, Role::Vendor, Role::Os, Role::Environment];
 
-/// The fields in LLVM's order, none of them empty.
+/// Returns the fields in LLVM's order, none of them empty.
 pub(super) fn normalize(text: &str) -> Vec<String> {
     let mut fields: Vec<String> = text.split('-').map(str::to_owned).collect();
     let mut fixed = [false; 4];
@@ -33,11 +33,12 @@ pub(super) fn normalize(text: &str) -> Vec<String> {
             .find(|(index, word)| !is_fixed(*index) && is_known(role, word, Moved::Yes));
         let Some((mut from, _)) = found else { continue };
         if from > place {
-            let word = fields.get_mut(from).map(std::mem::take).unwrap_or_default();
+            let word = std::mem::take(&mut fields[from]);
             insert(&mut fields, place, word, is_fixed);
         }
         while from < place {
-            // An empty field in front of the word moves it, and what it displaces, to the right.
+            // Inserts an empty field before the word, which moves it to the right with the fields
+            // after it.
             insert(&mut fields, from, String::new(), is_fixed);
             from = (from + 1..)
                 .find(|index| !is_fixed(*index))
@@ -59,8 +60,8 @@ pub(super) fn normalize(text: &str) -> Vec<String> {
     fields
 }
 
-/// Puts `word` at `place`; what was there goes to the next field that is not fixed, until an
-/// empty field takes the last.
+/// Puts `word` at `place`. The word there moves to the next field that is not fixed, and so on
+/// until one replaces an empty field.
 fn insert(fields: &mut Vec<String>, place: usize, word: String, fixed: impl Fn(usize) -> bool) {
     let (mut carried, mut first) = (word, true);
     for index in (place..).filter(|index| !fixed(*index)) {
@@ -79,7 +80,7 @@ fn insert(fields: &mut Vec<String>, place: usize, word: String, fixed: impl Fn(u
     }
 }
 
-/// Spellings that depend on each other.
+/// Replaces spellings that depend on several fields.
 fn rename(fields: &mut Vec<String>) {
     let field = |role: Role| fields.get(role as usize).map_or("", String::as_str);
     let (vendor, environment) = (field(Role::Vendor), field(Role::Environment));
@@ -119,7 +120,7 @@ fn set(fields: &mut Vec<String>, role: Role, text: &str) {
     }
 }
 
-/// Whether a word is looked at where it stands, or as one to be moved: then more words count.
+/// Tells whether the word is a candidate for another field; then more words count as known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moved {
     No,

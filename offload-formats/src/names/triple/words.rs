@@ -1,15 +1,15 @@
-//! The words of triples that LLVM knows, and which of them mean the same. Observed from 22.1.
+//! The words of triples that LLVM knows, and their synonyms. Observed with LLVM 22.1.
 
-/// What the first field says.
+/// Parts of the first field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arch<'a> {
-    /// One name for all spellings.
+    /// The same name for all spellings.
     pub name: &'static str,
-    /// Sub-architecture, empty when there is none.
+    /// Sub-architecture, perhaps empty.
     pub sub: &'a str,
 }
 
-/// The architecture that a word names.
+/// Parses the architecture in a word.
 pub(super) fn arch(word: &str) -> Option<Arch<'_>> {
     let row = ARCHITECTURES
         .iter()
@@ -31,7 +31,7 @@ pub(super) fn arch(word: &str) -> Option<Arch<'_>> {
             sub: "",
         });
     }
-    // Of the main branch: `amdgpu9.0a` is `amdgcn` with a sub-architecture.
+    // Main branch: `amdgpu9.0a` is `amdgcn` with a sub-architecture.
     if let Some(sub) = word.strip_prefix("amdgpu") {
         let name = "amdgcn";
         return sub
@@ -41,7 +41,7 @@ pub(super) fn arch(word: &str) -> Option<Arch<'_>> {
     arm(word)
 }
 
-/// `armv7a`, `armv7eb`, `thumbebv7`, `aarch64v8a`: any version with a digit, known or not.
+/// Parses `armv7a`, `armv7eb`, `thumbebv7`, `aarch64v8a`: any version with a digit, known or not.
 fn arm(word: &str) -> Option<Arch<'_>> {
     let (prefix, little, big) = ARM_PREFIXES
         .into_iter()
@@ -64,7 +64,7 @@ fn arm(word: &str) -> Option<Arch<'_>> {
         .find(|(_, spellings)| spellings.contains(&digits));
     let sub = row.map_or("", |(sub, _)| *sub);
     let name = match (sub, name) {
-        // These have no other instructions.
+        // These have only Thumb instructions.
         ("6m", "arm") => "thumb",
         ("6m", "armeb") => "thumbeb",
         _ => name,
@@ -72,13 +72,13 @@ fn arm(word: &str) -> Option<Arch<'_>> {
     Some(Arch { name, sub })
 }
 
-/// The vendor that a word names.
+/// Returns the vendor in a word.
 pub(super) fn vendor(word: &str) -> Option<&'static str> {
     let vendor = VENDORS.into_iter().find(|vendor| *vendor == word);
     vendor.map(|vendor| if vendor == "sie" { "scei" } else { vendor })
 }
 
-/// The operating system that a word begins with; a version may follow.
+/// Returns the operating system at the start of a word; a version may follow.
 pub(super) fn os(word: &str) -> Option<&'static str> {
     let os = SYSTEMS.into_iter().find(|os| word.starts_with(os));
     os.map(|os| match os {
@@ -88,7 +88,8 @@ pub(super) fn os(word: &str) -> Option<&'static str> {
     })
 }
 
-/// The environment that a word begins with: the longest, as `gnueabihf` begins with `gnu` too.
+/// Returns the environment at the start of a word: the longest, because `gnueabihf` starts with
+/// `gnu`.
 pub(super) fn environment(word: &str) -> Option<&'static str> {
     ENVIRONMENTS
         .into_iter()
@@ -96,14 +97,14 @@ pub(super) fn environment(word: &str) -> Option<&'static str> {
         .max_by_key(|environment| environment.len())
 }
 
-/// The object format that the word for the environment ends with.
+/// Returns the object format at the end of the environment's word.
 pub(super) fn object_format(word: &str) -> Option<&'static str> {
     OBJECT_FORMATS
         .into_iter()
         .find(|format| word.ends_with(format))
 }
 
-/// The object format where the environment does not say it.
+/// Returns the object format if the environment does not name one.
 pub(super) fn default_format(arch: &str, os: &str) -> &'static str {
     const DARWIN: [&str; 8] = [
         "darwin",
@@ -133,7 +134,8 @@ pub(super) fn default_format(arch: &str, os: &str) -> &'static str {
     }
 }
 
-/// Name, sub-architecture, spellings. `bpf` has the byte order of the machine that LLVM runs on.
+/// Each architecture with name, sub-architecture and spellings. `bpf` has the byte order of LLVM's
+/// machine.
 const ARCHITECTURES: &[(&str, &str, &[&str])] = &[
     (
         "x86",
@@ -233,7 +235,7 @@ const VERSIONED: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// What ARM's architectures begin with, the longer first; name, and name when big-endian.
+/// Prefixes of ARM's architectures, the longer first; name, and name of the big-endian form.
 const ARM_PREFIXES: [(&str, &str, &str); 10] = [
     ("arm64_32", "aarch64", "aarch64"),
     ("arm64e", "aarch64", "aarch64"),
@@ -247,7 +249,8 @@ const ARM_PREFIXES: [(&str, &str, &str); 10] = [
     ("thumb", "thumb", "thumbeb"),
 ];
 
-/// Sub-architecture, and how it is spelled after the `v`; version 4 counts as none.
+/// Each sub-architecture with its spellings after the `v`. Version 4 is the default, without a
+/// sub-architecture.
 const ARM_VERSIONS: &[(&str, &[&str])] = &[
     ("4t", &["4t"]),
     ("5", &["5", "5t"]),
@@ -291,7 +294,7 @@ const VENDORS: [&str; 16] = [
     "suse", "oe", "meta", "intel",
 ];
 
-/// Each may be followed by a version.
+/// A version may follow each.
 const SYSTEMS: [&str; 43] = [
     "darwin",
     "dragonfly",

@@ -6,30 +6,30 @@ use crate::escape::llvm_ir_string;
 use crate::format::offload_entry;
 use crate::names::Triple;
 use crate::registration::entries::EntryTable;
-use crate::registration::error::{Error, check_alignment, check_name};
+use crate::registration::error::{RegistrationError, check_alignment, check_name};
 use crate::registration::global::Global;
 
 /// A module under construction.
-pub(super) struct Module {
+pub(super) struct IrModule {
     pub(super) text: String,
     coff: bool,
-    /// Global values that nothing refers to and that must stay.
+    /// Unreferenced global values that must stay.
     used: Vec<String>,
 }
 
 /// The ends of a table, as constants.
-pub(super) struct Ends {
+pub(super) struct IrTableEnds {
     pub(super) first: String,
     pub(super) last: String,
 }
-/// An offload entry from LLVM 20 on, and before.
+/// Types of an offload entry: since LLVM 20, and up to LLVM 19.
 pub(super) const ENTRY: &str = "{ i64, i16, i16, i32, ptr, ptr, i64, i64, ptr }";
 pub(super) const ENTRY_19: &str = "{ ptr, ptr, i64, i32, i32 }";
-impl Module {
-    pub(super) fn new(host: &Triple) -> Result<Self, Error> {
+impl IrModule {
+    pub(super) fn new(host: &Triple) -> Result<Self, RegistrationError> {
         let apple = ["macos", "darwin", "ios"];
         if apple.iter().any(|os| host.os().starts_with(os)) {
-            return Err(Error::Host {
+            return Err(RegistrationError::Host {
                 triple: host.as_str().to_owned(),
             });
         }
@@ -48,11 +48,11 @@ impl Module {
         &mut self,
         index: usize,
         table: &EntryTable<'_>,
-        layout: offload_entry::EntryTable,
-    ) -> Result<Ends, Error> {
+        layout: offload_entry::EntryLayout,
+    ) -> Result<IrTableEnds, RegistrationError> {
         let record = match layout {
-            offload_entry::EntryTable::V19 => ENTRY_19,
-            offload_entry::EntryTable::V20 | offload_entry::EntryTable::V21 => ENTRY,
+            offload_entry::EntryLayout::V19 => ENTRY_19,
+            offload_entry::EntryLayout::V20 | offload_entry::EntryLayout::V21 => ENTRY,
         };
         match *table {
             EntryTable::StartStop { section, .. } => {
@@ -81,7 +81,7 @@ impl Module {
                     );
                     self.used.push(dummy);
                 }
-                Ok(Ends { first, last })
+                Ok(IrTableEnds { first, last })
             }
             EntryTable::SectionRange {
                 section,
@@ -100,7 +100,7 @@ impl Module {
                     alignment
                 );
                 let last = inside(&first, size);
-                Ok(Ends { first, last })
+                Ok(IrTableEnds { first, last })
             }
             EntryTable::Symbol { symbol, size } => {
                 check_name(symbol)?;
@@ -110,7 +110,7 @@ impl Module {
                     "{first} = external hidden constant [{size} x i8]"
                 );
                 let last = inside(&first, size);
-                Ok(Ends { first, last })
+                Ok(IrTableEnds { first, last })
             }
         }
     }
@@ -143,12 +143,13 @@ impl Module {
         let _ = writeln!(self.text, "declare {function}");
     }
 
-    /// `images`: names and sizes of what the object has behind each other, at multiples of 8.
+    /// Defines the additional symbols. `images`: names and sizes of the object's consecutive
+    /// images, at multiples of 8.
     pub(super) fn globals(
         &mut self,
         globals: &[Global<'_>],
         images: &[(String, u64)],
-    ) -> Result<(), Error> {
+    ) -> Result<(), RegistrationError> {
         for global in globals {
             check_name(global.name())?;
             let name = identifier(global.name());
@@ -166,7 +167,7 @@ impl Module {
                         }
                         start += len.next_multiple_of(8);
                     }
-                    let place = place.ok_or_else(|| Error::Range {
+                    let place = place.ok_or_else(|| RegistrationError::Range {
                         what: format!("symbol `{}`", global.name()),
                         end: offset.saturating_add(size),
                         size: start,
@@ -181,7 +182,7 @@ impl Module {
         Ok(())
     }
 
-    /// Entry sections stay, as they do from LLVM 23 on.
+    /// Finishes the module. Keeps entry sections, as LLVM does since 23.
     pub(super) fn finish(mut self) -> String {
         if !self.used.is_empty() {
             let count = self.used.len();

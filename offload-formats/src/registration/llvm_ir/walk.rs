@@ -2,13 +2,17 @@
 
 use std::fmt::Write as _;
 
-use super::module::{ENTRY, ENTRY_19, Ends};
+use super::module::{ENTRY, ENTRY_19, IrTableEnds};
 use crate::format::offload_entry;
 use crate::registration::fat_binary::Runtime;
 
-/// The loop over a table.
-pub(super) fn walk(runtime: Runtime, layout: offload_entry::EntryTable, ends: &Ends) -> String {
-    let old = layout == offload_entry::EntryTable::V19;
+/// Writes the loop over a table.
+pub(super) fn walk(
+    runtime: Runtime,
+    layout: offload_entry::EntryLayout,
+    ends: &IrTableEnds,
+) -> String {
+    let old = layout == offload_entry::EntryLayout::V19;
     let record = if old { ENTRY_19 } else { ENTRY };
     let mut text = format!(
         "  br label %check\n\
@@ -21,6 +25,19 @@ pub(super) fn walk(runtime: Runtime, layout: offload_entry::EntryTable, ends: &E
          read:\n",
         ends.first, ends.last
     );
+    text += &load_fields(runtime, layout, record);
+    text += &registration_calls(runtime, layout);
+    let _ = writeln!(
+        text,
+        "next:\n  %after = getelementptr {record}, ptr %entry, i64 1\n  br label %check\nend:"
+    );
+    text
+}
+
+/// Loads the fields of an entry, and skips entries of other kinds.
+fn load_fields(runtime: Runtime, layout: offload_entry::EntryLayout, record: &str) -> String {
+    let old = layout == offload_entry::EntryLayout::V19;
+    let mut text = String::new();
     let mut field = |name: &str, kind: &str, index: u8| {
         let _ = writeln!(
             text,
@@ -62,9 +79,14 @@ pub(super) fn walk(runtime: Runtime, layout: offload_entry::EntryTable, ends: &E
              look:"
         );
     }
+    text
+}
+
+/// Selects the runtime's function for the entry, and calls it.
+fn registration_calls(runtime: Runtime, layout: offload_entry::EntryLayout) -> String {
+    let old = layout == offload_entry::EntryLayout::V19;
     let prefix = runtime.name();
-    let _ = write!(
-        text,
+    let mut text = format!(
         "  %no.address = icmp eq ptr %address, null\n  \
            %no.name = icmp eq ptr %name, null\n  \
            %nothing = and i1 %no.address, %no.name\n  \
@@ -111,9 +133,5 @@ pub(super) fn walk(runtime: Runtime, layout: offload_entry::EntryTable, ends: &E
             "{label}:\n  call void @__{prefix}{function}(ptr %handle, {arguments})\n  br label %next"
         );
     }
-    let _ = writeln!(
-        text,
-        "next:\n  %after = getelementptr {record}, ptr %entry, i64 1\n  br label %check\nend:"
-    );
     text
 }

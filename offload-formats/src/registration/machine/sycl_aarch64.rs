@@ -1,11 +1,11 @@
-//! What clang 22 makes of `sycl_aarch64.s`.
+//! Output of clang 22 for `sycl_aarch64.s`.
 
 use object::elf;
 
-use super::text::{Operand, Text, elf_fixup, function};
+use super::text::{Operand, StartupCode, elf_fixup, function};
 
 #[rustfmt::skip]
-pub(in crate::registration) static SYCL: Text = Text {
+pub(in crate::registration) static SYCL: StartupCode = StartupCode {
     bytes: &[
         0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91, 0x00, 0x00, 0x00, 0x90,
         0x00, 0x00, 0x00, 0x91, 0x00, 0x00, 0x00, 0x94, 0xfd, 0x7b, 0xc1, 0xa8,

@@ -1,11 +1,11 @@
-//! What clang 22 makes of `sycl_x86_64.s`.
+//! Output of clang 22 for `sycl_x86_64.s`.
 
 use object::elf;
 
-use super::text::{Operand, Text, elf_fixup, function};
+use super::text::{Operand, StartupCode, elf_fixup, function};
 
 #[rustfmt::skip]
-pub(in crate::registration) static SYCL: Text = Text {
+pub(in crate::registration) static SYCL: StartupCode = StartupCode {
     bytes: &[
         0x50, 0x48, 0x8d, 0x3d, 0x00, 0x00, 0x00, 0x00, 0xe8, 0x00, 0x00, 0x00,
         0x00, 0x58, 0xc3, 0x90, 0x50, 0x48, 0x8d, 0x3d, 0x00, 0x00, 0x00, 0x00,

@@ -1,27 +1,67 @@
-//! The instructions of an object's functions, and the places in them that a linker fills in.
+//! The instructions of an object's functions, and their relocations.
 
+use object::write::{Object, Relocation, SectionId, SymbolId};
 use object::{RelocationFlags, elf, pe};
 
+use crate::registration::error::RegistrationError;
+
 /// The functions of a registration object, in `.text.startup`; the constructor is the first.
-pub(in crate::registration) struct Text {
+pub(in crate::registration) struct StartupCode {
     pub(in crate::registration) bytes: &'static [u8],
     pub(in crate::registration) functions: &'static [Function],
     pub(in crate::registration) fixups: &'static [Fixup],
-    /// `.eh_frame`; for Windows `.xdata`.
+    /// `.eh_frame`; `.xdata` for Windows.
     pub(in crate::registration) unwind: &'static [u8],
-    /// Offset in `unwind`, offset in `bytes`, of each function's address.
+    /// Offset in `unwind` and offset in `bytes` of each function's address.
     pub(in crate::registration) unwind_fixups: &'static [(u64, u64)],
+}
+
+impl StartupCode {
+    /// Lists the library functions that the instructions call, each once, in the order of use.
+    pub(in crate::registration) fn library_functions(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for fixup in self.fixups {
+            match fixup.to {
+                Operand::Runtime(name) if !names.contains(&name) => names.push(name),
+                _ => {}
+            }
+        }
+        names
+    }
+
+    /// Adds the relocations of the instructions, which are at the start of `section`. `operands`
+    /// has the symbol and the offset of each operand.
+    pub(in crate::registration) fn relocate(
+        &self,
+        object: &mut Object<'_>,
+        section: SectionId,
+        operands: &[(Operand, SymbolId, i64)],
+    ) -> Result<(), RegistrationError> {
+        for fixup in self.fixups {
+            let operand = operands.iter().find(|(known, ..)| *known == fixup.to);
+            let (_, symbol, offset) = operand.expect("an object defines each operand of its code");
+            let relocation = Relocation {
+                offset: fixup.offset,
+                symbol: *symbol,
+                addend: offset + fixup.addend,
+                flags: fixup.flags,
+            };
+            let added = object.add_relocation(section, relocation);
+            added.map_err(RegistrationError::object)?;
+        }
+        Ok(())
+    }
 }
 
 /// A local symbol.
 pub(in crate::registration) struct Function {
     pub(in crate::registration) name: &'static str,
-    /// In the text's bytes.
+    /// Offset in the text's bytes.
     pub(in crate::registration) offset: u64,
     pub(in crate::registration) size: u64,
 }
 
-/// A place in the text that the linker fills in.
+/// A relocation in the text.
 pub(in crate::registration) struct Fixup {
     pub(in crate::registration) offset: u64,
     pub(in crate::registration) flags: RelocationFlags,
@@ -29,7 +69,7 @@ pub(in crate::registration) struct Fixup {
     pub(in crate::registration) addend: i64,
 }
 
-/// What an instruction names.
+/// The operand of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::registration) enum Operand {
     /// The binary descriptor.
@@ -38,11 +78,11 @@ pub(in crate::registration) enum Operand {
     Startup,
     /// The fatbin wrapper.
     Record,
-    /// What the runtime calls the fat binary.
+    /// The runtime's handle of the fat binary.
     Handle,
     /// The list of tables of offload entries.
     Tables,
-    /// A function of a library.
+    /// A function of a library, by name.
     Runtime(&'static str),
 }
 

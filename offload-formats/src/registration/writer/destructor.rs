@@ -4,17 +4,17 @@ use object::elf;
 use object::write::SectionId;
 
 use super::Writer;
-use crate::registration::error::Error;
-use crate::registration::machine::Text;
+use crate::registration::error::RegistrationError;
+use crate::registration::machine::StartupCode;
 
 impl Writer<'_> {
     /// Makes the second function of `text` a destructor.
     pub(in crate::registration) fn destructor(
         &mut self,
         startup: SectionId,
-        text: &Text,
+        text: &StartupCode,
         priority: u16,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RegistrationError> {
         let name = format!(".fini_array.{priority}");
         let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
         let fini = self.section(&name, elf::SHT_FINI_ARRAY, flags, 8)?;

@@ -18,19 +18,21 @@ use offload_formats::format::magic::Magic;
 use offload_formats::names::EntryId;
 
 use crate::bundler::{self, Contents};
-use crate::cargo_offload::error::Error;
+use crate::cargo_offload::error::CargoOffloadError;
 use crate::llvm_tool::Sources;
 
-pub(super) fn check(path: &Path, limit: u64) -> Result<(), Error> {
+pub(super) fn check(path: &Path, limit: u64) -> Result<(), CargoOffloadError> {
     let mut sources = Sources::default();
-    let contents = bundler::read_archive(path, limit, &mut sources).map_err(Error::new)?;
+    let contents =
+        bundler::read_archive(path, limit, &mut sources).map_err(CargoOffloadError::new)?;
     entries(&contents)?;
-    bundler::check_archive(&contents).map_err(Error::new)?;
-    let source = sources.open(path).map_err(Error::new)?;
+    bundler::check_archive(&contents).map_err(CargoOffloadError::new)?;
+    let source = sources.open(path).map_err(CargoOffloadError::new)?;
     let file = sources.file(source);
     let data = file.apart();
-    let wrong =
-        |problem: &dyn fmt::Display| Error::new(format_args!("{}: {problem}", terminal(path)));
+    let wrong = |problem: &dyn fmt::Display| {
+        CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)))
+    };
     let archive = Archive::parse(&data, file.whole()).map_err(|problem| wrong(&problem))?;
     let symbols = archive.symbols().map_err(|problem| wrong(&problem))?;
     let members = archive.members.iter();
@@ -78,13 +80,13 @@ pub(super) fn check(path: &Path, limit: u64) -> Result<(), Error> {
 }
 
 /// Checks the entries of each bundle.
-fn entries(contents: &Contents) -> Result<(), Error> {
+fn entries(contents: &Contents) -> Result<(), CargoOffloadError> {
     for bundle in &contents.bundles {
         let mut seen = BTreeSet::new();
         for entry in &bundle.entries {
             let wrong = |problem: &dyn fmt::Display| {
                 let member = bundle.member.as_deref().unwrap_or_default();
-                Error::new(format_args!(
+                CargoOffloadError::new(format_args!(
                     "{}: member `{}`: entry `{}`: {problem}",
                     terminal(contents.name.as_path()),
                     terminal(member),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::cargo_offload::error::Error;
+use crate::cargo_offload::error::CargoOffloadError;
 use crate::decompressed;
 
 pub(super) const USAGE: &str = "usage: cargo offload archive list FILE...
@@ -30,7 +30,7 @@ pub(super) struct ArchiveLine {
 }
 
 impl ArchiveLine {
-    pub(super) fn read(args: &[OsString]) -> Result<Self, Error> {
+    pub(super) fn read(args: &[OsString]) -> Result<Self, CargoOffloadError> {
         let mut line = Self::default();
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -42,7 +42,7 @@ impl ArchiveLine {
             let limit = name.strip_prefix("--") == Some(decompressed::OPTION);
             if !limit && !["--out", "-o", "--host", "--target"].contains(&name) {
                 if name.starts_with('-') {
-                    return Err(Error::new(format_args!(
+                    return Err(CargoOffloadError::new(format_args!(
                         "archive: `{name}` is not an option\n{USAGE}"
                     )));
                 }
@@ -51,7 +51,7 @@ impl ArchiveLine {
             }
             let value: Option<OsString> = joined.or_else(|| args.next().cloned());
             let value = value.ok_or_else(|| {
-                Error::new(format_args!("archive: `{name}` needs a value\n{USAGE}"))
+                CargoOffloadError::new(format_args!("archive: `{name}` needs a value\n{USAGE}"))
             })?;
             match name {
                 _ if limit => line.limit = Some(value.to_string_lossy().into_owned()),
@@ -64,14 +64,14 @@ impl ArchiveLine {
     }
 
     /// Returns the limit on a decompressed bundle.
-    pub(super) fn limit(&self) -> Result<u64, Error> {
+    pub(super) fn limit(&self) -> Result<u64, CargoOffloadError> {
         let limit = decompressed::limit(self.limit.as_deref());
-        Ok(limit.map_err(Error::new)?.files())
+        Ok(limit.map_err(CargoOffloadError::new)?.files())
     }
 
-    pub(super) fn files(&self) -> Result<Vec<PathBuf>, Error> {
+    pub(super) fn files(&self) -> Result<Vec<PathBuf>, CargoOffloadError> {
         match self.others.as_slice() {
-            [] => Err(Error::new(format_args!(
+            [] => Err(CargoOffloadError::new(format_args!(
                 "archive: expected a file\n{USAGE}"
             ))),
             files => Ok(files.iter().map(PathBuf::from).collect()),

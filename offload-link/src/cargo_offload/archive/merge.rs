@@ -13,13 +13,13 @@ use offload_formats::container::definitions;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::object_bundle::{NewEntry, embed_bundle, whole_bundle_sections};
 use offload_formats::escape::terminal;
-use offload_formats::format::bundle::Layout;
+use offload_formats::format::bundle::BundleLayout;
 use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
 use offload_formats::names::{ConflictScope, EntryId, conflict};
 
 use super::line::{ArchiveLine, USAGE};
-use crate::cargo_offload::error::Error;
+use crate::cargo_offload::error::CargoOffloadError;
 use crate::llvm_tool::{Output, Sources, Style, outputs};
 
 /// Entry ID for an unknown host.
@@ -34,9 +34,9 @@ const HOSTS: [(u16, &str); 5] = [
     (elf::EM_S390.0, "host-s390x-unknown-linux-gnu-"),
 ];
 
-pub(super) fn run(line: &ArchiveLine) -> Result<(), Error> {
+pub(super) fn run(line: &ArchiveLine) -> Result<(), CargoOffloadError> {
     let path = line.out.clone().ok_or_else(|| {
-        Error::new(format_args!(
+        CargoOffloadError::new(format_args!(
             "archive merge: expected `--out` with the new archive\n{USAGE}"
         ))
     })?;
@@ -50,12 +50,13 @@ pub(super) fn run(line: &ArchiveLine) -> Result<(), Error> {
     for other in &line.others {
         let text = other.to_string_lossy();
         let Some((target, file)) = text.split_once('=') else {
-            return Err(Error::new(format_args!(
+            return Err(CargoOffloadError::new(format_args!(
                 "archive merge: `{text}` is not TARGET=FILE\n{USAGE}"
             )));
         };
         let id = EntryId::parse_target(target);
-        let id = id.map_err(|problem| Error::new(format_args!("`{target}`: {problem}")))?;
+        let id =
+            id.map_err(|problem| CargoOffloadError::new(format_args!("`{target}`: {problem}")))?;
         for member in members(Path::new(file), &mut sources)? {
             merged.add(&id, member)?;
         }
@@ -72,13 +73,14 @@ pub(super) fn run(line: &ArchiveLine) -> Result<(), Error> {
             symbols: &plan.symbols,
         })
         .collect();
-    let wrong = |problem| Error::new(format_args!("{}: {problem}", terminal(path.as_path())));
+    let wrong =
+        |problem| CargoOffloadError::new(format_args!("{}: {problem}", terminal(path.as_path())));
     let output = Output {
         pieces: layout(&members, Index::OfSymbols).map_err(wrong)?,
         path: path.clone(),
         style: Style::Plain,
     };
-    outputs::write(&[output], &sources, false).map_err(Error::new)
+    outputs::write(&[output], &sources, false).map_err(CargoOffloadError::new)
 }
 
 /// A member of one of the archives.
@@ -90,15 +92,15 @@ struct MergedMember {
 }
 
 impl MergedMember {
-    fn wrong(&self, problem: impl std::fmt::Display) -> Error {
+    fn wrong(&self, problem: impl std::fmt::Display) -> CargoOffloadError {
         let (path, name) = (terminal(self.path.as_path()), terminal(&self.name));
-        Error::new(format_args!("{path}: member `{name}`: {problem}"))
+        CargoOffloadError::new(format_args!("{path}: member `{name}`: {problem}"))
     }
 
     /// # Errors
     ///
     /// Fails if the member is or contains a bundle, or is truncated.
-    fn check(&self, sources: &Sources) -> Result<(), Error> {
+    fn check(&self, sources: &Sources) -> Result<(), CargoOffloadError> {
         let Piece::Copy { input, range } = &self.content else {
             return Ok(());
         };
@@ -120,10 +122,11 @@ impl MergedMember {
     }
 }
 
-fn members(path: &Path, sources: &mut Sources) -> Result<Vec<MergedMember>, Error> {
-    let wrong =
-        |problem: &dyn std::fmt::Display| Error::new(format_args!("{}: {problem}", terminal(path)));
-    let source = sources.open(path).map_err(Error::new)?;
+fn members(path: &Path, sources: &mut Sources) -> Result<Vec<MergedMember>, CargoOffloadError> {
+    let wrong = |problem: &dyn std::fmt::Display| {
+        CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)))
+    };
+    let source = sources.open(path).map_err(CargoOffloadError::new)?;
     let found: Vec<(Vec<u8>, u64, Option<std::ops::Range<u64>>)> = {
         let file = sources.file(source);
         let archive = Archive::parse(file.data(), file.whole());
@@ -143,7 +146,7 @@ fn members(path: &Path, sources: &mut Sources) -> Result<Vec<MergedMember>, Erro
             },
             None => {
                 let outside = sources.open_member(path, &name, size);
-                let outside = outside.map_err(Error::new)?;
+                let outside = outside.map_err(CargoOffloadError::new)?;
                 sources.all(outside)
             }
         };
@@ -188,7 +191,7 @@ impl Merged {
         &mut self.groups[at]
     }
 
-    fn add_host(&mut self, member: MergedMember) -> Result<(), Error> {
+    fn add_host(&mut self, member: MergedMember) -> Result<(), CargoOffloadError> {
         let original = original_stem(&member.name, "-host-", "");
         let group = self.group(original);
         if group.host.is_some() {
@@ -198,7 +201,7 @@ impl Merged {
         Ok(())
     }
 
-    fn add(&mut self, id: &EntryId, member: MergedMember) -> Result<(), Error> {
+    fn add(&mut self, id: &EntryId, member: MergedMember) -> Result<(), CargoOffloadError> {
         // Kinds and spellings of the triple are ignored.
         let target_id = id.target_id().replace(':', "_");
         let group = self.group(original_stem(&member.name, "-", &target_id));
@@ -253,7 +256,7 @@ struct Plan<'a> {
 }
 
 impl MemberGroup {
-    fn plan<'a>(&self, sources: &'a Sources) -> Result<Plan<'a>, Error> {
+    fn plan<'a>(&self, sources: &'a Sources) -> Result<Plan<'a>, CargoOffloadError> {
         let ids: Vec<String> = self.images.iter().map(|(id, _)| id.to_string()).collect();
         let images = || self.images.iter().map(|(_, image)| image.content.clone());
         let Some(host) = &self.host else {
@@ -309,12 +312,13 @@ impl MemberGroup {
     }
 
     /// Plans a bundle without a host object.
-    fn bundle<'a>(&self, ids: &[String]) -> Result<Plan<'a>, Error> {
+    fn bundle<'a>(&self, ids: &[String]) -> Result<Plan<'a>, CargoOffloadError> {
         let host = std::iter::once((NO_HOST, 0));
         let images = self.images.iter().zip(ids);
         let images = images.map(|((_, image), id)| (id.as_str(), image.content.size()));
-        let layout = Layout::new(host.chain(images), std::num::NonZeroU64::MIN)
-            .map_err(|problem| Error::new(format_args!("`{}`: {problem}", self.stem)))?;
+        let layout = BundleLayout::new(host.chain(images), std::num::NonZeroU64::MIN).map_err(
+            |problem| CargoOffloadError::new(format_args!("`{}`: {problem}", self.stem)),
+        )?;
         let mut pieces = vec![Piece::Bytes(layout.head)];
         pieces.extend(self.images.iter().map(|(_, image)| image.content.clone()));
         Ok(Plan {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use offload_formats::names::nearest;
 
 use crate::linker_wrapper::choose::groups::{Group, Groups};
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::images::Image;
 use crate::linker_wrapper::report::fates::Fate;
 
@@ -18,7 +18,7 @@ pub(crate) fn settle(
     images: &[Image],
     groups: &mut Groups,
     fates: &mut [Fate],
-) -> Result<(), Error> {
+) -> Result<(), LinkError> {
     let mut farther = HashSet::new();
     for group in &mut groups.list {
         let found = of_group(images, group)?;
@@ -44,7 +44,7 @@ pub(crate) fn settle(
 const NEARER: &str = "its bundle has an image for the target itself";
 
 /// Returns the images of a group for which its bundle has a better one.
-fn of_group(images: &[Image], group: &Group) -> Result<HashSet<usize>, Error> {
+fn of_group(images: &[Image], group: &Group) -> Result<HashSet<usize>, LinkError> {
     let members = group.members.iter();
     let members = members.filter_map(|index| Some((*index, images.get(*index)?)));
     let bundled: Vec<(usize, &Image)> = members.filter(|(_, image)| image.bundled).collect();
@@ -59,7 +59,7 @@ fn of_group(images: &[Image], group: &Group) -> Result<HashSet<usize>, Error> {
             "its entries for `{first}` and `{second}` exclude each other, and the link for {} takes both",
             group.target()
         );
-        Error::Input {
+        LinkError::Input {
             from: one.map(|image| image.from.clone()).unwrap_or_default(),
             source: problem.into(),
         }

@@ -11,7 +11,7 @@ use offload_formats::names::{Triple, library_name};
 
 use crate::linker_wrapper::choose::groups::Group;
 use crate::linker_wrapper::choose::select::Images;
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::Inputs;
 use crate::linker_wrapper::inputs::images::Image;
 use crate::linker_wrapper::inputs::libraries;
@@ -30,7 +30,7 @@ impl Images {
         inputs: &Inputs,
         arguments: &Arguments,
         report: &mut Report,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LinkError> {
         let names = names(inputs, arguments);
         let dirs = libraries::device_dirs(arguments);
         if names.is_empty() || dirs.is_empty() {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::images::Image;
 use offload_formats::format::bytes::ReadAt;
 
@@ -27,7 +27,7 @@ struct KnownImages<'a> {
 
 impl<'a> Distinct<'a> {
     /// Adds an image. If an equal one was added before, returns that one.
-    pub(crate) fn add(&mut self, image: &'a Image) -> Result<Option<&'a Image>, Error> {
+    pub(crate) fn add(&mut self, image: &'a Image) -> Result<Option<&'a Image>, LinkError> {
         let sample = sample(image)?;
         let key = (&*image.triple, &*image.processor, image.size(), sample);
         let alike = self.alike.entry(key).or_default();
@@ -53,7 +53,7 @@ impl<'a> Distinct<'a> {
 }
 
 /// Returns a hash of a few bytes. Different images rarely share it.
-fn sample(image: &Image) -> Result<u64, Error> {
+fn sample(image: &Image) -> Result<u64, LinkError> {
     const PART: u64 = 4 << 10;
     let size = image.size();
     let last = size.saturating_sub(PART);
@@ -68,7 +68,7 @@ fn sample(image: &Image) -> Result<u64, Error> {
 }
 
 /// Returns a hash of all bytes.
-fn digest(image: &Image) -> Result<u64, Error> {
+fn digest(image: &Image) -> Result<u64, LinkError> {
     let mut hasher = DefaultHasher::new();
     image.bytes()?.hash(&mut hasher);
     Ok(hasher.finish())

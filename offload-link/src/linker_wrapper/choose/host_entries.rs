@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use offload_formats::format::offload_entry;
 use offload_formats::names::{LlvmRelease, OffloadKind};
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::Inputs;
 use crate::linker_wrapper::inputs::host_objects::{self, EntrySection, HIP_NAMES, HostSide};
 use crate::linker_wrapper::line::arguments::Arguments;
@@ -60,7 +60,7 @@ impl HostEntries {
         inputs: &Inputs,
         linked: &[bool],
         arguments: &Arguments,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LinkError> {
         let mut found = Self::default();
         let mut first = Vec::new();
         let mut hip_names = BTreeMap::new();
@@ -70,7 +70,7 @@ impl HostEntries {
             }
             let blocks = file.blocks(unit);
             let blocks =
-                blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+                blocks.map_err(|problem| LinkError::unopened(unit.path(&file.path), &problem))?;
             let side = host_objects::host_side(&blocks, unit);
             let Some(side) = side else {
                 continue;
@@ -116,7 +116,7 @@ impl HostEntries {
             }
         }
         if let Some(release) = arguments.options.llvm {
-            let table = offload_entry::EntryTable::of(release);
+            let table = offload_entry::EntryLayout::of(release);
             let of_release = |known: &EntrySection| table.sections().any(|name| name == known.name);
             found.tables.retain(of_release);
         }
@@ -134,7 +134,7 @@ impl HostEntries {
         };
         for kind in kinds {
             if self.of(*kind).next().is_none() {
-                let table = offload_entry::EntryTable::of(release);
+                let table = offload_entry::EntryLayout::of(release);
                 // Kinds since LLVM 21 have no section of their own.
                 let section = table.section(*kind).unwrap_or(NEW_SECTION);
                 let known = self.tables.iter_mut().find(|known| known.name == section);
@@ -167,13 +167,13 @@ const NEW_SECTION: &str = "llvm_offload_entries";
 
 impl EntrySection {
     /// Returns the layout of its entries.
-    pub(crate) fn layout(&self) -> offload_entry::EntryTable {
+    pub(crate) fn layout(&self) -> offload_entry::EntryLayout {
         let stride = self.strides.first().copied().unwrap_or_default();
         let default = match self.name {
-            NEW_SECTION => offload_entry::EntryTable::V21,
-            _ => offload_entry::EntryTable::V19,
+            NEW_SECTION => offload_entry::EntryLayout::V21,
+            _ => offload_entry::EntryLayout::V19,
         };
-        offload_entry::EntryTable::find(self.name, stride).unwrap_or(default)
+        offload_entry::EntryLayout::find(self.name, stride).unwrap_or(default)
     }
 }
 
@@ -183,12 +183,12 @@ fn check_strides(
     new: &EntrySection,
     known_from: impl Fn() -> String,
     new_from: impl Fn() -> String,
-) -> Result<(), Error> {
+) -> Result<(), LinkError> {
     let Some(first) = known.strides.first() else {
         return Ok(());
     };
     match new.strides.iter().find(|size| *size != first) {
-        Some(size) => Err(Error::MixedEntries {
+        Some(size) => Err(LinkError::MixedEntries {
             section: known.name.to_owned(),
             first: (known_from(), *first),
             second: (new_from(), *size),

@@ -25,7 +25,7 @@ use crate::linker_wrapper::choose::bundle_choice;
 use crate::linker_wrapper::choose::distinct::Distinct;
 use crate::linker_wrapper::choose::groups::{Group, Groups, Joining, OwnGroup};
 use crate::linker_wrapper::choose::host_entries::HipNames;
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, UnitKind};
 use crate::linker_wrapper::inputs::host_objects;
 use crate::linker_wrapper::inputs::images::Image;
@@ -50,7 +50,7 @@ impl Images {
         arguments: &Arguments,
         rules: Rules,
         report: &mut Report,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LinkError> {
         let limit = arguments.options.max_decompressed_size()?;
         let mut images = Image::all(inputs, limit, report)?;
         let linked_units = linked_units(inputs, &images, arguments, report)?;
@@ -126,7 +126,7 @@ struct Selection<'a> {
     should_extract: &'a [String],
 }
 
-type Selected = Result<(Groups, Vec<Fate>), Error>;
+type Selected = Result<(Groups, Vec<Fate>), LinkError>;
 
 impl Selection<'_> {
     fn named(&self, image: &Image) -> bool {
@@ -178,7 +178,7 @@ impl Selection<'_> {
     }
 
     /// Adds the images that define undefined symbols of chosen images for the same target.
-    fn choose_needed(&self, chosen: &mut [bool]) -> Result<(), Error> {
+    fn choose_needed(&self, chosen: &mut [bool]) -> Result<(), LinkError> {
         let mut targets = Groups::new(Joining::Main);
         for (index, image) in self.images.iter().enumerate() {
             if chosen.get(index) == Some(&true) {
@@ -294,7 +294,7 @@ impl Selection<'_> {
     }
 
     /// Returns the images of archive members, each once even if its archive is named twice.
-    fn distinct_members(&self) -> Result<(Vec<usize>, Vec<Fate>), Error> {
+    fn distinct_members(&self) -> Result<(Vec<usize>, Vec<Fate>), LinkError> {
         // Most images are unique by size and place, and need no reading.
         let mut seen: HashMap<_, Vec<&Image>> = HashMap::new();
         let mut members = Vec::new();
@@ -322,7 +322,7 @@ impl Selection<'_> {
     }
 
     /// Chooses archive members like LLVM 19: repeatedly, until no more are needed.
-    fn wanted_members(&self, members: Vec<usize>, groups: &mut Groups) -> Result<(), Error> {
+    fn wanted_members(&self, members: Vec<usize>, groups: &mut Groups) -> Result<(), LinkError> {
         let count = groups.list.len();
         for at in 0..count {
             let Some(group) = groups.list.get(at) else {
@@ -376,7 +376,7 @@ impl Selection<'_> {
 }
 
 /// Tells whether it is LLVM IR or assembly, whose symbols are unknown before they are compiled.
-fn has_unknown_symbols(image: &Image) -> Result<bool, Error> {
+fn has_unknown_symbols(image: &Image) -> Result<bool, LinkError> {
     let text = image.text()?;
     Ok(matches!(text, Some(DeviceText::Ir | DeviceText::Assembly)))
 }
@@ -421,7 +421,7 @@ fn linked_units(
     images: &[Image],
     arguments: &Arguments,
     report: &mut Report,
-) -> Result<Vec<bool>, Error> {
+) -> Result<Vec<bool>, LinkError> {
     let always = |file: &InputFile| match file.load {
         Load::Whole => true,
         Load::Usual => file.kind != FileKind::Archive,
@@ -445,7 +445,8 @@ fn linked_units(
     let mut names = Vec::new();
     for (file, unit) in inputs.units() {
         let blocks = file.blocks(unit);
-        let blocks = blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+        let blocks =
+            blocks.map_err(|problem| LinkError::unopened(unit.path(&file.path), &problem))?;
         let found = host_objects::symbols(&blocks, unit);
         if found.is_none() && unit.kind != UnitKind::Other {
             unread.get_or_insert_with(|| file.unit_name(unit));

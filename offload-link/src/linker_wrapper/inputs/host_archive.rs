@@ -21,7 +21,7 @@ use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
 
 use crate::linker_wrapper::actions::Actions;
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{InputFile, Problem};
 use crate::llvm_tool::{Output, Sources, Style, outputs};
 
@@ -33,7 +33,7 @@ pub(crate) struct Maker<'a> {
 }
 
 /// Writes the archive and returns its path.
-pub(crate) fn write(file: &InputFile, maker: &Maker<'_>) -> Result<PathBuf, Error> {
+pub(crate) fn write(file: &InputFile, maker: &Maker<'_>) -> Result<PathBuf, LinkError> {
     let stem = file.path.file_stem().unwrap_or_default().to_string_lossy();
     let path = maker
         .workplace
@@ -46,7 +46,7 @@ pub(crate) fn write(file: &InputFile, maker: &Maker<'_>) -> Result<PathBuf, Erro
         return Ok(path);
     }
     let written = copy(file, &path);
-    written.map(|()| path).map_err(|source| Error::Input {
+    written.map(|()| path).map_err(|source| LinkError::Input {
         from: terminal(&*file.path).to_string(),
         source,
     })

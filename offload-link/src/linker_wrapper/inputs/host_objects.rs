@@ -4,12 +4,12 @@ use offload_formats::container::elf::{Elf, ElfError, Place, SymbolTable};
 use offload_formats::container::{self, coff};
 use offload_formats::format::bitcode;
 use offload_formats::format::bytes::{Cursor, ReadAt};
-use offload_formats::format::offload_entry::{EntryTable, OffloadEntry};
+use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
 use offload_formats::names::{LlvmRelease, OffloadKind};
 use offload_formats::registration::NEEDS_OFFLOAD_LINK;
 use std::ops::Range;
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::file::{Inputs, Unit, UnitKind};
 use crate::linker_wrapper::inputs::symbols::Names;
@@ -101,10 +101,11 @@ pub(crate) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
 
 /// Returns the release of clang that made the first host object with device code: from `.comment`, else from the
 /// layout of its offload entries.
-pub(crate) fn release(inputs: &Inputs) -> Result<Option<LlvmRelease>, Error> {
+pub(crate) fn release(inputs: &Inputs) -> Result<Option<LlvmRelease>, LinkError> {
     for (file, unit) in inputs.units().filter(|(_, unit)| unit.has_device_code()) {
         let blocks = file.blocks(unit);
-        let blocks = blocks.map_err(|problem| Error::unopened(unit.path(&file.path), &problem))?;
+        let blocks =
+            blocks.map_err(|problem| LinkError::unopened(unit.path(&file.path), &problem))?;
         let release = host_side(&blocks, unit).and_then(|side| side.release());
         if release.is_some() {
             return Ok(release);
@@ -122,11 +123,11 @@ impl HostSide {
         }
         let tables = self.entries.iter().filter_map(|section| {
             let stride = section.strides.first()?;
-            EntryTable::find(section.name, *stride)
+            EntryLayout::find(section.name, *stride)
         });
         // The layout of LLVM 21 has not changed since.
         let old = [LlvmRelease::V19, LlvmRelease::V20].into_iter();
-        let mut old = old.map(|release| (EntryTable::of(release), release));
+        let mut old = old.map(|release| (EntryLayout::of(release), release));
         let table = tables.into_iter().next()?;
         old.find_map(|(of, release)| (of == table).then_some(release))
     }
@@ -143,14 +144,14 @@ fn demands<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
 fn entry_section(name: &[u8]) -> Option<&'static str> {
     // COFF linkers sort sections by the text after the dollar sign.
     let name = name.strip_suffix(b"$OE").unwrap_or(name);
-    let mut known = EntryTable::ALL.into_iter().flat_map(EntryTable::sections);
+    let mut known = EntryLayout::ALL.into_iter().flat_map(EntryLayout::sections);
     known.find(|known| known.as_bytes() == name)
 }
 
 /// Returns the kinds whose entries a section with this name contains.
 pub(crate) fn kinds_of(section: &str) -> Vec<OffloadKind> {
     let here = |kind: &OffloadKind| {
-        let mut layouts = EntryTable::ALL.into_iter();
+        let mut layouts = EntryLayout::ALL.into_iter();
         layouts.any(|layout| layout.section(*kind) == Some(section))
     };
     KINDS.into_iter().filter(here).collect()
@@ -166,7 +167,7 @@ const KINDS: [OffloadKind; 4] = [
 /// Returns the kinds of the entries in a section, if they record them: an old runtime must not get an empty table of
 /// a kind that it does not know.
 fn kinds_in(content: &[u8], section: &str) -> Option<Vec<OffloadKind>> {
-    let table = EntryTable::V21;
+    let table = EntryLayout::V21;
     if table.sections().all(|new| new != section) {
         return None;
     }
@@ -185,9 +186,9 @@ fn kinds_in(content: &[u8], section: &str) -> Option<Vec<OffloadKind>> {
 fn of_names(names: Vec<&[u8]>) -> HostSide {
     let since_20 = names.iter().any(|name| *name == NAMES_SINCE_20.as_bytes());
     let table = if since_20 {
-        EntryTable::V20
+        EntryLayout::V20
     } else {
-        EntryTable::V19
+        EntryLayout::V19
     };
     let sections = names.iter().filter_map(|name| entry_section(name));
     let entries = sections.map(|name| EntrySection {
@@ -195,8 +196,8 @@ fn of_names(names: Vec<&[u8]>) -> HostSide {
         size: 0,
         flags: 3, // SHF_WRITE | SHF_ALLOC, as clang has it
         alignment: 8,
-        strides: match EntryTable::V21.sections().any(|new| new == name) {
-            true => vec![EntryTable::V21.stride()],
+        strides: match EntryLayout::V21.sections().any(|new| new == name) {
+            true => vec![EntryLayout::V21.stride()],
             false => vec![table.stride()],
         },
         kinds: kinds_of(name),

@@ -26,7 +26,7 @@ use offload_formats::format::bundle_text::Comment;
 use offload_formats::format::device_text::DeviceText;
 use offload_formats::format::magic::Magic;
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, Problem, Unit};
 use crate::linker_wrapper::inputs::host_archive;
@@ -56,7 +56,7 @@ impl Inputs {
         &mut self,
         maker: &Maker<'_>,
         report: &mut Report,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LinkError> {
         let mut files = std::mem::take(&mut self.files);
         let mut count = 0;
         let limit = maker.arguments.options.max_decompressed_size()?.files();
@@ -67,7 +67,7 @@ impl Inputs {
                     continue;
                 }
                 let from = file.unit_name(unit);
-                let wrong = |source| Error::Input {
+                let wrong = |source| LinkError::Input {
                     from: from.clone(),
                     source,
                 };
@@ -100,10 +100,10 @@ impl Inputs {
     }
 
     /// Uses an object as the host's view of a unit.
-    fn adopt(&mut self, file: &mut InputFile, index: usize, path: &Path) -> Result<(), Error> {
+    fn adopt(&mut self, file: &mut InputFile, index: usize, path: &Path) -> Result<(), LinkError> {
         let from = file.units.get(index).map(|unit| file.unit_name(unit));
         let from = from.unwrap_or_default();
-        let wrong = |source: Problem| Error::Input {
+        let wrong = |source: Problem| LinkError::Input {
             from: from.clone(),
             source,
         };
@@ -204,7 +204,7 @@ impl Maker<'_> {
         from: &str,
         count: usize,
         inputs: &Inputs,
-    ) -> Result<PathBuf, Error> {
+    ) -> Result<PathBuf, LinkError> {
         let name = from.trim_end_matches(')');
         let name = name.rsplit(['/', '(']).next().unwrap_or(name);
         let stem = Path::new(name).file_stem().unwrap_or_default();
@@ -221,7 +221,7 @@ impl Maker<'_> {
         let command = self.compile(&part.form, &source, &object, inputs, from)?;
         actions.write(&source, &part.bytes)?;
         let compiled = actions.run(&command, self.workplace);
-        compiled.map_err(|source| Error::HostPart {
+        compiled.map_err(|source| LinkError::HostPart {
             from: from.to_owned(),
             source,
         })?;
@@ -236,7 +236,7 @@ impl Maker<'_> {
         object: &Path,
         inputs: &Inputs,
         from: &str,
-    ) -> Result<Command, Error> {
+    ) -> Result<Command, LinkError> {
         let arguments = self.arguments;
         let release = match form {
             HostCode::Ir(release) => *release,
@@ -247,7 +247,7 @@ impl Maker<'_> {
         let clang = same.or_else(|| search.clang_from(release.unwrap_or_default()).ok());
         let clang = clang.ok_or_else(|| {
             let release = release.map_or(String::new(), |release| format!(" {release}"));
-            Error::Option(format!(
+            LinkError::Option(format!(
                 "{from}: found no clang{release} to compile its host part\n\
                  hint: install clang, of the release that made the bundle or newer"
             ))

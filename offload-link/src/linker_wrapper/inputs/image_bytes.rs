@@ -268,7 +268,7 @@ impl ImageBytes {
                 let source = BufReader::with_capacity(1 << 17, source.take(size));
                 let done = bundle.extract_from(source, range.clone(), out);
                 done.map_err(|problem| match problem {
-                    compressed_bundle::Error::Output { .. } => {
+                    compressed_bundle::CompressedBundleError::Output { .. } => {
                         io::Error::other(format!("{problem}\nhint: {}", decompressed::FULL))
                     }
                     problem => io::Error::other(problem),

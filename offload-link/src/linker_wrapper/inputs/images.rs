@@ -20,7 +20,7 @@ use offload_formats::format::magic::Magic;
 use offload_formats::names::{ImageTarget, OffloadKind};
 
 use crate::decompressed::{self, DecompressionLimit};
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::file::{
     DeviceCode, FileKind, InputFile, Inputs, Place, Problem, Unit, UnitKind,
@@ -69,7 +69,7 @@ impl Image {
         inputs: &Inputs,
         limit: DecompressionLimit,
         report: &mut Report,
-    ) -> Result<Vec<Self>, Error> {
+    ) -> Result<Vec<Self>, LinkError> {
         let mut images = Vec::new();
         let mut unpacking = Unpacking {
             limit: limit.files(),
@@ -95,10 +95,10 @@ impl Image {
         memory: &mut u64,
         images: &mut Vec<Self>,
         report: &mut Report,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LinkError> {
         let from = file.unit_name(unit);
         let path = unit.path(&file.path);
-        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
             from: from.clone(),
             source,
         };
@@ -163,11 +163,11 @@ impl Image {
         (bundle, unpacking, disk): (&Place, &mut Unpacking, &Arc<Disk>),
         images: &mut Vec<Self>,
         report: &mut Report,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LinkError> {
         let from = file.unit_name(unit);
         let outside = bundle.outside.as_deref();
         let path = outside.unwrap_or(&file.path);
-        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
             from: from.clone(),
             source,
         };
@@ -226,9 +226,9 @@ impl Image {
         path: &Path,
         triple: &str,
         processor: &str,
-    ) -> Result<Vec<Self>, Error> {
+    ) -> Result<Vec<Self>, LinkError> {
         let from = terminal(path).to_string();
-        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
             from: from.clone(),
             source,
         };
@@ -302,35 +302,35 @@ impl Image {
     }
 
     /// Returns all bytes.
-    pub(crate) fn bytes(&self) -> Result<Cow<'_, [u8]>, Error> {
+    pub(crate) fn bytes(&self) -> Result<Cow<'_, [u8]>, LinkError> {
         let all = self.bytes.all();
         all.map_err(|problem| self.lost("read", &problem))
     }
 
     /// Passes the bytes to `read`, which reads some of them. Offsets start at 0.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&ImageData<'_>) -> T) -> Result<T, Error> {
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&ImageData<'_>) -> T) -> Result<T, LinkError> {
         let read = self.bytes.read(read);
         read.map_err(|problem| self.lost("read", &problem))
     }
 
     /// Writes the image to a new file.
-    pub(crate) fn copy_to(&self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn copy_to(&self, path: &Path) -> Result<(), LinkError> {
         let to = format!("copied to `{}`", path.display());
         let copied = self.bytes.copy_to(path);
         copied.map_err(|problem| self.lost(&to, &problem))
     }
 
     /// Returns the error for a failed operation on the image.
-    fn lost(&self, done: &str, problem: &io::Error) -> Error {
+    fn lost(&self, done: &str, problem: &io::Error) -> LinkError {
         let (kind, target) = (self.offload_kind, target(&self.triple, &self.processor));
-        Error::Input {
+        LinkError::Input {
             from: self.from.clone(),
             source: format!("the {kind} image for {target} cannot be {done}: {problem}").into(),
         }
     }
 
     /// Returns its symbols; formats such as PTX have none.
-    pub(crate) fn names(&self) -> Result<Names, Error> {
+    pub(crate) fn names(&self) -> Result<Names, LinkError> {
         self.read(|data| {
             let symbols = container::symbols(data, 0..self.size()).unwrap_or_default();
             Names::of(&symbols)
@@ -338,7 +338,7 @@ impl Image {
     }
 
     /// Returns the language if it is text.
-    pub(crate) fn text(&self) -> Result<Option<DeviceText>, Error> {
+    pub(crate) fn text(&self) -> Result<Option<DeviceText>, LinkError> {
         match self.read(|data| Magic::at(data, 0..self.size()))? {
             Magic::Elf | Magic::Bitcode => Ok(None),
             _ => Ok(DeviceText::of(&self.bytes()?)),
@@ -346,7 +346,7 @@ impl Image {
     }
 
     /// Tells whether the images are equal, without reading those at the same place.
-    pub(crate) fn is_same(&self, other: &Self) -> Result<bool, Error> {
+    pub(crate) fn is_same(&self, other: &Self) -> Result<bool, LinkError> {
         Ok(self.is_same_place(other) || self.bytes()? == other.bytes()?)
     }
 

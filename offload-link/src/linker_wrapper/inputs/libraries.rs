@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::files::{Opened, is_absent};
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
@@ -88,7 +88,7 @@ impl Search {
         &self,
         name: &OsStr,
         only_static: bool,
-    ) -> Result<Option<(PathBuf, File)>, Error> {
+    ) -> Result<Option<(PathBuf, File)>, LinkError> {
         let here = PathBuf::new();
         let mut dirs: Vec<&PathBuf> = self.dirs.iter().collect();
         let has_extension = name
@@ -119,7 +119,7 @@ impl Search {
                 match Opened::open(&path) {
                     Ok(file) => return Ok(Some((path, file))),
                     Err(problem) if is_absent(&problem) || is_closed(dir, &problem) => {}
-                    Err(problem) => return Err(Error::unopened(&path, &problem)),
+                    Err(problem) => return Err(LinkError::unopened(&path, &problem)),
                 }
             }
         }

@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::files::{self, Opened, is_absent, open_member};
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::seen::Seen;
 use crate::linker_wrapper::line::arguments::{Arguments, Item};
@@ -29,7 +29,7 @@ impl Inputs {
     /// # Errors
     ///
     /// Fails if the system refuses to read an input that the host linker may read.
-    pub(crate) fn scan(arguments: &Arguments) -> Result<Self, Error> {
+    pub(crate) fn scan(arguments: &Arguments) -> Result<Self, LinkError> {
         let mut inputs = Self::default();
         let mut search = None;
         for (index, item) in arguments.items.iter().enumerate() {
@@ -38,7 +38,7 @@ impl Inputs {
                     Ok(file) => (path.clone(), file, *load),
                     // The host linker does not find such a file, either.
                     Err(problem) if is_absent(&problem) => continue,
-                    Err(problem) => return Err(Error::unopened(path, &problem)),
+                    Err(problem) => return Err(LinkError::unopened(path, &problem)),
                 },
                 Item::Library {
                     name,
@@ -71,7 +71,7 @@ impl Inputs {
                     }
                     continue;
                 }
-                Err(problem) => return Err(Error::unopened(&path, &problem)),
+                Err(problem) => return Err(LinkError::unopened(&path, &problem)),
             };
             let Some((kind, units)) = inputs.look(&path, &blocks)? else {
                 continue;
@@ -88,7 +88,7 @@ impl Inputs {
         &mut self,
         path: &Path,
         data: &Blocks,
-    ) -> Result<Option<(FileKind, Vec<Unit>)>, Error> {
+    ) -> Result<Option<(FileKind, Vec<Unit>)>, LinkError> {
         let size = data.size();
         let seen = match Seen::of(data, 0..size) {
             Ok(seen) => seen,
@@ -145,7 +145,7 @@ impl Inputs {
         self.unreadable.push(Unreadable { from, problem });
     }
 
-    fn members(&mut self, path: &Path, data: &Blocks) -> Result<Vec<Unit>, Error> {
+    fn members(&mut self, path: &Path, data: &Blocks) -> Result<Vec<Unit>, LinkError> {
         let mut units = Vec::new();
         let archive = match Archive::parse(data, 0..data.size()) {
             Ok(archive) => archive,
@@ -166,14 +166,15 @@ impl Inputs {
                         continue;
                     }
                     Err(problem) => {
-                        return Err(Error::Input {
+                        return Err(LinkError::Input {
                             from: name,
                             source: problem.into(),
                         });
                     }
                 };
                 let blocks = Blocks::of(&outside.path, outside.file);
-                let blocks = blocks.map_err(|problem| Error::unopened(&outside.path, &problem))?;
+                let blocks =
+                    blocks.map_err(|problem| LinkError::unopened(&outside.path, &problem))?;
                 let range = 0..blocks.size();
                 units.extend(self.unit(name, header, Some(outside.path), &blocks, range));
                 continue;

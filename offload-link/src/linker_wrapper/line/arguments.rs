@@ -7,9 +7,9 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::family::Family;
-use crate::linker_wrapper::line::options::Options;
+use crate::linker_wrapper::line::options::LinkerOptions;
 use crate::options::response_file::Quoting;
 
 mod parse;
@@ -43,7 +43,7 @@ fn is_driver(path: &OsStr) -> bool {
 pub(crate) struct Arguments {
     pub position: Position,
     pub family: Family,
-    pub options: Options,
+    pub options: LinkerOptions,
     /// Items of the host link, in order.
     pub items: Vec<Item>,
     pub output: Option<OsString>,
@@ -167,8 +167,8 @@ impl Arguments {
         &self,
         objects: &[PathBuf],
         flags: &[OsString],
-        mut write: impl FnMut(&[u8]) -> Result<PathBuf, Error>,
-    ) -> Result<Vec<OsString>, Error> {
+        mut write: impl FnMut(&[u8]) -> Result<PathBuf, LinkError>,
+    ) -> Result<Vec<OsString>, LinkError> {
         let mut argv = Vec::with_capacity(self.argv.len() + objects.len() + flags.len());
         let insert = |part: &mut Vec<OsString>| part.extend(objects.iter().map(OsString::from));
         let mut index = 0;

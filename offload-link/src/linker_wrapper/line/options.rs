@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use offload_formats::names::LlvmRelease;
 
 use crate::decompressed::{self, DecompressionLimit};
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::llvm_tool::installation;
 use crate::options::linker::{Opt, Spelling};
 
@@ -268,7 +268,7 @@ pub(crate) const CC: &[Opt<Host>] = &[
 
 /// Values of the wrapper's options.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Options {
+pub(crate) struct LinkerOptions {
     pub linker: Option<PathBuf>,
     pub host_triple: Option<OsString>,
     pub cuda: Option<PathBuf>,
@@ -346,9 +346,9 @@ pub(crate) enum Question {
     Llvm,
 }
 
-impl Options {
+impl LinkerOptions {
     /// Applies one option; `value` is empty for flags.
-    pub(crate) fn apply(&mut self, id: Own, value: OsString) -> Result<(), Error> {
+    pub(crate) fn apply(&mut self, id: Own, value: OsString) -> Result<(), LinkError> {
         match id {
             Own::OptLevel | Own::DeviceDebug | Own::PtxasArg | Own::ClangBackend => {
                 self.driver = Some(Driver::Until19);
@@ -389,7 +389,7 @@ impl Options {
             Own::OptLevel => {
                 let level = value.to_string_lossy().into_owned();
                 if !matches!(level.as_bytes(), [b'O', b'0'..=b'9']) {
-                    return Err(Error::Option(format!(
+                    return Err(LinkError::Option(format!(
                         "--opt-level: `{level}` is not a level; expected `O0` to `O3`"
                     )));
                 }
@@ -420,7 +420,7 @@ impl Options {
             Own::EmitWrapper if value == "c" => self.wrapper_from_c = true,
             Own::EmitWrapper => {
                 let form = value.to_string_lossy();
-                return Err(Error::Option(format!(
+                return Err(LinkError::Option(format!(
                     "--emit-wrapper={form}: expected `c`"
                 )));
             }
@@ -431,7 +431,8 @@ impl Options {
             }
             Own::Llvm => {
                 let release = value.to_string_lossy().parse();
-                let release = release.map_err(|error| Error::Option(format!("--llvm: {error}")));
+                let release =
+                    release.map_err(|error| LinkError::Option(format!("--llvm: {error}")));
                 self.llvm = Some(release?);
             }
             Own::Report => self.report = Some(value),
@@ -448,7 +449,7 @@ impl Options {
     }
 }
 
-impl Options {
+impl LinkerOptions {
     /// Turns LLVM's questions into a question for this tool, once all options are known.
     pub(crate) fn ask(&mut self) {
         if self.answer.is_none() && self.llvm_questions().next().is_some() {
@@ -480,9 +481,9 @@ impl Options {
     /// # Errors
     ///
     /// Fails if the option or its variable is not a size.
-    pub(crate) fn max_decompressed_size(&self) -> Result<DecompressionLimit, Error> {
+    pub(crate) fn max_decompressed_size(&self) -> Result<DecompressionLimit, LinkError> {
         let option = self.max_decompressed_size.as_deref();
-        decompressed::limit(option).map_err(Error::Option)
+        decompressed::limit(option).map_err(LinkError::Option)
     }
 
     /// Returns the release whose rules apply if the inputs do not show one: from `--llvm`, `OFFLOAD_LLVM`, the name
@@ -494,14 +495,14 @@ impl Options {
     pub(crate) fn release(
         &self,
         tool: &OsStr,
-        of_inputs: impl FnOnce() -> Result<Option<LlvmRelease>, Error>,
-    ) -> Result<LlvmRelease, Error> {
+        of_inputs: impl FnOnce() -> Result<Option<LlvmRelease>, LinkError>,
+    ) -> Result<LlvmRelease, LinkError> {
         if let Some(release) = self.llvm {
             return Ok(release);
         }
         if let Some(text) = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty()) {
             let release = text.parse();
-            return release.map_err(|error| Error::Option(format!("{VARIABLE}: {error}")));
+            return release.map_err(|error| LinkError::Option(format!("{VARIABLE}: {error}")));
         }
         if let Some(release) = installation::known(tool) {
             return Ok(release);
@@ -520,23 +521,23 @@ impl Options {
 /// Variable with the release, for command lines without an option for it.
 const VARIABLE: &str = "OFFLOAD_LLVM";
 
-fn number<N: std::str::FromStr>(name: &str, expected: &str, value: &OsStr) -> Result<N, Error> {
+fn number<N: std::str::FromStr>(name: &str, expected: &str, value: &OsStr) -> Result<N, LinkError> {
     let text = value.to_string_lossy();
     text.parse().map_err(|_| {
-        Error::Option(format!(
+        LinkError::Option(format!(
             "--{name}={text}: expected {expected}, got '{text}'"
         ))
     })
 }
 
-fn parse_jobs(value: &OsString) -> Result<Jobs, Error> {
+fn parse_jobs(value: &OsString) -> Result<Jobs, LinkError> {
     let text = value.to_string_lossy();
     if text.eq_ignore_ascii_case("jobserver") {
         return Ok(Jobs::Jobserver);
     }
     match text.parse() {
         Ok(count) if count > 0 => Ok(Jobs::Count(count)),
-        _ => Err(Error::Option(format!(
+        _ => Err(LinkError::Option(format!(
             "--wrapper-jobs={text}: expected a positive integer or 'jobserver', got '{text}'"
         ))),
     }

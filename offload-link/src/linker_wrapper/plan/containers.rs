@@ -23,7 +23,7 @@ use offload_formats::names::{EntryId, ImageKind, LlvmRelease, OffloadKind};
 use offload_formats::registration::fat_binary::Runtime;
 
 use crate::linker_wrapper::actions::Actions;
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::report::fates::{Report, target};
 use crate::linker_wrapper::tool::Rules;
 use crate::linker_wrapper::workplace::Workplace;
@@ -80,7 +80,7 @@ impl Packing<'_> {
         &self,
         products: &[Product],
         report: &mut Report,
-    ) -> Result<Vec<Container>, Error> {
+    ) -> Result<Vec<Container>, LinkError> {
         let mut kinds: Vec<OffloadKind> = Vec::new();
         for kind in products.iter().flat_map(|product| &product.kinds) {
             if !kinds.contains(kind) {
@@ -123,8 +123,8 @@ impl Packing<'_> {
 
     /// Returns the fatbin with the bytes of NVIDIA's tool. Under LLVM's name, and for images other than cubins, that
     /// tool writes it if it exists. If it fails, like CUDA 13's with the options of LLVM 19, cubins are packed here.
-    fn fatbin(&self, images: &[&Product]) -> Result<Vec<u8>, Error> {
-        let failed = |problem: String| Error::Container {
+    fn fatbin(&self, images: &[&Product]) -> Result<Vec<u8>, LinkError> {
+        let failed = |problem: String| LinkError::Container {
             kind: OffloadKind::CUDA,
             problem,
         };
@@ -166,11 +166,11 @@ impl Packing<'_> {
             return Ok(Vec::new());
         }
         std::fs::read(&output)
-            .map_err(|source| Error::io(format!("cannot read `{}`", output.display()), source))
+            .map_err(|source| LinkError::io(format!("cannot read `{}`", output.display()), source))
     }
 
-    fn bundle(&self, images: &[&Product], report: &mut Report) -> Result<Vec<u8>, Error> {
-        let failed = |problem: String| Error::Container {
+    fn bundle(&self, images: &[&Product], report: &mut Report) -> Result<Vec<u8>, LinkError> {
+        let failed = |problem: String| LinkError::Container {
             kind: OffloadKind::HIP,
             problem,
         };
@@ -199,9 +199,9 @@ impl Packing<'_> {
             level,
             version: match self.rules {
                 Rules::Llvm(release) if release <= LlvmRelease::V21 => {
-                    compressed_bundle::Version::V2
+                    compressed_bundle::CompressedBundleVersion::V2
                 }
-                _ => compressed_bundle::Version::default(),
+                _ => compressed_bundle::CompressedBundleVersion::default(),
             },
             threads: std::thread::available_parallelism()
                 .ok()
@@ -258,8 +258,8 @@ impl Packing<'_> {
         hip_bundle::entry_id(kind, &image.processor)
     }
 
-    fn sycl(&self, images: &[&Product], products: &[Product]) -> Result<Vec<u8>, Error> {
-        let failed = |problem: String| Error::Container {
+    fn sycl(&self, images: &[&Product], products: &[Product]) -> Result<Vec<u8>, LinkError> {
+        let failed = |problem: String| LinkError::Container {
             kind: OffloadKind::SYCL,
             problem,
         };
@@ -286,7 +286,7 @@ impl Packing<'_> {
 
 impl Packed {
     /// Packs an image into an offload binary like LLVM 22.
-    pub(crate) fn new(product: &Product) -> Result<Self, Error> {
+    pub(crate) fn new(product: &Product) -> Result<Self, LinkError> {
         let Product {
             triple,
             processor,
@@ -305,7 +305,7 @@ impl Packed {
         let written = packed
             .head(bytes.len() as u64, release)
             .and_then(|(head, _)| Ok((head.len() as u64, packed.to_bytes(release)?)));
-        let (start, binary) = written.map_err(|source| Error::Input {
+        let (start, binary) = written.map_err(|source| LinkError::Input {
             from: triple.to_owned(),
             source: source.into(),
         })?;

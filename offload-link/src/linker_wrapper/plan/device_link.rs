@@ -15,11 +15,11 @@ use offload_build::tools::{Llvm, Way};
 use offload_formats::names::OffloadKind;
 
 use crate::linker_wrapper::choose::select::Images;
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::Inputs;
 use crate::linker_wrapper::line::arguments::Arguments;
 use crate::linker_wrapper::line::host;
-use crate::linker_wrapper::line::options::Options;
+use crate::linker_wrapper::line::options::LinkerOptions;
 use crate::linker_wrapper::line::programs;
 use crate::linker_wrapper::plan::runtime::{RuntimeFolders, runtime_libraries};
 use crate::linker_wrapper::tool::LLVM_NAME;
@@ -39,7 +39,7 @@ pub(crate) fn plan<'a>(
     release: Option<u32>,
     tool: &OsStr,
     workplace: &Workplace,
-) -> Result<Vec<Result<DeviceLink<'a>, Missing<'a>>>, Error> {
+) -> Result<Vec<Result<DeviceLink<'a>, Missing<'a>>>, LinkError> {
     let options = &arguments.options;
     let way = match tool_name(tool) == LLVM_NAME {
         true => Way::Llvm,
@@ -72,7 +72,7 @@ pub(crate) fn plan<'a>(
 }
 
 /// Returns the clang in the folder of this tool's file, or of the path that started it.
-fn clang_beside(tool: &OsStr, options: &Options) -> Option<Llvm> {
+fn clang_beside(tool: &OsStr, options: &LinkerOptions) -> Option<Llvm> {
     let file = env::current_exe().ok()?;
     let real = file
         .canonicalize()

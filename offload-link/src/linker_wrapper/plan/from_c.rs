@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use offload_build::tools::Command;
 use offload_formats::container::elf::Machine;
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::programs;
@@ -32,7 +32,7 @@ impl CSource {
         form: &Registration<'_>,
         name: &str,
         workplace: &Workplace,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LinkError> {
         let blobs = form.blobs();
         let blobs: Vec<(PathBuf, Vec<u8>)> = (0..)
             .zip(blobs)
@@ -52,7 +52,7 @@ impl CSource {
     }
 
     /// Writes the files that the compiler reads.
-    pub(crate) fn write(&self, actions: Actions) -> Result<(), Error> {
+    pub(crate) fn write(&self, actions: Actions) -> Result<(), LinkError> {
         for (file, bytes) in &self.blobs {
             actions.write(file, bytes)?;
         }
@@ -66,7 +66,7 @@ impl CSource {
         linker: &Command,
         host: Machine,
         output: &Path,
-    ) -> Result<Command, Error> {
+    ) -> Result<Command, LinkError> {
         let compiler = compiler(arguments, linker, host)?;
         let mut command = compiler.args(["-O2", "-c"]);
         if arguments.family.is_elf() {
@@ -77,7 +77,7 @@ impl CSource {
 }
 
 /// Returns the compiler for the host, with the options that select the host.
-fn compiler(arguments: &Arguments, linker: &Command, host: Machine) -> Result<Command, Error> {
+fn compiler(arguments: &Arguments, linker: &Command, host: Machine) -> Result<Command, LinkError> {
     if arguments.position == Position::Driver {
         return Ok(linker.clone().args(arguments.machine_flags()));
     }
@@ -97,7 +97,7 @@ fn compiler(arguments: &Arguments, linker: &Command, host: Machine) -> Result<Co
                 .args(target))
         }
         (None, _) if host::is_here(host) => Ok(Command::new("cc")),
-        (None, triple) => Err(Error::Option(format!(
+        (None, triple) => Err(LinkError::Option(format!(
             "the registration must be compiled for {}, but clang was not found\n\
              hint: install clang, or link through a compiler driver",
             triple.as_deref().unwrap_or("the host")

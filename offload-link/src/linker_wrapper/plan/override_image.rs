@@ -9,7 +9,7 @@ use offload_build::tools::processor_of;
 use offload_formats::container::elf::Elf;
 use offload_formats::names::{ImageKind, OffloadKind};
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::plan::containers::Product;
 
 /// `e_machine` of linked images, with the corresponding triple.
@@ -21,19 +21,19 @@ const MACHINES: [(u16, &str); 4] = [
 ];
 
 /// Reads the images that `values` name. Only an ELF file shows its target, in its header.
-pub(crate) fn products(values: &[OsString]) -> Result<Vec<Product>, Error> {
+pub(crate) fn products(values: &[OsString]) -> Result<Vec<Product>, LinkError> {
     let products = values.iter().map(|value| {
         let text = value.to_string_lossy();
         let (kind, path) = text.split_once('=').ok_or_else(|| {
-            Error::Option(format!("--override-image: `{text}` is not `<kind>=<file>`"))
+            LinkError::Option(format!("--override-image: `{text}` is not `<kind>=<file>`"))
         })?;
         let kind = OffloadKind::from_name(kind).filter(|kind| *kind != OffloadKind::NONE);
         let kind = kind.ok_or_else(|| {
-            Error::Option(format!(
+            LinkError::Option(format!(
                 "--override-image: `{text}` has no offload kind (openmp, cuda, hip, sycl)"
             ))
         })?;
-        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
             from: path.to_owned(),
             source,
         };

@@ -17,7 +17,7 @@ use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenM
 use offload_formats::registration::sycl::{Sycl, SyclImage};
 use offload_formats::registration::{Global, NEEDS_OFFLOAD_LINK};
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::host_objects::EntrySection;
 use crate::linker_wrapper::line::arguments::Arguments;
 use crate::linker_wrapper::plan::containers::{Container, ContainerContent};
@@ -72,7 +72,7 @@ pub(crate) enum Registration<'a> {
 
 impl Registration<'_> {
     /// Returns the object file; `None` if it must be compiled from C.
-    pub(crate) fn to_object(&self, way: Way) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn to_object(&self, way: Way) -> Result<Option<Vec<u8>>, LinkError> {
         Ok(Some(match (self, way) {
             (Self::OpenMp(form), Way::Elf(host)) => form.to_object(host)?,
             (Self::FatBinary(form), Way::Elf(host)) => form.to_object(host)?,
@@ -105,7 +105,7 @@ impl Registration<'_> {
     }
 
     /// Returns the registration in C. It includes `files`, one for each of [`Self::blobs`].
-    pub(crate) fn to_c(&self, files: &[&Path]) -> Result<String, Error> {
+    pub(crate) fn to_c(&self, files: &[&Path]) -> Result<String, LinkError> {
         let first = files.first().copied().unwrap_or(Path::new(""));
         Ok(match self {
             Self::OpenMp(form) => form.to_c(files)?,
@@ -121,8 +121,8 @@ pub(crate) fn forms(
     entries: &HostEntries,
     container: &Container,
     relocatable: bool,
-    mut each: impl FnMut(&str, &Registration<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut each: impl FnMut(&str, &Registration<'_>) -> Result<(), LinkError>,
+) -> Result<(), LinkError> {
     let demand = [Global::Marker {
         name: NEEDS_OFFLOAD_LINK,
     }];
@@ -168,7 +168,7 @@ pub(crate) fn forms(
             })
         }
         ContainerContent::Sycl(bytes) => {
-            let invalid = |source: offload_binary::Error| Error::Container {
+            let invalid = |source: offload_binary::OffloadBinaryError| LinkError::Container {
                 kind: container.kind,
                 problem: source.to_string(),
             };
@@ -206,8 +206,8 @@ fn fat_binary(
     (runtime, bytes): (Runtime, &[u8]),
     tables: &[HostTable<'_>],
     globals: &[Global<'_>],
-    each: impl FnOnce(&Registration<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
+    each: impl FnOnce(&Registration<'_>) -> Result<(), LinkError>,
+) -> Result<(), LinkError> {
     let names: [Vec<&str>; 2] = match runtime {
         Runtime::Hip => {
             let lists = [&hip.fat_binary, &hip.handle];

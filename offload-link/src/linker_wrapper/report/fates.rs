@@ -13,7 +13,7 @@ use offload_formats::escape::terminal;
 use serde::Serialize;
 
 use crate::json;
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 
 /// An image with its fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,14 +173,14 @@ impl Report {
     }
 
     /// Writes the report as `request` demands: `text` or `json`, optionally followed by `:` and a file.
-    pub(crate) fn deliver(&self, request: &OsStr) -> Result<(), Error> {
+    pub(crate) fn deliver(&self, request: &OsStr) -> Result<(), LinkError> {
         let (json, file) = parse_request(request)?;
         let text = if json { self.to_json() } else { self.to_text() };
         match file {
             None => {
                 let mut err = std::io::stderr().lock();
                 err.write_all(text.as_bytes())
-                    .map_err(|source| Error::io("cannot write the report", source))
+                    .map_err(|source| LinkError::io("cannot write the report", source))
             }
             Some(path) => write_beside(&path, text.as_bytes()),
         }
@@ -189,7 +189,7 @@ impl Report {
 
 /// Parses `[text
 /// json[:]]FILE`. Without `text` or `json`, it is a file for the text.
-fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), Error> {
+fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), LinkError> {
     let bytes = request.as_bytes();
     for (name, json) in [(&b"text"[..], false), (b"json", true)] {
         match bytes.strip_prefix(name) {
@@ -202,7 +202,7 @@ fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), Error> {
         }
     }
     if bytes.is_empty() {
-        return Err(Error::Option(
+        return Err(LinkError::Option(
             "--report: expected `text` or `json`, optionally followed by `:<file>`".into(),
         ));
     }
@@ -210,7 +210,7 @@ fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), Error> {
 }
 
 /// Writes a temporary file and renames it, so the file is never incomplete.
-pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), LinkError> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -224,7 +224,7 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         });
     match result {
         Ok(_) => Ok(()),
-        Err(source) => Err(Error::io(
+        Err(source) => Err(LinkError::io(
             format!("cannot write `{}`", path.display()),
             source,
         )),

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::json;
-use crate::linker_wrapper::error::Error;
-use crate::linker_wrapper::line::options::Options;
+use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::line::options::LinkerOptions;
 use crate::linker_wrapper::report::fates::write_beside;
 
 /// Phases and child processes of one run.
@@ -54,7 +54,7 @@ pub(crate) struct Phase<'a> {
 }
 
 impl Trace {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &LinkerOptions) -> Self {
         Self {
             start: Instant::now(),
             wanted: options.time_trace.is_some(),
@@ -86,7 +86,7 @@ impl Trace {
     /// # Errors
     ///
     /// Fails if the file cannot be written.
-    pub(crate) fn write(&self, options: &Options) -> Result<(), Error> {
+    pub(crate) fn write(&self, options: &LinkerOptions) -> Result<(), LinkError> {
         let Some(path) = &options.time_trace else {
             return Ok(());
         };
@@ -150,10 +150,10 @@ mod tests {
     use super::*;
 
     fn trace(granularity: u64) -> Trace {
-        Trace::new(&Options {
+        Trace::new(&LinkerOptions {
             time_trace: Some("t".into()),
             time_trace_granularity: Some(granularity),
-            ..Options::default()
+            ..LinkerOptions::default()
         })
     }
 

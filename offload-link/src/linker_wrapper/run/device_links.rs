@@ -9,7 +9,7 @@ use offload_build::tools::{Command, jobserver, spirv, without_rustc};
 
 use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::choose::groups::Group;
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::options::Jobs;
 use crate::linker_wrapper::plan::device_link::DeviceLink;
 use crate::linker_wrapper::report::trace::Trace;
@@ -24,7 +24,7 @@ pub(crate) fn run(
     jobs: Jobs,
     actions: Actions,
     trace: &Trace,
-) -> Result<Vec<Vec<u8>>, Error> {
+) -> Result<Vec<Vec<u8>>, LinkError> {
     let pool = match jobs {
         Jobs::Count(count) => jobserver::Jobs::new(None, count),
         Jobs::Jobserver => jobserver::Jobs::new(
@@ -47,7 +47,9 @@ pub(crate) fn run(
     }
     match (errors.len(), errors.pop()) {
         (1, Some(error)) => Err(error),
-        (_, Some(last)) => Err(Error::Several(errors.into_iter().chain([last]).collect())),
+        (_, Some(last)) => Err(LinkError::Several(
+            errors.into_iter().chain([last]).collect(),
+        )),
         (_, None) => Ok(images),
     }
 }
@@ -58,7 +60,7 @@ impl DeviceLink<'_> {
         workplace: &Workplace,
         actions: Actions,
         trace: &Trace,
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Vec<u8>, LinkError> {
         for (path, image) in &self.inputs {
             image.copy_to(path)?;
         }
@@ -78,7 +80,7 @@ impl DeviceLink<'_> {
                 .as_ref()
                 .unwrap_or(command)
                 .run_with(&libraries)
-                .map_err(|source| Error::DeviceLink {
+                .map_err(|source| LinkError::DeviceLink {
                     target: match text {
                         Some(image) => format!("{}: {}", self.group.target(), image.from),
                         None => self.group.target(),
@@ -89,7 +91,7 @@ impl DeviceLink<'_> {
                 eprint!("{}{}", said.stdout, said.stderr);
             }
         }
-        let refused = |problem| Error::Image {
+        let refused = |problem| LinkError::Image {
             target: self.group.target(),
             problem,
             command: self.commands.last().map(Command::to_string),
@@ -105,7 +107,7 @@ impl DeviceLink<'_> {
         if !self.wraps_spirv {
             return Ok(image);
         }
-        spirv::openmp_image(&image, "", "").map_err(|error| Error::Input {
+        spirv::openmp_image(&image, "", "").map_err(|error| LinkError::Input {
             from: self.output.display().to_string(),
             source: error.into(),
         })
@@ -114,7 +116,7 @@ impl DeviceLink<'_> {
 
 impl DeviceLink<'_> {
     /// Returns the command with its arguments in a response file, if the kernel may refuse them on the command line.
-    fn shorten(&self, command: &Command) -> Result<Option<Command>, Error> {
+    fn shorten(&self, command: &Command) -> Result<Option<Command>, LinkError> {
         let sizes = command
             .arguments()
             .iter()
@@ -125,7 +127,7 @@ impl DeviceLink<'_> {
         let mut path = self.output.clone().into_os_string();
         path.push(".rsp");
         fs::write(&path, Quoting::Gnu.quote(command.arguments())).map_err(|source| {
-            Error::io(
+            LinkError::io(
                 format!("cannot write `{}`", Path::new(&path).display()),
                 source,
             )

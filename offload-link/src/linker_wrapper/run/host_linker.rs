@@ -10,7 +10,7 @@ use std::process::ExitStatus;
 use offload_build::tools::{Command, GUARD};
 use offload_formats::container::elf::Machine;
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
@@ -26,17 +26,17 @@ pub(crate) fn is_nested() -> bool {
 }
 
 /// Returns the program with the arguments that precede all others.
-pub(crate) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Command, Error> {
+pub(crate) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Command, LinkError> {
     let driver = arguments.position == Position::Driver;
     if let Some(path) = &arguments.options.linker {
         return Ok(Command::new(path));
     }
     let answers = arguments.position == (Position::Linker { answers: true });
     if answers && !arguments.options.emit_fatbin_only {
-        return Err(Error::NoLinkerPath);
+        return Err(LinkError::NoLinkerPath);
     }
     if is_nested() {
-        return Err(Error::Recursion);
+        return Err(LinkError::Recursion);
     }
     if !driver {
         return Ok(Command::new("ld"));
@@ -88,7 +88,7 @@ fn is_ourselves(program: &OsStr) -> bool {
 }
 
 /// Execs the host linker, or runs it if its command line is longer than the kernel accepts. Returns the exit status.
-pub(crate) fn become_or_run(command: &Command, quoting: Quoting) -> Result<u8, Error> {
+pub(crate) fn become_or_run(command: &Command, quoting: Quoting) -> Result<u8, LinkError> {
     let source = process(command).exec();
     if source.kind() != ErrorKind::ArgumentListTooLong {
         return Err(start_error(command, source));
@@ -102,7 +102,7 @@ pub(crate) fn run(
     command: &Command,
     quoting: Quoting,
     files: &Temporaries,
-) -> Result<ExitStatus, Error> {
+) -> Result<ExitStatus, LinkError> {
     let mut started = process(command);
     if let Some(folder) = files.existing() {
         started.env("TMPDIR", folder);
@@ -171,8 +171,8 @@ fn process(command: &Command) -> std::process::Command {
     process
 }
 
-fn start_error(command: &Command, source: io::Error) -> Error {
-    Error::Start {
+fn start_error(command: &Command, source: io::Error) -> LinkError {
+    LinkError::Start {
         program: PathBuf::from(command.program()),
         source,
     }

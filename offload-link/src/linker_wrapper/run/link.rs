@@ -13,7 +13,7 @@ use offload_formats::names::{OffloadKind, Triple};
 
 use crate::linker_wrapper::choose::host_entries::HostEntries;
 use crate::linker_wrapper::choose::select::Images;
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{FileKind, Inputs};
 use crate::linker_wrapper::inputs::host_objects;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
@@ -50,7 +50,7 @@ pub(crate) struct Link<'a> {
 
 impl Link<'_> {
     /// Links, and returns the exit status of the host linker.
-    pub(crate) fn run(mut self) -> Result<u8, Error> {
+    pub(crate) fn run(mut self) -> Result<u8, LinkError> {
         let mut report = Report::default();
         let result = self.link(&mut report);
         let options = &self.arguments.options;
@@ -66,7 +66,7 @@ impl Link<'_> {
         Ok(code)
     }
 
-    fn link(&mut self, report: &mut Report) -> Result<u8, Error> {
+    fn link(&mut self, report: &mut Report) -> Result<u8, LinkError> {
         let files = Temporaries::default();
         let workplace = self.workplace(&files)?;
         let rules = self.rules()?;
@@ -113,7 +113,7 @@ impl Link<'_> {
         clang: Option<u32>,
         workplace: &Workplace,
         report: &mut Report,
-    ) -> Result<Vec<DeviceLink<'images>>, Error> {
+    ) -> Result<Vec<DeviceLink<'images>>, LinkError> {
         let (inputs, arguments) = (&self.inputs, &self.arguments);
         let plans = device_link::plan(images, inputs, arguments, clang, self.tool, workplace)?;
         let mut links = Vec::new();
@@ -133,14 +133,14 @@ impl Link<'_> {
             }
         }
         if links.is_empty() && !reasons.is_empty() {
-            return Err(Error::NothingLinked { reasons });
+            return Err(LinkError::NothingLinked { reasons });
         }
         let left_out: Vec<String> = report
             .left_out()
             .map(|(line, reason)| format!("{}: {}: {reason}", line.from, line.target()))
             .collect();
         if arguments.options.dropped_image_is_error && !left_out.is_empty() {
-            return Err(Error::Dropped { images: left_out });
+            return Err(LinkError::Dropped { images: left_out });
         }
         Ok(links)
     }
@@ -151,7 +151,7 @@ impl Link<'_> {
         links: &[DeviceLink<'_>],
         workplace: &Workplace,
         rules: Rules,
-    ) -> Result<Vec<Vec<u8>>, Error> {
+    ) -> Result<Vec<Vec<u8>>, LinkError> {
         let options = &self.arguments.options;
         if self.actions.are_dry() {
             for link in links {
@@ -186,7 +186,7 @@ impl Link<'_> {
         report: &mut Report,
         files: &Temporaries,
         workplace: &Workplace,
-    ) -> Result<u8, Error> {
+    ) -> Result<u8, LinkError> {
         // Every input has been read.
         files::check()?;
         let options = &self.arguments.options;
@@ -222,7 +222,7 @@ impl Link<'_> {
     }
 
     /// Returns the rules: LLVM's under LLVM's name.
-    fn rules(&self) -> Result<Rules, Error> {
+    fn rules(&self) -> Result<Rules, LinkError> {
         if crate::linker_wrapper::tool::tool_name(self.tool)
             != crate::linker_wrapper::tool::LLVM_NAME
         {
@@ -233,7 +233,7 @@ impl Link<'_> {
         Ok(Rules::Llvm(release))
     }
 
-    fn workplace(&self, files: &Temporaries) -> Result<Workplace, Error> {
+    fn workplace(&self, files: &Temporaries) -> Result<Workplace, LinkError> {
         let options = &self.arguments.options;
         let output = self.arguments.output_path();
         let name = output.file_name().unwrap_or(OsStr::new("a.out"));
@@ -251,7 +251,11 @@ impl Link<'_> {
         })
     }
 
-    fn make_host_parts(&mut self, workplace: &Workplace, report: &mut Report) -> Result<(), Error> {
+    fn make_host_parts(
+        &mut self,
+        workplace: &Workplace,
+        report: &mut Report,
+    ) -> Result<(), LinkError> {
         let maker = host_archive::Maker {
             arguments: &self.arguments,
             workplace,
@@ -262,7 +266,7 @@ impl Link<'_> {
 
     /// Removes inputs that host linkers cannot read: offload binaries, bundles, and archives of them. Replaces inputs
     /// that have host parts by the files with these parts.
-    fn take_out_containers(&mut self) -> Result<(), Error> {
+    fn take_out_containers(&mut self) -> Result<(), LinkError> {
         for file in &self.inputs.files {
             let for_devices = match file.kind {
                 FileKind::OffloadBinary | FileKind::Bundle => true,
@@ -274,7 +278,7 @@ impl Link<'_> {
             let done = self.arguments.put(file.item, file.in_place.as_deref());
             // Otherwise it stays: the linker reads it or reports it.
             if let (false, Some(_)) = (done, &file.in_place) {
-                return Err(Error::Input {
+                return Err(LinkError::Input {
                     from: terminal(&*file.path).to_string(),
                     source: "cannot replace it on the command line\n\
                              hint: name the file in an argument of its own"
@@ -286,14 +290,14 @@ impl Link<'_> {
     }
 
     /// Writes the container instead of a program.
-    fn emit(&self, containers: &[Container]) -> Result<u8, Error> {
+    fn emit(&self, containers: &[Container]) -> Result<u8, LinkError> {
         let content = match containers {
             _ if self.actions.are_dry() => return Ok(0),
             [] => return Ok(0),
             [only] => &only.content,
             several => {
                 let kinds = several.iter().map(|container| container.kind.name());
-                return Err(Error::Option(format!(
+                return Err(LinkError::Option(format!(
                     "--emit-fatbin-only: images of several kinds ({}) do not fit into one file",
                     kinds.collect::<Vec<_>>().join(", ")
                 )));
@@ -303,7 +307,7 @@ impl Link<'_> {
             ContainerContent::OpenMp(images) => match images.as_slice() {
                 [only] => &only.binary,
                 _ => {
-                    return Err(Error::Option(
+                    return Err(LinkError::Option(
                         "Expected a single bundled image for direct fat binary output".into(),
                     ));
                 }
@@ -320,7 +324,7 @@ impl Link<'_> {
         runtime: &[OsString],
         files: &Temporaries,
         workplace: &Workplace,
-    ) -> Result<u8, Error> {
+    ) -> Result<u8, LinkError> {
         let arguments = &self.arguments;
         let host = host::machine(arguments, self.inputs.host);
         let mut flags = Vec::new();
@@ -363,7 +367,7 @@ impl Link<'_> {
                 return Ok(0);
             }
         }
-        Err(Error::Option(format!(
+        Err(LinkError::Option(format!(
             "{}: the offload entries of a relocatable link could not be counted",
             arguments.output_path().display()
         )))
@@ -376,7 +380,7 @@ impl Link<'_> {
         form: &Registration<'_>,
         host: Machine,
         workplace: &Workplace,
-    ) -> Result<PathBuf, Error> {
+    ) -> Result<PathBuf, LinkError> {
         let arguments = &self.arguments;
         let options = &arguments.options;
         let object = workplace.file(&format!("{name}.image.wrapper.o"));
@@ -397,7 +401,7 @@ impl Link<'_> {
         let command = source.compile(arguments, &self.linker, host, &object)?;
         source.write(self.actions)?;
         let compiled = self.actions.run(&command, workplace);
-        compiled.map_err(Error::RegistrationFromC)?;
+        compiled.map_err(LinkError::RegistrationFromC)?;
         Ok(object)
     }
 
@@ -408,7 +412,7 @@ impl Link<'_> {
         form: &Registration<'_>,
         host: Machine,
         workplace: &Workplace,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LinkError> {
         let triple = || {
             let triple = host::target(&self.arguments, Some(host))?;
             Triple::parse(&triple).ok()

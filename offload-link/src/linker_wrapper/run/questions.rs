@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use offload_build::tools::{Command, Search};
 use offload_formats::names::LlvmRelease;
 
-use crate::linker_wrapper::error::Error;
-use crate::linker_wrapper::line::options::{self, Options, Question};
+use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::line::options::{self, LinkerOptions, Question};
 use crate::linker_wrapper::run::host_linker;
 use crate::linker_wrapper::temporaries::Temporaries;
 use crate::linker_wrapper::tool::LLVM_NAME;
@@ -17,7 +17,11 @@ use crate::llvm_tool::print;
 use crate::options::response_file::Quoting;
 
 /// Prints the answer, and returns the exit status.
-pub(crate) fn answer(answer: Question, options: &Options, tool: &OsStr) -> Result<u8, Error> {
+pub(crate) fn answer(
+    answer: Question,
+    options: &LinkerOptions,
+    tool: &OsStr,
+) -> Result<u8, LinkError> {
     let version = env!("CARGO_PKG_VERSION");
     let text = match answer {
         Question::Abi => format!("offload-link {version}\n"),
@@ -61,11 +65,11 @@ pub(crate) fn help() -> String {
 
 /// Runs the device compiler, which contains LLVM and so can list LLVM's options (`docs/spec/linker-wrapper.md` §10.1
 /// number 26).
-fn ask_llvm(options: &Options, tool: &OsStr) -> Result<u8, Error> {
+fn ask_llvm(options: &LinkerOptions, tool: &OsStr) -> Result<u8, LinkError> {
     let question = options.llvm_questions().next();
     let question = question.cloned().unwrap_or_else(|| "--help".into());
     let Some(clang) = device_clang(tool) else {
-        return Err(Error::Option(format!(
+        return Err(LinkError::Option(format!(
             "clang is needed to answer `{}`, but there is none beside this tool or in PATH",
             question.to_string_lossy()
         )));

@@ -13,9 +13,9 @@ use offload_build::tools::Command;
 use offload_formats::container::elf::{
     Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, rename_section,
 };
-use offload_formats::format::offload_entry::EntryTable;
+use offload_formats::format::offload_entry::EntryLayout;
 
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::host_objects::EntrySection;
 use crate::linker_wrapper::report::fates::write_beside;
 use crate::linker_wrapper::tool::Rules;
@@ -41,7 +41,7 @@ pub(crate) fn shown(path: &Path, tables: &[EntrySection], rules: Rules) -> Comma
     };
     let command = Command::new("llvm-objcopy").arg(path);
     let command = command.args(["--remove-section", OFFLOADING_SECTION]);
-    let sections = EntryTable::of(release).sections();
+    let sections = EntryLayout::of(release).sections();
     sections.fold(command, |command, section| {
         let renamed = |prefix: &str| format!("{prefix}{section}={prefix}{section}_{OF_NOTHING}");
         command
@@ -53,8 +53,8 @@ pub(crate) fn shown(path: &Path, tables: &[EntrySection], rules: Rules) -> Comma
 
 /// Changes the file at `path`, and returns true. If its entries differ from `tables`, corrects `tables` instead and
 /// returns false: the link must be repeated.
-pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, Error> {
-    let invalid = |source: Box<dyn std::error::Error + Send + Sync>| Error::Input {
+pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, LinkError> {
+    let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
         from: path.display().to_string(),
         source,
     };

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use offload_formats::names::OffloadKind;
 
 use crate::linker_wrapper::actions::Actions;
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{Inputs, Unreadable};
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::host;
@@ -39,7 +39,7 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
 
 /// Fails if an input cannot be parsed and others have device code: a program with only a part of its device code
 /// crashes. Without any device code, the host linker decides.
-fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), Error> {
+fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), LinkError> {
     if !inputs.have_device_code() {
         for Unreadable { from, problem } in &inputs.unreadable {
             let text = format!("{from}: device code in it would not be linked: {problem}");
@@ -48,7 +48,7 @@ fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), Error> {
         return Ok(());
     }
     let unreadable = std::mem::take(&mut inputs.unreadable).into_iter();
-    let mut errors = unreadable.map(|Unreadable { from, problem }| Error::Input {
+    let mut errors = unreadable.map(|Unreadable { from, problem }| LinkError::Input {
         from,
         source: problem,
     });
@@ -72,7 +72,7 @@ fn introduce(args: &[OsString]) -> Option<u8> {
     }
 }
 
-fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
+fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
     if tool_name(tool) != LLVM_NAME {
         if let Some(code) = introduce(&args) {
             return Ok(code);
@@ -95,7 +95,9 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
     if let (Some(name), true) = (&inputs.missing_library, tool_name(tool) == LLVM_NAME) {
         // Otherwise the host linker reports it, because it may search other folders.
         let name = name.to_string_lossy();
-        return Err(Error::Option(format!("unable to find library -l{name}")));
+        return Err(LinkError::Option(format!(
+            "unable to find library -l{name}"
+        )));
     }
     let linker = host_linker::find(&arguments, inputs.host)?;
     let replaced = !arguments.options.override_images.is_empty();
@@ -112,7 +114,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, Error> {
         let program = link.linker.program().to_owned();
         let code = link.run()?;
         return match tool_name(tool) == LLVM_NAME && code != 0 {
-            true => Err(Error::HostLinker { program }),
+            true => Err(LinkError::HostLinker { program }),
             false => Ok(code),
         };
     }
@@ -140,7 +142,7 @@ struct HostLink<'a> {
 
 impl HostLink<'_> {
     /// Execs the host linker, or runs it if there is work after it.
-    fn run(self) -> Result<u8, Error> {
+    fn run(self) -> Result<u8, LinkError> {
         let (arguments, actions) = (&self.arguments, self.actions);
         let quoting = arguments.quoting();
         if arguments.compiles {
@@ -153,7 +155,7 @@ impl HostLink<'_> {
         let flags = self.rpath();
         if !actions.are_dry() && !self.trace.is_wanted() && !arguments.repacks() {
             // The hot path: no file is written, and the process becomes the linker.
-            let line = arguments.render(&[], &flags, |_| Err(Error::Recursion))?;
+            let line = arguments.render(&[], &flags, |_| Err(LinkError::Recursion))?;
             let command = self.linker.args(line);
             actions.show(&command);
             return host_linker::become_or_run(&command, quoting);

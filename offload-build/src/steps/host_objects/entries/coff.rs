@@ -6,7 +6,7 @@ use crate::steps::host_objects::entries::table::{
 };
 use offload_formats::container::coff::{CoffError, Object};
 use offload_formats::format::bytes::Cursor;
-use offload_formats::format::offload_entry::{EntryTable, OffloadEntry};
+use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -105,7 +105,7 @@ pub(crate) fn sections(bytes: &[u8]) -> Result<Vec<Entries>, Problem> {
         let here: Vec<&CoffEntry> = all.iter().filter(|it| it.section == number).collect();
         // Entries follow each other, and each has a symbol.
         let stride = size.checked_div(here.len() as u64);
-        let layout = stride.and_then(|stride| EntryTable::find(section, stride));
+        let layout = stride.and_then(|stride| EntryLayout::find(section, stride));
         let layout = layout.filter(|layout| layout.stride() * here.len() as u64 == size);
         let layout = layout.ok_or_else(|| Problem::Entries(no_size(section)))?;
         let mut named = BTreeMap::new();

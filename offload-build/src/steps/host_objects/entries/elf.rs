@@ -5,7 +5,7 @@ use crate::steps::host_objects::entries::table::{
 };
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
 use offload_formats::format::bytes::Cursor;
-use offload_formats::format::offload_entry::{EntryTable, OffloadEntry};
+use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
 use std::collections::BTreeMap;
 
 /// Returns the offload entries of each section that has some.
@@ -35,7 +35,7 @@ pub(crate) fn sections(file: &object::File<'_>) -> Result<Vec<Entries>, String> 
     Ok(found)
 }
 
-type NamedEntries = Option<(EntryTable, BTreeMap<String, Named>)>;
+type NamedEntries = Option<(EntryLayout, BTreeMap<String, Named>)>;
 
 /// The entries of one section; nothing when no release has any of that size.
 fn named(
@@ -52,7 +52,7 @@ fn named(
         let Some(entry) = name_of(name) else {
             continue;
         };
-        let Some(layout) = EntryTable::find(section.name()?, symbol.size()) else {
+        let Some(layout) = EntryLayout::find(section.name()?, symbol.size()) else {
             return Ok(None);
         };
         let (_, named) = found.get_or_insert_with(|| (layout, BTreeMap::new()));

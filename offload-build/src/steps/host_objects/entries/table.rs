@@ -1,6 +1,6 @@
 //! Offload entries of host objects, as read.
 
-use offload_formats::format::offload_entry::EntryTable;
+use offload_formats::format::offload_entry::EntryLayout;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The symbol of an offload entry is one of these and the name of the kernel or global: to LLVM 16, and after.
@@ -11,7 +11,7 @@ const ENTRY_SYMBOLS: [&str; 2] = [".omp_offloading.entry.", ".offloading.entry."
 pub(crate) struct Entries {
     pub(crate) section: String,
     /// Layout of the entries.
-    pub(crate) layout: EntryTable,
+    pub(crate) layout: EntryLayout,
     pub(crate) place: EntryPlace,
     /// Entries by the names that the runtime knows.
     pub(crate) named: BTreeMap<String, Named>,
@@ -90,7 +90,7 @@ pub(crate) fn name_of(symbol: &str) -> Option<&str> {
 }
 
 pub(crate) fn is_entry_section(name: &str) -> bool {
-    let mut all = EntryTable::ALL.into_iter().flat_map(EntryTable::sections);
+    let mut all = EntryLayout::ALL.into_iter().flat_map(EntryLayout::sections);
     all.any(|known| known == name)
 }
 

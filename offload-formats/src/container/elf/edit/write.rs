@@ -7,7 +7,7 @@ use super::file::{Content, File, Part};
 use super::layout::Layout;
 use crate::container::edit::Output;
 use crate::format::pieces::Piece;
-use crate::format::string_table::{StringTable, Strings};
+use crate::format::string_table::{StringTable, StringTableBuilder};
 
 impl File<'_> {
     pub(super) fn write(mut self) -> Result<Vec<Piece>, WriteError> {
@@ -91,13 +91,13 @@ struct Tables<'d> {
 
 impl<'d> Tables<'d> {
     fn of(file: &File<'d>) -> Self {
-        let mut sections = Strings::default();
+        let mut sections = StringTableBuilder::default();
         for part in file.parts.iter().filter(|part| part.kept) {
             sections.add(part.name);
         }
         let symbols = file.symbols.as_ref().and_then(|symbols| {
             let table = file.parts.get(symbols.index as usize)?;
-            let mut apart = Strings::default();
+            let mut apart = StringTableBuilder::default();
             let shared = table.section.link == file.names;
             let strings = if shared { &mut sections } else { &mut apart };
             for symbol in &symbols.symbols {

@@ -120,13 +120,13 @@ fn rejects_files_whose_sections_lie_over_each_other() {
 #[test]
 fn inflates_compressed_offload_binaries() {
     let strings: &[(&[u8], &[u8])] = &[(b"triple", b"spirv64-intel"), (b"arch", b"pvc")];
-    let entry = offload_binary::NewEntry {
+    let entry = offload_binary::NewBinaryEntry {
         image_size: 0x1000,
         strings,
         ..Default::default()
     };
     let image = [b'x'; 0x1000];
-    let version = offload_binary::Version::from_raw(3).unwrap();
+    let version = offload_binary::OffloadBinaryVersion::from_raw(3).unwrap();
     let release = crate::names::LlvmRelease::V22;
     let pieces = offload_binary::layout(&[entry], version, release).unwrap();
     let plain = crate::format::pieces::to_bytes(&pieces, &[&image]).unwrap();

@@ -10,7 +10,7 @@ use super::*;
 const CLANG: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/embedded.bc");
 const TWO: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/two-images.offload-binary");
 
-fn read(bytes: &[u8]) -> Result<Vec<Arc<[u8]>>, Error> {
+fn read(bytes: &[u8]) -> Result<Vec<Arc<[u8]>>, BitcodeError> {
     embedded_objects(bytes, 0..bytes.len() as u64)
 }
 

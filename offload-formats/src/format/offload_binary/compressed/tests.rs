@@ -1,18 +1,17 @@
-use super::super::{NewEntry, layout, walk};
+use super::super::{NewBinaryEntry, layout, walk};
 use super::*;
-use crate::format::codec::METHODS;
 use crate::format::pieces;
 use crate::names::LlvmRelease;
 
 /// Version 3, uncompressed.
 fn plain() -> Vec<u8> {
     let strings: &[(&[u8], &[u8])] = &[(b"arch", b"sm_70"), (b"triple", b"nvptx64-nvidia-cuda")];
-    let entry = NewEntry {
+    let entry = NewBinaryEntry {
         strings,
         image_size: 4096,
-        ..NewEntry::default()
+        ..NewBinaryEntry::default()
     };
-    let pieces = layout(&[entry, entry], Version::V3, LlvmRelease::Main).unwrap();
+    let pieces = layout(&[entry, entry], OffloadBinaryVersion::V3, LlvmRelease::Main).unwrap();
     pieces::to_bytes(&pieces, &[&[b'A'; 4096], &[b'B'; 4096]]).unwrap()
 }
 
@@ -31,7 +30,7 @@ fn set(bytes: &mut [u8], offset: usize, value: u64) {
 #[test]
 fn gives_back_what_it_compressed() {
     let plain = plain();
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         let small = compress(&plain, method, None).unwrap();
         assert!(small.len() < plain.len() && small.len() % 8 == 0);
         let found = parse(&small);
@@ -95,7 +94,7 @@ fn compresses_only_version_3_and_only_once() {
     for bytes in [&small[..], super::super::tests::ONE, &longer, b""] {
         assert_eq!(
             compress(bytes, Method::Zlib, None),
-            Err(WriteError::NotVersion3)
+            Err(OffloadBinaryWriteError::NotVersion3)
         );
     }
 }
@@ -104,7 +103,7 @@ fn compresses_only_version_3_and_only_once() {
 fn rejects_sizes_that_are_not_those_of_the_data() {
     let plain = plain();
     let size = plain.len() as u64;
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         let small = compress(&plain, method, None).unwrap();
         let claim = |claimed: u64| {
             let mut bytes = small.clone();
@@ -133,7 +132,7 @@ fn rejects_sizes_that_are_not_those_of_the_data() {
 #[test]
 fn rejects_damaged_data() {
     let plain = plain();
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         let small = compress(&plain, method, None).unwrap();
         let size = parse(&small).size;
         // Cut: whatever was lost.
@@ -166,19 +165,19 @@ fn rejects_headers_that_lie() {
     // LLVM's tests expect this one to be refused.
     assert_eq!(
         message(16, 48),
-        "compressed entries at offset 0x30 of it do not follow its header of size 0x28"
+        "expected compressed entries at its offset 0x28, found 0x30"
     );
     assert_eq!(
         message(16, 32),
-        "entries at offset 0x20 of it start inside its header of size 0x28"
+        "expected entries at its offset 0x28 or later, found 0x20"
     );
     assert_eq!(
         message(32, 39),
-        "inflated size 0x27 is less than the 0x28 of its header"
+        "expected an inflated size of 0x28 or more, found 0x27"
     );
     assert_eq!(
         message(8, 39),
-        "size 0x27 is less than the 0x28 of its headers"
+        "expected a size of 0x28 or more, found 0x27"
     );
     for len in 0..small.len() - 8 {
         OffloadBinary::parse(&small[..len], 0, len as u64).unwrap_err();
@@ -187,7 +186,7 @@ fn rejects_headers_that_lie() {
 
 #[test]
 fn survives_every_single_byte_change() {
-    for (method, _, _) in METHODS {
+    for method in Method::ALL {
         let small = compress(&plain(), method, None).unwrap();
         let mut bytes = small.clone();
         for offset in 0..bytes.len() {

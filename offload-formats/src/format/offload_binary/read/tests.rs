@@ -1,7 +1,7 @@
 use super::super::tests::{ONE, version_2};
 use super::*;
 
-fn parse(bytes: &[u8]) -> Result<OffloadBinary, Error> {
+fn parse(bytes: &[u8]) -> Result<OffloadBinary, OffloadBinaryError> {
     OffloadBinary::parse(bytes, 0, bytes.len() as u64)
 }
 
@@ -25,7 +25,7 @@ fn rejects_what_llvm_rejects_or_crashes_on() {
         walk(&ONE[..len], 0..len as u64).unwrap_err();
     }
     let size = ONE.len() as u64;
-    let small = |size| format!("size {size:#x} is less than the 0x48 of its headers");
+    let small = |size| format!("expected a size of 0x48 or more, found {size:#x}");
     for value in [0, 31, 32, 39, 40] {
         assert_eq!(message(&with(8, value)), small(value));
     }
@@ -51,7 +51,7 @@ fn rejects_what_llvm_rejects_or_crashes_on() {
         ),
         (
             with(16, 0),
-            "entries at offset 0x0 of it start inside its header of size 0x20".to_owned(),
+            "expected entries at its offset 0x20 or later, found 0x0".to_owned(),
         ),
         (with(0x28, size), past("string entries", size, 32, size)),
         (
@@ -77,14 +77,14 @@ fn rejects_what_llvm_rejects_or_crashes_on() {
         bytes[4] = number;
         message(&bytes)
     };
-    assert_eq!(version(0), "version 0 is not known (1, 2 and 3 are)");
+    assert_eq!(version(0), "expected version 1, 2 or 3, found 0");
     // The size of the entry is taken for a count of 40.
     assert_eq!(
         version(2),
         "its size 0x98 is too small for the string entries of all entries"
     );
     assert!(
-        version(3).contains("start inside its header of size 0x28"),
+        version(3).contains("expected entries at its offset 0x28 or later"),
         "{}",
         version(3)
     );
@@ -119,7 +119,7 @@ fn rejects_headers_that_hold_less_than_they_must() {
     assert_eq!(parse(&bytes).unwrap_err().entry, Some(2));
     for size in [0, 32, 71] {
         bytes[8..16].copy_from_slice(&u64::to_le_bytes(size));
-        let problem = Problem::Size { size, least: 72 };
+        let problem = OffloadBinaryProblem::Size { size, least: 72 };
         assert_eq!(parse(&bytes).unwrap_err().problem, problem);
     }
 }
@@ -128,7 +128,15 @@ fn rejects_headers_that_hold_less_than_they_must() {
 fn reads_versions_in_one_stream() {
     let bytes = [ONE, &version_2(), ONE].concat();
     let binaries = walk(&bytes[..], 0..bytes.len() as u64).unwrap();
-    let versions: Vec<Version> = binaries.iter().map(|binary| binary.version).collect();
-    assert_eq!(versions, [Version::V1, Version::V2, Version::V1]);
+    let versions: Vec<OffloadBinaryVersion> =
+        binaries.iter().map(|binary| binary.version).collect();
+    assert_eq!(
+        versions,
+        [
+            OffloadBinaryVersion::V1,
+            OffloadBinaryVersion::V2,
+            OffloadBinaryVersion::V1
+        ]
+    );
     assert_eq!(binaries[2].entries[0].arch(), "sm_70");
 }

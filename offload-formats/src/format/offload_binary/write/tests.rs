@@ -9,8 +9,8 @@ const AMD: &[(&[u8], &[u8])] = &[
     (b"triple", b"amdgcn-amd-amdhsa"),
 ];
 
-fn openmp(image_size: u64) -> NewEntry<'static> {
-    NewEntry {
+fn openmp(image_size: u64) -> NewBinaryEntry<'static> {
+    NewBinaryEntry {
         image_kind: ImageKind::OBJECT,
         offload_kind: OffloadKind::OPENMP,
         flags: 0,
@@ -19,8 +19,8 @@ fn openmp(image_size: u64) -> NewEntry<'static> {
     }
 }
 
-fn hip(image_size: u64) -> NewEntry<'static> {
-    NewEntry {
+fn hip(image_size: u64) -> NewBinaryEntry<'static> {
+    NewBinaryEntry {
         image_kind: ImageKind::BITCODE,
         offload_kind: OffloadKind::HIP,
         strings: AMD,
@@ -28,7 +28,11 @@ fn hip(image_size: u64) -> NewEntry<'static> {
     }
 }
 
-fn bytes(entries: &[NewEntry<'_>], version: Version, images: &[&[u8]]) -> Vec<u8> {
+fn bytes(
+    entries: &[NewBinaryEntry<'_>],
+    version: OffloadBinaryVersion,
+    images: &[&[u8]],
+) -> Vec<u8> {
     let pieces = layout(entries, version, LlvmRelease::Main).unwrap();
     pieces::to_bytes(&pieces, images).unwrap()
 }
@@ -40,20 +44,29 @@ fn parse(bytes: &[u8]) -> OffloadBinary {
 #[test]
 fn writes_the_bytes_of_version_1_and_2() {
     let images: &[&[u8]] = &[b"HELLOIMG"];
-    assert_eq!(bytes(&[openmp(8)], Version::V1, images), ONE);
+    assert_eq!(bytes(&[openmp(8)], OffloadBinaryVersion::V1, images), ONE);
     let images: &[&[u8]] = &[b"IMG-ONE", b"SECOND"];
     let entries = [openmp(7), hip(6)];
-    assert_eq!(bytes(&entries, Version::V2, images), version_2());
+    assert_eq!(
+        bytes(&entries, OffloadBinaryVersion::V2, images),
+        version_2()
+    );
     // Version 1 has one for each.
-    let each = |index: usize| bytes(&[entries[index]], Version::V1, &images[index..]);
-    let both = bytes(&entries, Version::V1, images);
+    let each = |index: usize| {
+        bytes(
+            &[entries[index]],
+            OffloadBinaryVersion::V1,
+            &images[index..],
+        )
+    };
+    let both = bytes(&entries, OffloadBinaryVersion::V1, images);
     assert_eq!(both, [each(0), each(1)].concat());
 }
 
 /// From the formulas of the format, not from a tool: no release writes version 3.
 #[test]
 fn writes_the_places_of_version_3() {
-    let bytes = bytes(&[openmp(64)], Version::V3, &[&[b'A'; 64]]);
+    let bytes = bytes(&[openmp(64)], OffloadBinaryVersion::V3, &[&[b'A'; 64]]);
     assert_eq!(bytes.len(), 0xe8);
     let words: Vec<u64> = bytes[..0x50]
         .chunks(8)
@@ -62,14 +75,14 @@ fn writes_the_places_of_version_3() {
     let magic = 0x0000_0003_ad10_ff10;
     assert_eq!(words[..5], [magic, 0xe8, 0x28, 1, 0]);
     assert_eq!(words[5..], [0x0001_0001, 0x50, 2, 0xa8, 64]);
-    assert_eq!(parse(&bytes).version, Version::V3);
+    assert_eq!(parse(&bytes).version, OffloadBinaryVersion::V3);
     assert_eq!(parse(&bytes).entries[0].image, 0xa8..0xe8);
 }
 
 #[test]
 fn shares_strings_and_puts_images_back_to_back() {
     let entries = [openmp(3), openmp(5), hip(0)];
-    for version in [Version::V2, Version::V3] {
+    for version in [OffloadBinaryVersion::V2, OffloadBinaryVersion::V3] {
         let bytes = bytes(&entries, version, &[b"one", b"other", b""]);
         assert_eq!(bytes.len() % 8, 0);
         let found = parse(&bytes);
@@ -88,59 +101,70 @@ fn shares_strings_and_puts_images_back_to_back() {
 #[test]
 fn writes_values_with_nul_since_version_2() {
     let strings: &[(&[u8], &[u8])] = &[(b"symbols", b"a\0b\0"), (b"b", b"")];
-    let entry = NewEntry {
+    let entry = NewBinaryEntry {
         strings,
         flags: BinaryEntry::METADATA,
-        ..NewEntry::default()
+        ..NewBinaryEntry::default()
     };
-    let found = parse(&bytes(&[entry], Version::V2, &[b""]));
+    let found = parse(&bytes(&[entry], OffloadBinaryVersion::V2, &[b""]));
     let entry_found = &found.entries[0];
     assert!(entry_found.strings.iter().eq(strings.iter().copied()));
     assert_eq!((entry_found.flags, entry_found.image.is_empty()), (1, true));
     let message = |strings, version| {
-        let entry = NewEntry { strings, ..entry };
-        let error = layout(&[NewEntry::default(), entry], version, LlvmRelease::V22);
+        let entry = NewBinaryEntry { strings, ..entry };
+        let error = layout(
+            &[NewBinaryEntry::default(), entry],
+            version,
+            LlvmRelease::V22,
+        );
         error.unwrap_err()
     };
     let (entry, text) = (1, b"a\0b\0".to_vec());
     assert_eq!(
-        message(strings, Version::V1),
-        WriteError::Nul { entry, text }
+        message(strings, OffloadBinaryVersion::V1),
+        OffloadBinaryWriteError::Nul { entry, text }
     );
     let text = b"x\0".to_vec();
     let strings: &[(&[u8], &[u8])] = &[(b"x\0", b"")];
     assert_eq!(
-        message(strings, Version::V3),
-        WriteError::Nul { entry, text }
+        message(strings, OffloadBinaryVersion::V3),
+        OffloadBinaryWriteError::Nul { entry, text }
     );
 }
 
 #[test]
 fn rejects_no_entries_but_in_version_1() {
-    assert_eq!(bytes(&[], Version::V1, &[]), b"");
-    for version in [Version::V2, Version::V3] {
+    assert_eq!(bytes(&[], OffloadBinaryVersion::V1, &[]), b"");
+    for version in [OffloadBinaryVersion::V2, OffloadBinaryVersion::V3] {
         let error = layout(&[], version, LlvmRelease::V23).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "an offload binary has at least one image"
+            "an offload binary must have at least one image"
         );
     }
 }
 
 #[test]
 fn rejects_images_that_no_file_can_hold() {
-    for version in [Version::V1, Version::V2, Version::V3] {
+    for version in [
+        OffloadBinaryVersion::V1,
+        OffloadBinaryVersion::V2,
+        OffloadBinaryVersion::V3,
+    ] {
         let entries = [openmp(1 << 63), openmp(1 << 63)];
         let error = layout(&entries, version, LlvmRelease::V23).unwrap_err();
         let (entry, image_size) = (1, 1 << 63);
-        assert_eq!(error, WriteError::TooLarge { entry, image_size });
+        assert_eq!(
+            error,
+            OffloadBinaryWriteError::TooLarge { entry, image_size }
+        );
     }
 }
 
 #[test]
 fn numbers_kinds_as_the_release_does() {
     let kind = |release| {
-        let pieces = layout(&[hip(0)], Version::V1, release).unwrap();
+        let pieces = layout(&[hip(0)], OffloadBinaryVersion::V1, release).unwrap();
         pieces::to_bytes(&pieces, &[b""]).unwrap()[0x22]
     };
     let (old, new) = (kind(LlvmRelease::V19), kind(LlvmRelease::V22));
@@ -155,8 +179,14 @@ fn knows_the_version_of_each_release() {
         LlvmRelease::V23,
         LlvmRelease::Main,
     ];
-    let versions = releases.map(|release| Version::of(release).raw());
+    let versions = releases.map(|release| OffloadBinaryVersion::of(release).raw());
     assert_eq!(versions, [1, 1, 2, 3]);
-    assert_eq!(Version::default(), Version::V1);
-    assert_eq!((Version::from_raw(0), Version::from_raw(4)), (None, None));
+    assert_eq!(OffloadBinaryVersion::default(), OffloadBinaryVersion::V1);
+    assert_eq!(
+        (
+            OffloadBinaryVersion::from_raw(0),
+            OffloadBinaryVersion::from_raw(4)
+        ),
+        (None, None)
+    );
 }

@@ -4,9 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::{Arguments, Edit, Item, Position, Token, is_driver, walk};
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::family::Family;
-use crate::linker_wrapper::line::options::{CC, Host, OWN, Options, Own};
+use crate::linker_wrapper::line::options::{CC, Host, LinkerOptions, OWN, Own};
 use crate::linker_wrapper::tool::LLVM_NAME;
 use crate::options::linker::{Dashes, FoundOption, find};
 use crate::options::response_file::{self, Quoting};
@@ -83,7 +83,7 @@ impl Position {
 
 impl Arguments {
     /// Parses `argv`, which does not contain the program's name `tool`.
-    pub(crate) fn parse(argv: Vec<OsString>, tool: &str) -> Result<Self, Error> {
+    pub(crate) fn parse(argv: Vec<OsString>, tool: &str) -> Result<Self, LinkError> {
         let mut tokens = tokens(&argv, Quoting::Gnu)?;
         let dashes = match is_linker(tool) {
             true => Dashes::Either,
@@ -98,7 +98,7 @@ impl Arguments {
         let arguments = Self {
             position,
             family,
-            options: Options::default(),
+            options: LinkerOptions::default(),
             items: Vec::new(),
             output: None,
             library_dirs: Vec::new(),
@@ -150,11 +150,11 @@ fn is_frame(path: &Path) -> bool {
 }
 
 /// Returns the arguments with response files expanded.
-fn tokens(argv: &[OsString], quoting: Quoting) -> Result<Vec<Token>, Error> {
+fn tokens(argv: &[OsString], quoting: Quoting) -> Result<Vec<Token>, LinkError> {
     let mut tokens = Vec::with_capacity(argv.len());
     for (origin, text) in argv.iter().enumerate() {
         let expanded = response_file::expand(text, quoting)
-            .map_err(|error| Error::Option(error.to_string()))?;
+            .map_err(|error| LinkError::Option(error.to_string()))?;
         tokens.extend(expanded.into_iter().map(|text| Token {
             text,
             origin,

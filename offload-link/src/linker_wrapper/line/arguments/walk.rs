@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use super::{Arguments, Edit, Item, Load, Position, Token};
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::options::{
     ANSWERED, CC, COFF, DARWIN, Host, LD, OWN, Own, PREFIXES, Question,
@@ -18,7 +18,7 @@ use crate::options::linker::{Dashes, FoundOption, find};
 pub(crate) fn walk(
     arguments: Arguments,
     tokens: &mut [Token],
-) -> Result<(Arguments, Option<usize>), Error> {
+) -> Result<(Arguments, Option<usize>), LinkError> {
     let mut walk = Walk {
         arguments,
         state: State::default(),
@@ -70,7 +70,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn all(&mut self, tokens: &mut [Token]) -> Result<(), Error> {
+    fn all(&mut self, tokens: &mut [Token]) -> Result<(), LinkError> {
         for index in 0..tokens.len() {
             let text = tokens[index].text.clone();
             tokens[index].edit = match self.arguments.position {
@@ -120,7 +120,7 @@ impl Walk {
                 Pending::Host(_) => false,
             });
         match incomplete.and_then(|(_, at)| tokens.get(*at)) {
-            Some(token) => Err(Error::Option(format!(
+            Some(token) => Err(LinkError::Option(format!(
                 "{}: missing argument",
                 token.text.to_string_lossy()
             ))),
@@ -128,7 +128,7 @@ impl Walk {
         }
     }
 
-    fn driver(&mut self, tokens: &mut [Token], text: &OsStr, at: usize) -> Result<Edit, Error> {
+    fn driver(&mut self, tokens: &mut [Token], text: &OsStr, at: usize) -> Result<Edit, LinkError> {
         let edit = |keep| if keep { Edit::Keep } else { Edit::Drop };
         if let Some(xlinker) = self.xlinker.take() {
             let keep = self.one(Stream::Linker, text, at)?;
@@ -163,7 +163,7 @@ impl Walk {
     }
 
     /// Parses one argument, and tells whether it stays on the host's command line.
-    fn one(&mut self, stream: Stream, text: &OsStr, at: usize) -> Result<bool, Error> {
+    fn one(&mut self, stream: Stream, text: &OsStr, at: usize) -> Result<bool, LinkError> {
         if !matches!(self.pending[stream as usize], Some((Pending::Host(_), _))) {
             return self.next(stream, text, at);
         }
@@ -182,7 +182,7 @@ impl Walk {
         kept
     }
 
-    fn next(&mut self, stream: Stream, text: &OsStr, at: usize) -> Result<bool, Error> {
+    fn next(&mut self, stream: Stream, text: &OsStr, at: usize) -> Result<bool, LinkError> {
         if let Some((pending, _)) = self.pending[stream as usize].take() {
             return match pending {
                 Pending::Own(id) => {
@@ -266,10 +266,10 @@ impl Walk {
         find(COFF, &OsString::from_vec(option), Dashes::One)
     }
 
-    fn apply(&mut self, stream: Stream, id: Own, value: OsString) -> Result<(), Error> {
+    fn apply(&mut self, stream: Stream, id: Own, value: OsString) -> Result<(), LinkError> {
         let inside = self.arguments.position == Position::Driver && stream == Stream::Linker;
         if inside && id == Own::LinkerPath && !super::is_driver(&value) {
-            return Err(Error::Option(format!(
+            return Err(LinkError::Option(format!(
                 "--linker-path={}: among arguments of a compiler driver\n\
                  hint: for a linker's own arguments, give it to this tool itself, not through the driver",
                 value.to_string_lossy()
@@ -421,7 +421,7 @@ fn is_library(text: &OsStr) -> bool {
 }
 
 /// Refuses an unknown option that only this tool could have.
-fn refuse_mistaken(text: &OsStr) -> Result<(), Error> {
+fn refuse_mistaken(text: &OsStr) -> Result<(), LinkError> {
     let text = text.to_string_lossy();
     let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'));
     let name = name.unwrap_or_default();
@@ -436,5 +436,5 @@ fn refuse_mistaken(text: &OsStr) -> Result<(), Error> {
     let hint = nearest.map_or(String::new(), |known| {
         format!("\nhint: did you mean `--{known}`?")
     });
-    Err(Error::Option(format!("unknown option `{text}`{hint}")))
+    Err(LinkError::Option(format!("unknown option `{text}`{hint}")))
 }

@@ -4,13 +4,13 @@ use super::super::arguments::{Arguments, Item, Load, Position};
 use super::super::family::Family;
 use super::*;
 
-fn parse(tool: &str, args: &[&str]) -> Result<Arguments, Error> {
+fn parse(tool: &str, args: &[&str]) -> Result<Arguments, LinkError> {
     let args = args.iter().map(OsString::from).collect();
     Arguments::parse(args, tool)
 }
 
 fn render(arguments: &Arguments) -> Vec<String> {
-    let no_file = |_: &[u8]| -> Result<PathBuf, Error> { unreachable!() };
+    let no_file = |_: &[u8]| -> Result<PathBuf, LinkError> { unreachable!() };
     let line = arguments.render(&[], &[], no_file).unwrap();
     line.into_iter()
         .map(|arg| arg.into_string().unwrap())
@@ -594,7 +594,7 @@ fn inserts_objects_among_the_inputs_of_microsofts_linkers() {
         "b.lib",
     ];
     let arguments = parse("offload-ld", &line).unwrap();
-    let no_file = |_: &[u8]| -> Result<PathBuf, Error> { unreachable!() };
+    let no_file = |_: &[u8]| -> Result<PathBuf, LinkError> { unreachable!() };
     let line = arguments.render(&["new.o".into()], &[], no_file).unwrap();
     // `docs/spec/linker-wrapper.md` §10.1 number 15.
     assert_eq!(line, ["-out:x.exe", "new.o", "-nologo", "a.obj", "b.lib"]);

@@ -17,7 +17,7 @@ use super::job::{DeviceLink, Missing};
 use super::values::{for_target, libraries_of, split};
 use crate::linker_wrapper::choose::groups::Group;
 use crate::linker_wrapper::choose::select::Images;
-use crate::linker_wrapper::error::Error;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::images::Image;
 use crate::linker_wrapper::line::arguments::Arguments;
 use crate::linker_wrapper::workplace::Workplace;
@@ -65,7 +65,7 @@ impl Planner<'_> {
         images: &'a Images,
         group: &'a Group,
         names: &mut BTreeSet<String>,
-    ) -> Result<Result<DeviceLink<'a>, Missing<'a>>, Error> {
+    ) -> Result<Result<DeviceLink<'a>, Missing<'a>>, LinkError> {
         let options = &self.arguments.options;
         let triple = checked_triple(images, group)?;
         let LinkMembers {
@@ -214,7 +214,7 @@ impl Planner<'_> {
         images: &'a Images,
         group: &'a Group,
         names: &mut BTreeSet<String>,
-    ) -> Result<LinkMembers<'a>, Error> {
+    ) -> Result<LinkMembers<'a>, LinkError> {
         let mut members = LinkMembers::default();
         for index in &group.members {
             let image = &images.images[*index];
@@ -308,9 +308,9 @@ fn file_name(
 }
 
 /// Returns the group's triple, if both it and the processor are valid in options of a device linker.
-fn checked_triple(images: &Images, group: &Group) -> Result<Triple, Error> {
+fn checked_triple(images: &Images, group: &Group) -> Result<Triple, LinkError> {
     let first = group.members.first();
-    let wrong = |source: String| Error::Input {
+    let wrong = |source: String| LinkError::Input {
         from: first.map_or(String::new(), |index| images.images[*index].from.clone()),
         source: source.into(),
     };
