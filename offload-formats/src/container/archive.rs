@@ -31,17 +31,17 @@ use std::ops::Range;
 
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
 use crate::format::magic::Magic;
-use member::{Header, TERMINATOR, decimal, padding};
+use member::{MemberHeader, TERMINATOR, decimal, padding};
 
 pub use error::ArchiveError;
-pub use member::Member;
-pub use write::{Index, MemberPlan, NewMember, WriteError, layout, plain_name, write};
+pub use member::ArchiveMember;
+pub use write::{ArchiveWriteError, Index, MemberPlan, NewMember, layout, plain_name, write};
 
 /// An archive in a range of some data.
 #[derive(Clone, Debug)]
 pub struct Archive<'d, R> {
     /// In file order, without the special ones.
-    pub members: Vec<Member<'d>>,
+    pub members: Vec<ArchiveMember<'d>>,
     /// Whether the members are files of their own.
     pub thin: bool,
     data: R,
@@ -53,7 +53,7 @@ pub struct Archive<'d, R> {
 pub struct IndexedSymbol<'d> {
     /// Its name.
     pub name: &'d [u8],
-    /// [`Member::header_offset`] of the member that defines it.
+    /// [`ArchiveMember::header_offset`] of the member that defines it.
     pub header_offset: u64,
 }
 
@@ -110,14 +110,14 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
         &self,
         cursor: &mut Cursor<'d, R>,
         long_names: &'d [u8],
-    ) -> Result<Member<'d>, ArchiveError> {
+    ) -> Result<ArchiveMember<'d>, ArchiveError> {
         let offset = cursor.position();
         let header = cursor
-            .read(Header::LEN, "member header")
+            .read(MemberHeader::LEN, "member header")
             .map_err(ArchiveError::Outside)?;
         // The name is borrowed from the file; the other fields are taken from the record.
-        let record = Header::read(&mut Cursor::new(header, 0..Header::LEN));
-        let Header {
+        let record = MemberHeader::read(&mut Cursor::new(header, 0..MemberHeader::LEN));
+        let MemberHeader {
             size: field,
             terminator: found,
             ..
@@ -169,7 +169,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
         let size = content
             .as_ref()
             .map_or(size, |range| range.end.saturating_sub(range.start));
-        Ok(Member {
+        Ok(ArchiveMember {
             name,
             header_offset: offset,
             size,

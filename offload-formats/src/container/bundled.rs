@@ -83,7 +83,7 @@ pub fn entries<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     unpacking: &mut Unpacking,
-) -> Result<Vec<BundledEntry>, Problem> {
+) -> Result<Vec<BundledEntry>, BundledEntryError> {
     let entry = |id, range, bundle| BundledEntry {
         id,
         bundle,
@@ -97,7 +97,7 @@ pub fn entries<'d, R: ReadAt<'d>>(
     }
     if let Magic::Elf | Magic::Coff = Magic::at(data, range.clone()) {
         let start = range.start;
-        let sections = whole_bundle_sections(data, range).map_err(Problem::Object)?;
+        let sections = whole_bundle_sections(data, range).map_err(BundledEntryError::Object)?;
         let sections = sections.into_iter().filter(|section| !section.host);
         return Ok(sections
             .map(|section| entry(section.id, section.content, start))
@@ -105,7 +105,7 @@ pub fn entries<'d, R: ReadAt<'d>>(
     }
     let mut entries = Vec::new();
     for bundle in bundles::walk(data, range)
-        .map_err(Problem::Bundles)?
+        .map_err(BundledEntryError::Bundles)?
         .bundles
     {
         let start = bundle.range().start;
@@ -135,14 +135,16 @@ pub fn entries_in_memory<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     unpacking: &mut Unpacking,
-) -> Result<Vec<BundledEntry>, Problem> {
+) -> Result<Vec<BundledEntry>, BundledEntryError> {
     let found = entries(data, range, unpacking)?;
     match found.iter().find_map(|entry| entry.packed.as_ref()) {
         None => Ok(found),
-        Some(packed) => Err(Problem::Compressed(compressed_bundle::Error::Limit {
-            claimed: packed.uncompressed_size,
-            limit: unpacking.memory,
-        })),
+        Some(packed) => Err(BundledEntryError::Compressed(
+            compressed_bundle::Error::Limit {
+                claimed: packed.uncompressed_size,
+                limit: unpacking.memory,
+            },
+        )),
     }
 }
 
@@ -151,10 +153,10 @@ fn of_compressed<'d, R: ReadAt<'d>>(
     data: R,
     compressed: CompressedBundle,
     unpacking: &mut Unpacking,
-) -> Result<Vec<BundledEntry>, Problem> {
+) -> Result<Vec<BundledEntry>, BundledEntryError> {
     let claimed = compressed.uncompressed_size;
     let limited = |limit| compressed_bundle::Error::Limit { claimed, limit };
-    let wrong = Problem::Compressed;
+    let wrong = BundledEntryError::Compressed;
     if claimed > unpacking.limit {
         return Err(wrong(limited(unpacking.limit)));
     }
@@ -165,7 +167,8 @@ fn of_compressed<'d, R: ReadAt<'d>>(
         let entries = match texts(&*bytes, all.clone())? {
             Some(texts) => texts,
             None => {
-                let bundle = Bundle::parse(&*bytes, 0, all.end).map_err(Problem::Bundle)?;
+                let bundle =
+                    Bundle::parse(&*bytes, 0, all.end).map_err(BundledEntryError::Bundle)?;
                 of_binary(bundle)
             }
         };
@@ -183,7 +186,9 @@ fn of_compressed<'d, R: ReadAt<'d>>(
             let all = 0..bytes.len() as u64;
             match texts(&*bytes, all.clone())? {
                 Some(texts) => texts,
-                None => of_binary(Bundle::parse(&*bytes, 0, all.end).map_err(Problem::Bundle)?),
+                None => of_binary(
+                    Bundle::parse(&*bytes, 0, all.end).map_err(BundledEntryError::Bundle)?,
+                ),
             }
         }
     };
@@ -220,12 +225,12 @@ fn of_binary(bundle: Bundle) -> Vec<BundledEntry> {
 fn texts<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Option<Vec<BundledEntry>>, Problem> {
+) -> Result<Option<Vec<BundledEntry>>, BundledEntryError> {
     let Some(comment) = Comment::at(data, range.clone()) else {
         return Ok(None);
     };
     let start = range.start;
-    let found = bundle_text::parse(data, range, comment).map_err(Problem::Text)?;
+    let found = bundle_text::parse(data, range, comment).map_err(BundledEntryError::Text)?;
     let entries = found.into_iter().map(|entry| BundledEntry {
         id: entry.id,
         bundle: start,
@@ -317,7 +322,7 @@ impl fmt::Display for DeviceTarget {
 /// What is wrong with a bundle, or with what it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum BundledEntryError {
     /// With an object.
     Object(ObjectError),
     /// With bundles.
@@ -330,7 +335,7 @@ pub enum Problem {
     Text(bundle_text::Error),
 }
 
-impl Problem {
+impl BundledEntryError {
     /// Returns whether a compressed bundle claims more than the caller allows.
     #[must_use]
     pub fn is_limit(&self) -> bool {
@@ -341,7 +346,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for BundledEntryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object(problem) => problem.fmt(f),
@@ -353,7 +358,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for BundledEntryError {}
 
 #[cfg(test)]
 mod tests {

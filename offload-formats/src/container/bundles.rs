@@ -55,9 +55,12 @@ pub struct Rest {
 /// # Errors
 ///
 /// When one of these is damaged, or a section that starts with a bundle is not inside the range.
-pub fn find<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<FoundBundles, Error> {
+pub fn find<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<FoundBundles, FoundBundlesError> {
     let range = range.start..range.end.min(data.size().unwrap_or(0));
-    let mut finder = Finder {
+    let mut finder = BundleFinder {
         data,
         range: range.clone(),
         found: FoundBundles::default(),
@@ -71,16 +74,16 @@ pub fn find<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<FoundBundle
     Ok(finder.found)
 }
 
-struct Finder<R> {
+struct BundleFinder<R> {
     data: R,
     /// Of the file.
     range: Range<u64>,
     found: FoundBundles,
 }
 
-impl<'d, R: ReadAt<'d>> Finder<R> {
-    fn elf(&mut self) -> Result<(), Error> {
-        let failed = |problem| in_section(None, Problem::Elf(problem));
+impl<'d, R: ReadAt<'d>> BundleFinder<R> {
+    fn elf(&mut self) -> Result<(), FoundBundlesError> {
+        let failed = |problem| in_section(None, FoundBundlesProblem::Elf(problem));
         let elf = Elf::parse(self.data, self.range.clone()).map_err(failed)?;
         for section in elf.sections() {
             let has_content = ![elf::SHT_NULL.0, elf::SHT_NOBITS.0].contains(&section.section_type);
@@ -95,11 +98,11 @@ impl<'d, R: ReadAt<'d>> Finder<R> {
     }
 
     /// COFF and PE, which are hardly to be told by their first bytes: what is neither is no error.
-    fn windows(&mut self) -> Result<(), Error> {
+    fn windows(&mut self) -> Result<(), FoundBundlesError> {
         let listing = match Listing::parse(self.data, self.range.clone()) {
             Ok(Some(listing)) => listing,
             Ok(None) | Err(CoffError::Anonymous) => return Ok(()),
-            Err(problem) => return Err(in_section(None, Problem::Coff(problem))),
+            Err(problem) => return Err(in_section(None, FoundBundlesProblem::Coff(problem))),
         };
         for section in listing.sections() {
             if self.starts_with_bundle(section.offset, section.size) {
@@ -110,7 +113,10 @@ impl<'d, R: ReadAt<'d>> Finder<R> {
                 match listing.check(&section) {
                     Ok(range) => self.bundles(Some(name), range)?,
                     Err(problem) => {
-                        return Err(in_section(Some(name), Problem::Outside(problem)));
+                        return Err(in_section(
+                            Some(name),
+                            FoundBundlesProblem::Outside(problem),
+                        ));
                     }
                 }
             }
@@ -124,11 +130,16 @@ impl<'d, R: ReadAt<'d>> Finder<R> {
         matches!(magic, Magic::Bundle | Magic::CompressedBundle)
     }
 
-    fn bundles(&mut self, section: Option<Vec<u8>>, range: Range<u64>) -> Result<(), Error> {
+    fn bundles(
+        &mut self,
+        section: Option<Vec<u8>>,
+        range: Range<u64>,
+    ) -> Result<(), FoundBundlesError> {
         let end = range.end;
         let walked = bundles::walk(self.data, range);
-        let walked =
-            walked.map_err(|problem| in_section(section.clone(), Problem::Bundles(problem)))?;
+        let walked = walked.map_err(|problem| {
+            in_section(section.clone(), FoundBundlesProblem::Bundles(problem))
+        })?;
         for bundle in walked.bundles {
             let index = self.found.bundles.len();
             let section = section.clone();
@@ -146,23 +157,23 @@ impl<'d, R: ReadAt<'d>> Finder<R> {
     }
 }
 
-fn in_section(section: Option<Vec<u8>>, problem: Problem) -> Error {
-    Error { section, problem }
+fn in_section(section: Option<Vec<u8>>, problem: FoundBundlesProblem) -> FoundBundlesError {
+    FoundBundlesError { section, problem }
 }
 
 /// Why the bundles of a file cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct FoundBundlesError {
     /// The name of the section that it is about.
     pub section: Option<Vec<u8>>,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: FoundBundlesProblem,
 }
 
 /// What is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum FoundBundlesProblem {
     /// With an ELF file.
     Elf(ElfError),
     /// With the headers of a COFF or PE file.
@@ -173,7 +184,7 @@ pub enum Problem {
     Bundles(bundles::Error),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for FoundBundlesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(section) = &self.section {
             write!(f, "section `{}`: ", terminal(&section[..]))?;
@@ -182,7 +193,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FoundBundlesProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Elf(problem) => problem.fmt(f),
@@ -193,8 +204,8 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Error {}
-impl std::error::Error for Problem {}
+impl std::error::Error for FoundBundlesError {}
+impl std::error::Error for FoundBundlesProblem {}
 
 #[cfg(test)]
 mod tests;

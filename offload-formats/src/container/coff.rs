@@ -10,7 +10,7 @@ use std::ops::Range;
 use object::pe;
 
 use crate::format::bytes::ReadAt;
-use file::File;
+use file::EditedCoff;
 
 mod edit;
 mod error;
@@ -25,9 +25,9 @@ mod write;
 
 pub use edit::{add_sections, remove_sections};
 pub use error::CoffError;
-pub(super) use listing::{Listed, Listing};
-pub use part::Section;
-pub use rename::{Object, Symbol};
+pub(super) use listing::{ListedSection, Listing};
+pub use part::CoffSection;
+pub use rename::{NamedSymbol, Object};
 
 /// All sections, in the order of their headers.
 ///
@@ -37,9 +37,13 @@ pub use rename::{Object, Symbol};
 pub fn sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Vec<Section<'d>>, CoffError> {
-    let file = File::read(data, range)?;
-    Ok(file.parts.iter().map(part::Part::section).collect())
+) -> Result<Vec<CoffSection<'d>>, CoffError> {
+    let file = EditedCoff::read(data, range)?;
+    Ok(file
+        .parts
+        .iter()
+        .map(part::EditedCoffSection::section)
+        .collect())
 }
 
 /// The processors of COFF objects, which have no other magic: those that LLVM knows, of the years

@@ -60,13 +60,16 @@ pub fn images<'d, R: ReadAt<'d>>(
     data: R,
     of_cpu: bool,
     unpacking: &mut Unpacking,
-) -> Result<Vec<LibraryImage>, Error> {
+) -> Result<Vec<LibraryImage>, DeviceLibraryError> {
     let size = data.size().unwrap_or(0);
     let mut found = Vec::new();
     match Magic::at(data, 0..size) {
         Magic::Archive => {
             let archive = Archive::parse(data, 0..size);
-            for member in archive.map_err(of_file(Problem::Archive))?.members {
+            for member in archive
+                .map_err(of_file(DeviceLibraryProblem::Archive))?
+                .members
+            {
                 let name = String::from_utf8_lossy(member.name).into_owned();
                 let Some(content) = member.content else {
                     continue;
@@ -74,7 +77,7 @@ pub fn images<'d, R: ReadAt<'d>>(
                 let before = found.len();
                 let object = of_cpu && Magic::at(data, content.clone()) == Magic::Elf;
                 part(data, content.clone(), &name, unpacking, &mut found).map_err(|problem| {
-                    Error {
+                    DeviceLibraryError {
                         member: name.clone(),
                         problem,
                     }
@@ -97,14 +100,14 @@ pub fn images<'d, R: ReadAt<'d>>(
         | Magic::OffloadBinary => {
             part(data, 0..size, "", unpacking, &mut found).map_err(of_file(|problem| problem))?;
         }
-        Magic::ThinArchive => return Err(of_file(|()| Problem::Thin)(())),
-        _ => return Err(of_file(|()| Problem::Unknown)(())),
+        Magic::ThinArchive => return Err(of_file(|()| DeviceLibraryProblem::Thin)(())),
+        _ => return Err(of_file(|()| DeviceLibraryProblem::Unknown)(())),
     }
     Ok(found)
 }
 
-fn of_file<P>(wrap: impl Fn(P) -> Problem) -> impl Fn(P) -> Error {
-    move |problem| Error {
+fn of_file<P>(wrap: impl Fn(P) -> DeviceLibraryProblem) -> impl Fn(P) -> DeviceLibraryError {
+    move |problem| DeviceLibraryError {
         member: String::new(),
         problem: wrap(problem),
     }
@@ -117,7 +120,7 @@ fn part<'d, R: ReadAt<'d>>(
     member: &str,
     unpacking: &mut Unpacking,
     found: &mut Vec<LibraryImage>,
-) -> Result<(), Problem> {
+) -> Result<(), DeviceLibraryProblem> {
     let mut add = |target, bundle, range: Range<u64>, unpacked: Option<&Arc<[u8]>>| {
         if !range.is_empty() {
             found.push(LibraryImage {
@@ -135,15 +138,17 @@ fn part<'d, R: ReadAt<'d>>(
         Magic::Elf if is_for_device(data, range.clone()) => add(None, None, range.clone(), None),
         Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle | Magic::Elf | Magic::Coff => {
             for entry in bundled::entries_in_memory(data, range.clone(), unpacking)
-                .map_err(Problem::Bundle)?
+                .map_err(DeviceLibraryProblem::Bundle)?
             {
-                let target = entry.target().map_err(|problem| Problem::Entry {
-                    id: entry.id.clone(),
-                    problem,
-                })?;
+                let target = entry
+                    .target()
+                    .map_err(|problem| DeviceLibraryProblem::Entry {
+                        id: entry.id.clone(),
+                        problem,
+                    })?;
                 if let (Some(target), Some(_)) = (&target, entry.comment) {
                     let (id, target) = (entry.id, target.to_string());
-                    return Err(Problem::Text { id, target });
+                    return Err(DeviceLibraryProblem::Text { id, target });
                 }
                 if let Some(target) = target {
                     let bundle = Some(entry.bundle);
@@ -166,9 +171,9 @@ fn offload_binaries<'d, R: ReadAt<'d>>(
     range: Range<u64>,
     memory: &mut u64,
     add: &mut impl FnMut(Option<DeviceTarget>, Option<u64>, Range<u64>, Option<&Arc<[u8]>>),
-) -> Result<(), Problem> {
+) -> Result<(), DeviceLibraryProblem> {
     let images = link_inputs_in(data, range, memory);
-    for image in images.map_err(|problem| Problem::Images(Box::new(problem)))? {
+    for image in images.map_err(|problem| DeviceLibraryProblem::Images(Box::new(problem)))? {
         let target = DeviceTarget {
             kind: image.entry.offload_kind,
             triple: image.entry.triple().to_owned(),
@@ -187,17 +192,17 @@ fn is_for_device<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
 
 /// Why the images of a library cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct DeviceLibraryError {
     /// The archive member; empty for the library itself.
     pub member: String,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: DeviceLibraryProblem,
 }
 
 /// What is wrong with a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum DeviceLibraryProblem {
     /// It is no archive, bitcode or bundle.
     Unknown,
     /// It is a thin archive.
@@ -205,9 +210,9 @@ pub enum Problem {
     /// With the archive.
     Archive(ArchiveError),
     /// With a bundle.
-    Bundle(bundled::Problem),
+    Bundle(bundled::BundledEntryError),
     /// With offload binaries.
-    Images(Box<super::Error>),
+    Images(Box<super::FindError>),
     /// An entry ID that is not understood.
     Entry {
         /// As written.
@@ -224,35 +229,35 @@ pub enum Problem {
     },
 }
 
-impl Error {
+impl DeviceLibraryError {
     /// Returns whether compressed images claim more than the caller allows.
     #[must_use]
     pub fn is_limit(&self) -> bool {
         match &self.problem {
-            Problem::Bundle(problem) => problem.is_limit(),
-            Problem::Images(problem) => problem.is_limit(),
+            DeviceLibraryProblem::Bundle(problem) => problem.is_limit(),
+            DeviceLibraryProblem::Images(problem) => problem.is_limit(),
             _ => false,
         }
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for DeviceLibraryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.member.is_empty() {
             write!(f, "member `{}`: ", terminal(&self.member))?;
         }
         match &self.problem {
-            Problem::Unknown => f.write_str("neither an archive nor bitcode nor a bundle"),
-            Problem::Thin => f.write_str(
+            DeviceLibraryProblem::Unknown => f.write_str("neither an archive nor bitcode nor a bundle"),
+            DeviceLibraryProblem::Thin => f.write_str(
                 "a thin archive, whose members are files of their own\nhint: make it without `--thin` (`T`)",
             ),
-            Problem::Archive(problem) => problem.fmt(f),
-            Problem::Bundle(problem) => problem.fmt(f),
-            Problem::Images(problem) => problem.fmt(f),
-            Problem::Entry { id, problem } => {
+            DeviceLibraryProblem::Archive(problem) => problem.fmt(f),
+            DeviceLibraryProblem::Bundle(problem) => problem.fmt(f),
+            DeviceLibraryProblem::Images(problem) => problem.fmt(f),
+            DeviceLibraryProblem::Entry { id, problem } => {
                 write!(f, "entry `{}`: {problem}", terminal(id))
             }
-            Problem::Text { id, target } => write!(
+            DeviceLibraryProblem::Text { id, target } => write!(
                 f,
                 "entry `{}`: the code for {} is text, and only objects and bitcode are linked here\n\
                  hint: compile it with -c and without -S, or link the library with `offload-link`",
@@ -263,7 +268,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for DeviceLibraryError {}
 
 #[cfg(test)]
 mod tests {
@@ -275,7 +280,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     /// Member, target, bytes.
-    fn all(data: &[u8]) -> Result<Vec<(String, String, Vec<u8>)>, Error> {
+    fn all(data: &[u8]) -> Result<Vec<(String, String, Vec<u8>)>, DeviceLibraryError> {
         let images = images(data, false, &mut Unpacking::in_memory(1 << 30))?;
         let rows = images.iter().map(|image| {
             let target = image.target.as_ref().map(ToString::to_string);

@@ -27,8 +27,8 @@ mod write;
 pub use edit::{REFERENCE_SECTION, add_reference, add_sections, remove_sections};
 pub use error::ElfError;
 pub use rename::{rename_section, rename_symbols};
-pub use symbols::{Binding, Place, Symbol, SymbolTable};
-pub use write::{Machine, WriteError};
+pub use symbols::{Binding, ElfSymbol, SymbolPlace, SymbolTable};
+pub use write::{ElfWriteError, Machine};
 
 /// The type of sections of offload binaries.
 pub const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
@@ -67,7 +67,7 @@ enum Headers<'d> {
 
 /// A section header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Section {
+pub struct ElfSection {
     /// In the section header table, whose first is 0 and means nothing.
     pub index: u32,
     /// `sh_type`.
@@ -94,7 +94,7 @@ pub struct Section {
 
 /// The names of sections.
 #[derive(Clone, Copy, Debug)]
-pub struct Names<'d> {
+pub struct SectionNames<'d> {
     strings: &'d [u8],
 }
 
@@ -193,7 +193,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     }
 
     /// All sections, as their headers have it: their contents may lie outside of the file.
-    pub fn sections(&self) -> impl Iterator<Item = Section> + '_ {
+    pub fn sections(&self) -> impl Iterator<Item = ElfSection> + '_ {
         let (narrow, wide) = match self.headers {
             Headers::Elf32(headers) => (headers, &[][..]),
             Headers::Elf64(headers) => (&[][..], headers),
@@ -202,12 +202,12 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         let sections = narrow.chain(wide.iter().map(|header| self.section_of(header)));
         (0..)
             .zip(sections)
-            .map(|(index, section)| Section { index, ..section })
+            .map(|(index, section)| ElfSection { index, ..section })
     }
 
-    fn section_of<H: SectionHeader<Endian = Endianness>>(&self, header: &H) -> Section {
+    fn section_of<H: SectionHeader<Endian = Endianness>>(&self, header: &H) -> ElfSection {
         let endian = self.endian;
-        Section {
+        ElfSection {
             index: 0,
             section_type: header.sh_type(endian).0,
             flags: header.sh_flags(endian).0,
@@ -230,7 +230,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// # Errors
     ///
     /// When one is not inside the file.
-    pub fn offload_sections(&self) -> Result<Vec<Section>, ElfError> {
+    pub fn offload_sections(&self) -> Result<Vec<ElfSection>, ElfError> {
         let sections = self.sections();
         let sections = sections.filter(|section| section.section_type == SHT_LLVM_OFFLOADING);
         sections
@@ -243,8 +243,8 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// # Errors
     ///
     /// When it is not inside the ELF file.
-    pub fn check(&self, section: &Section) -> Result<Range<u64>, ElfError> {
-        let Section {
+    pub fn check(&self, section: &ElfSection) -> Result<Range<u64>, ElfError> {
+        let ElfSection {
             index,
             offset,
             size,
@@ -262,7 +262,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// # Errors
     ///
     /// When it is not inside the file.
-    pub fn content(&self, section: &Section) -> Result<&'d [u8], ElfError> {
+    pub fn content(&self, section: &ElfSection) -> Result<&'d [u8], ElfError> {
         let range = self.check(section)?;
         let size = range.end.saturating_sub(range.start);
         let bytes = Cursor::new(self.data, range).read(size, "content");
@@ -277,12 +277,12 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// # Errors
     ///
     /// When the section that holds them is not there.
-    pub fn names(&self) -> Result<Names<'d>, ElfError> {
+    pub fn names(&self) -> Result<SectionNames<'d>, ElfError> {
         let Some(index) = self.names else {
             // A file without sections has no names either.
-            return Ok(Names { strings: &[] });
+            return Ok(SectionNames { strings: &[] });
         };
-        Ok(Names {
+        Ok(SectionNames {
             strings: self.content(&self.section(index)?)?,
         })
     }
@@ -292,7 +292,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// # Errors
     ///
     /// When the name of a section is not inside the section of names.
-    pub fn find(&self, name: &str) -> Result<Option<Section>, ElfError> {
+    pub fn find(&self, name: &str) -> Result<Option<ElfSection>, ElfError> {
         let names = self.names()?;
         for section in self.sections().skip(1) {
             if names.of(&section)? == name.as_bytes() {
@@ -307,7 +307,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// # Errors
     ///
     /// When there is none.
-    pub fn section(&self, index: u32) -> Result<Section, ElfError> {
+    pub fn section(&self, index: u32) -> Result<ElfSection, ElfError> {
         let place = usize::try_from(index).unwrap_or(usize::MAX);
         let section = match self.headers {
             Headers::Elf32(headers) => headers.get(place).map(|header| self.section_of(header)),
@@ -317,7 +317,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
             Headers::Elf32(headers) => headers.len(),
             Headers::Elf64(headers) => headers.len(),
         };
-        let section = section.map(|section| Section { index, ..section });
+        let section = section.map(|section| ElfSection { index, ..section });
         section.ok_or(ElfError::SectionIndex { index, count })
     }
 }
@@ -330,11 +330,11 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
 pub fn offload_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Vec<Section>, ElfError> {
+) -> Result<Vec<ElfSection>, ElfError> {
     Elf::parse(data, range)?.offload_sections()
 }
 
-impl Section {
+impl ElfSection {
     /// Whether the host linker leaves it out: as a rule, what a compiler wrote.
     #[must_use]
     pub fn excluded(&self) -> bool {
@@ -348,14 +348,14 @@ impl Section {
     }
 }
 
-impl<'d> Names<'d> {
+impl<'d> SectionNames<'d> {
     /// The name of a section of the file that these names are of.
     ///
     /// # Errors
     ///
     /// When it is not there.
-    pub fn of(&self, section: &Section) -> Result<&'d [u8], ElfError> {
-        let Section {
+    pub fn of(&self, section: &ElfSection) -> Result<&'d [u8], ElfError> {
+        let ElfSection {
             index,
             name_offset: offset,
             ..

@@ -17,7 +17,7 @@ use std::fmt;
 
 use object::{elf, macho, pe};
 
-use super::elf::{Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, WriteError};
+use super::elf::{ElfWriteError, Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
 use crate::format::bytes::Alignment;
 use crate::format::pieces::{self, Piece};
 use crate::names::Triple;
@@ -33,10 +33,10 @@ pub enum Flavor {
 
 /// A host for whose linkers objects can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Host(Form);
+pub struct Host(HostForm);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum HostForm {
     Elf {
         machine: Machine,
         /// 64 bits.
@@ -98,10 +98,10 @@ impl Host {
         };
         let form = if os.starts_with("windows") {
             let (_, machine) = *COFF.iter().find(|row| row.0 == arch)?;
-            Form::Coff { machine }
+            HostForm::Coff { machine }
         } else if os.starts_with("macos") || os.starts_with("darwin") {
             let (_, processor, subtype, oldest) = *MACHO.iter().find(|row| row.0 == arch)?;
-            Form::MachO {
+            HostForm::MachO {
                 processor,
                 subtype,
                 oldest,
@@ -113,7 +113,7 @@ impl Host {
                 .find(|row| row.0 == arch && (row.1.is_empty() || environment.starts_with(row.1)));
             let (_, _, number, flags, wide, big_endian) = *row?;
             let machine = Machine { number, flags };
-            Form::Elf {
+            HostForm::Elf {
                 machine,
                 wide,
                 big_endian,
@@ -124,7 +124,7 @@ impl Host {
 
     /// That of objects of 64 bits, little-endian.
     fn of_machine(machine: Machine) -> Self {
-        Self(Form::Elf {
+        Self(HostForm::Elf {
             machine,
             wide: true,
             big_endian: false,
@@ -144,13 +144,13 @@ pub fn embed(host: Host, flavor: Flavor, content: &[Piece]) -> Result<Vec<Piece>
         sum.ok_or(EmbedError::TooLarge { size })
     })?;
     let (before, after) = match host.0 {
-        Form::Elf {
+        HostForm::Elf {
             machine,
             wide,
             big_endian,
-        } => of_elf(machine, Fields::new(wide, big_endian), flavor, size)?,
-        Form::Coff { machine } => of_coff(machine, flavor, size)?,
-        Form::MachO {
+        } => of_elf(machine, FieldWriter::new(wide, big_endian), flavor, size)?,
+        HostForm::Coff { machine } => of_coff(machine, flavor, size)?,
+        HostForm::MachO {
             processor,
             subtype,
             oldest,
@@ -182,11 +182,11 @@ pub fn embed_bytes(host: Host, flavor: Flavor, content: &[u8]) -> Result<Vec<u8>
 /// # Errors
 ///
 /// When objects for that machine cannot be written.
-pub fn elf_object(machine: Machine, offload_binaries: &[u8]) -> Result<Vec<u8>, WriteError> {
+pub fn elf_object(machine: Machine, offload_binaries: &[u8]) -> Result<Vec<u8>, ElfWriteError> {
     machine.check()?;
     let host = Host::of_machine(machine);
     let object = embed_bytes(host, Flavor::Excluded, offload_binaries);
-    object.map_err(|EmbedError::TooLarge { size: value }| WriteError::TooLarge { value })
+    object.map_err(|EmbedError::TooLarge { size: value }| ElfWriteError::TooLarge { value })
 }
 
 /// The names of the sections of ELF objects.
@@ -195,7 +195,7 @@ const ELF_NAMES: &[u8] = b"\0.llvm.offloading\0.note.GNU-stack\0.shstrtab\0";
 /// What comes before the content, and behind it.
 fn of_elf(
     machine: Machine,
-    mut fields: Fields,
+    mut fields: FieldWriter,
     flavor: Flavor,
     size: u64,
 ) -> Result<(Vec<u8>, Vec<u8>), EmbedError> {
@@ -223,7 +223,7 @@ fn of_elf(
     for half in [header_size, 0, 0, section_size, 4, 3] {
         fields.half(half);
     }
-    let mut after = Fields::new(fields.wide, big_endian);
+    let mut after = FieldWriter::new(fields.wide, big_endian);
     after.bytes(ELF_NAMES);
     let padding = usize::try_from(headers - names_end).unwrap_or(0);
     after.bytes(&vec![0; padding]);
@@ -264,7 +264,7 @@ fn of_coff(machine: u16, flavor: Flavor, size: u64) -> Result<(Vec<u8>, Vec<u8>)
         Flavor::Excluded => pe::IMAGE_SCN_LNK_REMOVE | pe::IMAGE_SCN_MEM_DISCARDABLE,
         Flavor::Allocated => pe::IMAGE_SCN_CNT_INITIALIZED_DATA | pe::IMAGE_SCN_MEM_READ,
     } | pe::IMAGE_SCN_ALIGN_8BYTES;
-    let mut fields = Fields::new(false, false);
+    let mut fields = FieldWriter::new(false, false);
     fields.half(machine);
     fields.half(1);
     // No symbols; where they would end the strings start.
@@ -276,7 +276,7 @@ fn of_coff(machine: u16, flavor: Flavor, size: u64) -> Result<(Vec<u8>, Vec<u8>)
     for word in [0, 0, size, START, 0, 0, 0, characteristics.0] {
         fields.word(word);
     }
-    let mut strings = Fields::new(false, false);
+    let mut strings = FieldWriter::new(false, false);
     strings.word(4 + OFFLOADING_SECTION.len() as u32 + 1);
     strings.bytes(OFFLOADING_SECTION.as_bytes());
     strings.bytes(&[0]);
@@ -291,7 +291,7 @@ fn of_macho(
     const SEGMENT_SIZE: u32 = 72 + 80;
     const BUILD_SIZE: u32 = 24;
     const START: u32 = 32 + SEGMENT_SIZE + BUILD_SIZE;
-    let mut fields = Fields::new(true, false);
+    let mut fields = FieldWriter::new(true, false);
     // Two commands; no flags.
     for word in [macho::MH_MAGIC_64, processor, subtype, macho::MH_OBJECT.0] {
         fields.word(word);
@@ -342,13 +342,13 @@ fn of_macho(
 }
 
 /// Fields of a byte order, and of a size of address.
-struct Fields {
+struct FieldWriter {
     wide: bool,
     big_endian: bool,
     bytes: Vec<u8>,
 }
 
-impl Fields {
+impl FieldWriter {
     fn new(wide: bool, big_endian: bool) -> Self {
         Self {
             wide,

@@ -27,7 +27,7 @@ use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 use crate::format::magic::Magic;
 use crate::format::offload_binary::{self, BinaryEntry, OffloadBinary};
 
-pub use error::{Error, Problem};
+pub use error::{FindError, FindProblem};
 
 /// An image, and where it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub enum Standing {
 /// What is in a file, as far as images are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Item {
+pub enum FoundItem {
     /// An image.
     Image(FoundImage),
     /// A member of a thin archive, so a file of its own: the caller may open it and look there.
@@ -124,7 +124,7 @@ pub const INFLATE_LIMIT: u64 = 1 << 30;
 /// # Errors
 ///
 /// When a file, member or offload binary is invalid, or compressed ones claim too much.
-pub fn find<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<Item>, Error> {
+pub fn find<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundItem>, FindError> {
     find_within(data, &mut { INFLATE_LIMIT })
 }
 
@@ -134,7 +134,10 @@ pub fn find<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<Item>, Error> {
 /// # Errors
 ///
 /// As [`find`].
-pub fn find_within<'d, R: ReadAt<'d>>(data: R, memory: &mut u64) -> Result<Vec<Item>, Error> {
+pub fn find_within<'d, R: ReadAt<'d>>(
+    data: R,
+    memory: &mut u64,
+) -> Result<Vec<FoundItem>, FindError> {
     let size = data.size().unwrap_or(0);
     look(data, 0..size, Look::All, memory)
 }
@@ -144,7 +147,7 @@ pub fn find_within<'d, R: ReadAt<'d>>(data: R, memory: &mut u64) -> Result<Vec<I
 /// # Errors
 ///
 /// As [`find`], and when an archive is thin: its members are files of their own.
-pub fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+pub fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, FindError> {
     images_within(data, &mut { INFLATE_LIMIT })
 }
 
@@ -156,7 +159,7 @@ pub fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
 pub fn images_within<'d, R: ReadAt<'d>>(
     data: R,
     memory: &mut u64,
-) -> Result<Vec<FoundImage>, Error> {
+) -> Result<Vec<FoundImage>, FindError> {
     all_here(find_within(data, memory)?)
 }
 
@@ -166,7 +169,10 @@ pub fn images_within<'d, R: ReadAt<'d>>(
 /// # Errors
 ///
 /// As [`images`].
-pub fn link_inputs<'d, R: ReadAt<'d>>(data: R, memory: &mut u64) -> Result<Vec<FoundImage>, Error> {
+pub fn link_inputs<'d, R: ReadAt<'d>>(
+    data: R,
+    memory: &mut u64,
+) -> Result<Vec<FoundImage>, FindError> {
     let size = data.size().unwrap_or(0);
     link_inputs_in(data, 0..size, memory)
 }
@@ -176,18 +182,18 @@ pub(super) fn link_inputs_in<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     memory: &mut u64,
-) -> Result<Vec<FoundImage>, Error> {
+) -> Result<Vec<FoundImage>, FindError> {
     all_here(look(data, range, Look::Inputs, memory)?)
 }
 
-fn all_here(items: Vec<Item>) -> Result<Vec<FoundImage>, Error> {
+fn all_here(items: Vec<FoundItem>) -> Result<Vec<FoundImage>, FindError> {
     let images = items.into_iter().filter_map(|item| match item {
-        Item::Image(image) => Some(Ok(image)),
-        Item::Outside { members, .. } => Some(Err(Error {
+        FoundItem::Image(image) => Some(Ok(image)),
+        FoundItem::Outside { members, .. } => Some(Err(FindError {
             members,
-            problem: Problem::Thin,
+            problem: FindProblem::Thin,
         })),
-        Item::Unread { .. } => None,
+        FoundItem::Unread { .. } => None,
     });
     images.collect()
 }
@@ -197,9 +203,9 @@ fn look<'d, R: ReadAt<'d>>(
     range: Range<u64>,
     look: Look,
     memory: &mut u64,
-) -> Result<Vec<Item>, Error> {
+) -> Result<Vec<FoundItem>, FindError> {
     let size = range.end.saturating_sub(range.start);
-    let mut finder = Finder {
+    let mut finder = ImageFinder {
         data,
         look,
         left: size.saturating_mul(OVERLAP),
@@ -209,14 +215,14 @@ fn look<'d, R: ReadAt<'d>>(
     };
     match finder.file(range) {
         Ok(()) => Ok(finder.found),
-        Err(problem) => Err(Error {
+        Err(problem) => Err(FindError {
             members: finder.members,
             problem,
         }),
     }
 }
 
-struct Finder<'m, R> {
+struct ImageFinder<'m, R> {
     data: R,
     look: Look,
     /// How many bytes of offload binaries may still come.
@@ -225,15 +231,15 @@ struct Finder<'m, R> {
     memory: &'m mut u64,
     /// Where we are.
     members: Vec<Vec<u8>>,
-    found: Vec<Item>,
+    found: Vec<FoundItem>,
 }
 
 /// How many times the size of the file all offload binaries together may have: sections may lie
 /// over each other, and a small file shall not hold millions of images.
 const OVERLAP: u64 = 16;
 
-impl<'d, R: ReadAt<'d>> Finder<'_, R> {
-    fn file(&mut self, range: Range<u64>) -> Result<(), Problem> {
+impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
+    fn file(&mut self, range: Range<u64>) -> Result<(), FindProblem> {
         match Magic::at(self.data, range.clone()) {
             Magic::OffloadBinary => self.binaries(range, None, Standing::Raw),
             Magic::Elf => self.elf(range),
@@ -244,25 +250,25 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
             Magic::MachOUniversal => self.universal(range),
             format @ (Magic::Wasm | Magic::Xcoff) => {
                 let members = self.members.clone();
-                self.found.push(Item::Unread { members, format });
+                self.found.push(FoundItem::Unread { members, format });
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    fn member(&mut self, name: &[u8], range: Range<u64>) -> Result<(), Problem> {
+    fn member(&mut self, name: &[u8], range: Range<u64>) -> Result<(), FindProblem> {
         self.members.push(name.to_vec());
         self.file(range)?;
         self.members.pop();
         Ok(())
     }
 
-    fn archive(&mut self, range: Range<u64>) -> Result<(), Problem> {
+    fn archive(&mut self, range: Range<u64>) -> Result<(), FindProblem> {
         if self.members.len() >= error::MAX_DEPTH {
-            return Err(Problem::Depth);
+            return Err(FindProblem::Depth);
         }
-        let archive = Archive::parse(self.data, range).map_err(Problem::Archive)?;
+        let archive = Archive::parse(self.data, range).map_err(FindProblem::Archive)?;
         for member in archive.members {
             match member.content {
                 Some(content) => self.member(member.name, content)?,
@@ -270,23 +276,23 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
                     let mut members = self.members.clone();
                     members.push(member.name.to_vec());
                     let size = member.size;
-                    self.found.push(Item::Outside { members, size });
+                    self.found.push(FoundItem::Outside { members, size });
                 }
             }
         }
         Ok(())
     }
 
-    fn elf(&mut self, range: Range<u64>) -> Result<(), Problem> {
-        let elf = Elf::parse(self.data, range).map_err(Problem::Elf)?;
+    fn elf(&mut self, range: Range<u64>) -> Result<(), FindProblem> {
+        let elf = Elf::parse(self.data, range).map_err(FindProblem::Elf)?;
         let names = match self.look {
             Look::Inputs => None,
-            Look::All => Some(elf.names().map_err(Problem::Elf)?),
+            Look::All => Some(elf.names().map_err(FindProblem::Elf)?),
         };
         for section in elf.sections() {
             let finished = match names {
                 Some(names) if section.index > 0 => {
-                    names.of(&section).map_err(Problem::Elf)? == FINISHED_SECTION.as_bytes()
+                    names.of(&section).map_err(FindProblem::Elf)? == FINISHED_SECTION.as_bytes()
                 }
                 _ => false,
             };
@@ -298,13 +304,13 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
                 elf::SHT_LLVM_OFFLOADING => Standing::Excluded,
                 _ => continue,
             };
-            let range = elf.check(&section).map_err(Problem::Elf)?;
+            let range = elf.check(&section).map_err(FindProblem::Elf)?;
             self.binaries(range, Some(section.index), standing)?;
         }
         Ok(())
     }
 
-    fn coff(&mut self, range: Range<u64>) -> Result<(), Problem> {
+    fn coff(&mut self, range: Range<u64>) -> Result<(), FindProblem> {
         /// As much as is left of a name at least: images have eight bytes of it, or when lld
         /// links them, what precedes the second period.
         const CUT: usize = ".llvm".len();
@@ -313,13 +319,13 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
             Ok(None) => return Ok(()),
             Err(CoffError::Anonymous) => {
                 let (members, format) = (self.members.clone(), Magic::Coff);
-                self.found.push(Item::Unread { members, format });
+                self.found.push(FoundItem::Unread { members, format });
                 return Ok(());
             }
-            Err(problem) => return Err(Problem::Coff(problem)),
+            Err(problem) => return Err(FindProblem::Coff(problem)),
         };
         for section in listing.sections() {
-            let name = listing.name(&section).map_err(Problem::Coff)?;
+            let name = listing.name(&section).map_err(FindProblem::Coff)?;
             let of = |whole: &str| {
                 let (name, whole) = (name, whole.as_bytes());
                 let is_cut = listing.image && name.len() >= CUT && whole.starts_with(name);
@@ -335,18 +341,18 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
                 continue;
             }
             let number = u32::try_from(section.number).unwrap_or(u32::MAX);
-            let outside = |problem| Problem::Section { number, problem };
+            let outside = |problem| FindProblem::Section { number, problem };
             let range = listing.check(&section).map_err(outside)?;
             self.binaries(range, Some(number), standing)?;
         }
         Ok(())
     }
 
-    fn macho(&mut self, range: Range<u64>) -> Result<(), Problem> {
-        for section in macho::sections(self.data, &range).map_err(Problem::MachO)? {
+    fn macho(&mut self, range: Range<u64>) -> Result<(), FindProblem> {
+        for section in macho::sections(self.data, &range).map_err(FindProblem::MachO)? {
             let (number, offset) = (section.number, section.offset);
             let content = OutOfBounds::check("content", offset, section.size, range.end);
-            let content = content.map_err(|problem| Problem::Section { number, problem })?;
+            let content = content.map_err(|problem| FindProblem::Section { number, problem })?;
             if Magic::at(self.data, content.clone()) == Magic::OffloadBinary {
                 let standing = match section.excluded {
                     true => Standing::Excluded,
@@ -358,16 +364,16 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
         Ok(())
     }
 
-    fn universal(&mut self, range: Range<u64>) -> Result<(), Problem> {
-        let slices = macho::slices(self.data, &range).map_err(Problem::MachO)?;
+    fn universal(&mut self, range: Range<u64>) -> Result<(), FindProblem> {
+        let slices = macho::slices(self.data, &range).map_err(FindProblem::MachO)?;
         let mut end = range.start;
         for (name, slice) in slices.into_iter().flatten() {
             // Each after the other: none is in itself, or read twice.
             let size = slice.end.saturating_sub(slice.start);
             let here = OutOfBounds::check("slice", slice.start, size, range.end);
-            let here = here.map_err(Problem::Slice)?;
+            let here = here.map_err(FindProblem::Slice)?;
             if here.start <= end {
-                return Err(Problem::Overlap);
+                return Err(FindProblem::Overlap);
             }
             end = here.end.saturating_sub(1);
             match Magic::at(self.data, here.clone()) {
@@ -378,11 +384,11 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
         Ok(())
     }
 
-    fn bitcode(&mut self, range: Range<u64>) -> Result<(), Problem> {
-        let objects = bitcode::embedded_objects(self.data, range).map_err(Problem::Bitcode)?;
+    fn bitcode(&mut self, range: Range<u64>) -> Result<(), FindProblem> {
+        let objects = bitcode::embedded_objects(self.data, range).map_err(FindProblem::Bitcode)?;
         let mut first = 0;
         for (object, bytes) in objects.into_iter().enumerate() {
-            let wrong = |problem| Problem::Embedded { object, problem };
+            let wrong = |problem| FindProblem::Embedded { object, problem };
             let walked = offload_binary::walk(&bytes[..], 0..bytes.len() as u64).map_err(wrong)?;
             let count = walked.len();
             for (binary, parsed) in (first..).zip(walked) {
@@ -394,7 +400,7 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
         Ok(())
     }
 
-    fn is_binary(&self, section: &super::coff::Listed<'_>) -> bool {
+    fn is_binary(&self, section: &super::coff::ListedSection<'_>) -> bool {
         let end = section.offset.saturating_add(section.size);
         Magic::at(self.data, section.offset..end) == Magic::OffloadBinary
     }
@@ -404,11 +410,12 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
         range: Range<u64>,
         section: Option<u32>,
         standing: Standing,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), FindProblem> {
         let size = range.end.saturating_sub(range.start);
-        self.left = self.left.checked_sub(size).ok_or(Problem::Overlap)?;
+        self.left = self.left.checked_sub(size).ok_or(FindProblem::Overlap)?;
         let binaries = offload_binary::walk(self.data, range);
-        let binaries = binaries.map_err(|problem| Problem::OffloadBinary { section, problem })?;
+        let binaries =
+            binaries.map_err(|problem| FindProblem::OffloadBinary { section, problem })?;
         for (binary, parsed) in binaries.into_iter().enumerate() {
             self.add(parsed, self.data, None, (section, binary, standing))?;
         }
@@ -422,10 +429,10 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
         data: B,
         bytes: Option<&Arc<[u8]>>,
         (section, binary, standing): (Option<u32>, usize, Standing),
-    ) -> Result<(), Problem> {
+    ) -> Result<(), FindProblem> {
         if parsed.compressed.is_some() {
             let inflated = parsed.inflate(data, *self.memory);
-            let inflated = inflated.map_err(|problem| Problem::Compressed {
+            let inflated = inflated.map_err(|problem| FindProblem::Compressed {
                 section,
                 binary,
                 problem,
@@ -433,7 +440,7 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
             let size = inflated.len() as u64;
             *self.memory = self.memory.saturating_sub(size);
             let whole = OffloadBinary::parse(&inflated[..], 0, size);
-            let whole = whole.map_err(|problem| Problem::Inflated {
+            let whole = whole.map_err(|problem| FindProblem::Inflated {
                 section,
                 problem: offload_binary::Error {
                     index: binary,
@@ -456,7 +463,7 @@ impl<'d, R: ReadAt<'d>> Finder<'_, R> {
     ) {
         let binary_range = parsed.range();
         for (index, entry) in parsed.entries.into_iter().enumerate() {
-            self.found.push(Item::Image(FoundImage {
+            self.found.push(FoundItem::Image(FoundImage {
                 members: self.members.clone(),
                 section,
                 standing,

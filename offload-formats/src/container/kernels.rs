@@ -87,7 +87,7 @@ impl Kernel {
 ///
 /// When a kernel, or a variable in shared memory, is cut or makes no sense.
 pub fn ptx_kernels(text: &[u8]) -> Result<Vec<Kernel>, KernelError> {
-    let kernels = ptx::Text::parse(text)?.kernels()?;
+    let kernels = ptx::PtxText::parse(text)?.kernels()?;
     Ok(kernels.into_iter().map(Kernel::with_kinds).collect())
 }
 
@@ -98,7 +98,7 @@ pub fn ptx_kernels(text: &[u8]) -> Result<Vec<Kernel>, KernelError> {
 ///
 /// As [`ptx_kernels`].
 pub fn undefined_in_ptx(text: &[u8], names: &BTreeSet<String>) -> Result<Vec<String>, KernelError> {
-    let text = ptx::Text::parse(text)?;
+    let text = ptx::PtxText::parse(text)?;
     let missing = names.iter().filter(|name| !text.has(name));
     let missing = missing.map(String::as_str).chain(text.undefined());
     Ok(missing.map(str::to_owned).collect())

@@ -43,14 +43,13 @@ pub mod embed;
 pub mod fatbin;
 mod find;
 pub mod kernels;
-#[cfg_attr(not(feature = "tools"), path = "macho/unread.rs")]
 mod macho;
 pub mod object_bundle;
 mod symbols;
 
 pub use find::{
-    Error, FoundImage, INFLATE_LIMIT, Item, Problem, Standing, find, find_within, images,
-    images_within, link_inputs,
+    FindError, FindProblem, FoundImage, FoundItem, INFLATE_LIMIT, Standing, find, find_within,
+    images, images_within, link_inputs,
 };
 pub use macho::MachOError;
 pub use symbols::{SymbolsError, definitions, symbols};

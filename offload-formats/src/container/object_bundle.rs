@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::coff::{self, CoffError};
 use super::edit::{NewContent, NewSection};
-use super::elf::{self, Elf, ElfError, WriteError};
+use super::elf::{self, Elf, ElfError, ElfWriteError};
 use crate::escape::terminal;
 use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::magic::Magic;
@@ -166,7 +166,7 @@ pub fn whole_bundle_sections<'d, R: ReadAt<'d>>(
 
 /// An entry to put into an object file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewEntry<'a> {
+pub struct NewObjectEntry<'a> {
     /// Its entry ID.
     pub id: &'a str,
     /// Size of its image; none for the host's entry, whose image is the object.
@@ -183,14 +183,14 @@ pub struct NewEntry<'a> {
 pub fn embed_bundle<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-    entries: &[NewEntry<'_>],
+    entries: &[NewObjectEntry<'_>],
 ) -> Result<Vec<Piece>, ObjectError> {
     let format = writable(data, range.clone())?;
     if let Some(entry) = entries.iter().find(|entry| entry.id.contains('\0')) {
         let id = entry.id.as_bytes().to_vec();
         return Err(ObjectError::Id { id });
     }
-    let name = |entry: &NewEntry<'_>| format!("{BUNDLE_SECTION}{}", entry.id);
+    let name = |entry: &NewObjectEntry<'_>| format!("{BUNDLE_SECTION}{}", entry.id);
     let names: Vec<String> = entries.iter().map(name).collect();
     let mut sections = Vec::new();
     for (entry, name) in entries.iter().zip(&names) {
@@ -255,7 +255,7 @@ pub enum ObjectError {
         id: Vec<u8>,
     },
     /// What is wrong with an ELF file.
-    Elf(WriteError),
+    Elf(ElfWriteError),
     /// What is wrong with a COFF file.
     Coff(CoffError),
 }
@@ -266,8 +266,8 @@ impl From<ElfError> for ObjectError {
     }
 }
 
-impl From<WriteError> for ObjectError {
-    fn from(problem: WriteError) -> Self {
+impl From<ElfWriteError> for ObjectError {
+    fn from(problem: ElfWriteError) -> Self {
         Self::Elf(problem)
     }
 }

@@ -9,7 +9,7 @@ use object::read::coff::{CoffBigFile, CoffFile, CoffHeader, Symbol, SymbolTable}
 use std::fmt;
 use std::ops::Range;
 
-use super::elf::{self, Binding, Elf, ElfError, Place};
+use super::elf::{self, Binding, Elf, ElfError, SymbolPlace};
 use crate::format::bitcode;
 use object::ReadRef;
 
@@ -75,7 +75,7 @@ fn of_elf<'d, R: ReadAt<'d>>(
         .filter(|symbol| symbol.binding != Binding::Local);
     let symbols = seen.map(|symbol| GlobalSymbol {
         name: symbol.name,
-        defined: symbol.place != Place::Undefined,
+        defined: symbol.place != SymbolPlace::Undefined,
         weak: symbol.binding == Binding::Weak,
         hidden: symbol.hidden,
     });

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::container::elf::WriteError;
+use crate::container::elf::ElfWriteError;
 
 /// Why an object cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum Error {
         files: usize,
     },
     /// A host object that cannot be edited.
-    Elf(WriteError),
+    Elf(ElfWriteError),
     /// A field of the object file cannot hold its value.
     Object(WriterError),
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use offload_formats::container::archive::{Archive, ArchiveError};
-use offload_formats::container::bundles::{Problem, find};
+use offload_formats::container::bundles::{FoundBundlesProblem, find};
 use offload_formats::container::object_bundle::{
     ObjectError, bundle_sections, host_part, whole_bundle_sections,
 };
@@ -281,7 +281,7 @@ impl Reader<'_> {
         }
         let found = find(&data, range);
         let found = found.map_err(|problem| match &problem.problem {
-            Problem::Bundles(bundles::Error {
+            FoundBundlesProblem::Bundles(bundles::Error {
                 problem: bundles::Problem::Compressed(_),
                 ..
             }) => self.failed(source, member, &problem),

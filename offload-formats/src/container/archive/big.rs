@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::error::ArchiveError;
-use super::member::{Member, TERMINATOR, decimal, padding};
+use super::member::{ArchiveMember, TERMINATOR, decimal, padding};
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, record};
 
 record! {
@@ -37,7 +37,7 @@ record! {
 }
 
 record! {
-    struct MemberHeader, "member header", 112 bytes {
+    struct BigMemberHeader, "member header", 112 bytes {
         0x00 size: [u8; 20],
         0x14 next: [u8; 20],
         0x28 previous: [u8; 20],
@@ -53,7 +53,7 @@ record! {
 pub(super) fn members<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Vec<Member<'d>>, ArchiveError> {
+) -> Result<Vec<ArchiveMember<'d>>, ArchiveError> {
     let cursor = Cursor::new(data, range.clone());
     let header = FileHeader::read(&mut cursor.clone()).map_err(ArchiveError::Outside)?;
     let place = |field: &[u8; 20], offset: u64| {
@@ -88,9 +88,9 @@ pub(super) fn members<'d, R: ReadAt<'d>>(
 /// A member, and where the next one is.
 fn member<'d, R: ReadAt<'d>>(
     cursor: &mut Cursor<'d, R>,
-) -> Result<(Member<'d>, [u8; 20]), ArchiveError> {
+) -> Result<(ArchiveMember<'d>, [u8; 20]), ArchiveError> {
     let offset = cursor.position();
-    let header = MemberHeader::read(cursor).map_err(ArchiveError::Outside)?;
+    let header = BigMemberHeader::read(cursor).map_err(ArchiveError::Outside)?;
     let size = decimal(&header.size).ok_or(ArchiveError::Place {
         offset,
         field: header.size,
@@ -105,7 +105,7 @@ fn member<'d, R: ReadAt<'d>>(
         return Err(ArchiveError::Terminator { offset, found });
     }
     let range = OutOfBounds::check("content", cursor.position(), size, cursor.end());
-    let member = Member {
+    let member = ArchiveMember {
         name,
         header_offset: offset,
         size,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::format::bytes::{Alignment, record};
 
 record! {
-    struct Header, "member header", 60 bytes {
+    struct MemberHeader, "member header", 60 bytes {
         0x00 name: [u8; 16],
         0x10 date: [u8; 12],
         0x1c owner: [u8; 6],
@@ -20,7 +20,7 @@ pub(super) const TERMINATOR: [u8; 2] = *b"`\n";
 
 /// A member of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member<'d> {
+pub struct ArchiveMember<'d> {
     /// Its name; in a thin archive a path that starts in the folder of the archive.
     pub name: &'d [u8],
     /// From the start of the file that the archive is in; the index refers to it.

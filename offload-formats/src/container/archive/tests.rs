@@ -23,7 +23,7 @@ fn names<'d>(archive: &Archive<'d, &'d [u8]>) -> Vec<&'d str> {
         .collect()
 }
 
-fn content<'d>(bytes: &'d [u8], member: &Member<'_>) -> &'d [u8] {
+fn content<'d>(bytes: &'d [u8], member: &ArchiveMember<'_>) -> &'d [u8] {
     let range = member.content.clone().unwrap();
     &bytes[range.start as usize..range.end as usize]
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::member::{Header, TERMINATOR, padding};
+use super::member::{MemberHeader, TERMINATOR, padding};
 use crate::format::magic::Magic;
 use crate::format::pieces::{self, Piece};
 
@@ -45,11 +45,11 @@ pub enum Index {
 /// # Errors
 ///
 /// When a member is too large for an archive.
-pub fn layout(members: &[MemberPlan<'_>], index: Index) -> Result<Vec<Piece>, WriteError> {
+pub fn layout(members: &[MemberPlan<'_>], index: Index) -> Result<Vec<Piece>, ArchiveWriteError> {
     /// The largest number that the field of a header holds.
     const LARGEST: u64 = 9_999_999_999;
     match members.iter().position(|member| size(member) > LARGEST) {
-        Some(index) => Err(WriteError { index }),
+        Some(index) => Err(ArchiveWriteError { index }),
         None => Ok(layout_with(members, index, THRESHOLD)),
     }
 }
@@ -71,21 +71,21 @@ pub(super) fn layout_with(members: &[MemberPlan<'_>], index: Index, threshold: u
     // Where the first member is, when the index takes `width` bytes for a number.
     let first = |width: u64| {
         let index = if indexed {
-            Header::LEN + index_size(width)
+            MemberHeader::LEN + index_size(width)
         } else {
             0
         };
         let long = if long_names.is_empty() {
             0
         } else {
-            Header::LEN + long_names.len() as u64
+            MemberHeader::LEN + long_names.len() as u64
         };
         8 + index + long
     };
     let offsets = |width: u64| {
         members.iter().scan(first(width), |next, member| {
             let (offset, size) = (*next, size(member));
-            *next = next.saturating_add(Header::LEN + size + padding(size));
+            *next = next.saturating_add(MemberHeader::LEN + size + padding(size));
             Some(offset)
         })
     };
@@ -156,7 +156,7 @@ fn names(members: &[MemberPlan<'_>]) -> (Vec<String>, Vec<u8>) {
 
 fn header(out: &mut Vec<u8>, name: &str, mode: Option<&str>, size: u64) {
     let zero = mode.map_or("", |_| "0");
-    Header {
+    MemberHeader {
         name: field(name),
         date: field(zero),
         owner: field(zero),
@@ -228,15 +228,15 @@ pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
 
 /// A member that no archive can hold: its size has more than ten digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteError {
+pub struct ArchiveWriteError {
     /// Of the member.
     pub index: usize,
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for ArchiveWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "member {} is too large for an archive", self.index)
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for ArchiveWriteError {}

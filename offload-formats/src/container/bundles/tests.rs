@@ -16,7 +16,7 @@ const ELFS: [&[u8]; 4] = [
     include_bytes!("../../../../tests/golden/22.1.8/elf64le.o"),
 ];
 
-fn find(bytes: &[u8]) -> Result<FoundBundles, Error> {
+fn find(bytes: &[u8]) -> Result<FoundBundles, FoundBundlesError> {
     super::find(bytes, 0..bytes.len() as u64)
 }
 

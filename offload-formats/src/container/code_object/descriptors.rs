@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use object::elf;
 
 use super::CodeObjectError;
-use crate::container::elf::{Binding, Elf, Place, SymbolTable};
+use crate::container::elf::{Binding, Elf, SymbolPlace, SymbolTable};
 
 /// Behind the name of a kernel, that of its descriptor.
 const DESCRIPTOR: &[u8] = b".kd";
@@ -28,12 +28,13 @@ pub fn share_descriptors(object: &mut [u8]) -> Result<(), CodeObjectError> {
         .map(|section| section.index)
         .collect();
     let is_table =
-        |section: &crate::container::elf::Section| section.section_type == elf::SHT_SYMTAB.0;
+        |section: &crate::container::elf::ElfSection| section.section_type == elf::SHT_SYMTAB.0;
     let Some(table) = elf.sections().find(is_table) else {
         return Ok(());
     };
     let symbols = elf.symbols(SymbolTable::All)?;
-    let is_grouped = |place| matches!(place, Place::Section(index) if groups.contains(&index));
+    let is_grouped =
+        |place| matches!(place, SymbolPlace::Section(index) if groups.contains(&index));
     let shared: BTreeSet<&[u8]> = symbols
         .iter()
         .filter(|symbol| symbol.binding != Binding::Local && is_grouped(symbol.place))

@@ -8,8 +8,8 @@ use std::ops::Range;
 use object::LittleEndian as LE;
 
 use super::error::CoffError;
-use super::file::File;
-use super::part::{Part, align};
+use super::file::EditedCoff;
+use super::part::{EditedCoffSection, align};
 use crate::container::edit::NewSection;
 use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
@@ -27,7 +27,7 @@ pub fn add_sections<'d, R: ReadAt<'d>>(
     range: Range<u64>,
     sections: &[NewSection<'_>],
 ) -> Result<Vec<Piece>, CoffError> {
-    let mut file = File::read(data, range)?;
+    let mut file = EditedCoff::read(data, range)?;
     let (of_files, of_sections) = match &file.image {
         Some(image) => (image.file_alignment, image.section_alignment),
         None => (1, 1),
@@ -40,7 +40,7 @@ pub fn add_sections<'d, R: ReadAt<'d>>(
         });
         let address = align(address, of_sections)?;
         file.parts
-            .push(Part::new(index, section, address, of_files)?);
+            .push(EditedCoffSection::new(index, section, address, of_files)?);
     }
     file.write()
 }
@@ -58,7 +58,7 @@ pub fn remove_sections<'d, R: ReadAt<'d>>(
     range: Range<u64>,
     matches: impl Fn(&[u8]) -> bool,
 ) -> Result<Vec<Piece>, CoffError> {
-    let mut file = File::read(data, range)?;
+    let mut file = EditedCoff::read(data, range)?;
     for part in &mut file.parts {
         part.kept = !matches(part.name);
     }
@@ -86,7 +86,7 @@ pub fn remove_sections<'d, R: ReadAt<'d>>(
     file.write()
 }
 
-impl File<'_> {
+impl EditedCoff<'_> {
     /// Whether the section of that number stays, if it is one.
     pub(super) fn is_kept(&self, number: i32) -> bool {
         let index = usize::try_from(number)

@@ -10,7 +10,7 @@ use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
 
 /// The forms that COFF files have.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Form {
+pub(super) enum CoffForm {
     Object,
     /// With many sections.
     LargeObject,
@@ -20,7 +20,7 @@ pub(super) enum Form {
     },
 }
 
-impl Form {
+impl CoffForm {
     /// What the headers say, and the part of the range that is there.
     pub(super) fn of<'d, R: ReadAt<'d>>(
         data: R,
@@ -56,17 +56,17 @@ pub(super) fn recognize<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<(pe::Machine, bool), CoffError> {
-    let (form, range) = Form::of(data, range)?;
+    let (form, range) = CoffForm::of(data, range)?;
     Ok(match form {
-        Form::Image { stub } => {
+        CoffForm::Image { stub } => {
             let (header, _) = headers::<pe::ImageFileHeader, R>(data, &range, stub + 4)?;
             (header.machine(), true)
         }
-        Form::LargeObject => {
+        CoffForm::LargeObject => {
             let (header, _) = headers::<pe::AnonObjectHeaderBigobj, R>(data, &range, 0)?;
             (header.machine(), false)
         }
-        Form::Object => {
+        CoffForm::Object => {
             let (header, _) = headers::<pe::ImageFileHeader, R>(data, &range, 0)?;
             (header.machine(), false)
         }

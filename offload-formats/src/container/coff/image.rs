@@ -7,7 +7,7 @@ use std::ops::Range;
 use object::{LittleEndian as LE, U32, pe};
 
 use super::error::CoffError;
-use super::part::{Part, align, small};
+use super::part::{EditedCoffSection, align, small};
 use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::pieces::Piece;
 
@@ -40,7 +40,7 @@ impl<'d> Image<'d> {
         range: &Range<u64>,
         stub: u64,
         header: &pe::ImageFileHeader,
-        parts: &mut [Part<'d>],
+        parts: &mut [EditedCoffSection<'d>],
     ) -> Result<Self, CoffError> {
         let place = stub + 4 + size_of::<pe::ImageFileHeader>() as u64;
         let offset = range.start.saturating_add(place);
@@ -99,7 +99,7 @@ impl<'d> DebugDirectory<'d> {
     fn find<R: ReadAt<'d>>(
         data: R,
         file: &Range<u64>,
-        parts: &[Part<'d>],
+        parts: &[EditedCoffSection<'d>],
         address: u32,
         size: u32,
     ) -> Result<Self, CoffError> {
@@ -112,7 +112,7 @@ impl<'d> DebugDirectory<'d> {
         });
         let (
             part,
-            Part {
+            EditedCoffSection {
                 content: Piece::Copy { range, .. },
                 ..
             },

@@ -8,7 +8,7 @@ use object::read::coff::{CoffHeader, SectionTable};
 use object::{LittleEndian as LE, ReadRef as _, U32, pe};
 
 use super::error::CoffError;
-use super::headers::{Form, headers};
+use super::headers::{CoffForm, headers};
 use crate::format::bytes::{OutOfBounds, ReadAt, View};
 
 /// The sections of a COFF file.
@@ -25,7 +25,7 @@ pub(in crate::container) struct Listing<'d, R> {
 
 /// A section that has content in the file; numbers are as its header has them.
 #[derive(Clone)]
-pub(in crate::container) struct Listed<'d> {
+pub(in crate::container) struct ListedSection<'d> {
     /// The first is 1.
     pub(in crate::container) number: usize,
     pub(in crate::container) header: &'d pe::ImageSectionHeader,
@@ -42,10 +42,12 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
         data: R,
         range: Range<u64>,
     ) -> Result<Option<Self>, CoffError> {
-        let listing = Form::of(data, range).and_then(|(form, range)| match form {
-            Form::Image { stub } => Self::of::<pe::ImageFileHeader>(data, range, stub + 4, true),
-            Form::LargeObject => Self::of::<pe::AnonObjectHeaderBigobj>(data, range, 0, false),
-            Form::Object => Self::of::<pe::ImageFileHeader>(data, range, 0, false),
+        let listing = CoffForm::of(data, range).and_then(|(form, range)| match form {
+            CoffForm::Image { stub } => {
+                Self::of::<pe::ImageFileHeader>(data, range, stub + 4, true)
+            }
+            CoffForm::LargeObject => Self::of::<pe::AnonObjectHeaderBigobj>(data, range, 0, false),
+            CoffForm::Object => Self::of::<pe::ImageFileHeader>(data, range, 0, false),
         });
         match listing {
             Err(CoffError::Signature { .. }) => Ok(None),
@@ -73,7 +75,7 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
         })
     }
 
-    pub(in crate::container) fn sections(&self) -> impl Iterator<Item = Listed<'d>> + '_ {
+    pub(in crate::container) fn sections(&self) -> impl Iterator<Item = ListedSection<'d>> + '_ {
         let sections = (1..).zip(self.table.iter());
         sections.filter_map(|(number, header)| {
             let (offset, size) = match self.image {
@@ -82,7 +84,7 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
             };
             let offset = self.range.start.saturating_add(offset.into());
             let size = size.into();
-            Some(Listed {
+            Some(ListedSection {
                 number,
                 header,
                 offset,
@@ -94,12 +96,15 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
     /// Where the content of a section is.
     pub(in crate::container) fn check(
         &self,
-        section: &Listed<'_>,
+        section: &ListedSection<'_>,
     ) -> Result<Range<u64>, OutOfBounds> {
         OutOfBounds::check("content", section.offset, section.size, self.range.end)
     }
 
-    pub(in crate::container) fn name(&self, section: &Listed<'d>) -> Result<&'d [u8], CoffError> {
+    pub(in crate::container) fn name(
+        &self,
+        section: &ListedSection<'d>,
+    ) -> Result<&'d [u8], CoffError> {
         let (number, header) = (section.number, section.header);
         if !header.raw_name().starts_with(b"/") {
             return Ok(header.raw_name());
@@ -118,7 +123,7 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
     }
 }
 
-impl Listed<'_> {
+impl ListedSection<'_> {
     /// Whether linkers leave it out.
     pub(in crate::container) fn removed(&self) -> bool {
         let characteristics = self.header.characteristics.get(LE);

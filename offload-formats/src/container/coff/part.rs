@@ -10,7 +10,7 @@ use crate::format::pieces::Piece;
 
 /// A section of a COFF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section<'d> {
+pub struct CoffSection<'d> {
     /// From the string table, when it is long.
     pub name: &'d [u8],
     /// From the start of the file that the COFF file is in; without the padding that images have. Of a section
@@ -20,7 +20,7 @@ pub struct Section<'d> {
 
 /// A section, as it will be.
 #[derive(Debug)]
-pub(super) struct Part<'d> {
+pub(super) struct EditedCoffSection<'d> {
     pub(super) name: &'d [u8],
     /// As it was, apart from what `layout` decides.
     pub(super) header: pe::ImageSectionHeader,
@@ -30,7 +30,7 @@ pub(super) struct Part<'d> {
     pub(super) kept: bool,
 }
 
-impl<'d> Part<'d> {
+impl<'d> EditedCoffSection<'d> {
     /// One to add, of that index among those, at that address.
     pub(super) fn new(
         index: usize,
@@ -66,13 +66,13 @@ impl<'d> Part<'d> {
         !matches!(self.content, Piece::Copy { input: 0, .. } | Piece::Zeros(_))
     }
 
-    pub(super) fn section(&self) -> Section<'d> {
+    pub(super) fn section(&self) -> CoffSection<'d> {
         let content = match &self.content {
             Piece::Copy { range, .. } => range.clone(),
             _ => 0..0,
         };
         let name = self.name;
-        Section { name, content }
+        CoffSection { name, content }
     }
 }
 

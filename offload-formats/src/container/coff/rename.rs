@@ -5,19 +5,19 @@ use std::ops::Range;
 use object::{LittleEndian as LE, pe};
 
 use super::error::CoffError;
-use super::file::File;
-use super::part::{Part, Section};
+use super::file::EditedCoff;
+use super::part::{CoffSection, EditedCoffSection};
 use super::symbols;
 use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
 
 /// A COFF object whose names can be changed.
 #[derive(Debug)]
-pub struct Object<'d>(File<'d>);
+pub struct Object<'d>(EditedCoff<'d>);
 
 /// A symbol of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Symbol<'d> {
+pub struct NamedSymbol<'d> {
     /// In the symbol table, auxiliary records counted, as relocations name it.
     pub index: usize,
     /// From the string table, when it is long.
@@ -39,7 +39,7 @@ impl<'d> Object<'d> {
     ///
     /// When it is no COFF object, or damaged.
     pub fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Self, CoffError> {
-        let file = File::read(data, range)?;
+        let file = EditedCoff::read(data, range)?;
         match file.image {
             Some(_) => Err(CoffError::Image),
             None => Ok(Self(file)),
@@ -47,13 +47,13 @@ impl<'d> Object<'d> {
     }
 
     /// All sections, in the order of their numbers, of which the first is 1.
-    pub fn sections(&self) -> impl Iterator<Item = Section<'d>> + '_ {
-        self.0.parts.iter().map(Part::section)
+    pub fn sections(&self) -> impl Iterator<Item = CoffSection<'d>> + '_ {
+        self.0.parts.iter().map(EditedCoffSection::section)
     }
 
     /// All symbols, in their order.
-    pub fn symbols(&self) -> impl Iterator<Item = Symbol<'d>> + '_ {
-        self.0.symbols.iter().map(|symbol| Symbol {
+    pub fn symbols(&self) -> impl Iterator<Item = NamedSymbol<'d>> + '_ {
+        self.0.symbols.iter().map(|symbol| NamedSymbol {
             index: symbol.old_index,
             name: symbol.name,
             section: usize::try_from(symbol.section)
@@ -87,7 +87,7 @@ impl<'d> Object<'d> {
             .and_then(|index| self.0.parts.get_mut(index));
         let Some(part) = part else { return };
         let old = std::mem::replace(&mut part.name, name.as_bytes());
-        let is_its_own = |symbol: &&mut symbols::Symbol<'_>| {
+        let is_its_own = |symbol: &&mut symbols::EditedCoffSymbol<'_>| {
             let is_in_it = usize::try_from(symbol.section) == Ok(number);
             is_in_it && symbol.class == pe::IMAGE_SYM_CLASS_STATIC && symbol.name == old
         };

@@ -7,7 +7,7 @@ use super::error::CoffError;
 
 /// A symbol with its auxiliary records.
 #[derive(Clone, Debug)]
-pub(super) struct Symbol<'d> {
+pub(super) struct EditedCoffSymbol<'d> {
     /// Auxiliary records counted.
     pub(super) old_index: usize,
     pub(super) name: &'d [u8],
@@ -38,7 +38,7 @@ pub(super) const RECORD_SIZE: usize = pe::IMAGE_SIZEOF_SYMBOL;
 pub(super) fn read_symbols<'d, H: CoffHeader, R: object::ReadRef<'d>>(
     table: &SymbolTable<'d, R, H>,
     section_count: usize,
-) -> Result<Vec<Symbol<'d>>, CoffError> {
+) -> Result<Vec<EditedCoffSymbol<'d>>, CoffError> {
     let (mut symbols, mut index) = (Vec::new(), 0);
     while index < table.len() {
         let wrong = CoffError::Symbol { index };
@@ -69,7 +69,7 @@ pub(super) fn read_symbols<'d, H: CoffHeader, R: object::ReadRef<'d>>(
         if associate.is_some_and(|number| !is_section(number)) {
             return Err(wrong);
         }
-        symbols.push(Symbol {
+        symbols.push(EditedCoffSymbol {
             old_index: index,
             name,
             value: symbol.value(),
@@ -89,7 +89,7 @@ pub(super) fn read_symbols<'d, H: CoffHeader, R: object::ReadRef<'d>>(
     Ok(symbols)
 }
 
-impl Symbol<'_> {
+impl EditedCoffSymbol<'_> {
     /// How many records it has, itself included, each of that size.
     pub(super) fn count(&self, size: usize) -> usize {
         1 + match &self.auxiliary {

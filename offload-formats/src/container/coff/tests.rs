@@ -39,7 +39,7 @@ fn bytes(pieces: &[Piece], host: &[u8]) -> Option<Vec<u8>> {
 
 fn names(file: &[u8]) -> Vec<String> {
     let sections = sections(file, 0..file.len() as u64).unwrap();
-    let name = |section: &Section<'_>| String::from_utf8_lossy(section.name).into_owned();
+    let name = |section: &CoffSection<'_>| String::from_utf8_lossy(section.name).into_owned();
     sections.iter().map(name).collect()
 }
 

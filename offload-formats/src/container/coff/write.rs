@@ -6,9 +6,9 @@ use object::pod::bytes_of;
 use object::{LittleEndian as LE, U16, U32, pe};
 
 use super::error::CoffError;
-use super::file::File;
-use super::part::{Part, align, small};
-use super::symbols::{Auxiliary, RECORD_SIZE, Symbol};
+use super::file::EditedCoff;
+use super::part::{EditedCoffSection, align, small};
+use super::symbols::{Auxiliary, EditedCoffSymbol, RECORD_SIZE};
 use crate::container::edit::Output;
 use crate::format::pieces::Piece;
 use crate::format::string_table::{StringTable, Strings};
@@ -20,7 +20,7 @@ const LARGEST_GROWTH: u64 = 1 << 30;
 /// Of images, and so the end of what is more than padding.
 const LARGEST_ALIGNMENT: u64 = 0x1_0000;
 
-impl File<'_> {
+impl EditedCoff<'_> {
     pub(super) fn write(self) -> Result<Vec<Piece>, CoffError> {
         let kept = || self.parts.iter().filter(|part| part.kept);
         let count = kept().count() as u64;
@@ -46,7 +46,7 @@ impl File<'_> {
         if let Some(field) = strings.bytes.first_chunk_mut() {
             *field = size.to_le_bytes();
         }
-        New {
+        CoffWriter {
             numbers: self.numbers(),
             places: self.places(symbol_size)?,
             file: &self,
@@ -60,7 +60,7 @@ impl File<'_> {
     /// The new number of each section, by index; 0 for those that do not stay.
     fn numbers(&self) -> Vec<i32> {
         let mut last = 0;
-        let number = |part: &Part<'_>| {
+        let number = |part: &EditedCoffSection<'_>| {
             last += i32::from(part.kept);
             if part.kept { last } else { 0 }
         };
@@ -81,8 +81,8 @@ impl File<'_> {
 }
 
 /// The new file, decided.
-struct New<'f, 'd> {
-    file: &'f File<'d>,
+struct CoffWriter<'f, 'd> {
+    file: &'f EditedCoff<'d>,
     numbers: Vec<i32>,
     places: Vec<(usize, u32)>,
     strings: StringTable<'d>,
@@ -91,7 +91,7 @@ struct New<'f, 'd> {
     symbol_size: usize,
 }
 
-impl New<'_, '_> {
+impl CoffWriter<'_, '_> {
     fn pieces(&self, count: u64) -> Result<Vec<Piece>, CoffError> {
         let file = self.file;
         let image = file.image.as_ref();
@@ -174,7 +174,7 @@ impl New<'_, '_> {
     /// Puts content and relocations at `offset`, and gives the header and where they end.
     fn section(
         &self,
-        part: &Part<'_>,
+        part: &EditedCoffSection<'_>,
         offset: u64,
         output: &mut Output,
     ) -> Result<(pe::ImageSectionHeader, u64), CoffError> {
@@ -239,7 +239,7 @@ impl New<'_, '_> {
         Ok(short_name(&name))
     }
 
-    fn symbol(&self, symbol: &Symbol<'_>, out: &mut Vec<u8>) -> Result<(), CoffError> {
+    fn symbol(&self, symbol: &EditedCoffSymbol<'_>, out: &mut Vec<u8>) -> Result<(), CoffError> {
         let name = if is_long(symbol.name) {
             let offset = self.strings.offset(symbol.name).unwrap_or_default();
             (u64::from(small(offset)?) << 32).to_le_bytes()

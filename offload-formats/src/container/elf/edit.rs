@@ -11,18 +11,18 @@
 //!   groups included, may change.
 //! * The section header table is last.
 //!
-//! [`File`] is the old file with what was decided about it, `layout.rs` decides where things go,
+//! [`EditedElf`] is the old file with what was decided about it, `layout.rs` decides where things go,
 //! `write.rs` makes the pieces. Contents are not read, apart from what has to be rewritten.
 
 use std::ops::Range;
 
 use object::elf;
 
-use super::WriteError;
+use super::ElfWriteError;
 use crate::container::edit::NewSection;
 use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
-use file::{Content, File, Part};
+use file::{EditedElf, EditedElfSection, SectionContent};
 
 mod file;
 mod form;
@@ -46,12 +46,12 @@ pub fn add_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     sections: &[NewSection<'_>],
-) -> Result<Vec<Piece>, WriteError> {
-    let mut file = File::read(data, range)?;
+) -> Result<Vec<Piece>, ElfWriteError> {
+    let mut file = EditedElf::read(data, range)?;
     // Drops groups that have no members, as `llvm-objcopy` does with any edit.
     file.remove(|_, _| false)?;
     for (index, section) in sections.iter().enumerate() {
-        file.parts.push(Part::new(index, section));
+        file.parts.push(EditedElfSection::new(index, section));
     }
     file.write()
 }
@@ -67,15 +67,18 @@ pub fn remove_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     matches: impl Fn(&[u8]) -> bool,
-) -> Result<Vec<Piece>, WriteError> {
-    let mut file = File::read(data, range)?;
+) -> Result<Vec<Piece>, ElfWriteError> {
+    let mut file = EditedElf::read(data, range)?;
     file.remove(|_, part| matches(part.name))?;
     file.write()
 }
 
-impl File<'_> {
+impl EditedElf<'_> {
     /// Marks sections as removed, with what makes no sense without them.
-    fn remove(&mut self, doomed: impl Fn(u32, &Part<'_>) -> bool) -> Result<(), WriteError> {
+    fn remove(
+        &mut self,
+        doomed: impl Fn(u32, &EditedElfSection<'_>) -> bool,
+    ) -> Result<(), ElfWriteError> {
         let directly: Vec<bool> = (0..)
             .zip(&self.parts)
             .map(|(index, part)| index > 0 && doomed(index, part))
@@ -88,7 +91,7 @@ impl File<'_> {
             }
         }
         for (index, part) in (0..).zip(&self.parts) {
-            if let (false, Content::Group(group)) = (is_doomed(index), &part.content) {
+            if let (false, SectionContent::Group(group)) = (is_doomed(index), &part.content) {
                 let mut members = group.members.iter();
                 if members.all(|member| removed.binary_search(member).is_ok()) {
                     empty.push(index);
@@ -101,7 +104,7 @@ impl File<'_> {
                 continue;
             };
             part.kept = false;
-            if let Content::Group(group) = &part.content {
+            if let SectionContent::Group(group) = &part.content {
                 let members = group.members.clone();
                 for member in members {
                     if let Some(part) = self.parts.get_mut(member as usize) {
@@ -114,7 +117,7 @@ impl File<'_> {
     }
 
     /// Nothing that is kept needs what is not, and lists of sections name only those that are.
-    fn check_references(&mut self) -> Result<(), WriteError> {
+    fn check_references(&mut self) -> Result<(), ElfWriteError> {
         let kept: Vec<bool> = self.parts.iter().map(|part| part.kept).collect();
         let is_kept = |index: u32| kept.get(index as usize) == Some(&true);
         for (by, part) in (0..).zip(&mut self.parts).skip(1) {
@@ -123,15 +126,15 @@ impl File<'_> {
             }
             if !is_kept(part.section.link) {
                 let index = part.section.link;
-                return Err(WriteError::Needed { index, by });
+                return Err(ElfWriteError::Needed { index, by });
             }
-            if let Content::Group(group) = &mut part.content {
+            if let SectionContent::Group(group) = &mut part.content {
                 group.members.retain(|member| is_kept(*member));
             }
         }
         if !is_kept(self.names) {
             let (index, by) = (self.names, 0);
-            return Err(WriteError::Needed { index, by });
+            return Err(ElfWriteError::Needed { index, by });
         }
         let Some(symbols) = &mut self.symbols else {
             return Ok(());
@@ -142,7 +145,7 @@ impl File<'_> {
         }
         symbols.retain(is_kept);
         if let Some((by, symbol)) = self.relocation_of_removed_symbol() {
-            return Err(WriteError::SymbolNeeded { symbol, by });
+            return Err(ElfWriteError::SymbolNeeded { symbol, by });
         }
         Ok(())
     }

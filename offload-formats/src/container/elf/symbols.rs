@@ -3,12 +3,12 @@
 use object::read::elf::Sym;
 use object::{Endianness, elf};
 
-use super::{Elf, ElfError, Headers, Section, string};
+use super::{Elf, ElfError, ElfSection, Headers, string};
 use crate::format::bytes::ReadAt;
 
 /// A symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Symbol<'d> {
+pub struct ElfSymbol<'d> {
     /// Its name, without the NUL.
     pub name: &'d [u8],
     /// Who sees it when linking.
@@ -16,7 +16,7 @@ pub struct Symbol<'d> {
     /// Hidden or internal: not seen outside of the linked file.
     pub hidden: bool,
     /// Where it is defined.
-    pub place: Place,
+    pub place: SymbolPlace,
     /// `st_value`.
     pub value: u64,
     /// In bytes.
@@ -36,7 +36,7 @@ pub enum Binding {
 
 /// Where a symbol is defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SymbolPlace {
     /// Elsewhere.
     Undefined,
     /// In the section of that index.
@@ -59,7 +59,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// # Errors
     ///
     /// When the table, its names, or a name, is not inside the file.
-    pub fn symbols(&self, table: SymbolTable) -> Result<Vec<Symbol<'d>>, ElfError> {
+    pub fn symbols(&self, table: SymbolTable) -> Result<Vec<ElfSymbol<'d>>, ElfError> {
         let wanted = match table {
             SymbolTable::All => elf::SHT_SYMTAB,
             SymbolTable::Dynamic => elf::SHT_DYNSYM,
@@ -78,12 +78,12 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
 
     fn symbols_of<S: Sym<Endian = Endianness>>(
         &self,
-        table: &Section,
-    ) -> Result<Vec<Symbol<'d>>, ElfError> {
+        table: &ElfSection,
+    ) -> Result<Vec<ElfSymbol<'d>>, ElfError> {
         let endian = self.endian;
         let strings = self.content(&self.section(table.link)?)?;
         // Section indices that do not fit into a symbol are in a table of their own.
-        let wide = |section: &Section| {
+        let wide = |section: &ElfSection| {
             section.section_type == elf::SHT_SYMTAB_SHNDX.0 && section.link == table.index
         };
         let wide = self
@@ -101,7 +101,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         let symbols = (0..).zip(entries).zip(wide).map(|((index, symbol), wide)| {
             let offset = symbol.st_name(endian);
             let name = string(strings, offset).ok_or(ElfError::SymbolName { index, offset })?;
-            Ok(Symbol {
+            Ok(ElfSymbol {
                 name,
                 binding: match symbol.st_bind() {
                     elf::STB_LOCAL => Binding::Local,
@@ -110,15 +110,15 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
                 },
                 hidden: matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL),
                 place: match (symbol.st_shndx(endian), wide) {
-                    (elf::SHN_UNDEF, _) => Place::Undefined,
-                    (elf::SHN_XINDEX, Some(bytes)) => Place::Section(match self.endian {
+                    (elf::SHN_UNDEF, _) => SymbolPlace::Undefined,
+                    (elf::SHN_XINDEX, Some(bytes)) => SymbolPlace::Section(match self.endian {
                         Endianness::Little => {
                             u32::from_le_bytes(bytes.try_into().unwrap_or_default())
                         }
                         Endianness::Big => u32::from_be_bytes(bytes.try_into().unwrap_or_default()),
                     }),
-                    (section, _) if section.is_special() => Place::Other(section.0),
-                    (section, _) => Place::Section(section.0.into()),
+                    (section, _) if section.is_special() => SymbolPlace::Other(section.0),
+                    (section, _) => SymbolPlace::Section(section.0.into()),
                 },
                 value: symbol.st_value(endian).into(),
                 size: symbol.st_size(endian).into(),

@@ -86,9 +86,9 @@ fn reads_symbols_in_every_class_and_byte_order() {
         assert_eq!(
             summary,
             [
-                (&b""[..], Binding::Local, Place::Undefined, 0),
-                (b"x.c", Binding::Local, Place::Other(0xfff1), 0),
-                (b"x", Binding::Global, Place::Section(section), 4),
+                (&b""[..], Binding::Local, SymbolPlace::Undefined, 0),
+                (b"x.c", Binding::Local, SymbolPlace::Other(0xfff1), 0),
+                (b"x", Binding::Global, SymbolPlace::Section(section), 4),
             ]
         );
         assert_eq!(
@@ -305,7 +305,7 @@ fn renames_a_section_and_moves_nothing_else() {
             // Section 1 is that of the names.
             if old.index != 1 {
                 assert_eq!(
-                    Section {
+                    ElfSection {
                         name_offset: old.name_offset,
                         ..now
                     },
@@ -338,14 +338,17 @@ fn renames_the_symbols_that_other_objects_see() {
         assert_eq!(old.len(), new.len());
         let mut count = 0;
         for (old, new) in old.iter().zip(&new) {
-            let is_seen = old.binding != Binding::Local && old.place != Place::Undefined;
+            let is_seen = old.binding != Binding::Local && old.place != SymbolPlace::Undefined;
             let expected = match is_seen {
                 true => [old.name, b".new"].concat(),
                 false => old.name.to_vec(),
             };
             count += usize::from(is_seen);
             assert_eq!(new.name, expected);
-            assert_eq!(Symbol { name: b"", ..*old }, Symbol { name: b"", ..*new });
+            assert_eq!(
+                ElfSymbol { name: b"", ..*old },
+                ElfSymbol { name: b"", ..*new }
+            );
         }
         assert!(count > 0);
         // No other byte than names of symbols, and where the names are.

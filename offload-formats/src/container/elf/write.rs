@@ -26,10 +26,10 @@ const MACHINES: [(&str, Machine); 4] = [
 #[cfg(feature = "tools")]
 impl Machine {
     /// Returns an error unless objects for it can be written.
-    pub(in crate::container) fn check(self) -> Result<(), WriteError> {
+    pub(in crate::container) fn check(self) -> Result<(), ElfWriteError> {
         let number = self.number;
         let known = MACHINES.iter().any(|(_, known)| known.number == number);
-        known.then_some(()).ok_or(WriteError::Machine { number })
+        known.then_some(()).ok_or(ElfWriteError::Machine { number })
     }
 
     /// That of a host, when objects for it can be written.
@@ -66,7 +66,7 @@ impl Machine {
 /// Why an ELF file cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteError {
+pub enum ElfWriteError {
     /// No objects can be written for a host.
     Machine {
         /// `e_machine`.
@@ -131,13 +131,13 @@ pub enum WriteError {
     },
 }
 
-impl From<ElfError> for WriteError {
+impl From<ElfError> for ElfWriteError {
     fn from(problem: ElfError) -> Self {
         Self::Elf(problem)
     }
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for ElfWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Machine { number } => {
@@ -196,4 +196,4 @@ impl fmt::Display for WriteError {
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for ElfWriteError {}

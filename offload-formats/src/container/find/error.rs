@@ -14,17 +14,17 @@ pub(super) const MAX_DEPTH: usize = 16;
 
 /// Why the images of a file cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct FindError {
     /// The names of the archive members that it is about, the outermost first.
     pub members: Vec<Vec<u8>>,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: FindProblem,
 }
 
 /// What is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum FindProblem {
     /// With an archive.
     Archive(ArchiveError),
     /// With an ELF file.
@@ -82,18 +82,18 @@ pub enum Problem {
     Depth,
 }
 
-impl Error {
+impl FindError {
     /// Returns whether compressed offload binaries claim more than the caller allows.
     #[must_use]
     pub fn is_limit(&self) -> bool {
-        let Problem::Compressed { problem, .. } = &self.problem else {
+        let FindProblem::Compressed { problem, .. } = &self.problem else {
             return false;
         };
         matches!(problem, offload_binary::InflateError::Limit { .. })
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for FindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for member in &self.members {
             write!(f, "member `{}`: ", terminal(&member[..]))?;
@@ -106,7 +106,7 @@ fn in_section(section: Option<u32>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     section.map_or(Ok(()), |section| write!(f, "section {section}: "))
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FindProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Archive(problem) => problem.fmt(f),
@@ -142,5 +142,5 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Error {}
-impl std::error::Error for Problem {}
+impl std::error::Error for FindError {}
+impl std::error::Error for FindProblem {}

@@ -63,11 +63,11 @@ fn arches(found: &[FoundImage]) -> Vec<&str> {
 }
 
 /// As the function that is tested, with more memory than any input here needs.
-fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, FindError> {
     super::images(data)
 }
 
-fn link_inputs<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+fn link_inputs<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, FindError> {
     super::link_inputs(data, &mut { super::INFLATE_LIMIT })
 }
 

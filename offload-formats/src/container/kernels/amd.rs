@@ -93,7 +93,7 @@ fn collect<'d>(
 
 /// Why the content of a note makes no sense. Offsets are from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Problem {
+enum MetadataProblem {
     MessagePack(msgpack::Error),
     Missing {
         key: &'static str,
@@ -114,13 +114,13 @@ enum Problem {
     },
 }
 
-impl From<msgpack::Error> for Problem {
+impl From<msgpack::Error> for MetadataProblem {
     fn from(error: msgpack::Error) -> Self {
         Self::MessagePack(error)
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for MetadataProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MessagePack(error) => error.fmt(f),
@@ -147,7 +147,7 @@ impl fmt::Display for Problem {
 }
 
 /// Appends the kernels of a note. What follows its map is left alone, as LLVM's reader does.
-fn metadata(content: &[u8], kernels: &mut Vec<Kernel>) -> Result<(), Problem> {
+fn metadata(content: &[u8], kernels: &mut Vec<Kernel>) -> Result<(), MetadataProblem> {
     Reader::new(content).map(|key, reader| match key {
         b"amdhsa.version" => version(reader),
         b"amdhsa.kernels" => reader.array(|reader| {
@@ -158,18 +158,18 @@ fn metadata(content: &[u8], kernels: &mut Vec<Kernel>) -> Result<(), Problem> {
     })
 }
 
-fn version(reader: &mut Reader<'_>) -> Result<(), Problem> {
+fn version(reader: &mut Reader<'_>) -> Result<(), MetadataProblem> {
     let offset = reader.offset();
     // The second number says what was added.
     let [found, _] = numbers(reader, "amdhsa.version")?;
     if found == VERSION {
         Ok(())
     } else {
-        Err(Problem::Version { offset, found })
+        Err(MetadataProblem::Version { offset, found })
     }
 }
 
-fn kernel(reader: &mut Reader<'_>) -> Result<Kernel, Problem> {
+fn kernel(reader: &mut Reader<'_>) -> Result<Kernel, MetadataProblem> {
     let offset = reader.offset();
     let mut kernel = Kernel::default();
     let mut name = None;
@@ -191,9 +191,9 @@ fn kernel(reader: &mut Reader<'_>) -> Result<Kernel, Problem> {
             b".wavefront_size" => kernel.wavefront = Some(reader.number()?),
             _ => reader.skip()?,
         }
-        Ok::<(), Problem>(())
+        Ok::<(), MetadataProblem>(())
     })?;
-    let missing = |key| Problem::Missing { key, offset };
+    let missing = |key| MetadataProblem::Missing { key, offset };
     kernel.name = name.ok_or(missing(".symbol"))?;
     kernel.arguments_size = arguments_size.ok_or(missing(".kernarg_segment_size"))?;
     kernel.shared_size = shared_size.ok_or(missing(".group_segment_fixed_size"))?;
@@ -202,24 +202,24 @@ fn kernel(reader: &mut Reader<'_>) -> Result<Kernel, Problem> {
 }
 
 /// The name of a kernel, from that of its descriptor.
-fn symbol(reader: &mut Reader<'_>) -> Result<String, Problem> {
+fn symbol(reader: &mut Reader<'_>) -> Result<String, MetadataProblem> {
     let offset = reader.offset();
     let name = reader.text()?.strip_suffix(DESCRIPTOR);
     name.map(str::to_owned)
-        .ok_or(Problem::NoDescriptor { offset })
+        .ok_or(MetadataProblem::NoDescriptor { offset })
 }
 
-fn arguments(reader: &mut Reader<'_>) -> Result<Vec<Argument>, Problem> {
+fn arguments(reader: &mut Reader<'_>) -> Result<Vec<Argument>, MetadataProblem> {
     let mut arguments = Vec::new();
     reader.array(|reader| {
         arguments.extend(argument(reader)?);
-        Ok::<(), Problem>(())
+        Ok::<(), MetadataProblem>(())
     })?;
     Ok(arguments)
 }
 
 /// An argument, when it is the host that gives it.
-fn argument(reader: &mut Reader<'_>) -> Result<Option<Argument>, Problem> {
+fn argument(reader: &mut Reader<'_>) -> Result<Option<Argument>, MetadataProblem> {
     let start = reader.offset();
     let [mut offset, mut size] = [None; 2];
     let mut value_kind = None;
@@ -230,9 +230,9 @@ fn argument(reader: &mut Reader<'_>) -> Result<Option<Argument>, Problem> {
             b".value_kind" => value_kind = Some(reader.text()?),
             _ => reader.skip()?,
         }
-        Ok::<(), Problem>(())
+        Ok::<(), MetadataProblem>(())
     })?;
-    let missing = |key| Problem::Missing { key, offset: start };
+    let missing = |key| MetadataProblem::Missing { key, offset: start };
     let value_kind = value_kind.ok_or(missing(".value_kind"))?;
     let argument = Argument {
         offset: offset.ok_or(missing(".offset"))?,
@@ -250,14 +250,14 @@ fn argument(reader: &mut Reader<'_>) -> Result<Option<Argument>, Problem> {
 fn numbers<const N: usize>(
     reader: &mut Reader<'_>,
     key: &'static str,
-) -> Result<[u32; N], Problem> {
+) -> Result<[u32; N], MetadataProblem> {
     let offset = reader.offset();
     let mut numbers = Vec::new();
     reader.array(|reader| {
         numbers.push(reader.number()?);
-        Ok::<(), Problem>(())
+        Ok::<(), MetadataProblem>(())
     })?;
-    <[u32; N]>::try_from(numbers).map_err(|numbers| Problem::Count {
+    <[u32; N]>::try_from(numbers).map_err(|numbers| MetadataProblem::Count {
         key,
         offset,
         found: numbers.len(),

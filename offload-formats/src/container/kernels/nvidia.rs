@@ -75,7 +75,7 @@ const REGCOUNT: u8 = 0x2f;
 const KPARAM_INFO_V2: u8 = 0x45;
 
 record! {
-    struct Header, "record", 4 bytes {
+    struct RecordHeader, "record", 4 bytes {
         0x0 format: [u8; 1],
         0x1 attribute: [u8; 1],
         0x2 value: u16,
@@ -146,7 +146,7 @@ pub(super) fn kernels(
 fn note(
     file: &ElfFile64<'_, Endianness>,
     found: &mut BTreeMap<usize, Found>,
-    record: &Record<'_>,
+    record: &InfoRecord<'_>,
 ) -> Result<(), String> {
     let (REGCOUNT | FRAME_SIZE | MIN_STACK_SIZE) = record.attribute else {
         return Ok(());
@@ -222,7 +222,7 @@ impl Found {
     }
 
     /// A record of its own section.
-    fn read(&mut self, record: &Record<'_>) -> Result<(), String> {
+    fn read(&mut self, record: &InfoRecord<'_>) -> Result<(), String> {
         match record.attribute {
             MAX_THREADS => {
                 let Threads { x, y, z } = record.sized(Threads::read)?;
@@ -288,14 +288,14 @@ impl Found {
 }
 
 /// A record, whose format and attribute are read, and whose value lies inside its section.
-struct Record<'d> {
+struct InfoRecord<'d> {
     format: u8,
     attribute: u8,
     half: u16,
     value: Cursor<'d, &'d [u8]>,
 }
 
-impl<'d> Record<'d> {
+impl<'d> InfoRecord<'d> {
     /// The value of two bytes.
     fn half(&self) -> Result<u16, String> {
         self.expect(HALF).map(|()| self.half)
@@ -349,7 +349,7 @@ impl<'d> Records<'d> {
     fn each(
         &mut self,
         range: Option<(u64, u64)>,
-        mut take: impl FnMut(&Record<'d>) -> Result<(), String>,
+        mut take: impl FnMut(&InfoRecord<'d>) -> Result<(), String>,
     ) -> Result<(), String> {
         let text = |problem: OutOfBounds| problem.to_string();
         let (offset, size) = range.ok_or("it has no bytes in the file")?;
@@ -367,10 +367,10 @@ impl<'d> Records<'d> {
         Ok(())
     }
 
-    fn next(&self, cursor: &mut Cursor<'d, &'d [u8]>) -> Result<Record<'d>, String> {
+    fn next(&self, cursor: &mut Cursor<'d, &'d [u8]>) -> Result<InfoRecord<'d>, String> {
         let text = |problem: OutOfBounds| problem.to_string();
-        let header = Header::read(cursor).map_err(text)?;
-        let Header {
+        let header = RecordHeader::read(cursor).map_err(text)?;
+        let RecordHeader {
             format: [format],
             attribute: [attribute],
             value: half,
@@ -383,7 +383,7 @@ impl<'d> Records<'d> {
         let start = cursor.position();
         cursor.read(size.into(), "value").map_err(text)?;
         let value = Cursor::new(self.data, start..cursor.position());
-        Ok(Record {
+        Ok(InfoRecord {
             format,
             attribute,
             half,

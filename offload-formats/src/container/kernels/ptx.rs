@@ -55,7 +55,7 @@ const DRIVERS_START: [&str; 2] = ["__cuda_syscall", "cnp"];
 
 /// What a text has: kernels, functions, and what these name.
 #[derive(Debug, Default)]
-pub(super) struct Text {
+pub(super) struct PtxText {
     kernels: BTreeMap<String, (Kernel, Body)>,
     functions: BTreeMap<String, Body>,
     /// Declared, and not there when no function of the text is it.
@@ -83,7 +83,7 @@ struct Variable {
     is_pointer: bool,
 }
 
-impl Text {
+impl PtxText {
     pub(super) fn parse(text: &[u8]) -> Result<Self, KernelError> {
         let is_older = ptx::version(text).is_some_and(|version| version < LINKAGE);
         let text = ptx::stripped(text);
@@ -95,7 +95,7 @@ impl Text {
             match token {
                 ".entry" => {
                     let is_global = is_older || matches!(linkage, ".visible" | ".weak");
-                    let entry = Entry::read(&mut tokens)?;
+                    let entry = PtxKernel::read(&mut tokens)?;
                     if let Some(body) = entry.body.filter(|_| is_global) {
                         found
                             .kernels
@@ -203,12 +203,12 @@ impl Text {
 }
 
 /// A kernel, and its body unless it is only declared.
-struct Entry {
+struct PtxKernel {
     kernel: Kernel,
     body: Option<Body>,
 }
 
-impl Entry {
+impl PtxKernel {
     /// From the name on.
     fn read(tokens: &mut Peekable<Tokens<'_>>) -> Result<Self, KernelError> {
         let name = tokens.next().unwrap_or_default().to_owned();
@@ -284,7 +284,7 @@ fn named(tokens: &mut Peekable<Tokens<'_>>) -> Option<String> {
 /// The variables of a declaration, from behind `.shared` to its semicolon.
 fn variables(tokens: &mut Peekable<Tokens<'_>>) -> Result<Vec<Variable>, KernelError> {
     let mut found: Vec<Variable> = Vec::new();
-    let mut kind = Type::default();
+    let mut kind = VariableType::default();
     loop {
         let mut variable = Variable::default();
         let end = variable.read(&mut kind, tokens).map_err(|problem| {
@@ -304,7 +304,7 @@ fn parameters(tokens: &mut Peekable<Tokens<'_>>) -> Result<Vec<Variable>, String
     }
     loop {
         let mut variable = Variable::default();
-        let end = variable.read(&mut Type::default(), tokens);
+        let end = variable.read(&mut VariableType::default(), tokens);
         let end = end.map_err(|problem| {
             format!("parameter {} `{}`: {problem}", found.len(), variable.name)
         })?;
@@ -319,7 +319,7 @@ fn parameters(tokens: &mut Peekable<Tokens<'_>>) -> Result<Vec<Variable>, String
 
 /// What holds for all variables of a declaration.
 #[derive(Debug, Default)]
-struct Type {
+struct VariableType {
     align: Option<u64>,
     element: Option<u64>,
     /// How many of them, of a vector.
@@ -330,7 +330,7 @@ impl Variable {
     /// Reads what is declared, and gives the sign behind it.
     fn read<'t>(
         &mut self,
-        kind: &mut Type,
+        kind: &mut VariableType,
         tokens: &mut Peekable<Tokens<'t>>,
     ) -> Result<&'t str, String> {
         let mut elements = 1_u64;

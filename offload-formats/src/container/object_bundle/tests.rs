@@ -20,7 +20,7 @@ fn embed(host: &[u8], images: &[(&str, Option<&[u8]>)]) -> Result<Vec<u8>, Objec
     let mut entries = Vec::new();
     let mut inputs = vec![host];
     for (id, image) in images {
-        entries.push(NewEntry {
+        entries.push(NewObjectEntry {
             id,
             size: image.map(|image| image.len() as u64),
         });

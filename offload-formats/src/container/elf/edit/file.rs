@@ -5,8 +5,8 @@ use std::ops::Range;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 
-use super::super::{Elf, ElfError, Headers, Section, WriteError};
-use super::form::Form;
+use super::super::{Elf, ElfError, ElfSection, ElfWriteError, Headers};
+use super::form::ElfForm;
 use super::symbols::Symbols;
 use crate::container::edit::NewSection;
 use crate::format::bytes::{OutOfBounds, ReadAt, View};
@@ -17,14 +17,14 @@ const SHT_CREL: elf::SectionType = elf::SectionType(0x4000_0014);
 
 /// An ELF file that is edited. Sections and symbols keep the indices that they had.
 #[derive(Debug)]
-pub(super) struct File<'d> {
-    pub(super) form: Form,
+pub(super) struct EditedElf<'d> {
+    pub(super) form: ElfForm,
     /// Where the ELF file starts in the data.
     pub(super) start: u64,
     pub(super) size: u64,
     pub(super) header: &'d [u8],
     /// The first is that of index 0, which is none.
-    pub(super) parts: Vec<Part<'d>>,
+    pub(super) parts: Vec<EditedElfSection<'d>>,
     pub(super) segments: Vec<Segment>,
     /// As they are, and where they are from the start of the ELF file.
     pub(super) program_headers: (&'d [u8], u64),
@@ -37,11 +37,11 @@ pub(super) struct File<'d> {
 
 /// A section, as it will be.
 #[derive(Debug)]
-pub(super) struct Part<'d> {
+pub(super) struct EditedElfSection<'d> {
     pub(super) name: &'d [u8],
     /// Offset, link, info and index are as they were; the offset of new ones is the largest.
-    pub(super) section: Section,
-    pub(super) content: Content<'d>,
+    pub(super) section: ElfSection,
+    pub(super) content: SectionContent<'d>,
     pub(super) kept: bool,
     /// The segment that moves it, when there is one.
     pub(super) segment: Option<usize>,
@@ -49,7 +49,7 @@ pub(super) struct Part<'d> {
 
 /// What a section holds.
 #[derive(Debug)]
-pub(super) enum Content<'d> {
+pub(super) enum SectionContent<'d> {
     /// Nothing, or bytes in memory only.
     None,
     /// The bytes that it held.
@@ -91,8 +91,8 @@ pub(super) struct Segment {
     pub(super) alignment: u64,
 }
 
-impl<'d> File<'d> {
-    pub(super) fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Self, WriteError> {
+impl<'d> EditedElf<'d> {
+    pub(super) fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Self, ElfWriteError> {
         let elf = Elf::parse(data, range)?;
         match elf.headers {
             Headers::Elf32(_) => Self::of::<elf::FileHeader32<Endianness>, R>(&elf),
@@ -102,15 +102,15 @@ impl<'d> File<'d> {
 
     fn of<H: FileHeader<Endian = Endianness>, R: ReadAt<'d>>(
         elf: &Elf<'d, R>,
-    ) -> Result<Self, WriteError> {
+    ) -> Result<Self, ElfWriteError> {
         let names = elf.names.filter(|_| elf.sections().next().is_some());
-        let names = names.ok_or(WriteError::NoSections)?;
-        let form = Form {
+        let names = names.ok_or(ElfWriteError::NoSections)?;
+        let form = ElfForm {
             wide: matches!(elf.headers, Headers::Elf64(_)),
             mips: elf.machine == elf::EM_MIPS.0,
             endian: elf.endian,
         };
-        let mut parts = Parts::new(form);
+        let mut parts = SectionReader::new(form);
         for section in elf.sections() {
             parts.read(elf, section)?;
         }
@@ -142,7 +142,7 @@ impl<'d> File<'d> {
     fn read_segments<H: FileHeader<Endian = Endianness>, R: ReadAt<'d>>(
         &mut self,
         elf: &Elf<'d, R>,
-    ) -> Result<(), WriteError> {
+    ) -> Result<(), ElfWriteError> {
         let Ok(header) = H::parse(self.header) else {
             return Ok(());
         };
@@ -176,7 +176,7 @@ impl<'d> File<'d> {
         }
         for part in self.parts.iter_mut().skip(1) {
             // What is written anew cannot stay in a segment: names of sections and symbols.
-            if matches!(part.content, Content::Same(_) | Content::None) {
+            if matches!(part.content, SectionContent::Same(_) | SectionContent::None) {
                 let offset = part.section.offset.saturating_sub(elf.range.start);
                 let mut first: Option<&Segment> = None;
                 for segment in &self.segments {
@@ -195,7 +195,7 @@ impl<'d> File<'d> {
 
 impl Segment {
     /// Whether a section is a part of it. An empty one is where its first byte would be.
-    fn holds(&self, section: &Section, offset: u64) -> bool {
+    fn holds(&self, section: &ElfSection, offset: u64) -> bool {
         let size = section.size.max(1);
         let within = |start: u64, len: u64, offset: u64| match offset.checked_add(size) {
             Some(end) => start <= offset && end <= start.saturating_add(len),
@@ -212,17 +212,17 @@ impl Segment {
 }
 
 /// Sections as they are read.
-struct Parts<'d> {
-    form: Form,
-    parts: Vec<Part<'d>>,
+struct SectionReader<'d> {
+    form: ElfForm,
+    parts: Vec<EditedElfSection<'d>>,
     symbols: Option<u32>,
     wide_indices: Option<u32>,
     /// Size of all that may be written anew.
     anew: u64,
 }
 
-impl<'d> Parts<'d> {
-    fn new(form: Form) -> Self {
+impl<'d> SectionReader<'d> {
+    fn new(form: ElfForm) -> Self {
         Self {
             form,
             parts: Vec::new(),
@@ -235,16 +235,16 @@ impl<'d> Parts<'d> {
     fn read<R: ReadAt<'d>>(
         &mut self,
         elf: &Elf<'d, R>,
-        mut section: Section,
-    ) -> Result<(), WriteError> {
+        mut section: ElfSection,
+    ) -> Result<(), ElfWriteError> {
         let index = section.index;
-        let (mut name, mut content) = (&b""[..], Content::None);
+        let (mut name, mut content) = (&b""[..], SectionContent::None);
         if index > 0 {
             name = elf.names()?.of(&section)?;
             content = self.content(elf, &mut section)?;
             elf.section(section.link)?;
         }
-        self.parts.push(Part {
+        self.parts.push(EditedElfSection {
             name,
             section,
             content,
@@ -258,45 +258,45 @@ impl<'d> Parts<'d> {
     fn content<R: ReadAt<'d>>(
         &mut self,
         elf: &Elf<'d, R>,
-        section: &mut Section,
-    ) -> Result<Content<'d>, WriteError> {
+        section: &mut ElfSection,
+    ) -> Result<SectionContent<'d>, ElfWriteError> {
         let index = section.index;
         let once = |place: &mut Option<u32>| match place.replace(index) {
             None => Ok(()),
-            Some(first) => Err(WriteError::Twice { first, index }),
+            Some(first) => Err(ElfWriteError::Twice { first, index }),
         };
         let (range, number) = (elf.check(section)?, self.form.word_size());
-        let same = Ok(Content::Same(range.clone()));
+        let same = Ok(SectionContent::Same(range.clone()));
         let kind = elf::SectionType(section.section_type);
         if [elf::SHT_GROUP, elf::SHT_REL, elf::SHT_RELA].contains(&kind) {
             // It is in memory, so no two of them may be in the same place.
             self.anew = self.anew.saturating_add(section.size);
             if self.anew > elf.range.end.saturating_sub(elf.range.start) {
                 let value = self.anew;
-                return Err(WriteError::TooLarge { value });
+                return Err(ElfWriteError::TooLarge { value });
             }
         }
         match kind {
-            elf::SHT_NOBITS => Ok(Content::None),
+            elf::SHT_NOBITS => Ok(SectionContent::None),
             elf::SHT_SYMTAB => {
                 once(&mut self.symbols)?;
                 section.alignment = number;
-                Ok(Content::Symbols)
+                Ok(SectionContent::Symbols)
             }
             elf::SHT_SYMTAB_SHNDX => {
                 once(&mut self.wide_indices)?;
-                Ok(Content::WideIndices)
+                Ok(SectionContent::WideIndices)
             }
             elf::SHT_GROUP => {
                 let form = self.form;
                 let bytes = elf.content(section)?;
                 let mut words = bytes.chunks_exact(4).map(|word| form.number(word));
-                let flags = words.next().ok_or(WriteError::Group { index })?;
+                let flags = words.next().ok_or(ElfWriteError::Group { index })?;
                 let members: Vec<u32> = words.collect();
                 for member in &members {
                     elf.section(*member)?;
                 }
-                Ok(Content::Group(Group { flags, members }))
+                Ok(SectionContent::Group(Group { flags, members }))
             }
             // Those of a program are of its memory.
             elf::SHT_REL | elf::SHT_RELA if section.allocated() => {
@@ -308,18 +308,18 @@ impl<'d> Parts<'d> {
                 let words = if kind == elf::SHT_RELA { 3 } else { 2 };
                 let entry_size = words * number;
                 if section.entry_size != entry_size || section.size % entry_size != 0 {
-                    return Err(WriteError::Relocations { index });
+                    return Err(ElfWriteError::Relocations { index });
                 }
                 section.alignment = number;
                 let bytes = elf.content(section)?;
-                Ok(Content::Relocations { bytes, range })
+                Ok(SectionContent::Relocations { bytes, range })
             }
             _ => same,
         }
     }
 
     /// Marks the section of that index as one of names.
-    fn mark_strings(&mut self, index: u32) -> Result<(), WriteError> {
+    fn mark_strings(&mut self, index: u32) -> Result<(), ElfWriteError> {
         let part = self.parts.get_mut(index as usize);
         match part {
             Some(part)
@@ -327,15 +327,15 @@ impl<'d> Parts<'d> {
                     && part.section.section_type == elf::SHT_STRTAB.0
                     && !part.section.allocated() =>
             {
-                part.content = Content::Strings;
+                part.content = SectionContent::Strings;
                 Ok(())
             }
-            _ => Err(WriteError::Strings { index }),
+            _ => Err(ElfWriteError::Strings { index }),
         }
     }
 }
 
-impl<'d> Part<'d> {
+impl<'d> EditedElfSection<'d> {
     /// One to add, of that index among those.
     pub(super) fn new(index: usize, section: &NewSection<'d>) -> Self {
         let note = section.name.starts_with(b".note") && section.name != b".note.GNU-stack";
@@ -347,7 +347,7 @@ impl<'d> Part<'d> {
         let mut part = Self::empty(section.name, kind.0, 1);
         part.section.flags = elf::SHF_EXCLUDE.0;
         part.section.size = section.content.size();
-        part.content = Content::New(section.content.piece(index));
+        part.content = SectionContent::New(section.content.piece(index));
         part
     }
 
@@ -355,14 +355,14 @@ impl<'d> Part<'d> {
     pub(super) fn wide_indices() -> Self {
         let mut part = Self::empty(b".symtab_shndx", elf::SHT_SYMTAB_SHNDX.0, 4);
         part.section.entry_size = 4;
-        part.content = Content::WideIndices;
+        part.content = SectionContent::WideIndices;
         part
     }
 
     pub(super) fn empty(name: &'d [u8], section_type: u32, alignment: u64) -> Self {
         Self {
             name,
-            section: Section {
+            section: ElfSection {
                 index: 0,
                 section_type,
                 flags: 0,
@@ -375,7 +375,7 @@ impl<'d> Part<'d> {
                 entry_size: 0,
                 name_offset: 0,
             },
-            content: Content::None,
+            content: SectionContent::None,
             kept: true,
             segment: None,
         }
@@ -388,14 +388,14 @@ impl<'d> Part<'d> {
     }
 }
 
-impl File<'_> {
+impl EditedElf<'_> {
     /// The index of the first section of relocations that stays and needs a symbol that does not,
     /// and the old index of the symbol.
     pub(super) fn relocation_of_removed_symbol(&self) -> Option<(u32, u32)> {
         let symbols = self.symbols.as_ref().filter(|symbols| symbols.changed)?;
         let parts = (0..).zip(&self.parts).filter(|(_, part)| part.kept);
         for (index, part) in parts {
-            if let Content::Relocations { bytes, .. } = &part.content {
+            if let SectionContent::Relocations { bytes, .. } = &part.content {
                 let mut named = self.form.relocated(bytes, part.section.entry_size);
                 if let Some(symbol) = named.find(|symbol| symbols.place(*symbol).is_none()) {
                     return Some((index, symbol));

@@ -4,17 +4,17 @@ use std::mem::offset_of;
 
 use object::{Endian as _, Endianness, elf};
 
-use super::super::WriteError;
+use super::super::ElfWriteError;
 
 /// How a file has its numbers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
+pub(super) struct ElfForm {
     pub(super) wide: bool,
     pub(super) mips: bool,
     pub(super) endian: Endianness,
 }
 
-impl Form {
+impl ElfForm {
     /// Of a number that is as long as an address.
     pub(super) fn word_size(self) -> u64 {
         if self.wide { 8 } else { 4 }
@@ -29,11 +29,11 @@ impl Form {
     }
 
     /// A number as long as an address, when it is not larger.
-    pub(super) fn word(self, value: u64) -> Result<Vec<u8>, WriteError> {
+    pub(super) fn word(self, value: u64) -> Result<Vec<u8>, ElfWriteError> {
         if self.wide {
             return Ok(self.endian.write_u64(value).to_vec());
         }
-        let value = u32::try_from(value).map_err(|_| WriteError::TooLarge { value })?;
+        let value = u32::try_from(value).map_err(|_| ElfWriteError::TooLarge { value })?;
         Ok(self.u32(value).to_vec())
     }
 

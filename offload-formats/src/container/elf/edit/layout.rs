@@ -2,12 +2,12 @@
 
 use object::elf;
 
-use super::super::WriteError;
-use super::file::{Content, File, Segment};
+use super::super::ElfWriteError;
+use super::file::{EditedElf, SectionContent, Segment};
 
 /// Where everything is, from the start of the new file.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct NewLayout {
     /// By index in the old file.
     pub(super) sections: Vec<u64>,
     /// By number.
@@ -16,8 +16,8 @@ pub(super) struct Layout {
     pub(super) section_headers: u64,
 }
 
-impl Layout {
-    pub(super) fn of(file: &File<'_>) -> Result<Self, WriteError> {
+impl NewLayout {
+    pub(super) fn of(file: &EditedElf<'_>) -> Result<Self, ElfWriteError> {
         let (segments, mut end) = place_segments(file)?;
         let mut sections = vec![0; file.parts.len()];
         let mut free: Vec<(usize, u64)> = Vec::new();
@@ -52,7 +52,7 @@ impl Layout {
             .saturating_sub(file.size)
             .saturating_sub(file.new_size());
         if grown > LARGEST_GROWTH {
-            return Err(WriteError::TooLarge { value: end });
+            return Err(ElfWriteError::TooLarge { value: end });
         }
         let headers = file.segments.len();
         Ok(Self {
@@ -68,7 +68,7 @@ impl Layout {
 const LARGEST_GROWTH: u64 = 1 << 30;
 
 /// Where the segments go, then the file header and the program headers, and the end of them all.
-fn place_segments(file: &File<'_>) -> Result<(Vec<u64>, u64), WriteError> {
+fn place_segments(file: &EditedElf<'_>) -> Result<(Vec<u64>, u64), ElfWriteError> {
     let [header_size, ..] = file.form.sizes();
     let (program_headers, offset) = file.program_headers;
     let count = file.segments.len();
@@ -132,11 +132,11 @@ impl Segment {
     }
 }
 
-impl File<'_> {
+impl EditedElf<'_> {
     /// Of all that is added.
     fn new_size(&self) -> u64 {
         let new = self.parts.iter().filter_map(|part| match &part.content {
-            Content::New(piece) => Some(piece.size()),
+            SectionContent::New(piece) => Some(piece.size()),
             _ => None,
         });
         new.fold(0, u64::saturating_add)
@@ -150,28 +150,28 @@ impl File<'_> {
         for part in &mut self.parts {
             let section = &mut part.section;
             match &part.content {
-                Content::Group(group) => section.size = 4 + 4 * group.members.len() as u64,
-                Content::Symbols => {
+                SectionContent::Group(group) => section.size = 4 + 4 * group.members.len() as u64,
+                SectionContent::Symbols => {
                     section.entry_size = symbol_size.into();
                     section.size = count.saturating_mul(symbol_size.into());
                 }
-                Content::WideIndices => section.size = 4 * count,
+                SectionContent::WideIndices => section.size = 4 * count,
                 _ => (),
             }
         }
     }
 }
 
-fn add(offset: u64, size: u64) -> Result<u64, WriteError> {
+fn add(offset: u64, size: u64) -> Result<u64, ElfWriteError> {
     let value = u64::MAX;
     offset
         .checked_add(size)
-        .ok_or(WriteError::TooLarge { value })
+        .ok_or(ElfWriteError::TooLarge { value })
 }
 
 /// The first place that is not before `offset` and lies to a multiple of `alignment`, which need
 /// not be a power of two, as `address` does.
-fn align(offset: u64, alignment: u64, address: u64) -> Result<u64, WriteError> {
+fn align(offset: u64, alignment: u64, address: u64) -> Result<u64, ElfWriteError> {
     let alignment = alignment.max(1);
     let skew = address % alignment;
     let distance = add(offset, alignment - 1 - skew)? / alignment;
@@ -179,5 +179,5 @@ fn align(offset: u64, alignment: u64, address: u64) -> Result<u64, WriteError> {
     distance
         .checked_mul(alignment)
         .and_then(|multiple| multiple.checked_add(skew))
-        .ok_or(WriteError::TooLarge { value })
+        .ok_or(ElfWriteError::TooLarge { value })
 }

@@ -3,8 +3,8 @@
 use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, elf};
 
-use super::super::{Elf, ElfError, WriteError, string};
-use super::form::Form;
+use super::super::{Elf, ElfError, ElfWriteError, string};
+use super::form::ElfForm;
 use crate::format::bytes::ReadAt;
 use crate::format::string_table::StringTable;
 
@@ -13,7 +13,7 @@ use crate::format::string_table::StringTable;
 pub(super) struct Symbols<'d> {
     /// Of their section.
     pub(super) index: u32,
-    pub(super) symbols: Vec<Symbol<'d>>,
+    pub(super) symbols: Vec<EditedElfSymbol<'d>>,
     /// By the old index, the new one of those that stay.
     places: Vec<Option<u32>>,
     /// Whether a symbol has another index than before, or is gone.
@@ -21,7 +21,7 @@ pub(super) struct Symbols<'d> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Symbol<'d> {
+pub(super) struct EditedElfSymbol<'d> {
     /// As the old file has it.
     bytes: &'d [u8],
     pub(super) name: &'d [u8],
@@ -36,10 +36,10 @@ impl<'d> Symbols<'d> {
     /// those section indices that do not fit into a symbol.
     pub(super) fn read<H: FileHeader<Endian = Endianness>, R: ReadAt<'d>>(
         elf: &Elf<'d, R>,
-        form: Form,
+        form: ElfForm,
         index: u32,
         wide: Option<u32>,
-    ) -> Result<Self, WriteError> {
+    ) -> Result<Self, ElfWriteError> {
         let (section, endian) = (elf.section(index)?, elf.endian);
         let strings = elf.content(&elf.section(section.link)?)?;
         let wide = match wide {
@@ -56,13 +56,13 @@ impl<'d> Symbols<'d> {
             let name = string(strings, offset).ok_or(ElfError::SymbolName { index, offset })?;
             let section = match (symbol.st_shndx(endian), wide.next().flatten()) {
                 (elf::SHN_XINDEX, Some(bytes)) => Some(form.number(bytes)),
-                (elf::SHN_XINDEX, None) => return Err(WriteError::WideIndex { symbol: index }),
+                (elf::SHN_XINDEX, None) => return Err(ElfWriteError::WideIndex { symbol: index }),
                 (place, _) => place.index().map(u32::from),
             };
             if let Some(section) = section {
                 elf.section(section)?;
             }
-            symbols.push(Symbol {
+            symbols.push(EditedElfSymbol {
                 bytes: object::pod::bytes_of(symbol),
                 name,
                 section,
@@ -86,8 +86,9 @@ impl<'d> Symbols<'d> {
 
     /// Drops the symbols of those sections that do not stay.
     pub(super) fn retain(&mut self, is_kept: impl Fn(u32) -> bool) {
-        let stays =
-            |symbol: &Symbol<'_>| symbol.old_index == 0 || symbol.section.is_none_or(&is_kept);
+        let stays = |symbol: &EditedElfSymbol<'_>| {
+            symbol.old_index == 0 || symbol.section.is_none_or(&is_kept)
+        };
         let count = self.symbols.len();
         self.symbols.retain(stays);
         if self.symbols.len() < count {
@@ -109,7 +110,7 @@ impl<'d> Symbols<'d> {
     /// Adds a symbol that no section defines, after the others; returns its index in the new file.
     pub(super) fn add(&mut self, bytes: &'d [u8], name: &'d [u8]) -> u32 {
         let index = self.symbols.len() as u32;
-        self.symbols.push(Symbol {
+        self.symbols.push(EditedElfSymbol {
             bytes,
             name,
             section: None,
@@ -145,10 +146,10 @@ impl<'d> Symbols<'d> {
     /// The table. `section` gives new indices for old ones.
     pub(super) fn to_bytes(
         &self,
-        form: Form,
+        form: ElfForm,
         strings: &StringTable<'_>,
         section: impl Fn(u32) -> u32,
-    ) -> Result<Vec<u8>, WriteError> {
+    ) -> Result<Vec<u8>, ElfWriteError> {
         let mut bytes = Vec::new();
         for symbol in &self.symbols {
             let start = bytes.len();
@@ -160,7 +161,7 @@ impl<'d> Symbols<'d> {
                 }
             };
             let name = strings.offset(symbol.name).unwrap_or_default();
-            let name = u32::try_from(name).map_err(|_| WriteError::TooLarge { value: name })?;
+            let name = u32::try_from(name).map_err(|_| ElfWriteError::TooLarge { value: name })?;
             // In both classes a symbol starts with its name.
             patch(0, &form.u32(name));
             if let Some(index) = symbol.section {
@@ -172,7 +173,7 @@ impl<'d> Symbols<'d> {
     }
 
     /// The table of those section indices that do not fit into symbols, and zeros.
-    pub(super) fn wide_indices(&self, form: Form, section: impl Fn(u32) -> u32) -> Vec<u8> {
+    pub(super) fn wide_indices(&self, form: ElfForm, section: impl Fn(u32) -> u32) -> Vec<u8> {
         let wide = self.symbols.iter().map(|symbol| {
             let index = symbol.section.map_or(0, &section);
             if index < elf::SHN_LORESERVE.into() {
@@ -185,7 +186,7 @@ impl<'d> Symbols<'d> {
     }
 }
 
-impl Form {
+impl ElfForm {
     /// The symbols that relocations name.
     pub(super) fn relocated(self, bytes: &[u8], size: u64) -> impl Iterator<Item = u32> {
         let entries = bytes.chunks_exact(size as usize);

@@ -1,6 +1,6 @@
 use md5::{Digest, Md5};
 
-use super::super::{ElfError, Section, SymbolTable};
+use super::super::{ElfError, ElfSection, SymbolTable};
 use super::*;
 use crate::container::edit::NewContent;
 use crate::container::elf::Elf;
@@ -32,11 +32,11 @@ const SECTIONS: [NewSection<'_>; 2] = [
     },
 ];
 
-fn add(host: &[u8]) -> Result<Vec<Piece>, WriteError> {
+fn add(host: &[u8]) -> Result<Vec<Piece>, ElfWriteError> {
     add_sections(host, 0..host.len() as u64, &SECTIONS)
 }
 
-fn remove(object: &[u8], prefix: &[u8]) -> Result<Vec<Piece>, WriteError> {
+fn remove(object: &[u8], prefix: &[u8]) -> Result<Vec<Piece>, ElfWriteError> {
     let matches = |name: &[u8]| name.starts_with(prefix);
     remove_sections(object, 0..object.len() as u64, matches)
 }
@@ -84,9 +84,9 @@ fn sections(file: &[u8]) -> Vec<(Vec<u8>, u32, u64, Vec<u8>)> {
     let names = elf.names().unwrap();
     let mut sections: Vec<_> = elf.sections().skip(1).collect();
     sections.retain(|section| !(2..=3).contains(&section.section_type));
-    let fields = |section: &Section| {
+    let fields = |section: &ElfSection| {
         let (name, content) = (names.of(section).unwrap(), elf.content(section).unwrap());
-        let Section {
+        let ElfSection {
             section_type,
             flags,
             ..
@@ -121,7 +121,7 @@ fn keeps_sections_and_symbols_in_every_class_and_byte_order() {
     }
 }
 
-fn refer(host: &[u8]) -> Result<Vec<Piece>, WriteError> {
+fn refer(host: &[u8]) -> Result<Vec<Piece>, ElfWriteError> {
     add_reference(host, 0..host.len() as u64, "wanted", elf::R_X86_64_64)
 }
 
@@ -176,9 +176,9 @@ fn refers_only_from_objects_whose_symbols_and_relocations_are_known() {
     let error = refer(HOST).unwrap_err().to_string();
     assert_eq!(error, "there is no section `.symtab`");
     let mips = patched(ELF64_LITTLE, &[(0x12, &[8])]);
-    assert_eq!(refer(ELF32_BIG).unwrap_err(), WriteError::NotWide);
+    assert_eq!(refer(ELF32_BIG).unwrap_err(), ElfWriteError::NotWide);
     let error = refer(&mips).unwrap_err();
-    assert_eq!(error, WriteError::Machine { number: 8 });
+    assert_eq!(error, ElfWriteError::Machine { number: 8 });
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn tells_what_is_damaged() {
     }
     let segment = patched(FAT, &[(0x20, &[0x40]), (0x36, &[56, 0, 1])]);
     let error = add(&segment).unwrap_err();
-    let WriteError::Elf(ElfError::Segment { index: 0, problem }) = error else {
+    let ElfWriteError::Elf(ElfError::Segment { index: 0, problem }) = error else {
         panic!("{error}")
     };
     let OutOfBounds { what, end, .. } = problem;

@@ -2,26 +2,26 @@
 
 use object::elf;
 
-use super::super::WriteError;
-use super::file::{Content, File, Part};
-use super::layout::Layout;
+use super::super::ElfWriteError;
+use super::file::{EditedElf, EditedElfSection, SectionContent};
+use super::layout::NewLayout;
 use crate::container::edit::Output;
 use crate::format::pieces::Piece;
 use crate::format::string_table::{StringTable, Strings};
 
-impl File<'_> {
-    pub(super) fn write(mut self) -> Result<Vec<Piece>, WriteError> {
+impl EditedElf<'_> {
+    pub(super) fn write(mut self) -> Result<Vec<Piece>, ElfWriteError> {
         self.drop_empty_symbols()?;
         self.decide_wide_indices();
         self.size_tables();
         let tables = Tables::of(&self);
         for (index, part) in (0..).zip(&mut self.parts) {
-            if let Content::Strings = part.content {
+            if let SectionContent::Strings = part.content {
                 part.section.size = tables.strings(index).bytes.len() as u64;
             }
         }
-        let layout = Layout::of(&self)?;
-        let new = New {
+        let layout = NewLayout::of(&self)?;
+        let new = ElfWriter {
             file: &self,
             tables,
             layout,
@@ -31,7 +31,7 @@ impl File<'_> {
     }
 
     /// A program has a symbol table only if there are symbols; objects need it for relocations.
-    fn drop_empty_symbols(&mut self) -> Result<(), WriteError> {
+    fn drop_empty_symbols(&mut self) -> Result<(), ElfWriteError> {
         // In both classes `e_type` comes after 16 bytes of identification.
         let relocatable = self.form.u16(elf::ET_REL.0);
         let Some(symbols) = &self.symbols else {
@@ -48,7 +48,9 @@ impl File<'_> {
 
     /// A table of section indices is there exactly if a symbol is in a section of a large index.
     fn decide_wide_indices(&mut self) {
-        let is_table = |part: &Part<'_>| part.kept && matches!(part.content, Content::WideIndices);
+        let is_table = |part: &EditedElfSection<'_>| {
+            part.kept && matches!(part.content, SectionContent::WideIndices)
+        };
         let indices = self.indices();
         let new_index = |index: u32| indices.get(index as usize).copied().unwrap_or_default();
         let Some(symbols) = &self.symbols else {
@@ -57,7 +59,7 @@ impl File<'_> {
         let mut sections = symbols.symbols.iter().filter_map(|symbol| symbol.section);
         let needed = sections.any(|section| new_index(section) >= elf::SHN_LORESERVE.into());
         if needed && !self.parts.iter().any(is_table) {
-            let mut table = Part::wide_indices();
+            let mut table = EditedElfSection::wide_indices();
             table.section.link = symbols.index;
             self.parts.push(table);
         }
@@ -68,7 +70,7 @@ impl File<'_> {
     /// The new index of each section, by the old one; 0 for those that do not stay.
     fn indices(&self) -> Vec<u32> {
         let mut next = 0;
-        let index = |part: &Part<'_>| {
+        let index = |part: &EditedElfSection<'_>| {
             let index = if part.kept { next } else { 0 };
             next += u32::from(part.kept);
             index
@@ -90,7 +92,7 @@ struct Tables<'d> {
 }
 
 impl<'d> Tables<'d> {
-    fn of(file: &File<'d>) -> Self {
+    fn of(file: &EditedElf<'d>) -> Self {
         let mut sections = Strings::default();
         for part in file.parts.iter().filter(|part| part.kept) {
             sections.add(part.name);
@@ -122,15 +124,15 @@ impl<'d> Tables<'d> {
 }
 
 /// The new file, decided.
-struct New<'f, 'd> {
-    file: &'f File<'d>,
+struct ElfWriter<'f, 'd> {
+    file: &'f EditedElf<'d>,
     tables: Tables<'d>,
-    layout: Layout,
+    layout: NewLayout,
     indices: Vec<u32>,
 }
 
-impl New<'_, '_> {
-    fn pieces(&self) -> Result<Vec<Piece>, WriteError> {
+impl ElfWriter<'_, '_> {
+    fn pieces(&self) -> Result<Vec<Piece>, ElfWriteError> {
         let mut output = Output::default();
         for (segment, offset) in self.file.segments.iter().zip(&self.layout.segments) {
             let start = self.file.start.saturating_add(segment.offset);
@@ -140,7 +142,9 @@ impl New<'_, '_> {
         // What is removed from a segment leaves zeros.
         let parts = || (0..).zip(self.file.parts.iter().zip(&self.layout.sections));
         for (_, (part, offset)) in parts() {
-            if let (false, Content::Same(_), Some(_)) = (part.kept, &part.content, part.segment) {
+            if let (false, SectionContent::Same(_), Some(_)) =
+                (part.kept, &part.content, part.segment)
+            {
                 output.put(*offset, Piece::Zeros(part.section.size));
             }
         }
@@ -155,29 +159,31 @@ impl New<'_, '_> {
         let headers = self.section_headers()?;
         let end = (headers.len() as u64).checked_add(self.layout.section_headers);
         let value = u64::MAX;
-        let end = end.ok_or(WriteError::TooLarge { value })?;
+        let end = end.ok_or(ElfWriteError::TooLarge { value })?;
         output.put(self.layout.section_headers, Piece::Bytes(headers));
         Ok(output.finish(end))
     }
 
-    fn content(&self, index: u32, part: &Part<'_>) -> Result<Piece, WriteError> {
+    fn content(&self, index: u32, part: &EditedElfSection<'_>) -> Result<Piece, ElfWriteError> {
         let form = self.file.form;
         let symbols = self.file.symbols.as_ref();
         let copy = |range| Piece::Copy { input: 0, range };
         Ok(match (&part.content, symbols) {
-            (Content::None, _) => Piece::Zeros(0),
-            (Content::Same(range), _) => copy(range.clone()),
-            (Content::New(piece), _) => piece.clone(),
-            (Content::Strings, _) => Piece::Bytes(self.tables.strings(index).bytes.clone()),
-            (Content::Symbols, Some(symbols)) => {
+            (SectionContent::None, _) => Piece::Zeros(0),
+            (SectionContent::Same(range), _) => copy(range.clone()),
+            (SectionContent::New(piece), _) => piece.clone(),
+            (SectionContent::Strings, _) => Piece::Bytes(self.tables.strings(index).bytes.clone()),
+            (SectionContent::Symbols, Some(symbols)) => {
                 let strings = self.tables.strings(part.section.link);
                 Piece::Bytes(symbols.to_bytes(form, strings, |section| self.section(section))?)
             }
-            (Content::WideIndices, Some(symbols)) => {
+            (SectionContent::WideIndices, Some(symbols)) => {
                 Piece::Bytes(symbols.wide_indices(form, |section| self.section(section)))
             }
-            (Content::Symbols | Content::WideIndices, None) => Piece::Zeros(part.section.size),
-            (Content::Group(group), symbols) => {
+            (SectionContent::Symbols | SectionContent::WideIndices, None) => {
+                Piece::Zeros(part.section.size)
+            }
+            (SectionContent::Group(group), symbols) => {
                 let local = symbols.is_some_and(|symbols| symbols.is_local(part.section.info));
                 // A linker goes by the name of the symbol, which a local one does not have.
                 let flags = if local {
@@ -189,14 +195,14 @@ impl New<'_, '_> {
                 let words = std::iter::once(flags).chain(members);
                 Piece::Bytes(words.flat_map(|word| form.u32(word)).collect())
             }
-            (Content::Relocations { bytes, .. }, Some(symbols)) if symbols.changed => {
+            (SectionContent::Relocations { bytes, .. }, Some(symbols)) if symbols.changed => {
                 let mut bytes = bytes.to_vec();
                 form.relocate(&mut bytes, part.section.entry_size, |symbol| {
                     symbols.place(symbol).unwrap_or_default()
                 });
                 Piece::Bytes(bytes)
             }
-            (Content::Relocations { range, .. }, _) => copy(range.clone()),
+            (SectionContent::Relocations { range, .. }, _) => copy(range.clone()),
         })
     }
 
@@ -208,7 +214,7 @@ impl New<'_, '_> {
             .unwrap_or_default()
     }
 
-    fn header(&self) -> Result<Vec<u8>, WriteError> {
+    fn header(&self) -> Result<Vec<u8>, ElfWriteError> {
         let (form, layout) = (self.file.form, &self.layout);
         let [header_size, program_size, section_size, _] = form.sizes();
         let word = form.word_size() as usize;
@@ -251,7 +257,7 @@ impl New<'_, '_> {
         self.file.parts.iter().filter(|part| part.kept).count() as u32
     }
 
-    fn program_headers(&self) -> Result<Vec<u8>, WriteError> {
+    fn program_headers(&self) -> Result<Vec<u8>, ElfWriteError> {
         let form = self.file.form;
         let [_, size, ..] = form.sizes();
         let mut bytes = self.file.program_headers.0.to_vec();
@@ -265,7 +271,7 @@ impl New<'_, '_> {
         Ok(bytes)
     }
 
-    fn section_headers(&self) -> Result<Vec<u8>, WriteError> {
+    fn section_headers(&self) -> Result<Vec<u8>, ElfWriteError> {
         let (form, file) = (self.file.form, self.file);
         let large = elf::SHN_LORESERVE.into();
         let beyond = |value, limit| if value < limit { 0 } else { value };
@@ -283,7 +289,7 @@ impl New<'_, '_> {
             ];
             let name = self.tables.sections.offset(part.name).unwrap_or_default();
             let value = name;
-            let name = u32::try_from(name).map_err(|_| WriteError::TooLarge { value })?;
+            let name = u32::try_from(name).map_err(|_| ElfWriteError::TooLarge { value })?;
             let (mut kind, mut links) = (section.section_type, self.links(index, part)?);
             if index == 0 {
                 // The numbers that the file header cannot hold.
@@ -309,21 +315,21 @@ impl New<'_, '_> {
     }
 
     /// `sh_link` and `sh_info` of a section.
-    fn links(&self, by: u32, part: &Part<'_>) -> Result<(u32, u32), WriteError> {
+    fn links(&self, by: u32, part: &EditedElfSection<'_>) -> Result<(u32, u32), ElfWriteError> {
         let section = &part.section;
         let symbols = self.file.symbols.as_ref();
         let of_symbols = symbols.filter(|symbols| symbols.index == section.link);
         let link = self.section(section.link);
         let info = match (&part.content, symbols) {
-            (Content::Symbols, Some(symbols)) => symbols.local_count(),
-            (Content::Group(_), Some(symbols)) => {
+            (SectionContent::Symbols, Some(symbols)) => symbols.local_count(),
+            (SectionContent::Group(_), Some(symbols)) => {
                 let symbol = section.info;
                 let place = symbols.place(symbol);
-                place.ok_or(WriteError::SymbolNeeded { symbol, by })?
+                place.ok_or(ElfWriteError::SymbolNeeded { symbol, by })?
             }
-            (Content::Same(_), _) if of_symbols.is_some_and(|symbols| symbols.changed) => {
+            (SectionContent::Same(_), _) if of_symbols.is_some_and(|symbols| symbols.changed) => {
                 if part.is_relocations() {
-                    return Err(WriteError::Relocations { index: by });
+                    return Err(ElfWriteError::Relocations { index: by });
                 }
                 // It may have indices of symbols, of which this says that they are none any more.
                 return Ok((0, section.info));
