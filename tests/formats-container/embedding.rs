@@ -705,7 +705,7 @@ fn copies_content_from_where_it_is() {
     embed(host("arm64-apple-macos11"), Flavor::Excluded, &large).unwrap();
     for narrow in [ELF_HOSTS[2], COFF_HOSTS[0]] {
         let message = embed(host(narrow), Flavor::Excluded, &large).unwrap_err();
-        let text = "content of size 0x100000000 is too large for such an object";
+        let text = "content of size 0x100000000 is too large for an object of this format";
         assert_eq!(message.to_string(), text);
     }
     for unknown in [

@@ -1,12 +1,12 @@
-//! The images of a library for devices, whatever made it.
+//! Lists the images of a library of device code.
 //!
 //! | member                                          | images                               |
 //! |-------------------------------------------------|--------------------------------------|
-//! | an object with sections of a bundle             | its entries, but the host's          |
-//! | a bundle, plain or compressed                   | the same; texts are an error         |
-//! | an object or a file of offload binaries         | their entries                        |
-//! | bitcode, a code object of AMD, a cubin          | itself; the library's name says for what |
-//! | an object without any of these                  | itself, in a library for a CPU       |
+//! | an object with sections of a bundle             | the entries, except the host's       |
+//! | a bundle, plain or compressed                   | the same; a text entry is an error   |
+//! | an object with, or a file of, offload binaries  | their entries                        |
+//! | bitcode, an AMD code object, a cubin            | the member; the library's name tells the target |
+//! | another object                                  | the member, in a library for a CPU   |
 //!
 //! Specification: `docs/spec/bundler.md` §5, `docs/spec/linker-wrapper.md` §7.
 
@@ -28,34 +28,34 @@ use crate::names::EntryIdError;
 /// An image of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryImage {
-    /// The archive member that it is in; empty for a library that is one file of bitcode.
+    /// Archive member that contains the image; empty if the library is not an archive.
     pub member: String,
-    /// Of an entry of a bundle: where the bundle starts in the file, which tells bundles apart.
+    /// Offset of the bundle in the file, if the image is an entry of a bundle; identifies the bundle.
     pub bundle: Option<u64>,
-    /// Who it is for; nothing when only the name of the library says so.
+    /// Target of the image; `None` if only the name of the library tells it.
     pub target: Option<DeviceTarget>,
-    /// Where it is: in `unpacked`, or else in the file.
+    /// Range of the image, in `unpacked` or else in the file.
     pub range: Range<u64>,
-    /// What had to be unpacked.
+    /// Unpacked bytes of a compressed container.
     pub unpacked: Option<Arc<[u8]>>,
 }
 
 impl LibraryImage {
-    /// The bytes of the image, given the data that it was found in.
+    /// Returns the bytes of the image. `data` is the data that it was found in.
     pub fn content<'a, R: ReadAt<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
         bundled::content(&self.range, self.unpacked.as_ref(), data)
     }
 }
 
-/// The images of a library, in its order: an archive, or a file of bitcode or of bundles.
+/// Lists the images of a library in file order. A library is an archive, or a file of bitcode, bundles or
+/// offload binaries.
 ///
-/// Members that are nothing for a device, such as objects of the host, are left out; so are empty
-/// entries. An object is code for a device itself when the library's name says that the device is
-/// a CPU, `of_cpu`. What is compressed is unpacked in memory, as far as `unpacking` allows.
+/// Members without device code, such as host objects, and empty entries are left out. With `of_cpu`, the library is for
+/// a CPU, and a plain object is an image. Compressed containers are unpacked in memory, as far as `unpacking` allows.
 ///
 /// # Errors
 ///
-/// When it is none of these or is damaged, or a thin archive, whose members are files of their own.
+/// Fails for files of other formats, damaged files, and thin archives, whose members are other files.
 pub fn images<'d, R: ReadAt<'d>>(
     data: R,
     of_cpu: bool,
@@ -113,7 +113,7 @@ fn of_file<P>(wrap: impl Fn(P) -> DeviceLibraryProblem) -> impl Fn(P) -> DeviceL
     }
 }
 
-/// What is in a member, or in the library itself.
+/// Adds the images in a member, or in the library itself.
 fn part<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -190,41 +190,41 @@ fn is_for_device<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     machine.is_ok_and(|machine| [elf::EM_AMDGPU.0, elf::EM_CUDA.0].contains(&machine))
 }
 
-/// Why the images of a library cannot be had.
+/// Reason why the images of a library cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceLibraryError {
-    /// The archive member; empty for the library itself.
+    /// Archive member with the problem; empty for the library itself.
     pub member: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: DeviceLibraryProblem,
 }
 
-/// What is wrong with a library.
+/// A problem in a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeviceLibraryProblem {
-    /// It is no archive, bitcode or bundle.
+    /// Not an archive, bitcode, a bundle or an offload binary.
     Unknown,
-    /// It is a thin archive.
+    /// A thin archive.
     Thin,
-    /// With the archive.
+    /// Damage in the archive.
     Archive(ArchiveError),
-    /// With a bundle.
+    /// Damage in a bundle.
     Bundle(bundled::BundledEntryError),
-    /// With offload binaries.
+    /// Damage in an offload binary.
     Images(Box<super::FindError>),
-    /// An entry ID that is not understood.
+    /// An invalid entry ID.
     Entry {
-        /// As written.
+        /// The entry ID, as written.
         id: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: EntryIdError,
     },
-    /// Code for a device as text.
+    /// Device code as text.
     Text {
         /// The entry ID, as written.
         id: String,
-        /// Who it is for.
+        /// Its target.
         target: String,
     },
 }
@@ -247,9 +247,11 @@ impl fmt::Display for DeviceLibraryError {
             write!(f, "member `{}`: ", terminal(&self.member))?;
         }
         match &self.problem {
-            DeviceLibraryProblem::Unknown => f.write_str("neither an archive nor bitcode nor a bundle"),
+            DeviceLibraryProblem::Unknown => f.write_str(
+                "expected an archive, bitcode, a bundle or an offload binary",
+            ),
             DeviceLibraryProblem::Thin => f.write_str(
-                "a thin archive, whose members are files of their own\nhint: make it without `--thin` (`T`)",
+                "expected an archive that contains its members, found a thin archive\nhint: create it without `--thin` (`T`)",
             ),
             DeviceLibraryProblem::Archive(problem) => problem.fmt(f),
             DeviceLibraryProblem::Bundle(problem) => problem.fmt(f),
@@ -259,8 +261,8 @@ impl fmt::Display for DeviceLibraryError {
             }
             DeviceLibraryProblem::Text { id, target } => write!(
                 f,
-                "entry `{}`: the code for {} is text, and only objects and bitcode are linked here\n\
-                 hint: compile it with -c and without -S, or link the library with `offload-link`",
+                "entry `{}`: expected an object or bitcode for {}, found text\n\
+                 hint: compile with -c and without -S, or link the library with `offload-link`",
                 terminal(id),
                 terminal(target)
             ),
@@ -355,13 +357,19 @@ mod tests {
         ] {
             let problem = all(&data).unwrap_err().to_string();
             let expected = format!(
-                "{place}entry `hip-amdgcn-amd-amdhsa--gfx906`: the code for amdgcn-amd-amdhsa gfx906 is text, "
+                "{place}entry `hip-amdgcn-amd-amdhsa--gfx906`: expected an object or bitcode for amdgcn-amd-amdhsa gfx906, found text\n"
             );
             assert!(problem.starts_with(&expected), "{problem}");
         }
         let problem = all(b"text").unwrap_err().to_string();
-        assert_eq!(problem, "neither an archive nor bitcode nor a bundle");
+        assert_eq!(
+            problem,
+            "expected an archive, bitcode, a bundle or an offload binary"
+        );
         let problem = all(b"!<thin>\n").unwrap_err().to_string();
-        assert!(problem.starts_with("a thin archive, "), "{problem}");
+        assert!(
+            problem.contains(", found a thin archive\nhint: "),
+            "{problem}"
+        );
     }
 }

@@ -116,7 +116,7 @@ impl FatbinImage<'_> {
         Ok(place)
     }
 
-    fn cubin(&self, number: u32) -> Result<FatbinEntry<'_>, FatbinProblem> {
+    fn cubin(&self, number: u32) -> Result<EncodedImage<'_>, FatbinProblem> {
         let cubin =
             Elf::parse(self.image, 0..self.image.len() as u64).map_err(FatbinProblem::Elf)?;
         // Of 64 bits and little-endian; then OS and version of the ABI.
@@ -134,7 +134,7 @@ impl FatbinImage<'_> {
         if found != number {
             return Err(FatbinProblem::OtherProcessor { found });
         }
-        let mut entry = FatbinEntry {
+        let mut entry = EncodedImage {
             kind: CUBIN,
             code: (abi_version.into(), 1),
             options: Vec::new(),
@@ -150,11 +150,11 @@ impl FatbinImage<'_> {
         Ok(entry)
     }
 
-    fn ptx(&self) -> Result<FatbinEntry<'_>, FatbinProblem> {
+    fn ptx(&self) -> Result<EncodedImage<'_>, FatbinProblem> {
         let (major, minor) = ptx::version(self.image).ok_or(FatbinProblem::NoPtx)?;
         let mut text = ptx::stripped(self.image);
         text.push(0);
-        Ok(FatbinEntry {
+        Ok(EncodedImage {
             kind: PTX,
             code: (minor, major),
             options: options(&[]),
@@ -165,7 +165,7 @@ impl FatbinImage<'_> {
 }
 
 /// What is said of an image, and the image.
-struct FatbinEntry<'a> {
+struct EncodedImage<'a> {
     kind: u16,
     /// Minor and major version: of PTX, of a cubin's ABI the former alone.
     code: (u16, u16),

@@ -1,17 +1,17 @@
-//! Every image in any file, with where it was found.
+//! Finds every image in any file, with its place.
 //!
-//! | file                    | what holds offload binaries                                       |
+//! | file                    | place of offload binaries                                         |
 //! |-------------------------|-------------------------------------------------------------------|
 //! | offload binaries        | the file                                                          |
 //! | ELF                     | sections of type `0x6fff4c0b`, and ours of finished images        |
 //! | COFF object             | sections whose name starts with `.llvm.offloading`                |
-//! | PE image                | the same, and where the linker cut the name, `.llvm.of`, `.llvm`  |
-//! | Mach-O, also universal  | sections that start with one                                      |
+//! | PE image                | the same; names that the linker cut to `.llvm.of` or `.llvm`      |
+//! | Mach-O, also universal  | sections that start with an offload binary                        |
 //! | bitcode                 | variables that `llvm.embedded.objects` lists for that section     |
 //! | archive, of any form    | its members, which may be archives                                |
 //!
-//! Of objects and archives the headers are read, of offload binaries all but the images; bitcode
-//! and compressed offload binaries are read as a whole, as their bytes are no bytes of the file.
+//! Reads the headers of objects and archives, and all of an offload binary except its images.
+//! Bitcode and compressed offload binaries are read completely: the file does not contain their images byte by byte.
 
 mod error;
 
@@ -29,32 +29,32 @@ use crate::format::offload_binary::{self, BinaryEntry, OffloadBinary};
 
 pub use error::{FindError, FindProblem};
 
-/// An image, and where it was found.
+/// An image and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundImage {
-    /// The names of the archive members that it is in, the outermost first; of a universal Mach-O
-    /// file the names of processors.
+    /// Names of the archive members that contain the image, the outermost first. For a universal
+    /// Mach-O file, the names of processors.
     pub members: Vec<Vec<u8>>,
-    /// The number of the section that it is in, when it is in one: in ELF the index of its header,
-    /// in the other formats, which count from 1, that number.
+    /// Number of the section that contains the image. In ELF it is the index of the section
+    /// header; other formats count from 1.
     pub section: Option<u32>,
-    /// Whether a linker wrapper would link it.
+    /// Tells if a linker wrapper would link the image.
     pub standing: Standing,
-    /// Which of the offload binaries of that section or file it is in.
+    /// Index of the offload binary in its section or file.
     pub binary: usize,
-    /// Where that offload binary is, in `bytes` or else in the file.
+    /// Range of that offload binary, in `bytes` or else in the file.
     pub binary_range: Range<u64>,
-    /// Which entry of that offload binary it is.
+    /// Index of the entry in that offload binary.
     pub index: usize,
-    /// What it is, and where: in `bytes` or else in the file.
+    /// The entry, whose image is in `bytes` or else in the file.
     pub entry: BinaryEntry,
-    /// What had to be unpacked, as the file does not have it byte by byte: what bitcode embeds, and a
-    /// compressed offload binary.
+    /// Unpacked bytes, if the file does not contain them as they are: objects embedded in bitcode,
+    /// and compressed offload binaries.
     pub bytes: Option<Arc<[u8]>>,
 }
 
 impl FoundImage {
-    /// The bytes of the image, given the data that it was found in.
+    /// Returns the bytes of the image. `data` is the data that it was found in.
     pub fn content<'a, R: ReadAt<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
         let Range { start, end } = self.entry.image;
         let size = end.checked_sub(start)?;
@@ -65,61 +65,60 @@ impl FoundImage {
     }
 }
 
-/// Whether the images of a place are input of a link.
+/// Tells if the images of a section or file are input of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// In a file of offload binaries: whoever names the file means them.
+    /// A file of offload binaries: input, because the caller named the file.
     Raw,
-    /// In a section that the host linker leaves out, or embedded in bitcode, which becomes one:
-    /// input.
+    /// A section that the host linker leaves out, or bitcode that becomes one: input.
     Excluded,
-    /// In a section that programs have in memory: as a rule linked and registered already;
-    /// without a registration, what Rust makes of a `static` in such a section.
+    /// A section that programs load. Its images are usually linked and registered already;
+    /// without a registration, a Rust `static` placed them there.
     Allocated,
-    /// In our section of images that are linked and registered: never input.
+    /// Our section of linked and registered images: never input.
     Finished,
 }
 
-/// What is in a file, as far as images are asked for.
+/// A result of [`find()`]: an image, or a part of the file that was not searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FoundItem {
     /// An image.
     Image(FoundImage),
-    /// A member of a thin archive, so a file of its own: the caller may open it and look there.
+    /// A member of a thin archive. Its content is another file, which the caller can open and search.
     Outside {
-        /// The names of the archive members, the outermost first. The last is the path of the
-        /// file, from the folder of the archive.
+        /// Names of the archive members, the outermost first. The last is the path of the
+        /// file, relative to the archive's folder.
         members: Vec<Vec<u8>>,
-        /// Size of the file in bytes, as the archive says.
+        /// Size of the file in bytes, according to the archive.
         size: u64,
     },
-    /// An object of a format in which no tool puts images where others find them.
+    /// An object of a format without a known place for images.
     Unread {
-        /// The names of the archive members that it is in, the outermost first.
+        /// Names of the archive members that contain the object, the outermost first.
         members: Vec<Vec<u8>>,
-        /// Its format.
+        /// The object's format.
         format: Magic,
     },
 }
 
-/// How thoroughly to look.
+/// Depth of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
-    /// For what a linker wrapper links: by the types of sections, names are not read.
+    /// Input of a linker wrapper: sections are found by type, and names are not read.
     Inputs,
-    /// For everything.
+    /// Every image.
     All,
 }
 
-/// Bytes that compressed offload binaries of one file may take in memory, for those who set no limit of their own.
+/// Default limit on the memory for one file's decompressed offload binaries, in bytes.
 pub const INFLATE_LIMIT: u64 = 1 << 30;
 
-/// Finds every image in `data`, and says what it did not look into: members of thin archives, and
-/// objects of WebAssembly and AIX. Anything else that is no object and no archive holds none.
+/// Finds every image in `data`, and lists what it did not search: members of thin archives, and
+/// objects of WebAssembly and AIX. Files of other formats contain no images.
 ///
-/// In the order of the members, of the sections, of the offload binaries. Compressed offload binaries are inflated in
-/// memory, of which they may take [`INFLATE_LIMIT`] bytes in all.
+/// The result has the order of members, sections and offload binaries. Compressed offload binaries are inflated in
+/// memory, up to [`INFLATE_LIMIT`] bytes in all.
 ///
 /// # Errors
 ///
@@ -128,12 +127,12 @@ pub fn find<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundItem>, FindError> {
     find_within(data, &mut { INFLATE_LIMIT })
 }
 
-/// Finds every image in `data`, as [`find`] does. Compressed offload binaries may claim `memory` bytes in all, which is
-/// reduced by what they claim.
+/// Finds every image in `data`, as [`find`] does. Compressed offload binaries may claim `memory` bytes in all;
+/// `memory` is reduced by their sizes.
 ///
 /// # Errors
 ///
-/// As [`find`].
+/// Fails as [`find`] does.
 pub fn find_within<'d, R: ReadAt<'d>>(
     data: R,
     memory: &mut u64,
@@ -142,11 +141,11 @@ pub fn find_within<'d, R: ReadAt<'d>>(
     look(data, 0..size, Look::All, memory)
 }
 
-/// Finds every image in `data`, as [`find`] does, for those who know of no other files.
+/// Finds every image in `data`, as [`find`] does, for callers that open no other files.
 ///
 /// # Errors
 ///
-/// As [`find`], and when an archive is thin: its members are files of their own.
+/// Fails as [`find`] does, and for a thin archive, whose members are other files.
 pub fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, FindError> {
     images_within(data, &mut { INFLATE_LIMIT })
 }
@@ -155,7 +154,7 @@ pub fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, FindError> 
 ///
 /// # Errors
 ///
-/// As [`images`].
+/// Fails as [`images`] does.
 pub fn images_within<'d, R: ReadAt<'d>>(
     data: R,
     memory: &mut u64,
@@ -163,12 +162,12 @@ pub fn images_within<'d, R: ReadAt<'d>>(
     all_here(find_within(data, memory)?)
 }
 
-/// Finds what a linker wrapper links: as [`images`], without the finished ones, for which the names of all sections of
-/// ELF files are read. Within `memory` as [`find_within`] does.
+/// Finds the images that a linker wrapper links: those of [`images`] except the finished ones. To find those, [`images`]
+/// reads the section names of ELF files; this function does not. `memory` is that of [`find_within`].
 ///
 /// # Errors
 ///
-/// As [`images`].
+/// Fails as [`images`] does.
 pub fn link_inputs<'d, R: ReadAt<'d>>(
     data: R,
     memory: &mut u64,
@@ -177,7 +176,7 @@ pub fn link_inputs<'d, R: ReadAt<'d>>(
     link_inputs_in(data, 0..size, memory)
 }
 
-/// Those of the file in a range of `data`.
+/// Finds the link inputs of the file in a range of `data`.
 pub(super) fn link_inputs_in<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -225,17 +224,17 @@ fn look<'d, R: ReadAt<'d>>(
 struct ImageFinder<'m, R> {
     data: R,
     look: Look,
-    /// How many bytes of offload binaries may still come.
+    /// Remaining limit on the size of all offload binaries, in bytes.
     left: u64,
-    /// And how many of them inflated: those are in memory.
+    /// Remaining limit on inflated offload binaries, which are in memory.
     memory: &'m mut u64,
-    /// Where we are.
+    /// Names of the archive members around the current file.
     members: Vec<Vec<u8>>,
     found: Vec<FoundItem>,
 }
 
-/// How many times the size of the file all offload binaries together may have: sections may lie
-/// over each other, and a small file shall not hold millions of images.
+/// Limits amplification by overlapping sections: the size of all offload binaries, in multiples of
+/// the file size.
 const OVERLAP: u64 = 16;
 
 impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
@@ -300,7 +299,7 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
                 _ if finished => Standing::Finished,
                 elf::SHT_LLVM_OFFLOADING if section.excluded() => Standing::Excluded,
                 elf::SHT_LLVM_OFFLOADING if section.allocated() => Standing::Allocated,
-                // Neither flag: nobody writes it, and no program has it.
+                // Neither flag: no known tool writes it, and no program loads it.
                 elf::SHT_LLVM_OFFLOADING => Standing::Excluded,
                 _ => continue,
             };
@@ -311,8 +310,8 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
     }
 
     fn coff(&mut self, range: Range<u64>) -> Result<(), FindProblem> {
-        /// As much as is left of a name at least: images have eight bytes of it, or when lld
-        /// links them, what precedes the second period.
+        /// Shortest remainder of a section name: PE images keep eight bytes, and lld keeps
+        /// the part before the second period.
         const CUT: usize = ".llvm".len();
         let listing = match Listing::parse(self.data, range) {
             Ok(Some(listing)) => listing,
@@ -368,7 +367,7 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
         let slices = macho::slices(self.data, &range).map_err(FindProblem::MachO)?;
         let mut end = range.start;
         for (name, slice) in slices.into_iter().flatten() {
-            // Each after the other: none is in itself, or read twice.
+            // In ascending order, so that no slice contains itself or is read twice.
             let size = slice.end.saturating_sub(slice.start);
             let here = OutOfBounds::check("slice", slice.start, size, range.end);
             let here = here.map_err(FindProblem::Slice)?;
@@ -422,7 +421,7 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
         Ok(())
     }
 
-    /// Adds the images of an offload binary that is in `data`: in the file, or unpacked, in `bytes`.
+    /// Adds the images of an offload binary in `data`, which is the file or the unpacked `bytes`.
     fn add<'b, B: ReadAt<'b>>(
         &mut self,
         parsed: OffloadBinary,

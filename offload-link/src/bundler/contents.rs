@@ -298,7 +298,7 @@ impl Reader<'_> {
             self.uncompressed = inner.filter(|_| only);
         }
         let left = found
-            .rests
+            .trailing
             .iter()
             .map(|rest| rest.range.end - rest.range.start);
         Ok(left.sum())

@@ -171,7 +171,7 @@ fn names_the_member_the_section_and_the_place() {
     assert_eq!(message(&cut), problem);
     assert_eq!(
         message(THIN),
-        "member `fat.o`: of a thin archive, so it is a file of its own"
+        "member `fat.o`: the archive is thin: the content is another file"
     );
     let problem = "offload binary 1: size of header at offset 0xa0 with size 0x8 runs past the end \
                    at 0xa2";
@@ -193,7 +193,7 @@ fn rejects_archives_too_deep_in_each_other() {
     let members = "member `a`: ".repeat(16);
     assert_eq!(
         message,
-        format!("{members}more than 16 archives in each other")
+        format!("{members}archives are nested more than 16 deep")
     );
     for _ in 0..1000 {
         file = archive(&[("a", &file)]);

@@ -113,7 +113,7 @@ fn rejects_files_whose_sections_lie_over_each_other() {
     }
     assert_eq!(
         link_inputs(&big[..]).unwrap_err().to_string(),
-        "the same bytes are in many of its sections or files"
+        "too many sections or slices share the same bytes"
     );
 }
 
@@ -206,7 +206,7 @@ fn names_the_problem_of_each_format() {
     let size = macho.len() as u32;
 
     let file = universal(&[[7, 48, size], [7, 48, size]], &macho);
-    let text = "the same bytes are in many of its sections or files";
+    let text = "too many sections or slices share the same bytes";
     assert_eq!(message(&file), text);
     // A slice that is the universal file itself.
     assert_eq!(message(&universal(&[[7, 0, 28]], b"")), text);
