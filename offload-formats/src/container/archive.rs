@@ -1,22 +1,22 @@
-//! The ar archive: objects for the linker, an index of their symbols.
+//! The ar archive: objects for the linker, and an index of their symbols.
 //!
 //! | offset | size | field                                                         |
 //! |-------:|-----:|---------------------------------------------------------------|
 //! | `0x00` |    8 | magic, `!<arch>\n`, or `!<thin>\n`                            |
 //! |        |      | then each member, at a multiple of 2:                         |
 //! |   `+0` |   16 | name: `name/`, `/<offset in the long names>`, `#1/<length>`   |
-//! |  `+16` |   32 | date, owner, group, mode; of no meaning here                  |
-//! |  `+48` |   10 | size of what follows, decimal                                 |
+//! |  `+16` |   32 | date, owner, group, mode; not read                            |
+//! |  `+48` |   10 | size of the content, decimal                                  |
 //! |  `+58` |    2 | a grave accent and a line feed                                |
 //!
-//! Special members come first: `/`, `/SYM64/` or `__.SYMDEF…` is the index, `//` holds long names.
-//! After `#1/` the name takes the first bytes of the content. In a thin archive only the special
-//! members have content; the others name a file.
+//! Special members come first: `/`, `/SYM64/` or `__.SYMDEF…` is the index, `//` contains long names.
+//! If the name field is `#1/<length>`, the name is the first bytes of the content. In a thin archive only the
+//! special members have content; the others name a file.
 //!
-//! Archives of AIX (`<bigaf>\n`) are read as well, without their index; `big.rs` has the layout.
+//! Archives of AIX (`<bigaf>\n`) are read, too, without their index; `big.rs` has the layout.
 //!
-//! To list the members, only their headers and long names are read. The index is read with the
-//! crate `object`; the headers are not, because its errors do not say where.
+//! [`Archive::parse`] reads only headers and long names. The crate `object` reads the index, but not
+//! the headers, because its errors have no offsets.
 //!
 //! Specification: <https://www.gnu.org/software/binutils>, `include/aout/ar.h`; the BSD form:
 //! <https://man.freebsd.org/cgi/man.cgi?query=ar&sektion=5>.
@@ -40,18 +40,18 @@ pub use write::{ArchiveWriteError, Index, MemberPlan, NewMember, layout, plain_n
 /// An archive in a range of some data.
 #[derive(Clone, Debug)]
 pub struct Archive<'d, R> {
-    /// In file order, without the special ones.
+    /// Members in file order, without the special ones.
     pub members: Vec<ArchiveMember<'d>>,
-    /// Whether the members are files of their own.
+    /// True if the members are other files.
     pub thin: bool,
     data: R,
     range: Range<u64>,
 }
 
-/// A symbol in the index of an archive.
+/// A symbol in an archive's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexedSymbol<'d> {
-    /// Its name.
+    /// The symbol's name.
     pub name: &'d [u8],
     /// [`ArchiveMember::header_offset`] of the member that defines it.
     pub header_offset: u64,
@@ -62,7 +62,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
     ///
     /// # Errors
     ///
-    /// When it is not an archive, or a member is not inside the range.
+    /// Fails if the range is not an archive, or a member is not inside the range.
     pub fn parse(data: R, range: Range<u64>) -> Result<Self, ArchiveError> {
         let mut cursor = Cursor::new(data, range.clone());
         let range = range.start..cursor.end();
@@ -115,7 +115,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
         let header = cursor
             .read(MemberHeader::LEN, "member header")
             .map_err(ArchiveError::Outside)?;
-        // The name is borrowed from the file; the other fields are taken from the record.
+        // The name is borrowed from the file; the record has the other fields.
         let record = MemberHeader::read(&mut Cursor::new(header, 0..MemberHeader::LEN));
         let MemberHeader {
             size: field,
@@ -158,11 +158,11 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
                 let name = start.read(len, "name");
                 let name = name.map_err(|problem| ArchiveError::Content { offset, problem })?;
                 content.start = start.position();
-                // Filled up with NULs, to align the content.
+                // NULs after the name align the content.
                 name.split(|byte| *byte == 0).next().unwrap_or_default()
             }
             [b'/', ..] => until(written, b' '),
-            // A slash ends the name, so that it may contain spaces; BSD writes none.
+            // GNU ends the name with a slash, so that it may contain spaces; BSD does not.
             _ if written.contains(&b'/') => until(written, b'/'),
             _ => written.trim_ascii_end(),
         };
@@ -177,23 +177,22 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
         })
     }
 
-    /// Reads the index: which member defines a symbol; empty when there is no index, and for a big
-    /// archive of AIX.
+    /// Reads the symbol index. It is empty for an archive without an index, and for a big archive of AIX.
     ///
     /// # Errors
     ///
-    /// When the index is not what it should be.
+    /// Fails if the index is damaged.
     pub fn symbols(&self) -> Result<Vec<IndexedSymbol<'d>>, ArchiveError> {
         if Magic::at(self.data, self.range.clone()) == Magic::BigArchive {
             return Ok(Vec::new());
         }
         let window = View::new(self.data, self.range.clone());
-        let file = ArchiveFile::parse(window).map_err(ArchiveError::Index)?;
-        let Some(symbols) = file.symbols().map_err(ArchiveError::Index)? else {
+        let file = ArchiveFile::parse(window).map_err(damaged_index)?;
+        let Some(symbols) = file.symbols().map_err(damaged_index)? else {
             return Ok(Vec::new());
         };
         let symbols = symbols.map(|symbol| {
-            let symbol = symbol.map_err(ArchiveError::Index)?;
+            let symbol = symbol.map_err(damaged_index)?;
             let header_offset = self.range.start.saturating_add(symbol.offset().0);
             Ok(IndexedSymbol {
                 name: symbol.name(),
@@ -204,7 +203,13 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
     }
 }
 
-/// Whether a member is an index, of GNU, of BSD, or of Windows.
+fn damaged_index(error: object::read::Error) -> ArchiveError {
+    ArchiveError::Index {
+        cause: error.to_string(),
+    }
+}
+
+/// Returns true for the name of an index of GNU, BSD or Windows.
 fn is_index(name: &[u8]) -> bool {
     const INDICES: [&[u8]; 7] = [
         b"/",
@@ -222,7 +227,7 @@ fn until(bytes: &[u8], end: u8) -> &[u8] {
     bytes.split(|byte| *byte == end).next().unwrap_or_default()
 }
 
-/// GNU ends long names with a slash and a line feed, Windows with a NUL.
+/// Returns the long name at `at`. GNU ends long names with a slash and a line feed, Windows with a NUL.
 fn long_name(names: &[u8], at: u64) -> Option<&[u8]> {
     let rest = names.get(usize::try_from(at).ok()?..)?;
     let end = rest.iter().position(|byte| matches!(byte, b'\n' | 0))?;

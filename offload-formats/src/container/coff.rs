@@ -1,5 +1,5 @@
-//! COFF: object files, of the ordinary and the large form, and PE images. Their sections are found,
-//! added and removed, and sections and symbols of objects get other names.
+//! COFF: object files of the ordinary and the large form, and PE images. Finds, adds and removes sections, and renames
+//! sections and symbols of objects.
 //!
 //! The layouts are those of the crate `object`. Integers are little-endian.
 //!
@@ -29,11 +29,11 @@ pub(super) use listing::{ListedSection, Listing};
 pub use part::CoffSection;
 pub use rename::{NamedSymbol, Object};
 
-/// All sections, in the order of their headers.
+/// Lists all sections in the order of their headers.
 ///
 /// # Errors
 ///
-/// When it is no COFF object and no PE image, or a section or a name is not inside the file.
+/// Fails if the range is neither a COFF object nor a PE image, or a section or a name is not inside the file.
 pub fn sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -46,8 +46,7 @@ pub fn sections<'d, R: ReadAt<'d>>(
         .collect())
 }
 
-/// The processors of COFF objects, which have no other magic: those that LLVM knows, of the years
-/// since `0x14c`, the 386.
+/// Processors of COFF objects, whose only magic is the processor: those that LLVM supports, from the 386 on.
 const MACHINES: [pe::Machine; 6] = [
     pe::IMAGE_FILE_MACHINE_I386,
     pe::IMAGE_FILE_MACHINE_AMD64,
@@ -57,13 +56,13 @@ const MACHINES: [pe::Machine; 6] = [
     pe::IMAGE_FILE_MACHINE_ARM64X,
 ];
 
-/// Whether a range of `data` starts with the headers of a COFF object for a known processor.
+/// Returns true if a range of `data` starts with the headers of a COFF object for a known processor.
 pub fn is_object<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     let recognized = headers::recognize(data, range);
     recognized.is_ok_and(|(machine, image)| !image && MACHINES.contains(&machine))
 }
 
-/// Whether a range of `data` starts with the headers of a PE image.
+/// Returns true if a range of `data` starts with the headers of a PE image.
 pub fn is_image<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     headers::recognize(data, range).is_ok_and(|(_, image)| image)
 }

@@ -3,17 +3,17 @@
 //! | offset | size | field                                                      |
 //! |-------:|-----:|------------------------------------------------------------|
 //! | `0x00` |    8 | magic, `<bigaf>\n`                                         |
-//! | `0x08` |   60 | where the table of members and the indices are; not used   |
-//! | `0x44` |   40 | where the first and the last member are                    |
-//! | `0x6c` |   20 | where free space is                                        |
+//! | `0x08` |   60 | offsets of the table of members and the indices; not read  |
+//! | `0x44` |   40 | offsets of the first and the last member                   |
+//! | `0x6c` |   20 | offset of free space; not read                             |
 //! |        |      | then each member, anywhere:                                |
 //! |   `+0` |   20 | size of the content                                        |
-//! |  `+20` |   40 | where the next and the previous member are                 |
-//! |  `+60` |   48 | date, owner, group, mode; of no meaning here               |
+//! |  `+20` |   40 | offsets of the next and the previous member                |
+//! |  `+60` |   48 | date, owner, group, mode; not read                         |
 //! | `+108` |    4 | length of the name, which follows, then a NUL if it is odd |
 //! |        |    2 | a grave accent and a line feed, then the content           |
 //!
-//! Numbers are decimal and filled up with spaces; places are from the start of the archive.
+//! Numbers are decimal, padded with spaces. Offsets are from the start of the archive.
 //!
 //! Specification: <https://www.ibm.com/docs/en/aix/7.3.0?topic=formats-ar-file-format-big>.
 
@@ -49,7 +49,7 @@ record! {
     }
 }
 
-/// The members of the archive that a range consists of.
+/// Lists the members of the archive that a range consists of.
 pub(super) fn members<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -85,7 +85,7 @@ pub(super) fn members<'d, R: ReadAt<'d>>(
     }
 }
 
-/// A member, and where the next one is.
+/// Reads a member; also returns the field with the offset of the next one.
 fn member<'d, R: ReadAt<'d>>(
     cursor: &mut Cursor<'d, R>,
 ) -> Result<(ArchiveMember<'d>, [u8; 20]), ArchiveError> {

@@ -105,7 +105,7 @@ fn rejects_big_archives_that_lie() {
         (
             0x80 + 20,
             b"128 ",
-            "member at offset 0x80 comes after itself",
+            "member at offset 0x80: the chain of members has a cycle",
         ),
         (
             0x80 + 20,
@@ -343,7 +343,7 @@ fn names_the_problem_and_its_place() {
         (
             0x4e0,
             b"/30 ",
-            "member at offset 0x4e0: its long name is not there",
+            "member at offset 0x4e0: its long name is missing",
         ),
         (
             0x4e0,

@@ -1,4 +1,4 @@
-//! The old file, with what was decided about it.
+//! The old file, with the edits.
 
 use std::ops::Range;
 
@@ -6,20 +6,20 @@ use object::read::coff::{CoffHeader, SymbolTable};
 use object::{LittleEndian as LE, U16, U32, pe};
 
 use super::error::CoffError;
-use super::headers::{CoffForm, headers, lies, record};
+use super::headers::{CoffForm, headers, out_of_bounds, record};
 use super::image::Image;
 use super::part::EditedCoffSection;
 use super::symbols::{EditedCoffSymbol, read_symbols};
 use crate::format::bytes::{OutOfBounds, ReadAt, View};
 use crate::format::pieces::Piece;
 
-/// A COFF file that is edited. Symbols keep the indices that they had.
+/// A COFF file to edit. Symbols keep their old indices.
 #[derive(Debug)]
 pub(super) struct EditedCoff<'d> {
-    /// Where the COFF file is in the data.
+    /// Range of the COFF file in the data.
     pub(super) range: Range<u64>,
     pub(super) header: pe::ImageFileHeader,
-    /// What PE images have before and after the file header.
+    /// The parts of a PE image before and after the file header.
     pub(super) image: Option<Image<'d>>,
     pub(super) parts: Vec<EditedCoffSection<'d>>,
     pub(super) symbols: Vec<EditedCoffSymbol<'d>>,
@@ -57,7 +57,7 @@ impl<'d> EditedCoff<'d> {
         }
     }
 
-    /// From the file header on, which lies at `place`.
+    /// Reads an object: everything from the file header at `place` on.
     fn object<H: CoffHeader, R: ReadAt<'d>>(
         data: R,
         range: Range<u64>,
@@ -66,11 +66,12 @@ impl<'d> EditedCoff<'d> {
     ) -> Result<Self, CoffError> {
         let (old, sections) = headers::<H, R>(data, &range, place)?;
         let window = View::new(data, range.clone());
-        let lies =
-            |what, place: u64, count: u32, size: usize| lies(what, &range, place, count, size);
+        let outside = |what, place: u64, count: u32, size: usize| {
+            out_of_bounds(what, &range, place, count, size)
+        };
         let table = SymbolTable::<View<R>, H>::parse(old, window).map_err(|_| {
             let (place, count) = (old.pointer_to_symbol_table(), old.number_of_symbols());
-            lies(
+            outside(
                 "symbol table",
                 place.into(),
                 count,
@@ -101,7 +102,7 @@ impl<'d> EditedCoff<'d> {
             let relocations = section.coff_relocations(window).map_err(|_| {
                 let place = section.pointer_to_relocations.get(LE).into();
                 let count = section.number_of_relocations.get(LE).into();
-                let problem = lies(
+                let problem = outside(
                     "relocations",
                     place,
                     count,

@@ -1,4 +1,4 @@
-//! The new file, from the old one and what was decided about it.
+//! Writes the new file from the old one and its edits.
 
 use std::mem::offset_of;
 
@@ -13,11 +13,11 @@ use crate::container::edit::Output;
 use crate::format::pieces::Piece;
 use crate::format::string_table::{StringTable, Strings};
 
-/// How much larger than before a file may be, new contents not counted: sections that have no
-/// bytes in the old file have some in the new one, as many as only the file claims.
+/// Maximum growth of a file without new contents. Sections without bytes in the old file have bytes in the
+/// new one, as many as the file claims.
 const LARGEST_GROWTH: u64 = 1 << 30;
 
-/// Of images, and so the end of what is more than padding.
+/// Largest file alignment of images, and so the largest padding.
 const LARGEST_ALIGNMENT: u64 = 0x1_0000;
 
 impl EditedCoff<'_> {
@@ -57,7 +57,7 @@ impl EditedCoff<'_> {
         .pieces(count)
     }
 
-    /// The new number of each section, by index; 0 for those that do not stay.
+    /// Returns the new number of each section by index; 0 for removed ones.
     fn numbers(&self) -> Vec<i32> {
         let mut last = 0;
         let number = |part: &EditedCoffSection<'_>| {
@@ -67,7 +67,7 @@ impl EditedCoff<'_> {
         self.parts.iter().map(number).collect()
     }
 
-    /// The old and the new index of each symbol that stays, and last the number of all records.
+    /// Returns the old and the new index of each kept symbol; the last row has the number of all records.
     fn places(&self, symbol_size: usize) -> Result<Vec<(usize, u32)>, CoffError> {
         let mut places = Vec::new();
         let mut next = 0;
@@ -80,13 +80,13 @@ impl EditedCoff<'_> {
     }
 }
 
-/// The new file, decided.
+/// The decisions about the new file.
 struct CoffWriter<'f, 'd> {
     file: &'f EditedCoff<'d>,
     numbers: Vec<i32>,
     places: Vec<(usize, u32)>,
     strings: StringTable<'d>,
-    /// Whether it has the header and the symbols of many sections.
+    /// True for the header and symbols of a large object.
     large: bool,
     symbol_size: usize,
 }
@@ -107,7 +107,7 @@ impl CoffWriter<'_, '_> {
         let size = count.saturating_mul(pe::IMAGE_SIZEOF_SECTION_HEADER as u64);
         let headers_size = align(sections.saturating_add(size), file_alignment)?;
 
-        // Each is written anew, wherever it is now: no two are in the same place.
+        // Each relocation is written anew. More than fit into the old file must overlap there.
         let old = file.range.end.saturating_sub(file.range.start);
         let relocations = file.parts.iter().map(|part| part.relocations.len() as u64);
         let value = relocations.sum::<u64>() * size_of::<pe::ImageRelocation>() as u64;
@@ -143,7 +143,7 @@ impl CoffWriter<'_, '_> {
         if image.is_none() || !tables.is_empty() || self.strings.bytes.len() > 4 {
             tables.extend_from_slice(&self.strings.bytes);
         } else {
-            // An image says that it has neither.
+            // The header of an image without symbols and strings has the offset 0.
             symbols = 0;
         }
         end += tables.len() as u64;
@@ -171,7 +171,7 @@ impl CoffWriter<'_, '_> {
         Ok(output.finish(align(end, file_alignment)?))
     }
 
-    /// Puts content and relocations at `offset`, and gives the header and where they end.
+    /// Puts content and relocations at `offset`; returns the header and their end.
     fn section(
         &self,
         part: &EditedCoffSection<'_>,
@@ -190,7 +190,7 @@ impl CoffWriter<'_, '_> {
             if rest > LARGEST_ALIGNMENT {
                 return Err(CoffError::TooLarge { value: rest });
             }
-            // What traps, if it is ever run.
+            // Padding that traps if it runs.
             let start = offset + part.content.size();
             output.put(start, Piece::Bytes((0..rest).map(|_| 0xcc).collect()));
         }
@@ -202,7 +202,7 @@ impl CoffWriter<'_, '_> {
         header.number_of_relocations = U16::new(LE, small_count.unwrap_or(u16::MAX));
         if small_count.is_none() {
             header.characteristics = U32::new(LE, kind | pe::IMAGE_SCN_LNK_NRELOC_OVFL);
-            // The first is none and has the number of all, itself included.
+            // The first record is not a relocation: it has the number of all records, with itself.
             bytes.extend(small(count as u64 + 1)?.to_le_bytes());
             bytes.extend([0; 6]);
         }
@@ -220,7 +220,7 @@ impl CoffWriter<'_, '_> {
         Ok((header, end))
     }
 
-    /// In a section header: the name, or where it is in the string table.
+    /// Returns the name field of a section header: the name, or its offset in the string table.
     fn section_name(&self, name: &[u8]) -> Result<[u8; 8], CoffError> {
         const LARGEST_DECIMAL: u64 = 9_999_999;
         const DIGITS: &[u8; 64] =
@@ -252,7 +252,7 @@ impl CoffWriter<'_, '_> {
         if self.large {
             out.extend(number.to_le_bytes());
         } else {
-            // Those below zero are the last of 16 bits.
+            // Negative numbers are the last values of 16 bits.
             out.extend((number as u16).to_le_bytes());
         }
         out.extend(symbol.kind.to_le_bytes());
@@ -296,7 +296,7 @@ impl CoffWriter<'_, '_> {
         Ok(())
     }
 
-    /// The new number of a section; those that are none keep theirs.
+    /// Returns the new number of a section. Special numbers stay as they are.
     fn number(&self, number: i32) -> i32 {
         let index = usize::try_from(number)
             .ok()
@@ -305,7 +305,7 @@ impl CoffWriter<'_, '_> {
         new.copied().unwrap_or(number)
     }
 
-    /// The new index of a symbol.
+    /// Returns the new index of a symbol.
     fn place(&self, index: u32) -> Result<u32, CoffError> {
         let found = self
             .places
@@ -345,7 +345,7 @@ impl CoffWriter<'_, '_> {
             }));
         } else {
             out.extend_from_slice(bytes_of(&pe::ImageFileHeader {
-                // Both have been compared with what 16 bits hold.
+                // `EditedCoff::write` and the size field have bounded both to 16 bits.
                 number_of_sections: U16::new(LE, sections as u16),
                 size_of_optional_header: U16::new(LE, optional as u16),
                 pointer_to_symbol_table: pointer,
@@ -357,12 +357,12 @@ impl CoffWriter<'_, '_> {
     }
 }
 
-/// Whether the name of a section is in the string table: in the header `/` says that it is.
+/// Returns true if a section name belongs in the string table. In the header, `/` marks such a name.
 fn is_apart(name: &[u8]) -> bool {
     is_long(name) || name.starts_with(b"/")
 }
 
-/// Whether the name of a symbol is in the string table.
+/// Returns true if a symbol name belongs in the string table.
 fn is_long(name: &[u8]) -> bool {
     name.len() > 8
 }

@@ -222,7 +222,7 @@ fn names_the_problem_of_each_format() {
         message(&macho[..macho.len() - 8]),
         "section 1: content at offset 0xd0 with size 0x160 runs past the end at 0x228"
     );
-    assert_eq!(message(&coff[..0x50]), "section 1: its name is not there");
+    assert_eq!(message(&coff[..0x50]), "section 1: its name is missing");
     assert_eq!(
         message(&coff[..30]),
         "section table at offset 0x14 with size 0x28 runs past the end at 0x1e"
