@@ -1,17 +1,17 @@
-//! ELF files with other names for sections and symbols: new names come behind the file, and nothing moves.
+//! Renames sections and symbols of ELF files. New names are appended to the file, and nothing moves.
 
 use object::pod::bytes_of;
 use object::{Endianness, U32, U64, elf};
 
 use super::{Elf, ElfWriteError, Headers, SymbolPlace, SymbolTable};
 
-/// The object of 64 bits in `bytes`, with another name for all its sections called `old`.
+/// Returns the 64-bit object in `bytes` with all its sections called `old` renamed to `new`.
 ///
-/// A new section of names comes at the end of the file; nothing else moves.
+/// The new section of names is at the end of the file; nothing else moves.
 ///
 /// # Errors
 ///
-/// When it is not an ELF file of 64 bits, or has no section of that name.
+/// Fails if the file is not a 64-bit ELF file, or has no section with that name.
 pub fn rename_section(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, ElfWriteError> {
     let elf = Elf::parse(bytes, 0..bytes.len() as u64)?;
     let names_index = elf.names.ok_or(ElfWriteError::NotWide)?;
@@ -32,14 +32,14 @@ pub fn rename_section(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, Elf
     renaming.finish(&elf)
 }
 
-/// The object of 64 bits in `bytes`, with the names that `new` gives to symbols that are defined in it and that
-/// other objects see; nothing for those that keep theirs.
+/// Returns the 64-bit object in `bytes` with renamed symbols. `new` returns the new name of a defined global
+/// symbol, or `None` to keep the old one.
 ///
-/// A new section of names comes at the end of the file; nothing else moves.
+/// The new section of names is at the end of the file; nothing else moves.
 ///
 /// # Errors
 ///
-/// When it is not an ELF file of 64 bits, or its symbol table cannot be read.
+/// Fails if the file is not a 64-bit ELF file, or its symbol table cannot be read.
 pub fn rename_symbols(
     bytes: &[u8],
     new: impl Fn(&str) -> Option<String>,
@@ -51,9 +51,11 @@ pub fn rename_symbols(
     };
     let mut renaming = Renaming::new(&elf, bytes, table.link)?;
     for (index, symbol) in (0..).zip(elf.symbols(SymbolTable::All)?) {
-        let is_seen =
+        let is_exported =
             symbol.binding != super::Binding::Local && symbol.place != SymbolPlace::Undefined;
-        let name = std::str::from_utf8(symbol.name).ok().filter(|_| is_seen);
+        let name = std::str::from_utf8(symbol.name)
+            .ok()
+            .filter(|_| is_exported);
         if let Some(new) = name.and_then(&new) {
             renaming.name(table.offset, index, SYMBOL_SIZE, &new)?;
         }
@@ -61,12 +63,13 @@ pub fn rename_symbols(
     renaming.finish(&elf)
 }
 
-/// A copy of a file, with a copy of one of its sections of names behind it, which grows.
+/// A copy of a file, followed by a growing copy of one of its sections of names.
 struct Renaming {
     out: Vec<u8>,
     endian: Endianness,
-    /// Of the section of names, and where it is now.
+    /// Index of the section of names.
     index: u32,
+    /// New offset of the section of names.
     offset: u64,
 }
 
@@ -84,7 +87,7 @@ impl Renaming {
         })
     }
 
-    /// Gives a new name to one of the records of `size` bytes that begin at `table`: its first field names it.
+    /// Renames one of the records of `size` bytes that start at `table`. Its first field is the offset of the name.
     fn name(
         &mut self,
         table: u64,
@@ -129,9 +132,9 @@ impl Renaming {
     }
 }
 
-/// Of a section header of 64 bits, and where its fields are.
+/// Size of a 64-bit section header, and offsets of its fields.
 const HEADER_SIZE: u64 = size_of::<elf::SectionHeader64<Endianness>>() as u64;
 const SH_OFFSET: u64 = 0x18;
 const SH_SIZE: u64 = 0x20;
-/// Of a symbol of 64 bits.
+/// Size of a 64-bit symbol.
 const SYMBOL_SIZE: u64 = size_of::<elf::Sym64<Endianness>>() as u64;

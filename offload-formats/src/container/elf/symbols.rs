@@ -6,59 +6,59 @@ use object::{Endianness, elf};
 use super::{Elf, ElfError, ElfSection, Headers, string};
 use crate::format::bytes::ReadAt;
 
-/// A symbol.
+/// A symbol of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElfSymbol<'d> {
-    /// Its name, without the NUL.
+    /// Name, without NUL.
     pub name: &'d [u8],
-    /// Who sees it when linking.
+    /// Visibility to other objects of a link.
     pub binding: Binding,
-    /// Hidden or internal: not seen outside of the linked file.
+    /// True for a hidden or internal symbol, which other linked files do not see.
     pub hidden: bool,
-    /// Where it is defined.
+    /// Place of the definition.
     pub place: SymbolPlace,
-    /// `st_value`.
+    /// Value (`st_value`).
     pub value: u64,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// Who sees a symbol when linking.
+/// Visibility of a symbol to other objects of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// Only its object.
+    /// Only its object sees the symbol.
     Local,
-    /// All objects.
+    /// All objects see the symbol.
     Global,
-    /// All objects; another definition, or none, will do.
+    /// All objects see the symbol. Another definition may replace it, and it may be undefined.
     Weak,
 }
 
-/// Where a symbol is defined.
+/// Place of a symbol's definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolPlace {
-    /// Elsewhere.
+    /// Another object.
     Undefined,
-    /// In the section of that index.
+    /// The section with that index.
     Section(u32),
-    /// In no section: an absolute value, common storage, or what a processor adds.
+    /// A special index: an absolute value, common storage, or a processor's own.
     Other(u16),
 }
 
-/// Which symbol table.
+/// One of a file's symbol tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolTable {
-    /// All symbols, of a file that is not stripped.
+    /// All symbols; missing in a stripped file.
     All,
-    /// Those that matter when a program is loaded.
+    /// The symbols that the dynamic linker needs.
     Dynamic,
 }
 impl<'d, R: ReadAt<'d>> Elf<'d, R> {
-    /// Reads a symbol table; none when the file has no such table.
+    /// Reads a symbol table. The result is empty if the file has no such table.
     ///
     /// # Errors
     ///
-    /// When the table, its names, or a name, is not inside the file.
+    /// Fails if the table, its names, or a name is not inside the file.
     pub fn symbols(&self, table: SymbolTable) -> Result<Vec<ElfSymbol<'d>>, ElfError> {
         let wanted = match table {
             SymbolTable::All => elf::SHT_SYMTAB,
@@ -82,7 +82,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     ) -> Result<Vec<ElfSymbol<'d>>, ElfError> {
         let endian = self.endian;
         let strings = self.content(&self.section(table.link)?)?;
-        // Section indices that do not fit into a symbol are in a table of their own.
+        // A separate table contains the section indices that do not fit into a symbol.
         let wide = |section: &ElfSection| {
             section.section_type == elf::SHT_SYMTAB_SHNDX.0 && section.link == table.index
         };

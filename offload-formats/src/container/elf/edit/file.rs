@@ -1,4 +1,4 @@
-//! The old file, with what was decided about it.
+//! The old file, with the edits.
 
 use std::ops::Range;
 
@@ -15,75 +15,75 @@ use crate::format::pieces::Piece;
 /// Relocations in the compact form of LLVM 20.
 const SHT_CREL: elf::SectionType = elf::SectionType(0x4000_0014);
 
-/// An ELF file that is edited. Sections and symbols keep the indices that they had.
+/// An ELF file to edit. Sections and symbols keep their old indices.
 #[derive(Debug)]
 pub(super) struct EditedElf<'d> {
     pub(super) form: ElfForm,
-    /// Where the ELF file starts in the data.
+    /// Offset of the ELF file in the data.
     pub(super) start: u64,
     pub(super) size: u64,
     pub(super) header: &'d [u8],
-    /// The first is that of index 0, which is none.
+    /// All sections by index; index 0 is not a section.
     pub(super) parts: Vec<EditedElfSection<'d>>,
     pub(super) segments: Vec<Segment>,
-    /// As they are, and where they are from the start of the ELF file.
+    /// The old program headers, and their offset from the start of the ELF file.
     pub(super) program_headers: (&'d [u8], u64),
-    /// Index of the section that the names of sections are in.
+    /// Index of the section of section names.
     pub(super) names: u32,
     pub(super) symbols: Option<Symbols<'d>>,
-    /// Whether the new file claims the GNU ABI, whatever the old one claims.
+    /// True to set the GNU ABI in the new file.
     pub(super) gnu_abi: bool,
 }
 
-/// A section, as it will be.
+/// A section of the new file.
 #[derive(Debug)]
 pub(super) struct EditedElfSection<'d> {
     pub(super) name: &'d [u8],
-    /// Offset, link, info and index are as they were; the offset of new ones is the largest.
+    /// The header, with old offset, link, info and index. The offset of a new section is `u64::MAX`.
     pub(super) section: ElfSection,
     pub(super) content: SectionContent<'d>,
     pub(super) kept: bool,
-    /// The segment that moves it, when there is one.
+    /// Index of the segment that the section moves with.
     pub(super) segment: Option<usize>,
 }
 
-/// What a section holds.
+/// Content of a section.
 #[derive(Debug)]
 pub(super) enum SectionContent<'d> {
-    /// Nothing, or bytes in memory only.
+    /// No bytes in the file.
     None,
-    /// The bytes that it held.
+    /// The old bytes.
     Same(Range<u64>),
-    /// What is new.
+    /// New bytes.
     New(Piece),
-    /// Names, of sections or symbols or both.
+    /// Names of sections, symbols or both.
     Strings,
     /// The symbol table.
     Symbols,
-    /// For each symbol, the index of its section if a symbol cannot hold it.
+    /// The section index of each symbol, if it does not fit into the symbol.
     WideIndices,
     Group(Group),
-    /// Relocations that name symbols of the symbol table.
+    /// Relocations with symbols of the symbol table.
     Relocations {
         bytes: &'d [u8],
         range: Range<u64>,
     },
 }
 
-/// Sections that a linker takes all or none of.
+/// Sections that a linker keeps or drops together.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) flags: u32,
     pub(super) members: Vec<u32>,
 }
 
-/// A part of the file that is loaded as it is.
+/// A part of the file that programs load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// Its number, and that of the program headers and of the file header after those.
+    /// Index in the program header table. The file header and the program headers have the next two.
     pub(super) index: usize,
     pub(super) segment_type: u32,
-    /// From the start of the ELF file.
+    /// Offset from the start of the ELF file.
     pub(super) offset: u64,
     pub(super) file_size: u64,
     pub(super) address: u64,
@@ -175,12 +175,12 @@ impl<'d> EditedElf<'d> {
             });
         }
         for part in self.parts.iter_mut().skip(1) {
-            // What is written anew cannot stay in a segment: names of sections and symbols.
+            // Rebuilt contents, such as names, cannot stay in a segment.
             if matches!(part.content, SectionContent::Same(_) | SectionContent::None) {
                 let offset = part.section.offset.saturating_sub(elf.range.start);
                 let mut first: Option<&Segment> = None;
                 for segment in &self.segments {
-                    if segment.holds(&part.section, offset)
+                    if segment.contains(&part.section, offset)
                         && first.is_none_or(|first| first.offset > segment.offset)
                     {
                         first = Some(segment);
@@ -194,8 +194,8 @@ impl<'d> EditedElf<'d> {
 }
 
 impl Segment {
-    /// Whether a section is a part of it. An empty one is where its first byte would be.
-    fn holds(&self, section: &ElfSection, offset: u64) -> bool {
+    /// Returns true if the segment contains a section. An empty section counts as one byte.
+    fn contains(&self, section: &ElfSection, offset: u64) -> bool {
         let size = section.size.max(1);
         let within = |start: u64, len: u64, offset: u64| match offset.checked_add(size) {
             Some(end) => start <= offset && end <= start.saturating_add(len),
@@ -211,13 +211,13 @@ impl Segment {
     }
 }
 
-/// Sections as they are read.
+/// Reads the sections of a file.
 struct SectionReader<'d> {
     form: ElfForm,
     parts: Vec<EditedElfSection<'d>>,
     symbols: Option<u32>,
     wide_indices: Option<u32>,
-    /// Size of all that may be written anew.
+    /// Size of all contents that may be rewritten.
     anew: u64,
 }
 
@@ -254,7 +254,7 @@ impl<'d> SectionReader<'d> {
         Ok(())
     }
 
-    /// The content of a section, and what its header will say about it.
+    /// Returns the content of a section, and updates its alignment.
     fn content<R: ReadAt<'d>>(
         &mut self,
         elf: &Elf<'d, R>,
@@ -269,7 +269,7 @@ impl<'d> SectionReader<'d> {
         let same = Ok(SectionContent::Same(range.clone()));
         let kind = elf::SectionType(section.section_type);
         if [elf::SHT_GROUP, elf::SHT_REL, elf::SHT_RELA].contains(&kind) {
-            // It is in memory, so no two of them may be in the same place.
+            // These contents are kept in memory, so overlapping sections must not multiply them.
             self.anew = self.anew.saturating_add(section.size);
             if self.anew > elf.range.end.saturating_sub(elf.range.start) {
                 let value = self.anew;
@@ -298,7 +298,7 @@ impl<'d> SectionReader<'d> {
                 }
                 Ok(SectionContent::Group(Group { flags, members }))
             }
-            // Those of a program are of its memory.
+            // Relocations of a program refer to dynamic symbols.
             elf::SHT_REL | elf::SHT_RELA if section.allocated() => {
                 elf.section(section.info)?;
                 same
@@ -318,7 +318,7 @@ impl<'d> SectionReader<'d> {
         }
     }
 
-    /// Marks the section of that index as one of names.
+    /// Marks the section with that index as a table of names.
     fn mark_strings(&mut self, index: u32) -> Result<(), ElfWriteError> {
         let part = self.parts.get_mut(index as usize);
         match part {
@@ -336,7 +336,7 @@ impl<'d> SectionReader<'d> {
 }
 
 impl<'d> EditedElfSection<'d> {
-    /// One to add, of that index among those.
+    /// Creates the added section with that index.
     pub(super) fn new(index: usize, section: &NewSection<'d>) -> Self {
         let note = section.name.starts_with(b".note") && section.name != b".note.GNU-stack";
         let kind = if note {
@@ -351,7 +351,7 @@ impl<'d> EditedElfSection<'d> {
         part
     }
 
-    /// A table that files with very many sections have beside their symbols.
+    /// Creates the table of section indices for files with very many sections.
     pub(super) fn wide_indices() -> Self {
         let mut part = Self::empty(b".symtab_shndx", elf::SHT_SYMTAB_SHNDX.0, 4);
         part.section.entry_size = 4;
@@ -381,7 +381,7 @@ impl<'d> EditedElfSection<'d> {
         }
     }
 
-    /// Whether `info` is the index of a section that it is about.
+    /// Returns true for relocations, whose `info` is the index of the relocated section.
     pub(super) fn is_relocations(&self) -> bool {
         let kind = elf::SectionType(self.section.section_type);
         [elf::SHT_REL, elf::SHT_RELA, SHT_CREL].contains(&kind)
@@ -389,8 +389,8 @@ impl<'d> EditedElfSection<'d> {
 }
 
 impl EditedElf<'_> {
-    /// The index of the first section of relocations that stays and needs a symbol that does not,
-    /// and the old index of the symbol.
+    /// Returns the index of the first kept section of relocations that needs a removed symbol,
+    /// and the symbol's old index.
     pub(super) fn relocation_of_removed_symbol(&self) -> Option<(u32, u32)> {
         let symbols = self.symbols.as_ref().filter(|symbols| symbols.changed)?;
         let parts = (0..).zip(&self.parts).filter(|(_, part)| part.kept);

@@ -22,8 +22,8 @@ const RELOCATIONS: &str = ".rela.data.rel.ro.offload_link";
 ///
 /// # Errors
 ///
-/// Fails as [`add_sections`](super::add_sections) does, and for objects of 32 bits, of MIPS (its
-/// relocations have another layout), or without a symbol table.
+/// Fails as [`add_sections`](super::add_sections) does, and for 32-bit objects, objects for MIPS (whose
+/// relocations have another layout), and objects without a symbol table.
 pub fn add_reference<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -68,7 +68,7 @@ fn relocation(
     Ok(fields.concat())
 }
 
-/// An undefined global symbol of 64 bits: only `st_info` is not zero.
+/// An undefined global 64-bit symbol: only `st_info` is not zero.
 static UNDEFINED: [u8; size_of::<elf::Sym64<object::Endianness>>()] = {
     let mut symbol = [0; size_of::<elf::Sym64<object::Endianness>>()];
     symbol[std::mem::offset_of!(elf::Sym64<object::Endianness>, st_info)] = elf::STB_GLOBAL.0 << 4;

@@ -174,7 +174,7 @@ fn refers_to_a_symbol_of_another_object() {
 #[test]
 fn refers_only_from_objects_whose_symbols_and_relocations_are_known() {
     let error = refer(HOST).unwrap_err().to_string();
-    assert_eq!(error, "there is no section `.symtab`");
+    assert_eq!(error, "section `.symtab` is missing");
     let mips = patched(ELF64_LITTLE, &[(0x12, &[8])]);
     assert_eq!(refer(ELF32_BIG).unwrap_err(), ElfWriteError::NotWide);
     let error = refer(&mips).unwrap_err();
@@ -242,16 +242,16 @@ fn tells_what_is_damaged() {
         ),
         (
             &[(header(3) + 4, &[1])],
-            "section 3: names are in it, and it is no string table",
+            "section 3: expected a string table that programs do not load",
         ),
         // Number 0xffff: it is in the header of section 0, and is that section, which is none.
         (
             &[(0x3c, &[1, 0, 0xff, 0xff]), (header(0) + 4, &[3])],
-            "section 0: names are in it, and it is no string table",
+            "section 0: expected a string table that programs do not load",
         ),
         (
             &[(header(1) + 0x28, &[9])],
-            "section 9 is referred to, and there are 6",
+            "invalid section index 9: the file has 6 sections",
         ),
         (
             &[(header(1) + 0x19, &[9])],
@@ -259,15 +259,15 @@ fn tells_what_is_damaged() {
         ),
         (
             &[(header(1) + 0x20, &[0; 8]), (header(1) + 4, &[17])],
-            "section 1: a group without flags",
+            "section 1: the group has no flags",
         ),
         (
             &[(header(1) + 4, &[4, 0, 0, 0, 0])],
-            "section 1: its relocations cannot be written anew",
+            "section 1: its relocations cannot be rewritten",
         ),
         (
             &[(header(1) + 4, &[18]), (header(5) + 4, &[18])],
-            "section 5: of a type of which there is one, in section 1",
+            "section 5: expected one section of this type, found it in section 1, too",
         ),
         (
             &[(header(1) + 0x34, &[1])],
@@ -275,7 +275,7 @@ fn tells_what_is_damaged() {
         ),
         (
             &[(0x20, &[0x40]), (0x36, &[56, 0, 20])],
-            "20 program headers of size 0x38 at offset 0x40 are not there",
+            "20 program headers of size 0x38 at offset 0x40 are invalid or outside of the file",
         ),
     ] {
         assert_eq!(error(patches), expected);
@@ -357,7 +357,7 @@ fn removes_what_is_in_a_segment_by_zeros() {
 #[test]
 fn removes_nothing_that_is_needed() {
     let error = remove(FAT, b".shstrtab").unwrap_err().to_string();
-    assert_eq!(error, "section 3 cannot be removed: names are in it");
+    assert_eq!(error, "section 3 cannot be removed: it contains names");
     // Section 1 needs section 2.
     let linked = patched(FAT, &[(header(1) + 0x28, &[2])]);
     let error = remove(&linked, b".strtab").unwrap_err().to_string();

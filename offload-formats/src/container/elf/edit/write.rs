@@ -1,4 +1,4 @@
-//! The new file, from the old one and what was decided about it.
+//! Writes the new file from the old one and its edits.
 
 use object::elf;
 
@@ -30,7 +30,7 @@ impl EditedElf<'_> {
         new.pieces()
     }
 
-    /// A program has a symbol table only if there are symbols; objects need it for relocations.
+    /// Removes an empty symbol table from a program; objects need it for relocations.
     fn drop_empty_symbols(&mut self) -> Result<(), ElfWriteError> {
         // In both classes `e_type` comes after 16 bytes of identification.
         let relocatable = self.form.u16(elf::ET_REL.0);
@@ -46,7 +46,7 @@ impl EditedElf<'_> {
         self.remove(|index, _| index == table || Some(index) == strings)
     }
 
-    /// A table of section indices is there exactly if a symbol is in a section of a large index.
+    /// Adds or removes the table of section indices: it exists if a symbol's section has a large index.
     fn decide_wide_indices(&mut self) {
         let is_table = |part: &EditedElfSection<'_>| {
             part.kept && matches!(part.content, SectionContent::WideIndices)
@@ -67,7 +67,7 @@ impl EditedElf<'_> {
         tables.for_each(|part| part.kept = needed);
     }
 
-    /// The new index of each section, by the old one; 0 for those that do not stay.
+    /// Returns the new index of each section by the old one; 0 for removed sections.
     fn indices(&self) -> Vec<u32> {
         let mut next = 0;
         let index = |part: &EditedElfSection<'_>| {
@@ -79,14 +79,14 @@ impl EditedElf<'_> {
     }
 }
 
-/// Where the identification has the ABI of the operating system.
+/// Offset of the operating system's ABI in the identification.
 const OS_ABI: usize = 7;
 
 /// The tables of names.
 struct Tables<'d> {
-    /// Of sections; also of symbols, when they share one.
+    /// Names of sections; also of symbols, if both share a table.
     sections: StringTable<'d>,
-    /// Of symbols, and the index of their section.
+    /// Index of the section with the names of symbols, and its table; `None` if shared.
     symbols: Option<(u32, StringTable<'d>)>,
     names: u32,
 }
@@ -114,7 +114,7 @@ impl<'d> Tables<'d> {
         }
     }
 
-    /// The table in the section of that index; that of symbols, if it is neither.
+    /// Returns the table in the section with that index.
     fn strings(&self, index: u32) -> &StringTable<'d> {
         match &self.symbols {
             Some((_, table)) if index != self.names => table,
@@ -123,7 +123,7 @@ impl<'d> Tables<'d> {
     }
 }
 
-/// The new file, decided.
+/// The decisions about the new file.
 struct ElfWriter<'f, 'd> {
     file: &'f EditedElf<'d>,
     tables: Tables<'d>,
@@ -139,7 +139,7 @@ impl ElfWriter<'_, '_> {
             let range = start..start.saturating_add(segment.file_size);
             output.put(*offset, Piece::Copy { input: 0, range });
         }
-        // What is removed from a segment leaves zeros.
+        // A section removed from a segment leaves zeros.
         let parts = || (0..).zip(self.file.parts.iter().zip(&self.layout.sections));
         for (_, (part, offset)) in parts() {
             if let (false, SectionContent::Same(_), Some(_)) =
@@ -185,7 +185,7 @@ impl ElfWriter<'_, '_> {
             }
             (SectionContent::Group(group), symbols) => {
                 let local = symbols.is_some_and(|symbols| symbols.is_local(part.section.info));
-                // A linker goes by the name of the symbol, which a local one does not have.
+                // Linkers identify a group by its symbol's name. A local symbol does not identify it.
                 let flags = if local {
                     group.flags & !elf::GRP_COMDAT.0
                 } else {
@@ -206,7 +206,7 @@ impl ElfWriter<'_, '_> {
         })
     }
 
-    /// The new index of a section.
+    /// Returns the new index of a section.
     fn section(&self, index: u32) -> u32 {
         self.indices
             .get(index as usize)
@@ -219,7 +219,7 @@ impl ElfWriter<'_, '_> {
         let [header_size, program_size, section_size, _] = form.sizes();
         let word = form.word_size() as usize;
         let part = |range: std::ops::Range<usize>| self.file.header.get(range).unwrap_or_default();
-        // Identification, of which seven bytes are unused; type, machine, version and entry.
+        // Identification, with seven unused bytes; type, machine, version and entry.
         let mut bytes = part(0..9).to_vec();
         if let (true, Some(abi)) = (self.file.gnu_abi, bytes.get_mut(OS_ABI)) {
             *abi = elf::ELFOSABI_GNU.0;
@@ -241,7 +241,7 @@ impl ElfWriter<'_, '_> {
         for value in [
             header_size,
             some(program_size.into()) as u16,
-            // What does not fit is in section header 0.
+            // Section header 0 has the numbers that do not fit here.
             u16::try_from(segments).unwrap_or(elf::PN_XNUM),
             section_size,
             count,
@@ -252,7 +252,7 @@ impl ElfWriter<'_, '_> {
         Ok(bytes)
     }
 
-    /// Of sections, the one of index 0 included.
+    /// Returns the number of sections, with section 0.
     fn count(&self) -> u32 {
         self.file.parts.iter().filter(|part| part.kept).count() as u32
     }
@@ -292,7 +292,7 @@ impl ElfWriter<'_, '_> {
             let name = u32::try_from(name).map_err(|_| ElfWriteError::TooLarge { value })?;
             let (mut kind, mut links) = (section.section_type, self.links(index, part)?);
             if index == 0 {
-                // The numbers that the file header cannot hold.
+                // The numbers that do not fit into the file header.
                 kind = 0;
                 words = [0, 0, 0, beyond(self.count(), large).into(), 0, 0];
                 let segments = file.segments.len() as u32;
@@ -314,7 +314,7 @@ impl ElfWriter<'_, '_> {
         Ok(bytes)
     }
 
-    /// `sh_link` and `sh_info` of a section.
+    /// Returns `sh_link` and `sh_info` of a section.
     fn links(&self, by: u32, part: &EditedElfSection<'_>) -> Result<(u32, u32), ElfWriteError> {
         let section = &part.section;
         let symbols = self.file.symbols.as_ref();
@@ -331,7 +331,7 @@ impl ElfWriter<'_, '_> {
                 if part.is_relocations() {
                     return Err(ElfWriteError::Relocations { index: by });
                 }
-                // It may have indices of symbols, of which this says that they are none any more.
+                // The content may have symbol indices. `sh_link` 0 tells that they are no longer valid.
                 return Ok((0, section.info));
             }
             _ if part.is_relocations() => self.section(section.info),
