@@ -201,6 +201,7 @@ fn rejects_records_that_are_cut() {
                 cuts += 1;
                 let error = error.to_string();
                 let known = error.starts_with("`.nv.info.scale`: record at offset 0x")
+                    || error.starts_with("kernel `scale`: expected parameter ")
                     || error.starts_with("kernel `scale`: parameter");
                 assert!(known, "{error}");
             }

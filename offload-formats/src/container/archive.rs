@@ -95,7 +95,9 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
             let member = archive.member(&mut cursor, long_names)?;
             match member.name {
                 b"//" => {
-                    let content = member.content.clone().unwrap_or_default();
+                    let offset = member.header_offset;
+                    let content = member.content.clone();
+                    let content = content.ok_or(ArchiveError::LongName { offset })?;
                     let names = Cursor::new(data, content).read(member.size, "long names");
                     long_names = names.map_err(ArchiveError::Outside)?;
                 }
@@ -126,7 +128,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
             return Err(ArchiveError::Terminator { offset, found });
         }
         let size = decimal(&field).ok_or(ArchiveError::Size { offset, field })?;
-        let written = header.get(..16).unwrap_or_default();
+        let written = header.get(..16).expect("the header is complete");
 
         let special =
             written.starts_with(b"/ ") || written.starts_with(b"//") || written.starts_with(b"/S");
@@ -159,7 +161,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
                 let name = name.map_err(|problem| ArchiveError::Content { offset, problem })?;
                 content.start = start.position();
                 // NULs after the name align the content.
-                name.split(|byte| *byte == 0).next().unwrap_or_default()
+                until(name, 0)
             }
             [b'/', ..] => until(written, b' '),
             // GNU ends the name with a slash, so that it may contain spaces; BSD does not.
@@ -224,7 +226,8 @@ fn is_index(name: &[u8]) -> bool {
 }
 
 fn until(bytes: &[u8], end: u8) -> &[u8] {
-    bytes.split(|byte| *byte == end).next().unwrap_or_default()
+    let mut parts = bytes.split(|byte| *byte == end);
+    parts.next().expect("a split has a first part")
 }
 
 /// Returns the long name at `at`. GNU ends long names with a slash and a line feed, Windows with a NUL.

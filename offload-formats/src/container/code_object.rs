@@ -42,6 +42,11 @@ pub enum CodeObjectError {
         /// Offset of the kernel in the note's content.
         offset: u64,
     },
+    /// A size that is too large for a note.
+    TooLarge {
+        /// The size in bytes or entries.
+        size: usize,
+    },
     /// Notes of metadata with different values.
     Differ {
         /// The values' key.
@@ -74,6 +79,10 @@ impl fmt::Display for CodeObjectError {
             Self::NoSymbol { offset } => write!(
                 f,
                 "note NT_AMDGPU_METADATA: kernel at offset {offset:#x} has no `.symbol`"
+            ),
+            Self::TooLarge { size } => write!(
+                f,
+                "note NT_AMDGPU_METADATA: {size:#x} is too large for a note"
             ),
             Self::Differ { key } => write!(
                 f,

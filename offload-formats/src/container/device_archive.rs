@@ -8,7 +8,7 @@ use crate::names::EntryId;
 /// other separators and control characters, so that no name leads into a directory.
 #[must_use]
 pub fn member_name(member: &str, entry_id: &str) -> String {
-    let file = member.rsplit('/').next().unwrap_or_default();
+    let file = member.rsplit_once('/').map_or(member, |(_, file)| file);
     let (stem, extension) = match file.rfind('.').filter(|_| !matches!(file, "." | "..")) {
         Some(dot) => file.split_at(dot),
         None => (file, ""),

@@ -1,8 +1,8 @@
 //! ELF files: reads headers, names and symbols, and adds, removes and renames sections.
 //!
-//! In ELF, the type `0x6fff4c0b` marks sections of offload binaries; their names do not matter.
+//! The type `0x6fff4c0b` marks sections of offload binaries; their names do not matter.
 //! Compilers mark them `SHF_EXCLUDE`: the linker wrapper reads them, and the host linker drops them.
-//! In a linked program they are `SHF_ALLOC`.
+//! A linked program has them as `SHF_ALLOC`.
 //!
 //! A link reads every object, so [`Elf::parse`] reads only the file header and the section
 //! headers. Names and symbols are read on request. Both classes and byte orders are supported.
@@ -181,7 +181,9 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
             file_type: header.e_type(endian).0,
             machine: header.e_machine(endian).0,
             flags: header.e_flags(endian).0,
-            header: bytes.get(..size_of::<H>()).unwrap_or(bytes),
+            header: bytes
+                .get(..size_of::<H>())
+                .expect("the file header is complete"),
             headers: headers(sections),
             headers_offset: range.start.saturating_add(header.e_shoff(endian).into()),
             // Reads section header 0 only if the file has more than 65,279 sections.

@@ -225,8 +225,8 @@ fn of_elf(
     }
     let mut after = FieldWriter::new(fields.wide, big_endian);
     after.bytes(ELF_NAMES);
-    let padding = usize::try_from(headers - names_end).unwrap_or(0);
-    after.bytes(&vec![0; padding]);
+    let padding = headers - names_end;
+    after.bytes(&vec![0; padding as usize]);
     let flags = match flavor {
         Flavor::Excluded => elf::SHF_EXCLUDE.0,
         Flavor::Allocated => elf::SHF_ALLOC.0,
@@ -251,7 +251,7 @@ fn of_elf(
         after.native(0);
     }
     let mut before = fields.bytes;
-    before.resize(usize::try_from(start).unwrap_or(0), 0);
+    before.resize(start as usize, 0);
     Ok((before, after.bytes))
 }
 

@@ -122,7 +122,7 @@ pub const INFLATE_LIMIT: u64 = 1 << 30;
 ///
 /// # Errors
 ///
-/// When a file, member or offload binary is invalid, or compressed ones claim too much.
+/// Fails if a file, member or offload binary is invalid, or compressed offload binaries claim too much memory.
 pub fn find<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundItem>, FindError> {
     find_within(data, &mut { INFLATE_LIMIT })
 }
@@ -339,7 +339,7 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
             if (self.look, standing) == (Look::Inputs, Standing::Finished) {
                 continue;
             }
-            let number = u32::try_from(section.number).unwrap_or(u32::MAX);
+            let number = u32::try_from(section.number).expect("section counts have 32 bits");
             let outside = |problem| FindProblem::Section { number, problem };
             let range = listing.check(&section).map_err(outside)?;
             self.binaries(range, Some(number), standing)?;

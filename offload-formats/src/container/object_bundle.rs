@@ -5,7 +5,7 @@
 //! Linkers leave the sections out, so the object can be linked as it is.
 //!
 //! Specification: <https://clang.llvm.org/docs/ClangOffloadBundler.html#bundled-object-file-layout>.
-//! Where we differ from LLVM: `docs/differences.md`.
+//! `docs/differences.md` lists differences from LLVM.
 
 use std::fmt;
 use std::ops::Range;

@@ -101,7 +101,7 @@ fn member<'d, R: ReadAt<'d>>(
     cursor.read(padding(name_len), "name").map_err(content)?;
     let found = cursor.read(2, "end of the header").map_err(content)?;
     if found != TERMINATOR {
-        let found = found.try_into().unwrap_or_default();
+        let found = found.try_into().expect("two bytes were read");
         return Err(ArchiveError::Terminator { offset, found });
     }
     let range = OutOfBounds::check("content", cursor.position(), size, cursor.end());

@@ -89,6 +89,17 @@ fn reads_the_forms_of_other_systems() {
 }
 
 #[test]
+fn rejects_long_names_outside_of_a_thin_archive() {
+    // A member whose long name is that of the long names, which a thin archive contains.
+    let header = |name: &str, size: usize| format!("{name:<16}{:<32}{size:<10}`\n", 0);
+    let archive = ["!<thin>\n", &header("//", 4), "///\n", &header("/0", 0)].concat();
+    assert_eq!(
+        parse(archive.as_bytes()).unwrap_err().to_string(),
+        "member at offset 0x48: its long name is missing"
+    );
+}
+
+#[test]
 fn rejects_big_archives_that_lie() {
     let change = |offset: usize, value: &[u8]| {
         let mut bytes = AIX.to_vec();

@@ -22,7 +22,7 @@ pub struct MemberPlan<'a> {
 /// part of `name`. Control characters and backslashes become underscores.
 #[must_use]
 pub fn plain_name(name: &str) -> String {
-    let file = name.rsplit('/').next().unwrap_or_default();
+    let file = name.rsplit_once('/').map_or(name, |(_, file)| file);
     match file {
         "" | "." | ".." => "_".to_owned(),
         file => file.replace(|char: char| char == '\\' || char.is_control(), "_"),

@@ -79,12 +79,11 @@ fn is_of_one_source(name: &[u8]) -> bool {
             return true;
         }
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let digits = rest.get(..count).unwrap_or_default();
+        let (digits, name) = rest.split_at(count);
         let length = std::str::from_utf8(digits)
             .ok()
             .and_then(|text| text.parse::<usize>().ok());
-        let end = length.and_then(|length| count.checked_add(length));
-        match end.and_then(|end| rest.get(end..)) {
+        match length.and_then(|length| name.get(length..)) {
             Some(next) => rest = next,
             None => return false,
         }

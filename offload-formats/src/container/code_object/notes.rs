@@ -116,7 +116,7 @@ impl Change {
             Some(start..start.checked_add(usize::try_from(size).ok()?)?)
         };
         let content = is_segment.then_some(()).and_then(range);
-        let mut notes = note(OWNER, NT_AMDGPU_METADATA, &joined(&metadata)?);
+        let mut notes = note(OWNER, NT_AMDGPU_METADATA, &joined(&metadata)?)?;
         notes.extend(others);
         Ok(Some(Self {
             content: content.ok_or(CodeObjectError::Layout)?,
@@ -140,7 +140,7 @@ impl Change {
             let kind = one.n_type(LittleEndian);
             match (one.name(), kind) {
                 (OWNER, NT_AMDGPU_METADATA) => metadata.push(one.desc()),
-                (owner, _) => others.extend(note(owner, kind, one.desc())),
+                (owner, _) => others.extend(note(owner, kind, one.desc())?),
             }
         }
         Ok((metadata, others))
@@ -159,15 +159,19 @@ fn field<H>(table: u64, index: u64, at: u64) -> u64 {
     table.saturating_add(offset).saturating_add(at)
 }
 
-fn note(owner: &[u8], kind: NoteType, content: &[u8]) -> Vec<u8> {
-    let size = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes();
+fn note(owner: &[u8], kind: NoteType, content: &[u8]) -> Result<Vec<u8>, CodeObjectError> {
     let owner = [owner, b"\0"].concat();
-    let mut bytes = [size(owner.len()), size(content.len()), kind.0.to_le_bytes()].concat();
+    let sizes = [small(owner.len())?, small(content.len())?];
+    let mut bytes = [sizes[0], sizes[1], kind.0].map(u32::to_le_bytes).concat();
     for part in [&owner, content] {
         bytes.extend(part);
         bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
     }
-    bytes
+    Ok(bytes)
+}
+
+fn small(size: usize) -> Result<u32, CodeObjectError> {
+    u32::try_from(size).map_err(|_| CodeObjectError::TooLarge { size })
 }
 
 /// Joins metadata in one map with sorted keys, as LLVM writes it.
@@ -183,7 +187,7 @@ fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
             KERNELS | PRINTF => {
                 let list = lists.entry(key.to_vec()).or_default();
                 reader.array(|reader| {
-                    let item = item(content, reader)?;
+                    let item = item(reader)?;
                     let name = match key {
                         KERNELS => symbol(content, item.clone())?,
                         _ => bytes(content, item.clone()).to_vec(),
@@ -195,7 +199,7 @@ fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
                 })
             }
             _ => {
-                let range = item(content, reader)?;
+                let range = item(reader)?;
                 let value = bytes(content, range);
                 left.remove(key);
                 let known = match index {
@@ -216,13 +220,13 @@ fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
     }
     let mut entries: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     for (key, items) in lists {
-        let head = head(0x90, 0xdc, items.len());
+        let head = head(0x90, 0xdc, items.len())?;
         entries.insert(key, [&head, &*items.concat()].concat());
     }
     entries.extend(single.into_iter().map(|(key, value)| (key, value.to_vec())));
-    let mut out = head(0x80, 0xde, entries.len());
+    let mut out = head(0x80, 0xde, entries.len())?;
     for (key, value) in entries {
-        out.extend(str_head(key.len()));
+        out.extend(str_head(key.len())?);
         out.extend(key);
         out.extend(value);
     }
@@ -230,15 +234,17 @@ fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
 }
 
 /// Skips a value and returns its range.
-fn item(content: &[u8], reader: &mut Reader<'_>) -> Result<Range<usize>, CodeObjectError> {
-    let place = |offset: u64| usize::try_from(offset).unwrap_or(content.len());
+fn item(reader: &mut Reader<'_>) -> Result<Range<usize>, CodeObjectError> {
+    let place = |offset: u64| usize::try_from(offset).expect("the content is in memory");
     let start = place(reader.offset());
     reader.skip()?;
     Ok(start..place(reader.offset()))
 }
 
 fn bytes(content: &[u8], range: Range<usize>) -> &[u8] {
-    content.get(range).unwrap_or_default()
+    content
+        .get(range)
+        .expect("`item` returns a range of the content")
 }
 
 /// Returns the name of a kernel's descriptor.
@@ -256,27 +262,20 @@ fn symbol(content: &[u8], kernel: Range<usize>) -> Result<Vec<u8>, CodeObjectErr
 }
 
 /// Encodes the head of an array or a map: one byte for up to 15 values, else a count of 2 or 4 bytes.
-fn head(few: u8, many: u8, count: usize) -> Vec<u8> {
+fn head(few: u8, many: u8, count: usize) -> Result<Vec<u8>, CodeObjectError> {
     if let Ok(low @ 0..16) = u8::try_from(count) {
-        return vec![few | low];
+        return Ok(vec![few | low]);
     }
-    match u16::try_from(count) {
+    Ok(match u16::try_from(count) {
         Ok(count) => [&[many][..], &count.to_be_bytes()].concat(),
-        // A note has fewer bytes than that.
-        Err(_) => {
-            let count = u32::try_from(count).unwrap_or(u32::MAX);
-            [&[many + 1][..], &count.to_be_bytes()].concat()
-        }
-    }
+        Err(_) => [&[many + 1][..], &small(count)?.to_be_bytes()].concat(),
+    })
 }
 
-fn str_head(size: usize) -> Vec<u8> {
-    match u8::try_from(size) {
+fn str_head(size: usize) -> Result<Vec<u8>, CodeObjectError> {
+    Ok(match u8::try_from(size) {
         Ok(size @ 0..32) => vec![0xa0 | size],
         Ok(size) => vec![0xd9, size],
-        Err(_) => {
-            let size = u32::try_from(size).unwrap_or(u32::MAX);
-            [&[0xdb][..], &size.to_be_bytes()].concat()
-        }
-    }
+        Err(_) => [&[0xdb][..], &small(size)?.to_be_bytes()].concat(),
+    })
 }

@@ -1,7 +1,7 @@
 //! Adds sections at the end of COFF files, and removes sections.
 //!
-//! As for ELF in [`crate::container::elf`], the bytes are those of LLVM's `llvm-objcopy`, and contents are
-//! copied from the old file.
+//! The bytes are those of LLVM's `llvm-objcopy`, as in [`crate::container::elf`]. Contents are copied from the old
+//! file.
 
 use std::ops::Range;
 

@@ -228,7 +228,7 @@ impl CoffWriter<'_, '_> {
         if !is_apart(name) {
             return Ok(short_name(name));
         }
-        let offset = self.strings.offset(name).unwrap_or_default();
+        let offset = self.offset(name);
         if offset <= LARGEST_DECIMAL {
             return Ok(short_name(format!("/{offset}").as_bytes()));
         }
@@ -241,7 +241,7 @@ impl CoffWriter<'_, '_> {
 
     fn symbol(&self, symbol: &EditedCoffSymbol<'_>, out: &mut Vec<u8>) -> Result<(), CoffError> {
         let name = if is_long(symbol.name) {
-            let offset = self.strings.offset(symbol.name).unwrap_or_default();
+            let offset = self.offset(symbol.name);
             (u64::from(small(offset)?) << 32).to_le_bytes()
         } else {
             short_name(symbol.name)
@@ -296,6 +296,12 @@ impl CoffWriter<'_, '_> {
         Ok(())
     }
 
+    /// Returns the offset of a kept name in the string table.
+    fn offset(&self, name: &[u8]) -> u64 {
+        let offset = self.strings.offset(name);
+        offset.expect("the table has every kept name")
+    }
+
     /// Returns the new number of a section. Special numbers stay as they are.
     fn number(&self, number: i32) -> i32 {
         let index = usize::try_from(number)
@@ -324,8 +330,11 @@ impl CoffWriter<'_, '_> {
         out: &mut Vec<u8>,
     ) -> Result<(), CoffError> {
         let (old, pointer) = (self.file.header, U32::new(LE, small(symbols)?));
-        let count = self.places.last().map_or(0, |(_, count)| *count);
-        let count = U32::new(LE, count);
+        let (_, count) = self
+            .places
+            .last()
+            .expect("the last row is the number of records");
+        let count = U32::new(LE, *count);
         if self.large {
             let none = U32::new(LE, 0);
             out.extend_from_slice(bytes_of(&pe::AnonObjectHeaderBigobj {

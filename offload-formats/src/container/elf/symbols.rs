@@ -1,7 +1,7 @@
 //! The symbols of an ELF file.
 
 use object::read::elf::Sym;
-use object::{Endianness, elf};
+use object::{Endian as _, Endianness, elf};
 
 use super::{Elf, ElfError, ElfSection, Headers, string};
 use crate::format::bytes::ReadAt;
@@ -111,12 +111,10 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
                 hidden: matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL),
                 place: match (symbol.st_shndx(endian), wide) {
                     (elf::SHN_UNDEF, _) => SymbolPlace::Undefined,
-                    (elf::SHN_XINDEX, Some(bytes)) => SymbolPlace::Section(match self.endian {
-                        Endianness::Little => {
-                            u32::from_le_bytes(bytes.try_into().unwrap_or_default())
-                        }
-                        Endianness::Big => u32::from_be_bytes(bytes.try_into().unwrap_or_default()),
-                    }),
+                    (elf::SHN_XINDEX, Some(bytes)) => {
+                        let bytes = bytes.try_into().expect("chunks have 4 bytes");
+                        SymbolPlace::Section(endian.read_u32(bytes))
+                    }
                     (section, _) if section.is_special() => SymbolPlace::Other(section.0),
                     (section, _) => SymbolPlace::Section(section.0.into()),
                 },

@@ -38,8 +38,8 @@
 //! | `0x19` | `CBANK_PARAM_SIZE` | bytes of all parameters (format 3); missing without parameters |
 //! | `0x45` | `KPARAM_INFO_V2` | a parameter with its size in bits 0 to 15; for all parameters, if one needs more than 14 bits |
 //!
-//! In `cuobjdump --dump-resource-usage`, `REG` is `REGCOUNT`, `STACK` is `MIN_STACK_SIZE`, and `SHARED` is the size
-//! of the section. From sm_90 on, it includes 1024 bytes that the system reserves for each kernel with shared memory, and
+//! `cuobjdump --dump-resource-usage` prints these values: `REG` is `REGCOUNT`, `STACK` is `MIN_STACK_SIZE`, and
+//! `SHARED` is the size of the section. From sm_90 on, it includes 1024 bytes that the system reserves for each kernel with shared memory, and
 //! for each kernel of a PTX file with `.extern` shared memory. `.nv.shared.reserved.0` belongs to no kernel. `LOCAL` was for
 //! code without a stack (`-abi=no`), which none of these versions writes.
 //!

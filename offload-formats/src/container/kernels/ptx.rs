@@ -432,8 +432,8 @@ fn number(token: Option<&str>) -> Result<u64, String> {
     let text = token.unwrap_or_default();
     let digits = text.trim_end_matches('U');
     let parsed = match digits.as_bytes() {
-        [b'0', b'x' | b'X', ..] => u64::from_str_radix(digits.get(2..).unwrap_or_default(), 16),
-        [b'0', b'b' | b'B', ..] => u64::from_str_radix(digits.get(2..).unwrap_or_default(), 2),
+        [b'0', b'x' | b'X', ..] => u64::from_str_radix(digits.split_at(2).1, 16),
+        [b'0', b'b' | b'B', ..] => u64::from_str_radix(digits.split_at(2).1, 2),
         [b'0', _, ..] => u64::from_str_radix(digits, 8),
         _ => digits.parse(),
     };

@@ -143,9 +143,7 @@ impl<'d> EditedElf<'d> {
         &mut self,
         elf: &Elf<'d, R>,
     ) -> Result<(), ElfWriteError> {
-        let Ok(header) = H::parse(self.header) else {
-            return Ok(());
-        };
+        let header = H::parse(self.header).expect("`Elf::parse` read this header");
         let window = View::new(elf.data, elf.range.clone());
         let endian = elf.endian;
         let offset: u64 = header.e_phoff(endian).into();
@@ -313,6 +311,10 @@ impl<'d> SectionReader<'d> {
                 section.alignment = number;
                 let bytes = elf.content(section)?;
                 Ok(SectionContent::Relocations { bytes, range })
+            }
+            SHT_CREL => {
+                elf.section(section.info)?;
+                same
             }
             _ => same,
         }

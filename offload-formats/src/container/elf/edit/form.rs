@@ -43,7 +43,7 @@ impl ElfForm {
 
     /// Decodes a 32-bit number.
     pub(super) fn number(self, bytes: &[u8]) -> u32 {
-        let bytes = bytes.try_into().unwrap_or_default();
+        let bytes = bytes.try_into().expect("a 32-bit number has 4 bytes");
         self.endian.read_u32(bytes)
     }
 

@@ -57,7 +57,9 @@ impl NewLayout {
         let headers = file.segments.len();
         Ok(Self {
             sections,
-            program_headers: segments.get(headers + 1).copied().unwrap_or_default(),
+            program_headers: *segments
+                .get(headers + 1)
+                .expect("the program headers follow the file header"),
             segments,
             section_headers: align(end, file.form.word_size(), 0)?,
         })

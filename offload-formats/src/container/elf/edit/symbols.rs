@@ -160,7 +160,9 @@ impl<'d> Symbols<'d> {
                     place.copy_from_slice(field);
                 }
             };
-            let name = strings.offset(symbol.name).unwrap_or_default();
+            let name = strings
+                .offset(symbol.name)
+                .expect("the table has every name");
             let name = u32::try_from(name).map_err(|_| ElfWriteError::TooLarge { value: name })?;
             // In both classes, a symbol starts with the offset of its name.
             patch(0, &form.u32(name));
@@ -196,7 +198,8 @@ impl ElfForm {
     /// Returns the symbol of a relocation, and the other bits of its field.
     fn relocation(self, entry: &[u8]) -> (u32, u32) {
         let place = self.relocation_symbol();
-        let number = self.number(entry.get(place..place + 4).unwrap_or_default());
+        let field = entry.get(place..place + 4);
+        let number = self.number(field.expect("the size of relocations was checked"));
         if self.wide {
             (number, 0)
         } else {

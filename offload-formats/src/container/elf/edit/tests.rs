@@ -254,6 +254,14 @@ fn tells_what_is_damaged() {
             "invalid section index 9: the file has 6 sections",
         ),
         (
+            &[
+                // Relocations of type SHT_CREL, and the section that they are for.
+                (header(1) + 4, &[0x14, 0, 0, 0x40]),
+                (header(1) + 0x2c, &[9]),
+            ],
+            "invalid section index 9: the file has 6 sections",
+        ),
+        (
             &[(header(1) + 0x19, &[9])],
             "section 1: content at offset 0x940 with size 0x1 runs past the end at 0x268",
         ),

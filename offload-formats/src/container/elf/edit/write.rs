@@ -52,7 +52,10 @@ impl EditedElf<'_> {
             part.kept && matches!(part.content, SectionContent::WideIndices)
         };
         let indices = self.indices();
-        let new_index = |index: u32| indices.get(index as usize).copied().unwrap_or_default();
+        let new_index = |index: u32| {
+            let new = indices.get(index as usize);
+            *new.expect("section indices are checked when they are read")
+        };
         let Some(symbols) = &self.symbols else {
             return;
         };
@@ -198,7 +201,8 @@ impl ElfWriter<'_, '_> {
             (SectionContent::Relocations { bytes, .. }, Some(symbols)) if symbols.changed => {
                 let mut bytes = bytes.to_vec();
                 form.relocate(&mut bytes, part.section.entry_size, |symbol| {
-                    symbols.place(symbol).unwrap_or_default()
+                    let place = symbols.place(symbol);
+                    place.expect("`check_references` found every symbol")
                 });
                 Piece::Bytes(bytes)
             }
@@ -208,17 +212,18 @@ impl ElfWriter<'_, '_> {
 
     /// Returns the new index of a section.
     fn section(&self, index: u32) -> u32 {
-        self.indices
-            .get(index as usize)
-            .copied()
-            .unwrap_or_default()
+        let new = self.indices.get(index as usize);
+        *new.expect("section indices are checked when they are read")
     }
 
     fn header(&self) -> Result<Vec<u8>, ElfWriteError> {
         let (form, layout) = (self.file.form, &self.layout);
         let [header_size, program_size, section_size, _] = form.sizes();
         let word = form.word_size() as usize;
-        let part = |range: std::ops::Range<usize>| self.file.header.get(range).unwrap_or_default();
+        let part = |range: std::ops::Range<usize>| {
+            let bytes = self.file.header.get(range);
+            bytes.expect("the file header is complete")
+        };
         // Identification, with seven unused bytes; type, machine, version and entry.
         let mut bytes = part(0..9).to_vec();
         if let (true, Some(abi)) = (self.file.gnu_abi, bytes.get_mut(OS_ABI)) {
@@ -278,27 +283,27 @@ impl ElfWriter<'_, '_> {
         let mut bytes = Vec::new();
         for (index, part) in (0..).zip(&file.parts).filter(|(_, part)| part.kept) {
             let section = &part.section;
-            let offset = self.layout.sections.get(index as usize).copied();
+            let offset = self.layout.sections.get(index as usize);
             let mut words = [
                 section.flags,
                 section.address,
-                offset.unwrap_or_default(),
+                *offset.expect("the layout has every section"),
                 section.size,
                 section.alignment,
                 section.entry_size,
             ];
-            let name = self.tables.sections.offset(part.name).unwrap_or_default();
-            let value = name;
-            let name = u32::try_from(name).map_err(|_| ElfWriteError::TooLarge { value })?;
-            let (mut kind, mut links) = (section.section_type, self.links(index, part)?);
-            if index == 0 {
+            let name = self.tables.sections.offset(part.name);
+            let value = name.expect("the table has every name");
+            let name = u32::try_from(value).map_err(|_| ElfWriteError::TooLarge { value })?;
+            let (kind, links) = if index == 0 {
                 // The numbers that do not fit into the file header.
-                kind = 0;
                 words = [0, 0, 0, beyond(self.count(), large).into(), 0, 0];
                 let segments = file.segments.len() as u32;
                 let names = beyond(self.section(file.names), large);
-                links = (names, beyond(segments, elf::PN_XNUM.into()));
-            }
+                (0, (names, beyond(segments, elf::PN_XNUM.into())))
+            } else {
+                (section.section_type, self.links(index, part)?)
+            };
             let [flags, address, offset, size, alignment, entry_size] = words;
             bytes.extend(form.u32(name));
             bytes.extend(form.u32(kind));
