@@ -142,26 +142,20 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
             *cursor = cursor.at(range.end.saturating_add(padding(relative)));
             Some(range)
         };
+        let missing = ArchiveError::LongName { offset };
         let name = match written {
             [b'/', b'0'..=b'9', ..] => {
                 let at = written.get(1..).and_then(decimal);
                 let name = at.and_then(|at| long_name(long_names, at));
-                name.ok_or(ArchiveError::LongName { offset })?
+                name.ok_or(missing)?
             }
             [b'#', b'1', b'/', b'0'..=b'9', ..] => {
-                let len = written
-                    .get(3..)
-                    .and_then(decimal)
-                    .ok_or(ArchiveError::LongName { offset })?;
-                let Some(content) = &mut content else {
-                    return Err(ArchiveError::LongName { offset });
+                let len = written.get(3..).and_then(decimal);
+                let (Some(len), Some(content)) = (len, &mut content) else {
+                    return Err(missing);
                 };
-                let mut start = Cursor::new(self.data, content.clone());
-                let name = start.read(len, "name");
-                let name = name.map_err(|problem| ArchiveError::Content { offset, problem })?;
-                content.start = start.position();
-                // NULs after the name align the content.
-                until(name, 0)
+                self.name_in_content(len, content)
+                    .map_err(|problem| ArchiveError::Content { offset, problem })?
             }
             [b'/', ..] => until(written, b' '),
             // GNU ends the name with a slash, so that it may contain spaces; BSD does not.
@@ -177,6 +171,15 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
             size,
             content,
         })
+    }
+
+    /// Takes a name of `len` bytes from the start of a member's content.
+    fn name_in_content(&self, len: u64, content: &mut Range<u64>) -> Result<&'d [u8], OutOfBounds> {
+        let mut start = Cursor::new(self.data, content.clone());
+        let name = start.read(len, "name")?;
+        content.start = start.position();
+        // NULs after the name align the content.
+        Ok(until(name, 0))
     }
 
     /// Reads the symbol index. It is empty for an archive without an index, and for a big archive of AIX.

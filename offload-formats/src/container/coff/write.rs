@@ -107,13 +107,8 @@ impl CoffWriter<'_, '_> {
         let size = count.saturating_mul(pe::IMAGE_SIZEOF_SECTION_HEADER as u64);
         let headers_size = align(sections.saturating_add(size), file_alignment)?;
 
-        // Each relocation is written anew. More than fit into the old file must overlap there.
         let old = file.range.end.saturating_sub(file.range.start);
-        let relocations = file.parts.iter().map(|part| part.relocations.len() as u64);
-        let value = relocations.sum::<u64>() * size_of::<pe::ImageRelocation>() as u64;
-        if value > old {
-            return Err(CoffError::TooLarge { value });
-        }
+        self.check_relocations(old)?;
 
         let mut output = Output::default();
         let mut headers: Vec<pe::ImageSectionHeader> = Vec::new();
@@ -135,17 +130,9 @@ impl CoffWriter<'_, '_> {
             return Err(CoffError::TooLarge { value: end });
         }
 
-        let mut tables = Vec::new();
-        for symbol in file.symbols.iter().filter(|symbol| symbol.kept) {
-            self.symbol(symbol, &mut tables)?;
-        }
-        let mut symbols = end;
-        if image.is_none() || !tables.is_empty() || self.strings.bytes.len() > 4 {
-            tables.extend_from_slice(&self.strings.bytes);
-        } else {
-            // The header of an image without symbols and strings has the offset 0.
-            symbols = 0;
-        }
+        let tables = self.tables()?;
+        // The header of an image without symbols and strings has the offset 0.
+        let symbols = if tables.is_empty() { 0 } else { end };
         end += tables.len() as u64;
         output.put(symbols, Piece::Bytes(tables));
 
@@ -169,6 +156,30 @@ impl CoffWriter<'_, '_> {
         }
         output.put(stub, Piece::Bytes(bytes));
         Ok(output.finish(align(end, file_alignment)?))
+    }
+
+    /// Checks that the relocations fit into the old file of `size` bytes: if not, they overlap there, and writing them
+    /// anew would amplify them.
+    fn check_relocations(&self, size: u64) -> Result<(), CoffError> {
+        let parts = self.file.parts.iter();
+        let count: u64 = parts.map(|part| part.relocations.len() as u64).sum();
+        let value = count * size_of::<pe::ImageRelocation>() as u64;
+        if value > size {
+            return Err(CoffError::TooLarge { value });
+        }
+        Ok(())
+    }
+
+    /// Returns the symbols and the strings; nothing for an image without both.
+    fn tables(&self) -> Result<Vec<u8>, CoffError> {
+        let mut tables = Vec::new();
+        for symbol in self.file.symbols.iter().filter(|symbol| symbol.kept) {
+            self.symbol(symbol, &mut tables)?;
+        }
+        if self.file.image.is_none() || !tables.is_empty() || self.strings.bytes.len() > 4 {
+            tables.extend_from_slice(&self.strings.bytes);
+        }
+        Ok(tables)
     }
 
     /// Puts content and relocations at `offset`; returns the header and their end.
