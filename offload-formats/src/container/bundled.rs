@@ -51,6 +51,7 @@ impl Unpacking {
 
 /// An entry of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundledEntry {
     /// Entry ID, as written.
     pub id: String,

@@ -22,6 +22,7 @@ use crate::format::magic::Magic;
 
 /// The bundles of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FoundBundles {
     /// All bundles, in the order of sections and offsets.
     pub bundles: Vec<FoundBundle>,
@@ -31,6 +32,7 @@ pub struct FoundBundles {
 
 /// A bundle and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FoundBundle {
     /// Index among the bundles of the file.
     pub index: usize,
@@ -163,6 +165,7 @@ fn in_section(section: Option<Vec<u8>>, problem: FoundBundlesProblem) -> FoundBu
 
 /// Reason why the bundles of a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FoundBundlesError {
     /// Name of the section with the problem.
     pub section: Option<Vec<u8>>,

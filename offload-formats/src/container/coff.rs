@@ -57,13 +57,13 @@ const MACHINES: [pe::Machine; 6] = [
 ];
 
 /// Returns true if a range of `data` starts with the headers of a COFF object for a known processor.
-pub fn is_object<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
+pub(super) fn is_object<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     let recognized = headers::recognize(data, range);
     recognized.is_ok_and(|(machine, image)| !image && MACHINES.contains(&machine))
 }
 
 /// Returns true if a range of `data` starts with the headers of a PE image.
-pub fn is_image<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
+pub(super) fn is_image<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     headers::recognize(data, range).is_ok_and(|(_, image)| image)
 }
 

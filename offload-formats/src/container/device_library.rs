@@ -27,6 +27,7 @@ use crate::names::EntryIdError;
 
 /// An image of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LibraryImage {
     /// Archive member that contains the image; empty if the library is not an archive.
     pub member: String,
@@ -192,6 +193,7 @@ fn is_for_device<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
 
 /// Reason why the images of a library cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceLibraryError {
     /// Archive member with the problem; empty for the library itself.
     pub member: String,

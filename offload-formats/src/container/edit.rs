@@ -29,7 +29,7 @@ pub enum NewContent<'a> {
 impl NewContent<'_> {
     /// Returns the size in bytes.
     #[must_use]
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Input { size } => *size,

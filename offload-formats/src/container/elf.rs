@@ -24,7 +24,8 @@ mod rename;
 mod symbols;
 mod write;
 
-pub use edit::{REFERENCE_SECTION, add_reference, add_sections, remove_sections};
+pub(crate) use edit::{REFERENCE_SECTION, add_reference};
+pub use edit::{add_sections, remove_sections};
 pub use error::ElfError;
 pub use rename::{rename_section, rename_symbols};
 pub use symbols::{Binding, ElfSymbol, SymbolPlace, SymbolTable};
@@ -37,7 +38,7 @@ pub const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 pub const OFFLOADING_SECTION: &str = ".llvm.offloading";
 
 /// Name of our ordinary section of linked and registered images, which is never input of a link.
-pub const FINISHED_SECTION: &str = ".offloading.images";
+pub(crate) const FINISHED_SECTION: &str = ".offloading.images";
 
 /// An ELF file in a range of some data.
 #[derive(Clone, Debug)]
@@ -67,6 +68,7 @@ enum Headers<'d> {
 
 /// A section header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ElfSection {
     /// Index in the section header table; 0 is not a section.
     pub index: u32,
@@ -309,7 +311,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// # Errors
     ///
     /// Fails if the file has fewer sections.
-    pub fn section(&self, index: u32) -> Result<ElfSection, ElfError> {
+    pub(crate) fn section(&self, index: u32) -> Result<ElfSection, ElfError> {
         let place = usize::try_from(index).unwrap_or(usize::MAX);
         let section = match self.headers {
             Headers::Elf32(headers) => headers.get(place).map(|header| self.section_of(header)),

@@ -31,6 +31,7 @@ pub struct FatbinImage<'a> {
 
 /// A fat binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fatbin {
     /// The whole file.
     pub bytes: Vec<u8>,

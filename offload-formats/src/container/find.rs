@@ -31,6 +31,7 @@ pub use error::{FindError, FindProblem};
 
 /// An image and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FoundImage {
     /// Names of the archive members that contain the image, the outermost first. For a universal
     /// Mach-O file, the names of processors.

@@ -112,7 +112,7 @@ fn parse(image: &[u8]) -> Result<ElfFile64<'_, object::Endianness>, KernelError>
 /// # Errors
 ///
 /// Fails if the image is not a 64-bit ELF file.
-pub fn names(image: &[u8]) -> Result<BTreeSet<String>, KernelError> {
+fn names(image: &[u8]) -> Result<BTreeSet<String>, KernelError> {
     let file = parse(image)?;
     let machine = file.elf_header().e_machine(file.endian());
     let symbols = file.symbols().chain(file.dynamic_symbols());

@@ -75,7 +75,7 @@ impl ObjectKind {
 
     /// Returns the format's name for messages.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Elf => "ELF",
             Self::Coff => "COFF",

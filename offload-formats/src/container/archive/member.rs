@@ -20,6 +20,7 @@ pub(super) const TERMINATOR: [u8; 2] = *b"`\n";
 
 /// A member of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ArchiveMember<'d> {
     /// Name; in a thin archive a path relative to the archive's folder.
     pub name: &'d [u8],

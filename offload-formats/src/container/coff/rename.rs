@@ -17,6 +17,7 @@ pub struct Object<'d>(EditedCoff<'d>);
 
 /// A symbol of a COFF object.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NamedSymbol<'d> {
     /// Index in the symbol table, with auxiliary records counted, as in relocations.
     pub index: usize,

@@ -29,7 +29,7 @@ mod reference;
 mod symbols;
 mod write;
 
-pub use reference::{REFERENCE_SECTION, add_reference};
+pub(crate) use reference::{REFERENCE_SECTION, add_reference};
 
 /// Returns an ELF file with `sections` after its own, in this order. They are not loaded, and linkers leave
 /// them out (`SHF_EXCLUDE`). Names may repeat.

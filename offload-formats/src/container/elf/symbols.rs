@@ -8,6 +8,7 @@ use crate::format::bytes::ReadAt;
 
 /// A symbol of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ElfSymbol<'d> {
     /// Name, without NUL.
     pub name: &'d [u8],

@@ -14,6 +14,7 @@ pub(super) const MAX_DEPTH: usize = 16;
 
 /// Reason why the images of a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FindError {
     /// Names of the archive members around the problem, the outermost first.
     pub members: Vec<Vec<u8>>,

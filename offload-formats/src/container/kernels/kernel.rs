@@ -55,6 +55,7 @@ impl Argument {
 
 /// Kind of an argument, for programs that check what they pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ArgumentKind {
     /// An address that the device can use.
     Pointer,

@@ -11,7 +11,7 @@ use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
 
 /// Name of the section that refers to a symbol which only `offload-link` defines.
-pub const REFERENCE_SECTION: &str = ".data.rel.ro.offload_link";
+pub(crate) const REFERENCE_SECTION: &str = ".data.rel.ro.offload_link";
 const RELOCATIONS: &str = ".rela.data.rel.ro.offload_link";
 
 /// Adds the section [`REFERENCE_SECTION`] with the address of a symbol that the object does not
@@ -24,7 +24,7 @@ const RELOCATIONS: &str = ".rela.data.rel.ro.offload_link";
 ///
 /// Fails as [`add_sections`](super::add_sections) does, and for 32-bit objects, objects for MIPS (whose
 /// relocations have another layout), and objects without a symbol table.
-pub fn add_reference<'d, R: ReadAt<'d>>(
+pub(crate) fn add_reference<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     symbol: &'d str,
