@@ -4,8 +4,8 @@ use crate::names::EntryId;
 
 /// Returns the name of the member for an image: that of the entry `entry_id`, as written, of the bundle in `member`.
 ///
-/// The name is that of LLVM 22: the stem of the member's file name, and the entry ID. Colons become underscores; so do
-/// other separators and control characters, so that no name leads into a directory.
+/// The name is that of LLVM 22: `<stem>-<entry ID><stem><extension>`. The stem is that of the member's file name. Colons,
+/// other separators and control characters become underscores, so no name leads into a directory.
 #[must_use]
 pub fn member_name(member: &str, entry_id: &str) -> String {
     let file = member.rsplit_once('/').map_or(member, |(_, file)| file);

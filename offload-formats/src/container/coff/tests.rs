@@ -31,7 +31,7 @@ fn remove(file: &[u8], prefix: &[u8]) -> Result<Vec<Piece>, CoffError> {
     remove_sections(file, 0..file.len() as u64, matches)
 }
 
-/// As the file that the pieces are of, when they are not of gigabytes.
+/// Joins the pieces, unless they have gigabytes.
 fn bytes(pieces: &[Piece], host: &[u8]) -> Option<Vec<u8>> {
     let size: u64 = pieces.iter().map(Piece::size).sum();
     (size < 1 << 20).then(|| to_bytes(pieces, &[host, b"", DEVICE]).unwrap())

@@ -34,7 +34,7 @@ impl<'a> ReadAt<'a> for Counting<'a> {
     }
 }
 
-/// How many bytes `run` reads of `bytes`, and in how many reads.
+/// Returns the number of bytes and reads of `run`.
 fn reads<'a, T>(
     bytes: &'a [u8],
     reads: &'a RefCell<Vec<Range<u64>>>,
@@ -62,7 +62,7 @@ fn arches(found: &[FoundImage]) -> Vec<&str> {
     found.iter().map(|image| image.entry.arch()).collect()
 }
 
-/// As the function that is tested, with more memory than any input here needs.
+/// Calls the tested function with enough memory for every input.
 fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, FindError> {
     super::images(data)
 }

@@ -41,7 +41,7 @@ fn remove(object: &[u8], prefix: &[u8]) -> Result<Vec<Piece>, ElfWriteError> {
     remove_sections(object, 0..object.len() as u64, matches)
 }
 
-/// As the file that the pieces are of, when they are not of gigabytes.
+/// Joins the pieces, unless they have gigabytes.
 fn bytes(pieces: &[Piece], host: &[u8]) -> Option<Vec<u8>> {
     let size: u64 = pieces.iter().map(Piece::size).sum();
     (size < 1 << 20).then(|| to_bytes(pieces, &[host, b"", DEVICE]).unwrap())
@@ -244,7 +244,7 @@ fn tells_what_is_damaged() {
             &[(header(3) + 4, &[1])],
             "section 3: expected a string table that programs do not load",
         ),
-        // Number 0xffff: it is in the header of section 0, and is that section, which is none.
+        // Index 0xffff: the header of section 0 has the index, which is 0 and so invalid.
         (
             &[(0x3c, &[1, 0, 0xff, 0xff]), (header(0) + 4, &[3])],
             "section 0: expected a string table that programs do not load",

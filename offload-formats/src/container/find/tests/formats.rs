@@ -55,7 +55,7 @@ fn reads_kilobytes_of_a_file_of_gigabytes() {
         let read = *read.borrow();
         assert!(read < 0x1000, "{read}");
     };
-    // The same file, with its section headers behind two gigabytes of something else.
+    // The same file, with its section headers after two gigabytes of something else.
     let mut elf = FAT.to_vec();
     elf[0x28..0x30].copy_from_slice(&LARGE.to_le_bytes());
     reads(&[(0, &elf), (LARGE, &FAT[0x230..])]);
