@@ -18,7 +18,7 @@ use std::process::Command;
 use offload_formats::container::archive::{Index, MemberPlan, layout};
 use offload_formats::container::definitions;
 use offload_formats::container::object_bundle::{
-    BundleSection, NewEntry, bundle_sections, embed_bundle, host_part,
+    BundleSection, NewObjectEntry, bundle_sections, embed_bundle, host_part,
 };
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle::{Compression, compress};
@@ -184,11 +184,11 @@ extern \"C\" void launch{NUMBER}(int *p) {{ kernel{NUMBER}<<<dim3{{}}, dim3{{}},
             }
             _ => {
                 let host = self.numbered(&self.host, index);
-                let entries = self.entries.iter().map(|(id, bitcode)| NewEntry {
+                let entries = self.entries.iter().map(|(id, bitcode)| NewObjectEntry {
                     id,
                     size: bitcode.as_ref().map(|_| IMAGE_SIZE as u64),
                 });
-                let entries: Vec<NewEntry<'_>> = entries.collect();
+                let entries: Vec<NewObjectEntry<'_>> = entries.collect();
                 let pieces = embed_bundle(&*host, 0..host.len() as u64, &entries);
                 let pieces = pieces.expect("an object").into_iter();
                 let pieces = pieces.map(|piece| match piece {

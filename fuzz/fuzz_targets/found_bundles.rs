@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
         let range = found.bundle.range();
         assert!(found.index == index && range.start < range.end && range.end <= size);
     }
-    for rest in &found.rests {
+    for rest in &found.trailing {
         assert!(rest.range.start < rest.range.end && rest.range.end <= size);
     }
     // The same at another place.

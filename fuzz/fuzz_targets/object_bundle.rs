@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use offload_formats::container::object_bundle::{
-    NewEntry, bundle_sections, embed_bundle, host_part,
+    NewObjectEntry, bundle_sections, embed_bundle, host_part,
 };
 use offload_formats::container::{coff, elf};
 use offload_formats::format::pieces::{Piece, to_bytes};
@@ -52,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
     }
     renamed(data, range.clone());
     let Ok(before) = bundle_sections(data, range.clone()) else { return };
-    let entries = [("host-x", None), ("hip-y", Some(3))].map(|(id, size)| NewEntry { id, size });
+    let entries = [("host-x", None), ("hip-y", Some(3))].map(|(id, size)| NewObjectEntry { id, size });
     let Ok(pieces) = embed_bundle(data, range, &entries) else { return };
     let Some(fat) = whole(&pieces, &[data, b"", b"img"]) else { return };
     let range = 0..fat.len() as u64;

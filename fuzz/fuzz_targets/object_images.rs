@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::container::{find, Item};
+use offload_formats::container::{find, FoundItem};
 
 const MAGICS: [&[u8]; 7] = [
     b"\x64\x86",
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((choice, rest)) = data.split_first() else { return };
     let file = [MAGICS[usize::from(*choice) % MAGICS.len()], rest].concat();
     for item in find(&file[..]).into_iter().flatten() {
-        if let Item::Image(image) = item {
+        if let FoundItem::Image(image) = item {
             assert!(image.content(&file[..]).is_some());
         }
     }

@@ -27,6 +27,6 @@ pub(crate) fn hint() -> String {
 }
 
 /// Returns the same hint if the limit is the reason why images are missing.
-pub(crate) fn hint_for(problem: &container::Error) -> Option<String> {
+pub(crate) fn hint_for(problem: &container::FindError) -> Option<String> {
     problem.is_limit().then(hint)
 }

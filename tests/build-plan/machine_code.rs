@@ -466,7 +466,7 @@ fn refuses_notes_that_do_not_agree() {
     changed[at + target.len() - 1] = b'8';
     assert_eq!(
         join_notes(&mut changed).unwrap_err().to_string(),
-        "notes NT_AMDGPU_METADATA do not have the same `amdhsa.target`: their objects are not for one target"
+        "notes NT_AMDGPU_METADATA have different values of `amdhsa.target`: their objects are for different targets"
     );
     let mut changed = bytes.clone();
     let at = bytes

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use offload_formats::container::archive::{Archive, NewMember, write};
 use offload_formats::container::elf::{
-    Binding, Elf, Machine, Place, SymbolTable, offload_sections, rename_section,
+    Binding, Elf, Machine, SymbolPlace, SymbolTable, offload_sections, rename_section,
 };
 use offload_formats::container::embed::elf_object;
 use offload_formats::container::{INFLATE_LIMIT, Standing, images, link_inputs};
@@ -218,7 +218,7 @@ fn reads_the_symbols_that_nm_prints() {
             let words: Vec<&str> = line.split_whitespace().collect();
             let (symbol, letter) = (of_name(words[0]), words[1]);
             let undefined = matches!(letter, "U" | "w" | "v");
-            assert_eq!(symbol.place == Place::Undefined, undefined, "{line}");
+            assert_eq!(symbol.place == SymbolPlace::Undefined, undefined, "{line}");
             let weak = letter.eq_ignore_ascii_case("w") || letter.eq_ignore_ascii_case("v");
             assert_eq!(symbol.binding == Binding::Weak, weak, "{line}");
             let global = letter.chars().all(char::is_uppercase) || weak;
@@ -245,7 +245,7 @@ fn reads_the_symbols_that_nm_prints() {
         .iter()
         .find(|symbol| symbol.name == b"common_")
         .unwrap();
-    assert_eq!((common.place, common.size), (Place::Other(0xfff2), 4));
+    assert_eq!((common.place, common.size), (SymbolPlace::Other(0xfff2), 4));
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn reads_objects_of_more_sections_than_a_header_can_count() {
         .iter()
         .find(|symbol| symbol.name == b"last")
         .unwrap();
-    assert_eq!(symbol.place, Place::Section(last.index));
+    assert_eq!(symbol.place, SymbolPlace::Section(last.index));
     let renamed = rename_section(&object, "s65999", "other").unwrap();
     let elf = Elf::parse(&renamed[..], 0..renamed.len() as u64).unwrap();
     assert_eq!(elf.find("other").unwrap().unwrap().index, last.index);

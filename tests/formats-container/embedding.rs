@@ -9,7 +9,7 @@ use std::process::Command;
 
 use offload_formats::container::embed::{Flavor, Host, embed, embed_bytes, embed_source};
 use offload_formats::container::{
-    FoundImage, INFLATE_LIMIT, Item, Standing, find, images, link_inputs,
+    FoundImage, FoundItem, INFLATE_LIMIT, Standing, find, images, link_inputs,
 };
 use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::BinaryImage;
@@ -441,7 +441,7 @@ fn says_what_it_does_not_read() {
     folder.run(&clang, "-target powerpc64-ibm-aix -c a.c -o aix.o");
     folder.run(&ar, "--format=gnu rcS a.a wasm.o aix.o fat.o");
     let file = folder.get("a.a");
-    let unread = |format, name: &[u8]| Item::Unread {
+    let unread = |format, name: &[u8]| FoundItem::Unread {
         members: vec![name.to_vec()],
         format,
     };
@@ -456,7 +456,7 @@ fn says_what_it_does_not_read() {
     let members = vec![b"sub/fat.o".to_vec()];
     let items = find(&folder.get("thin.a")[..]).unwrap();
     let size = fs::metadata(folder.at("sub/fat.o")).unwrap().len();
-    assert_eq!(items, [Item::Outside { members, size }]);
+    assert_eq!(items, [FoundItem::Outside { members, size }]);
 }
 
 const ELF_HOSTS: [&str; 9] = [
@@ -705,7 +705,7 @@ fn copies_content_from_where_it_is() {
     embed(host("arm64-apple-macos11"), Flavor::Excluded, &large).unwrap();
     for narrow in [ELF_HOSTS[2], COFF_HOSTS[0]] {
         let message = embed(host(narrow), Flavor::Excluded, &large).unwrap_err();
-        let text = "content of size 0x100000000 is too large for such an object";
+        let text = "content of size 0x100000000 is too large for an object of this format";
         assert_eq!(message.to_string(), text);
     }
     for unknown in [

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use offload_formats::container::object_bundle::{
-    BUNDLE_SECTION, NewEntry, ObjectKind, bundle_sections, embed_bundle, host_part,
+    BUNDLE_SECTION, NewObjectEntry, ObjectKind, bundle_sections, embed_bundle, host_part,
 };
 use offload_formats::container::{coff, elf};
 use offload_formats::format::pieces::{Piece, to_bytes};
@@ -236,7 +236,8 @@ fn whole(pieces: &[Piece], inputs: &[&[u8]]) -> Vec<u8> {
 
 fn embed(host: &[u8]) -> Vec<u8> {
     let size = Some(DEVICE.len() as u64);
-    let entries = [(HOST_ID, None), (DEVICE_ID, size)].map(|(id, size)| NewEntry { id, size });
+    let entries =
+        [(HOST_ID, None), (DEVICE_ID, size)].map(|(id, size)| NewObjectEntry { id, size });
     let pieces = embed_bundle(host, 0..host.len() as u64, &entries).unwrap();
     whole(&pieces, &[host, b"", DEVICE])
 }
@@ -613,7 +614,7 @@ fn bundler_of_llvm_and_ours_read_each_other() {
             (DEVICE_ID, size(DEVICE)),
             (second, size(&host.repeat(3))),
         ];
-        let entries = entries.map(|(id, size)| NewEntry { id, size });
+        let entries = entries.map(|(id, size)| NewObjectEntry { id, size });
         let pieces = embed_bundle(&host[..], 0..host.len() as u64, &entries).unwrap();
         let ours = whole(&pieces, &[&host, b"", DEVICE, &host.repeat(3)]);
         lab.same(&ours, "theirs.o", &target);

@@ -238,7 +238,7 @@ fn rejects_what_makes_no_sense() {
         ),
         (
             ".version 1.4 .entry k(.param a) { }",
-            "kernel `k`: parameter 0 `a`: its type is not known",
+            "kernel `k`: parameter 0 `a`: its type is unknown",
         ),
         (
             ".version 1.4 .entry k(.param .u8 a, .param .u8 b[x]) { }",
@@ -246,33 +246,33 @@ fn rejects_what_makes_no_sense() {
         ),
         (
             ".version 1.4 .entry k(.param .align 3 .u8 a) { }",
-            "kernel `k`: parameter 0 ``: its alignment 3 is no power of two",
+            "kernel `k`: parameter 0 ``: its alignment 3 is not a power of two",
         ),
         (
             ".version 1.4 .entry k(.param .texref t) { }",
-            "kernel `k`: parameter 0 ``: `.texref` has no place in the buffer of arguments",
+            "kernel `k`: parameter 0 ``: a `.texref` cannot be passed in the argument buffer",
         ),
         (
             ".version 1.4 .entry k(.param .u8 a[0xffffffffffffffff], .param .u8 b) { }",
-            "kernel `k`: parameter `a` lies behind what a u32 holds",
+            "kernel `k`: the offset of parameter `a` does not fit in 32 bits",
         ),
         (
             ".version 1.4 .entry k(.param .u64 a[0xffffffffffffffff]) { }",
-            "kernel `k`: parameter 0 `a`: it is larger than a u64 holds",
+            "kernel `k`: parameter 0 `a`: its size does not fit in 64 bits",
         ),
         (
             ".version 1.4 .entry k(.param .u8 a; ) { }",
-            "kernel `k`: its parameters have no end",
+            "kernel `k`: its parameter list has no end",
         ),
         (
             ".version 1.4 .entry k() .maxntid 65536, 65536 { }",
-            "kernel `k`: 65536 by 65536 by 1 threads are more than a u32 holds",
+            "kernel `k`: 65536 by 65536 by 1 threads do not fit in 32 bits",
         ),
         (
             ".version 1.4 .entry k() .reqntid 0x100000000 { }",
-            "kernel `k`: 4294967296 threads are more than a u32 holds",
+            "kernel `k`: 4294967296 threads do not fit in 32 bits",
         ),
-        (".version 1.4 .entry k()", "kernel `k`: it has no body"),
+        (".version 1.4 .entry k()", "kernel `k`: its body is missing"),
         (".version 1.4 .entry k() {", "a function's body has no end"),
         (
             ".shared .u8 s",
@@ -280,7 +280,7 @@ fn rejects_what_makes_no_sense() {
         ),
         (
             ".shared .align 0x8000000000000000 .b8 s[9];\n.visible .entry k() { st.shared.u8 [s], 1; } .shared .u8 t;\n.visible .entry l() { .shared .b8 a[0xffffffff]; st.shared.u8 [t], 1; }",
-            "kernel `l`: its shared memory is more than a u32 holds",
+            "kernel `l`: its shared memory does not fit in 32 bits",
         ),
     ] {
         assert_eq!(error(text), problem, "{text}");

@@ -75,7 +75,7 @@ fn expect(file: &Path, section: &str, letters: &str) -> FoundBundles {
             assert!(image == expected.as_bytes(), "{file:?}: {letter}");
         }
     }
-    assert_eq!(found.rests, []);
+    assert_eq!(found.trailing, []);
     found
 }
 

@@ -343,7 +343,7 @@ fn names_what_it_cannot_read_beside_device_code_and_warns_without_any() {
         (
             "odd.a",
             &odd_member,
-            "odd.a(fat.o): ELF class 3 with byte order 1 is not known (both are 1 or 2)",
+            "odd.a(fat.o): ELF class 3 with byte order 1 is not supported (1 and 2 are)",
         ),
         (
             "missing.a",

@@ -157,7 +157,7 @@ pub fn bad_archives() -> Vec<Bad> {
             "a long name that is not there",
             nameless,
             None,
-            format!("member at offset {second:#x}: its long name is not there"),
+            format!("member at offset {second:#x}: its long name is missing"),
         ),
         bad(
             "a bundle cut in an image",

@@ -9,7 +9,7 @@ use crate::steps::host_objects::entries::has_entries;
 use crate::steps::step::{Done, Made, Step};
 use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::definitions;
-use offload_formats::container::object_bundle::{NewEntry, embed_bundle};
+use offload_formats::container::object_bundle::{NewObjectEntry, embed_bundle};
 use offload_formats::format::pieces::{self, Piece};
 use offload_formats::registration::deferred::add_demand;
 use std::fmt;
@@ -93,16 +93,16 @@ impl Member {
         }
         let images = self.images.iter().map(|(_, path)| read(path));
         let images: Vec<Vec<u8>> = images.collect::<Result<_, _>>()?;
-        let mut entries: Vec<NewEntry<'_>> = self
+        let mut entries: Vec<NewObjectEntry<'_>> = self
             .images
             .iter()
             .zip(&images)
-            .map(|((id, _), image)| NewEntry {
+            .map(|((id, _), image)| NewObjectEntry {
                 id,
                 size: Some(image.len() as u64),
             })
             .collect();
-        entries.push(NewEntry {
+        entries.push(NewObjectEntry {
             id: &self.host,
             size: None,
         });

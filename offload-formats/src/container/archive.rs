@@ -1,22 +1,22 @@
-//! The ar archive: objects for the linker, an index of their symbols.
+//! The ar archive: objects for the linker, and an index of their symbols.
 //!
 //! | offset | size | field                                                         |
 //! |-------:|-----:|---------------------------------------------------------------|
 //! | `0x00` |    8 | magic, `!<arch>\n`, or `!<thin>\n`                            |
 //! |        |      | then each member, at a multiple of 2:                         |
 //! |   `+0` |   16 | name: `name/`, `/<offset in the long names>`, `#1/<length>`   |
-//! |  `+16` |   32 | date, owner, group, mode; of no meaning here                  |
-//! |  `+48` |   10 | size of what follows, decimal                                 |
+//! |  `+16` |   32 | date, owner, group, mode; not read                            |
+//! |  `+48` |   10 | size of the content, decimal                                  |
 //! |  `+58` |    2 | a grave accent and a line feed                                |
 //!
-//! Special members come first: `/`, `/SYM64/` or `__.SYMDEF…` is the index, `//` holds long names.
-//! After `#1/` the name takes the first bytes of the content. In a thin archive only the special
-//! members have content; the others name a file.
+//! Special members come first: `/`, `/SYM64/` or `__.SYMDEF…` is the index, `//` contains long names.
+//! If the name field is `#1/<length>`, the name is the first bytes of the content. In a thin archive only the
+//! special members have content; the others name a file.
 //!
-//! Archives of AIX (`<bigaf>\n`) are read as well, without their index; `big.rs` has the layout.
+//! Archives of AIX (`<bigaf>\n`) are read, too, without their index; `big.rs` has the layout.
 //!
-//! To list the members, only their headers and long names are read. The index is read with the
-//! crate `object`; the headers are not, because its errors do not say where.
+//! [`Archive::parse`] reads only headers and long names. The crate `object` reads the index, but not
+//! the headers, because its errors have no offsets.
 //!
 //! Specification: <https://www.gnu.org/software/binutils>, `include/aout/ar.h`; the BSD form:
 //! <https://man.freebsd.org/cgi/man.cgi?query=ar&sektion=5>.
@@ -31,29 +31,29 @@ use std::ops::Range;
 
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
 use crate::format::magic::Magic;
-use member::{Header, TERMINATOR, decimal, padding};
+use member::{MemberHeader, TERMINATOR, decimal, padding};
 
 pub use error::ArchiveError;
-pub use member::Member;
-pub use write::{Index, MemberPlan, NewMember, WriteError, layout, plain_name, write};
+pub use member::ArchiveMember;
+pub use write::{ArchiveWriteError, Index, MemberPlan, NewMember, layout, plain_name, write};
 
 /// An archive in a range of some data.
 #[derive(Clone, Debug)]
 pub struct Archive<'d, R> {
-    /// In file order, without the special ones.
-    pub members: Vec<Member<'d>>,
-    /// Whether the members are files of their own.
+    /// Members in file order, without the special ones.
+    pub members: Vec<ArchiveMember<'d>>,
+    /// True if the members are other files.
     pub thin: bool,
     data: R,
     range: Range<u64>,
 }
 
-/// A symbol in the index of an archive.
+/// A symbol in an archive's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexedSymbol<'d> {
-    /// Its name.
+    /// The symbol's name.
     pub name: &'d [u8],
-    /// [`Member::header_offset`] of the member that defines it.
+    /// [`ArchiveMember::header_offset`] of the member that defines it.
     pub header_offset: u64,
 }
 
@@ -62,7 +62,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
     ///
     /// # Errors
     ///
-    /// When it is not an archive, or a member is not inside the range.
+    /// Fails if the range is not an archive, or a member is not inside the range.
     pub fn parse(data: R, range: Range<u64>) -> Result<Self, ArchiveError> {
         let mut cursor = Cursor::new(data, range.clone());
         let range = range.start..cursor.end();
@@ -95,7 +95,9 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
             let member = archive.member(&mut cursor, long_names)?;
             match member.name {
                 b"//" => {
-                    let content = member.content.clone().unwrap_or_default();
+                    let offset = member.header_offset;
+                    let content = member.content.clone();
+                    let content = content.ok_or(ArchiveError::LongName { offset })?;
                     let names = Cursor::new(data, content).read(member.size, "long names");
                     long_names = names.map_err(ArchiveError::Outside)?;
                 }
@@ -110,14 +112,14 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
         &self,
         cursor: &mut Cursor<'d, R>,
         long_names: &'d [u8],
-    ) -> Result<Member<'d>, ArchiveError> {
+    ) -> Result<ArchiveMember<'d>, ArchiveError> {
         let offset = cursor.position();
         let header = cursor
-            .read(Header::LEN, "member header")
+            .read(MemberHeader::LEN, "member header")
             .map_err(ArchiveError::Outside)?;
-        // The name is borrowed from the file; the other fields are taken from the record.
-        let record = Header::read(&mut Cursor::new(header, 0..Header::LEN));
-        let Header {
+        // The name is borrowed from the file; the record has the other fields.
+        let record = MemberHeader::read(&mut Cursor::new(header, 0..MemberHeader::LEN));
+        let MemberHeader {
             size: field,
             terminator: found,
             ..
@@ -126,7 +128,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
             return Err(ArchiveError::Terminator { offset, found });
         }
         let size = decimal(&field).ok_or(ArchiveError::Size { offset, field })?;
-        let written = header.get(..16).unwrap_or_default();
+        let written = header.get(..16).expect("the header is complete");
 
         let special =
             written.starts_with(b"/ ") || written.starts_with(b"//") || written.starts_with(b"/S");
@@ -140,36 +142,30 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
             *cursor = cursor.at(range.end.saturating_add(padding(relative)));
             Some(range)
         };
+        let missing = ArchiveError::LongName { offset };
         let name = match written {
             [b'/', b'0'..=b'9', ..] => {
                 let at = written.get(1..).and_then(decimal);
                 let name = at.and_then(|at| long_name(long_names, at));
-                name.ok_or(ArchiveError::LongName { offset })?
+                name.ok_or(missing)?
             }
             [b'#', b'1', b'/', b'0'..=b'9', ..] => {
-                let len = written
-                    .get(3..)
-                    .and_then(decimal)
-                    .ok_or(ArchiveError::LongName { offset })?;
-                let Some(content) = &mut content else {
-                    return Err(ArchiveError::LongName { offset });
+                let len = written.get(3..).and_then(decimal);
+                let (Some(len), Some(content)) = (len, &mut content) else {
+                    return Err(missing);
                 };
-                let mut start = Cursor::new(self.data, content.clone());
-                let name = start.read(len, "name");
-                let name = name.map_err(|problem| ArchiveError::Content { offset, problem })?;
-                content.start = start.position();
-                // Filled up with NULs, to align the content.
-                name.split(|byte| *byte == 0).next().unwrap_or_default()
+                self.name_in_content(len, content)
+                    .map_err(|problem| ArchiveError::Content { offset, problem })?
             }
             [b'/', ..] => until(written, b' '),
-            // A slash ends the name, so that it may contain spaces; BSD writes none.
+            // GNU ends the name with a slash, so that it may contain spaces; BSD does not.
             _ if written.contains(&b'/') => until(written, b'/'),
             _ => written.trim_ascii_end(),
         };
         let size = content
             .as_ref()
             .map_or(size, |range| range.end.saturating_sub(range.start));
-        Ok(Member {
+        Ok(ArchiveMember {
             name,
             header_offset: offset,
             size,
@@ -177,23 +173,31 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
         })
     }
 
-    /// Reads the index: which member defines a symbol; empty when there is no index, and for a big
-    /// archive of AIX.
+    /// Takes a name of `len` bytes from the start of a member's content.
+    fn name_in_content(&self, len: u64, content: &mut Range<u64>) -> Result<&'d [u8], OutOfBounds> {
+        let mut start = Cursor::new(self.data, content.clone());
+        let name = start.read(len, "name")?;
+        content.start = start.position();
+        // NULs after the name align the content.
+        Ok(until(name, 0))
+    }
+
+    /// Reads the symbol index. It is empty for an archive without an index, and for a big archive of AIX.
     ///
     /// # Errors
     ///
-    /// When the index is not what it should be.
+    /// Fails if the index is damaged.
     pub fn symbols(&self) -> Result<Vec<IndexedSymbol<'d>>, ArchiveError> {
         if Magic::at(self.data, self.range.clone()) == Magic::BigArchive {
             return Ok(Vec::new());
         }
         let window = View::new(self.data, self.range.clone());
-        let file = ArchiveFile::parse(window).map_err(ArchiveError::Index)?;
-        let Some(symbols) = file.symbols().map_err(ArchiveError::Index)? else {
+        let file = ArchiveFile::parse(window).map_err(damaged_index)?;
+        let Some(symbols) = file.symbols().map_err(damaged_index)? else {
             return Ok(Vec::new());
         };
         let symbols = symbols.map(|symbol| {
-            let symbol = symbol.map_err(ArchiveError::Index)?;
+            let symbol = symbol.map_err(damaged_index)?;
             let header_offset = self.range.start.saturating_add(symbol.offset().0);
             Ok(IndexedSymbol {
                 name: symbol.name(),
@@ -204,7 +208,13 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
     }
 }
 
-/// Whether a member is an index, of GNU, of BSD, or of Windows.
+fn damaged_index(error: object::read::Error) -> ArchiveError {
+    ArchiveError::Index {
+        cause: error.to_string(),
+    }
+}
+
+/// Returns true for the name of an index of GNU, BSD or Windows.
 fn is_index(name: &[u8]) -> bool {
     const INDICES: [&[u8]; 7] = [
         b"/",
@@ -219,10 +229,11 @@ fn is_index(name: &[u8]) -> bool {
 }
 
 fn until(bytes: &[u8], end: u8) -> &[u8] {
-    bytes.split(|byte| *byte == end).next().unwrap_or_default()
+    let mut parts = bytes.split(|byte| *byte == end);
+    parts.next().expect("a split has a first part")
 }
 
-/// GNU ends long names with a slash and a line feed, Windows with a NUL.
+/// Returns the long name at `at`. GNU ends long names with a slash and a line feed, Windows with a NUL.
 fn long_name(names: &[u8], at: u64) -> Option<&[u8]> {
     let rest = names.get(usize::try_from(at).ok()?..)?;
     let end = rest.iter().position(|byte| matches!(byte, b'\n' | 0))?;

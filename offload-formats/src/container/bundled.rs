@@ -1,5 +1,5 @@
-//! Entries of bundles wherever they are: an object's sections, bundles one behind the other, plain or
-//! compressed, texts between comments.
+//! Lists the entries of bundles in every form: sections of an object, consecutive bundles, plain or
+//! compressed, and text bundles.
 //!
 //! Specification: `docs/spec/bundler.md` §2, §3, §4, §7; `docs/spec/linker-wrapper.md` §7.1.
 
@@ -17,18 +17,18 @@ use crate::format::compressed_bundle::{self, CompressedBundle};
 use crate::format::magic::Magic;
 use crate::names::{EntryId, EntryIdError, EntryKind, ImageTarget, OffloadKind};
 
-/// Bounds what compressed bundles may cost, whatever they claim.
+/// Limits on decompression, independent of the sizes that compressed bundles claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unpacking {
-    /// Largest uncompressed size of a bundle.
+    /// Largest uncompressed size of a bundle, in bytes.
     pub limit: u64,
-    /// Bytes that all bundles together may still take in memory. Entries of what does not fit are unpacked when they are
-    /// asked for.
+    /// Remaining memory for all bundles together, in bytes. A bundle that does not fit is unpacked again for each entry
+    /// that is read.
     pub memory: u64,
 }
 
 impl Unpacking {
-    /// Unpacks `limit` bytes in memory, and no more.
+    /// Allows to unpack `limit` bytes in memory.
     #[must_use]
     pub fn in_memory(limit: u64) -> Self {
         Self {
@@ -37,35 +37,40 @@ impl Unpacking {
         }
     }
 
-    /// Takes `size` bytes of memory, if as many are left.
+    /// Takes `size` bytes of memory; returns false if fewer remain.
     fn take(&mut self, size: u64) -> bool {
-        let left = self.memory.checked_sub(size);
-        self.memory = left.unwrap_or(self.memory);
-        left.is_some()
+        match self.memory.checked_sub(size) {
+            Some(left) => {
+                self.memory = left;
+                true
+            }
+            None => false,
+        }
     }
 }
 
 /// An entry of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundledEntry {
-    /// As written.
+    /// Entry ID, as written.
     pub id: String,
-    /// Where its bundle starts in the file, which tells bundles apart.
+    /// Offset of the bundle in the file; identifies the bundle.
     pub bundle: u64,
     /// Range of its bytes: in `unpacked` or `packed`, or else in the file.
     pub range: Range<u64>,
-    /// What had to be unpacked.
+    /// Unpacked bytes of a compressed bundle.
     pub unpacked: Option<Arc<[u8]>>,
-    /// The compressed bundle that has its bytes, if that was not unpacked.
+    /// The compressed bundle with the entry, if it was not unpacked.
     pub packed: Option<Arc<CompressedBundle>>,
-    /// Of a text bundle: what the comments around the entry start with (`docs/spec/bundler.md` §3).
+    /// Start of the comments around the entry, in a text bundle (`docs/spec/bundler.md` §3).
     pub comment: Option<Comment>,
 }
 
-/// Who an image is for, as offload binaries say it.
+/// Target of an image, in the words of offload binaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceTarget {
-    /// Who manages it.
+    /// Kind: the manager of the image.
     pub kind: OffloadKind,
     /// The triple, without an empty environment.
     pub triple: String,
@@ -73,17 +78,17 @@ pub struct DeviceTarget {
     pub processor: String,
 }
 
-/// The entries of the bundle in a range of `data`: of an object its sections, without what stands for
-/// the object itself; otherwise those of all bundles that follow each other there.
+/// Lists the entries of all bundles in a range of `data`: an object's sections, without the one that represents
+/// the object itself, or consecutive bundles.
 ///
 /// # Errors
 ///
-/// When the object or a bundle is damaged, or a compressed one is larger than `unpacking` allows.
+/// Fails if the object or a bundle is damaged, or a compressed bundle is larger than `unpacking` allows.
 pub fn entries<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     unpacking: &mut Unpacking,
-) -> Result<Vec<BundledEntry>, Problem> {
+) -> Result<Vec<BundledEntry>, BundledEntryError> {
     let entry = |id, range, bundle| BundledEntry {
         id,
         bundle,
@@ -97,7 +102,7 @@ pub fn entries<'d, R: ReadAt<'d>>(
     }
     if let Magic::Elf | Magic::Coff = Magic::at(data, range.clone()) {
         let start = range.start;
-        let sections = whole_bundle_sections(data, range).map_err(Problem::Object)?;
+        let sections = whole_bundle_sections(data, range).map_err(BundledEntryError::Object)?;
         let sections = sections.into_iter().filter(|section| !section.host);
         return Ok(sections
             .map(|section| entry(section.id, section.content, start))
@@ -105,7 +110,7 @@ pub fn entries<'d, R: ReadAt<'d>>(
     }
     let mut entries = Vec::new();
     for bundle in bundles::walk(data, range)
-        .map_err(Problem::Bundles)?
+        .map_err(BundledEntryError::Bundles)?
         .bundles
     {
         let start = bundle.range().start;
@@ -126,20 +131,20 @@ pub fn entries<'d, R: ReadAt<'d>>(
     Ok(entries)
 }
 
-/// The same, for callers that need every entry in memory.
+/// Lists entries as [`entries`] does, for callers that need every entry in memory.
 ///
 /// # Errors
 ///
-/// As [`entries`], and when a compressed bundle is larger than the memory that is left.
+/// Fails as [`entries`] does, and if a compressed bundle is larger than the remaining memory.
 pub fn entries_in_memory<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     unpacking: &mut Unpacking,
-) -> Result<Vec<BundledEntry>, Problem> {
+) -> Result<Vec<BundledEntry>, BundledEntryError> {
     let found = entries(data, range, unpacking)?;
     match found.iter().find_map(|entry| entry.packed.as_ref()) {
         None => Ok(found),
-        Some(packed) => Err(Problem::Compressed(
+        Some(packed) => Err(BundledEntryError::Compressed(
             compressed_bundle::CompressedBundleError::Limit {
                 claimed: packed.uncompressed_size,
                 limit: unpacking.memory,
@@ -148,15 +153,15 @@ pub fn entries_in_memory<'d, R: ReadAt<'d>>(
     }
 }
 
-/// The entries of a compressed bundle: unpacked if there is memory for it, else only its headers are.
+/// Lists the entries of a compressed bundle. If memory is short, only the headers are unpacked.
 fn of_compressed<'d, R: ReadAt<'d>>(
     data: R,
     compressed: CompressedBundle,
     unpacking: &mut Unpacking,
-) -> Result<Vec<BundledEntry>, Problem> {
+) -> Result<Vec<BundledEntry>, BundledEntryError> {
     let claimed = compressed.uncompressed_size;
     let limited = |limit| compressed_bundle::CompressedBundleError::Limit { claimed, limit };
-    let wrong = Problem::Compressed;
+    let wrong = BundledEntryError::Compressed;
     if claimed > unpacking.limit {
         return Err(wrong(limited(unpacking.limit)));
     }
@@ -167,7 +172,8 @@ fn of_compressed<'d, R: ReadAt<'d>>(
         let entries = match texts(&*bytes, all.clone())? {
             Some(texts) => texts,
             None => {
-                let bundle = Bundle::parse(&*bytes, 0, all.end).map_err(Problem::Bundle)?;
+                let bundle =
+                    Bundle::parse(&*bytes, 0, all.end).map_err(BundledEntryError::Bundle)?;
                 of_binary(bundle)
             }
         };
@@ -180,12 +186,14 @@ fn of_compressed<'d, R: ReadAt<'d>>(
     let entries = match compressed.contents(data).map_err(wrong)? {
         Some(bundle) => of_binary(bundle),
         None => {
-            // Texts are read as a whole, and not kept.
+            // A text bundle is read completely, and not kept.
             let bytes = compressed.decompress(data, MAX_TEXT).map_err(wrong)?;
             let all = 0..bytes.len() as u64;
             match texts(&*bytes, all.clone())? {
                 Some(texts) => texts,
-                None => of_binary(Bundle::parse(&*bytes, 0, all.end).map_err(Problem::Bundle)?),
+                None => of_binary(
+                    Bundle::parse(&*bytes, 0, all.end).map_err(BundledEntryError::Bundle)?,
+                ),
             }
         }
     };
@@ -205,7 +213,7 @@ fn of_compressed<'d, R: ReadAt<'d>>(
 /// Largest text bundle that is read when memory is short, in bytes.
 const MAX_TEXT: u64 = 256 << 20;
 
-/// The entries of an uncompressed bundle that starts at 0.
+/// Lists the entries of an uncompressed bundle that starts at 0.
 fn of_binary(bundle: Bundle) -> Vec<BundledEntry> {
     let entries = bundle.entries.into_iter().map(|found| BundledEntry {
         id: found.id,
@@ -218,16 +226,16 @@ fn of_binary(bundle: Bundle) -> Vec<BundledEntry> {
     entries.collect()
 }
 
-/// Those of a text bundle; nothing for anything else.
+/// Lists the entries of a text bundle; `None` for other formats.
 fn texts<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Option<Vec<BundledEntry>>, Problem> {
+) -> Result<Option<Vec<BundledEntry>>, BundledEntryError> {
     let Some(comment) = Comment::at(data, range.clone()) else {
         return Ok(None);
     };
     let start = range.start;
-    let found = bundle_text::parse(data, range, comment).map_err(Problem::Text)?;
+    let found = bundle_text::parse(data, range, comment).map_err(BundledEntryError::Text)?;
     let entries = found.into_iter().map(|entry| BundledEntry {
         id: entry.id,
         bundle: start,
@@ -240,18 +248,18 @@ fn texts<'d, R: ReadAt<'d>>(
 }
 
 impl BundledEntry {
-    /// Who it is for; nothing for the host's entry.
+    /// Returns the entry's target; `None` for the host's entry.
     ///
     /// # Errors
     ///
-    /// When the entry ID is of no known kind, or has too few fields.
+    /// Fails if the entry ID has an unknown kind or too few fields.
     pub fn target(&self) -> Result<Option<DeviceTarget>, EntryIdError> {
         let id = EntryId::parse(&self.id)?;
         if id.kind() == EntryKind::Host {
             return Ok(None);
         }
         let triple = id.triple();
-        // Four fields, where offload binaries have three.
+        // The entry ID has four fields, offload binaries have three.
         let fields = [triple.arch(), triple.vendor(), triple.os()].join("-");
         Ok(Some(DeviceTarget {
             kind: id.kind().offload_kind(),
@@ -263,11 +271,12 @@ impl BundledEntry {
         }))
     }
 
-    /// Its bytes, given the data that it was found in; those of a bundle that was not unpacked are a copy.
+    /// Returns the entry's bytes. `data` is the data that it was found in. If the bundle was not unpacked, the
+    /// bytes are a copy.
     ///
     /// # Errors
     ///
-    /// When the compressed bundle is damaged; with nothing when the data has other bytes than before.
+    /// Fails if the compressed bundle is damaged. The error is `None` if `data` ends before the entry does.
     pub fn content<'a, R: ReadAt<'a>>(
         &'a self,
         data: R,
@@ -282,7 +291,7 @@ impl BundledEntry {
     }
 }
 
-/// The bytes of a range: of what was unpacked, or else of the file.
+/// Returns the bytes of a range of the unpacked bytes, or else of the file.
 pub(super) fn content<'a, R: ReadAt<'a>>(
     range: &Range<u64>,
     unpacked: Option<&'a Arc<[u8]>>,
@@ -296,7 +305,7 @@ pub(super) fn content<'a, R: ReadAt<'a>>(
 }
 
 impl DeviceTarget {
-    /// The same, to be compared.
+    /// Returns the target in the form that [`ImageTarget`] compares.
     #[must_use]
     pub fn image_target(&self) -> ImageTarget<'_> {
         ImageTarget {
@@ -306,7 +315,7 @@ impl DeviceTarget {
     }
 }
 
-/// As people read it: `amdgcn-amd-amdhsa gfx90a`.
+/// Writes the triple and the processor: `amdgcn-amd-amdhsa gfx90a`.
 impl fmt::Display for DeviceTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.processor.as_str() {
@@ -316,23 +325,23 @@ impl fmt::Display for DeviceTarget {
     }
 }
 
-/// What is wrong with a bundle, or with what it is in.
+/// Damage in a bundle or in its container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
-    /// With an object.
+pub enum BundledEntryError {
+    /// Damage in an object.
     Object(ObjectError),
-    /// With bundles.
+    /// Damage in consecutive bundles.
     Bundles(bundles::BundleSequenceError),
-    /// With the compressed form of one.
+    /// Damage in a compressed bundle.
     Compressed(compressed_bundle::CompressedBundleError),
-    /// With one that was compressed.
+    /// Damage in a bundle that was compressed.
     Bundle(bundle::BundleError),
-    /// With one of texts.
+    /// Damage in a text bundle.
     Text(bundle_text::TextBundleError),
 }
 
-impl Problem {
+impl BundledEntryError {
     /// Returns whether a compressed bundle claims more than the caller allows.
     #[must_use]
     pub fn is_limit(&self) -> bool {
@@ -343,7 +352,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for BundledEntryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object(problem) => problem.fmt(f),
@@ -355,7 +364,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for BundledEntryError {}
 
 #[cfg(test)]
 mod tests {
@@ -438,7 +447,6 @@ mod tests {
         );
     }
 
-    /// Damage in the data of a bundle, which only those who unpack it see.
     #[test]
     fn unpacks_later_what_memory_has_no_room_for() {
         let ids = ["host-x86_64-", "hip-amdgcn-amd-amdhsa--gfx906"];

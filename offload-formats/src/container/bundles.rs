@@ -1,12 +1,12 @@
-//! Bundles wherever they are: in a file of their own, or in the sections of an object or program.
+//! Finds bundles in a file of bundles, or in the sections of an object or program.
 //!
-//! HIP programs have them in a section `.hip_fatbin`, at multiples of 4096, as many as there are
-//! source files; images of Windows call it `.hip_fat`. Names are not asked for: a section holds
-//! bundles when it starts with one. ELF of any class and byte order, COFF and PE are read;
-//! archives are left to the caller, who knows their members.
+//! HIP programs have one bundle for each source file in the section `.hip_fatbin` (in PE images
+//! `.hip_fat`), at multiples of 4096. The name does not matter: a section contains bundles if it
+//! starts with one. ELF of any class and byte order, COFF and PE are read. The caller walks the
+//! members of archives.
 //!
-//! Of each section the first bytes are read, then of the bundles what
-//! [`bundles::walk`] reads: a program of a gigabyte costs some kilobytes.
+//! Reads the first bytes of each section, then what [`bundles::walk`] reads: some kilobytes of a
+//! program of a gigabyte.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,42 +22,47 @@ use crate::format::magic::Magic;
 
 /// The bundles of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FoundBundles {
-    /// In the order of the sections, and in these as they lie.
+    /// All bundles, in the order of sections and offsets.
     pub bundles: Vec<FoundBundle>,
-    /// What follows the bundles of a section or file, and is neither zero nor a bundle.
-    pub rests: Vec<Rest>,
+    /// Bytes after the bundles of a section or file that are neither zero nor a bundle.
+    pub trailing: Vec<TrailingBytes>,
 }
 
-/// A bundle, and where it was found.
+/// A bundle and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FoundBundle {
-    /// Which of those of the file.
+    /// Index among the bundles of the file.
     pub index: usize,
-    /// The name of the section that it is in, as far as there is one.
+    /// Name of the section that contains the bundle; `None` if the file consists of bundles.
     pub section: Option<Vec<u8>>,
-    /// What it is and where it is, from the start of the data.
+    /// The bundle, with offsets from the start of the data.
     pub bundle: AnyBundle,
 }
 
-/// Bytes behind bundles that are none.
+/// Bytes after the bundles of a section or file that are not a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rest {
-    /// The name of the section that they are in, as far as there is one.
+pub struct TrailingBytes {
+    /// Name of the section that contains the bytes; `None` if the file consists of bundles.
     pub section: Option<Vec<u8>>,
-    /// From the start of the data, up to the end of the section or file.
+    /// Range from the start of the data; ends at the end of the section or file.
     pub range: Range<u64>,
 }
 
 /// Finds every bundle in the file that a range of `data` consists of: bundles, or an object or
-/// program with sections of them. Anything else holds none.
+/// program with sections of bundles. Files of other formats contain none.
 ///
 /// # Errors
 ///
-/// When one of these is damaged, or a section that starts with a bundle is not inside the range.
-pub fn find<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<FoundBundles, Error> {
+/// Fails if the file or a bundle is damaged, or a section that starts with a bundle is not inside the range.
+pub fn find<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<FoundBundles, FoundBundlesError> {
     let range = range.start..range.end.min(data.size().unwrap_or(0));
-    let mut finder = Finder {
+    let mut finder = BundleFinder {
         data,
         range: range.clone(),
         found: FoundBundles::default(),
@@ -71,16 +76,16 @@ pub fn find<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<FoundBundle
     Ok(finder.found)
 }
 
-struct Finder<R> {
+struct BundleFinder<R> {
     data: R,
-    /// Of the file.
+    /// The file's range in `data`.
     range: Range<u64>,
     found: FoundBundles,
 }
 
-impl<'d, R: ReadAt<'d>> Finder<R> {
-    fn elf(&mut self) -> Result<(), Error> {
-        let failed = |problem| in_section(None, Problem::Elf(problem));
+impl<'d, R: ReadAt<'d>> BundleFinder<R> {
+    fn elf(&mut self) -> Result<(), FoundBundlesError> {
+        let failed = |problem| in_section(None, FoundBundlesProblem::Elf(problem));
         let elf = Elf::parse(self.data, self.range.clone()).map_err(failed)?;
         for section in elf.sections() {
             let has_content = ![elf::SHT_NULL.0, elf::SHT_NOBITS.0].contains(&section.section_type);
@@ -94,12 +99,12 @@ impl<'d, R: ReadAt<'d>> Finder<R> {
         Ok(())
     }
 
-    /// COFF and PE, which are hardly to be told by their first bytes: what is neither is no error.
-    fn windows(&mut self) -> Result<(), Error> {
+    /// Searches COFF and PE. Their first bytes are ambiguous, so a file of another format is not an error.
+    fn windows(&mut self) -> Result<(), FoundBundlesError> {
         let listing = match Listing::parse(self.data, self.range.clone()) {
             Ok(Some(listing)) => listing,
             Ok(None) | Err(CoffError::Anonymous) => return Ok(()),
-            Err(problem) => return Err(in_section(None, Problem::Coff(problem))),
+            Err(problem) => return Err(in_section(None, FoundBundlesProblem::Coff(problem))),
         };
         for section in listing.sections() {
             if self.starts_with_bundle(section.offset, section.size) {
@@ -110,7 +115,10 @@ impl<'d, R: ReadAt<'d>> Finder<R> {
                 match listing.check(&section) {
                     Ok(range) => self.bundles(Some(name), range)?,
                     Err(problem) => {
-                        return Err(in_section(Some(name), Problem::Outside(problem)));
+                        return Err(in_section(
+                            Some(name),
+                            FoundBundlesProblem::Outside(problem),
+                        ));
                     }
                 }
             }
@@ -124,11 +132,16 @@ impl<'d, R: ReadAt<'d>> Finder<R> {
         matches!(magic, Magic::Bundle | Magic::CompressedBundle)
     }
 
-    fn bundles(&mut self, section: Option<Vec<u8>>, range: Range<u64>) -> Result<(), Error> {
+    fn bundles(
+        &mut self,
+        section: Option<Vec<u8>>,
+        range: Range<u64>,
+    ) -> Result<(), FoundBundlesError> {
         let end = range.end;
         let walked = bundles::walk(self.data, range);
-        let walked =
-            walked.map_err(|problem| in_section(section.clone(), Problem::Bundles(problem)))?;
+        let walked = walked.map_err(|problem| {
+            in_section(section.clone(), FoundBundlesProblem::Bundles(problem))
+        })?;
         for bundle in walked.bundles {
             let index = self.found.bundles.len();
             let section = section.clone();
@@ -140,40 +153,41 @@ impl<'d, R: ReadAt<'d>> Finder<R> {
         }
         if walked.end < end {
             let range = walked.end..end;
-            self.found.rests.push(Rest { section, range });
+            self.found.trailing.push(TrailingBytes { section, range });
         }
         Ok(())
     }
 }
 
-fn in_section(section: Option<Vec<u8>>, problem: Problem) -> Error {
-    Error { section, problem }
+fn in_section(section: Option<Vec<u8>>, problem: FoundBundlesProblem) -> FoundBundlesError {
+    FoundBundlesError { section, problem }
 }
 
-/// Why the bundles of a file cannot be had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    /// The name of the section that it is about.
-    pub section: Option<Vec<u8>>,
-    /// What is wrong.
-    pub problem: Problem,
-}
-
-/// What is wrong with a file.
+/// Reason why the bundles of a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
-    /// With an ELF file.
+pub struct FoundBundlesError {
+    /// Name of the section with the problem.
+    pub section: Option<Vec<u8>>,
+    /// The problem.
+    pub problem: FoundBundlesProblem,
+}
+
+/// A problem in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FoundBundlesProblem {
+    /// Damage in an ELF file.
     Elf(ElfError),
-    /// With the headers of a COFF or PE file.
+    /// Damage in the headers of a COFF or PE file.
     Coff(CoffError),
     /// A section is not inside the file.
     Outside(OutOfBounds),
-    /// With bundles; the index is that in the section.
+    /// Damage in a bundle; the index counts in the section.
     Bundles(bundles::BundleSequenceError),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for FoundBundlesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(section) = &self.section {
             write!(f, "section `{}`: ", terminal(&section[..]))?;
@@ -182,7 +196,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FoundBundlesProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Elf(problem) => problem.fmt(f),
@@ -193,8 +207,8 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Error {}
-impl std::error::Error for Problem {}
+impl std::error::Error for FoundBundlesError {}
+impl std::error::Error for FoundBundlesProblem {}
 
 #[cfg(test)]
 mod tests;

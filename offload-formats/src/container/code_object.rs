@@ -1,13 +1,13 @@
-//! AMD's machine code, put together from objects that were compiled each by itself. LLVM makes a code object of one module,
-//! so what its linker leaves of several is not quite one:
+//! Links AMD's machine code from objects that were compiled separately. LLVM expects one module in a code object, so
+//! several objects need corrections:
 //!
-//! | | in the objects | what is done |
+//! | function | problem | correction |
 //! |---|---|---|
-//! | [`share_descriptors`] | a kernel of a header, in a group of which the linker keeps one; its descriptor is in none, and a duplicate symbol | to each object: the descriptor becomes weak |
-//! | [`join_notes`] | the metadata of the object's kernels, in a note | to the image: all of it in one note |
+//! | [`share_descriptors`] | Several objects define a kernel of a header. The linker keeps one of the groups, but descriptors are in no group and clash. | makes descriptors weak in each object |
+//! | [`join_notes`] | Each object has a note with its kernels' metadata. | joins the image's notes in one note |
 //!
-//! `ld.lld` puts notes one behind the other. LLVM's readers take all of them. AMD's comgr, by which the HIP runtime learns of
-//! kernels, joins them too, unless two have formats of `printf`: then the second is dropped, with its kernels (comgr 2.4 and 3.0).
+//! `ld.lld` concatenates notes, and LLVM's readers accept all of them. So does AMD's comgr, which describes kernels to the
+//! HIP runtime, unless two notes have formats of `printf`: then it drops the second and its kernels (comgr 2.4 and 3.0).
 
 mod descriptors;
 mod notes;
@@ -20,28 +20,36 @@ use std::fmt;
 use crate::container::elf::ElfError;
 use crate::format::msgpack;
 
-/// Why an object or an image is not what a compiler and a linker make for an AMD GPU.
+/// Reason why an AMD object or code object cannot be corrected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CodeObjectError {
-    /// It is no ELF file, or a broken one.
+    /// Not an ELF file, or a damaged one.
     Elf(ElfError),
-    /// It is no ELF file of 64 bits in little-endian order, or a broken one.
-    NotWide(object::Error),
-    /// The symbol table is not where its section says.
+    /// Not a 64-bit little-endian ELF file, or a damaged one.
+    Elf64 {
+        /// Description of the damage.
+        cause: String,
+    },
+    /// The symbol table is not inside the file.
     Symbols,
-    /// Notes of metadata are not all in one section, and it alone in its segment.
+    /// Notes of metadata are not in one section that is a segment.
     Layout,
     /// A note of metadata cannot be read.
     Note(msgpack::MsgpackError),
     /// A kernel in a note of metadata has no `.symbol`.
     NoSymbol {
-        /// Where it is, in the note's content.
+        /// Offset of the kernel in the note's content.
         offset: u64,
     },
-    /// Notes of metadata that do not agree.
+    /// A size that is too large for a note.
+    TooLarge {
+        /// The size in bytes or entries.
+        size: usize,
+    },
+    /// Notes of metadata with different values.
     Differ {
-        /// About what.
+        /// The values' key.
         key: String,
     },
 }
@@ -49,12 +57,6 @@ pub enum CodeObjectError {
 impl From<ElfError> for CodeObjectError {
     fn from(error: ElfError) -> Self {
         Self::Elf(error)
-    }
-}
-
-impl From<object::Error> for CodeObjectError {
-    fn from(error: object::Error) -> Self {
-        Self::NotWide(error)
     }
 }
 
@@ -68,19 +70,23 @@ impl fmt::Display for CodeObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Elf(error) => error.fmt(f),
-            Self::NotWide(error) => error.fmt(f),
-            Self::Symbols => f.write_str("symbol table is not inside the file"),
+            Self::Elf64 { cause } => f.write_str(cause),
+            Self::Symbols => f.write_str("the symbol table is not inside the file"),
             Self::Layout => f.write_str(
-                "notes NT_AMDGPU_METADATA are not in one section that is a segment by itself",
+                "expected all notes NT_AMDGPU_METADATA in one section that is a segment",
             ),
             Self::Note(error) => write!(f, "note NT_AMDGPU_METADATA: {error}"),
             Self::NoSymbol { offset } => write!(
                 f,
                 "note NT_AMDGPU_METADATA: kernel at offset {offset:#x} has no `.symbol`"
             ),
+            Self::TooLarge { size } => write!(
+                f,
+                "note NT_AMDGPU_METADATA: {size:#x} is too large for a note"
+            ),
             Self::Differ { key } => write!(
                 f,
-                "notes NT_AMDGPU_METADATA do not have the same `{key}`: their objects are not for one target"
+                "notes NT_AMDGPU_METADATA have different values of `{key}`: their objects are for different targets"
             ),
         }
     }

@@ -1,5 +1,5 @@
-//! COFF: object files, of the ordinary and the large form, and PE images. Their sections are found,
-//! added and removed, and sections and symbols of objects get other names.
+//! COFF: object files of the ordinary and the large form, and PE images. Finds, adds and removes sections, and renames
+//! sections and symbols of objects.
 //!
 //! The layouts are those of the crate `object`. Integers are little-endian.
 //!
@@ -10,7 +10,7 @@ use std::ops::Range;
 use object::pe;
 
 use crate::format::bytes::ReadAt;
-use file::File;
+use file::EditedCoff;
 
 mod edit;
 mod error;
@@ -25,25 +25,28 @@ mod write;
 
 pub use edit::{add_sections, remove_sections};
 pub use error::CoffError;
-pub(super) use listing::{Listed, Listing};
-pub use part::Section;
-pub use rename::{Object, Symbol};
+pub(super) use listing::{ListedSection, Listing};
+pub use part::CoffSection;
+pub use rename::{NamedSymbol, Object};
 
-/// All sections, in the order of their headers.
+/// Lists all sections in the order of their headers.
 ///
 /// # Errors
 ///
-/// When it is no COFF object and no PE image, or a section or a name is not inside the file.
+/// Fails if the range is neither a COFF object nor a PE image, or a section or a name is not inside the file.
 pub fn sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Vec<Section<'d>>, CoffError> {
-    let file = File::read(data, range)?;
-    Ok(file.parts.iter().map(part::Part::section).collect())
+) -> Result<Vec<CoffSection<'d>>, CoffError> {
+    let file = EditedCoff::read(data, range)?;
+    Ok(file
+        .parts
+        .iter()
+        .map(part::EditedCoffSection::section)
+        .collect())
 }
 
-/// The processors of COFF objects, which have no other magic: those that LLVM knows, of the years
-/// since `0x14c`, the 386.
+/// Processors of COFF objects, whose only magic is the processor: those that LLVM supports, from the 386 on.
 const MACHINES: [pe::Machine; 6] = [
     pe::IMAGE_FILE_MACHINE_I386,
     pe::IMAGE_FILE_MACHINE_AMD64,
@@ -53,14 +56,14 @@ const MACHINES: [pe::Machine; 6] = [
     pe::IMAGE_FILE_MACHINE_ARM64X,
 ];
 
-/// Whether a range of `data` starts with the headers of a COFF object for a known processor.
-pub fn is_object<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
+/// Returns true if a range of `data` starts with the headers of a COFF object for a known processor.
+pub(super) fn is_object<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     let recognized = headers::recognize(data, range);
     recognized.is_ok_and(|(machine, image)| !image && MACHINES.contains(&machine))
 }
 
-/// Whether a range of `data` starts with the headers of a PE image.
-pub fn is_image<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
+/// Returns true if a range of `data` starts with the headers of a PE image.
+pub(super) fn is_image<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     headers::recognize(data, range).is_ok_and(|(_, image)| image)
 }
 

@@ -1,26 +1,25 @@
-//! The limit on what compressed bundles and compressed offload binaries may become: one setting of every tool and of
-//! build scripts.
+//! The limit on decompressed bundles and offload binaries: one setting of all tools and build scripts.
 
 use crate::container::find::INFLATE_LIMIT;
 
-/// The option of the tools, without dashes.
+/// Option of the tools, without dashes.
 pub const OPTION: &str = "max-decompressed-size";
 
-/// The variable that holds if the option is not given.
+/// Environment variable that applies if the option is missing.
 pub const VARIABLE: &str = "OFFLOAD_MAX_DECOMPRESSED_SIZE";
 
-/// Default for what is decompressed to files, in bytes.
+/// Default for data decompressed to files, in bytes.
 const FILES: u64 = 8 << 30;
 
-/// Largest size of decompressed data, as it is claimed.
+/// Limit on the size that compressed data claims to decompress to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecompressionLimit {
-    /// In bytes; nothing stands for the defaults.
+    /// Limit in bytes; `None` selects the defaults.
     given: Option<u64>,
 }
 
 impl DecompressionLimit {
-    /// Reads the value of the option or else of the variable; an empty variable counts as not set.
+    /// Reads the value of the option, or else of the variable. An empty variable counts as unset.
     ///
     /// # Errors
     ///
@@ -38,21 +37,20 @@ impl DecompressionLimit {
         Ok(Self { given: Some(given) })
     }
 
-    /// Bytes that one compressed bundle may claim if it is decompressed to files, and that a run may decompress to
-    /// files in all.
+    /// Returns the limit in bytes for data decompressed to files: for each compressed bundle, and for all of a run.
     #[must_use]
     pub fn files(self) -> u64 {
         self.given.unwrap_or(FILES)
     }
 
-    /// Bytes that a run may decompress in memory, in all.
+    /// Returns the limit in bytes for data decompressed in memory, for all of a run.
     #[must_use]
     pub fn memory(self) -> u64 {
         self.given.unwrap_or(INFLATE_LIMIT)
     }
 }
 
-/// Reads a size; the letters are powers of 1024.
+/// Reads a size; suffixes are powers of 1024.
 fn size(text: &str) -> Option<u64> {
     let letters = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
     let last = text.chars().last()?.to_ascii_uppercase();

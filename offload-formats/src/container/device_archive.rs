@@ -1,16 +1,14 @@
-//! Archives for one target, made from an archive of bundles: what their members are called.
+//! Names of members in archives for one target, which are made from an archive of bundles.
 
 use crate::names::EntryId;
 
-/// The name of the member that holds the image of an entry, whose ID is given as the file has it,
-/// of the bundle in a member.
+/// Returns the name of the member for an image: that of the entry `entry_id`, as written, of the bundle in `member`.
 ///
-/// As LLVM 22 makes it, from the last part of the member's name, without what follows its last dot,
-/// and the ID. No name leads into a folder: separators that are left, and control characters, become
-/// underscores, as colons do.
+/// The name is that of LLVM 22: `<stem>-<entry ID><stem><extension>`. The stem is that of the member's file name. Colons,
+/// other separators and control characters become underscores, so no name leads into a directory.
 #[must_use]
 pub fn member_name(member: &str, entry_id: &str) -> String {
-    let file = member.rsplit('/').next().unwrap_or_default();
+    let file = member.rsplit_once('/').map_or(member, |(_, file)| file);
     let (stem, extension) = match file.rfind('.').filter(|_| !matches!(file, "." | "..")) {
         Some(dot) => file.split_at(dot),
         None => (file, ""),

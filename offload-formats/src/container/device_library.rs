@@ -1,12 +1,12 @@
-//! The images of a library for devices, whatever made it.
+//! Lists the images of a library of device code.
 //!
 //! | member                                          | images                               |
 //! |-------------------------------------------------|--------------------------------------|
-//! | an object with sections of a bundle             | its entries, but the host's          |
-//! | a bundle, plain or compressed                   | the same; texts are an error         |
-//! | an object or a file of offload binaries         | their entries                        |
-//! | bitcode, a code object of AMD, a cubin          | itself; the library's name says for what |
-//! | an object without any of these                  | itself, in a library for a CPU       |
+//! | an object with sections of a bundle             | the entries, except the host's       |
+//! | a bundle, plain or compressed                   | the same; a text entry is an error   |
+//! | an object with, or a file of, offload binaries  | their entries                        |
+//! | bitcode, an AMD code object, a cubin            | the member; the library's name tells the target |
+//! | another object                                  | the member, in a library for a CPU   |
 //!
 //! Specification: `docs/spec/bundler.md` §5, `docs/spec/linker-wrapper.md` §7.
 
@@ -27,46 +27,50 @@ use crate::names::EntryIdError;
 
 /// An image of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LibraryImage {
-    /// The archive member that it is in; empty for a library that is one file of bitcode.
+    /// Archive member that contains the image; empty if the library is not an archive.
     pub member: String,
-    /// Of an entry of a bundle: where the bundle starts in the file, which tells bundles apart.
+    /// Offset of the bundle in the file, if the image is an entry of a bundle; identifies the bundle.
     pub bundle: Option<u64>,
-    /// Who it is for; nothing when only the name of the library says so.
+    /// Target of the image; `None` if only the name of the library tells it.
     pub target: Option<DeviceTarget>,
-    /// Where it is: in `unpacked`, or else in the file.
+    /// Range of the image, in `unpacked` or else in the file.
     pub range: Range<u64>,
-    /// What had to be unpacked.
+    /// Unpacked bytes of a compressed container.
     pub unpacked: Option<Arc<[u8]>>,
 }
 
 impl LibraryImage {
-    /// The bytes of the image, given the data that it was found in.
+    /// Returns the bytes of the image. `data` is the data that it was found in.
     pub fn content<'a, R: ReadAt<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
         bundled::content(&self.range, self.unpacked.as_ref(), data)
     }
 }
 
-/// The images of a library, in its order: an archive, or a file of bitcode or of bundles.
+/// Lists the images of a library in file order. A library is an archive, or a file of bitcode, bundles or
+/// offload binaries.
 ///
-/// Members that are nothing for a device, such as objects of the host, are left out; so are empty
-/// entries. An object is code for a device itself when the library's name says that the device is
-/// a CPU, `of_cpu`. What is compressed is unpacked in memory, as far as `unpacking` allows.
+/// Members without device code, such as host objects, and empty entries are left out. With `of_cpu`, the library is for
+/// a CPU, and a plain object is an image. Compressed containers are unpacked in memory, as far as `unpacking` allows.
 ///
 /// # Errors
 ///
-/// When it is none of these or is damaged, or a thin archive, whose members are files of their own.
+/// Fails for files of other formats, damaged files, and thin archives, whose members are other files.
 pub fn images<'d, R: ReadAt<'d>>(
     data: R,
     of_cpu: bool,
     unpacking: &mut Unpacking,
-) -> Result<Vec<LibraryImage>, Error> {
+) -> Result<Vec<LibraryImage>, DeviceLibraryError> {
     let size = data.size().unwrap_or(0);
     let mut found = Vec::new();
     match Magic::at(data, 0..size) {
         Magic::Archive => {
             let archive = Archive::parse(data, 0..size);
-            for member in archive.map_err(of_file(Problem::Archive))?.members {
+            for member in archive
+                .map_err(of_file(DeviceLibraryProblem::Archive))?
+                .members
+            {
                 let name = String::from_utf8_lossy(member.name).into_owned();
                 let Some(content) = member.content else {
                     continue;
@@ -74,7 +78,7 @@ pub fn images<'d, R: ReadAt<'d>>(
                 let before = found.len();
                 let object = of_cpu && Magic::at(data, content.clone()) == Magic::Elf;
                 part(data, content.clone(), &name, unpacking, &mut found).map_err(|problem| {
-                    Error {
+                    DeviceLibraryError {
                         member: name.clone(),
                         problem,
                     }
@@ -97,27 +101,27 @@ pub fn images<'d, R: ReadAt<'d>>(
         | Magic::OffloadBinary => {
             part(data, 0..size, "", unpacking, &mut found).map_err(of_file(|problem| problem))?;
         }
-        Magic::ThinArchive => return Err(of_file(|()| Problem::Thin)(())),
-        _ => return Err(of_file(|()| Problem::Unknown)(())),
+        Magic::ThinArchive => return Err(of_file(|()| DeviceLibraryProblem::Thin)(())),
+        _ => return Err(of_file(|()| DeviceLibraryProblem::Unknown)(())),
     }
     Ok(found)
 }
 
-fn of_file<P>(wrap: impl Fn(P) -> Problem) -> impl Fn(P) -> Error {
-    move |problem| Error {
+fn of_file<P>(wrap: impl Fn(P) -> DeviceLibraryProblem) -> impl Fn(P) -> DeviceLibraryError {
+    move |problem| DeviceLibraryError {
         member: String::new(),
         problem: wrap(problem),
     }
 }
 
-/// What is in a member, or in the library itself.
+/// Adds the images in a member, or in the library itself.
 fn part<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     member: &str,
     unpacking: &mut Unpacking,
     found: &mut Vec<LibraryImage>,
-) -> Result<(), Problem> {
+) -> Result<(), DeviceLibraryProblem> {
     let mut add = |target, bundle, range: Range<u64>, unpacked: Option<&Arc<[u8]>>| {
         if !range.is_empty() {
             found.push(LibraryImage {
@@ -135,15 +139,17 @@ fn part<'d, R: ReadAt<'d>>(
         Magic::Elf if is_for_device(data, range.clone()) => add(None, None, range.clone(), None),
         Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle | Magic::Elf | Magic::Coff => {
             for entry in bundled::entries_in_memory(data, range.clone(), unpacking)
-                .map_err(Problem::Bundle)?
+                .map_err(DeviceLibraryProblem::Bundle)?
             {
-                let target = entry.target().map_err(|problem| Problem::Entry {
-                    id: entry.id.clone(),
-                    problem,
-                })?;
+                let target = entry
+                    .target()
+                    .map_err(|problem| DeviceLibraryProblem::Entry {
+                        id: entry.id.clone(),
+                        problem,
+                    })?;
                 if let (Some(target), Some(_)) = (&target, entry.comment) {
                     let (id, target) = (entry.id, target.to_string());
-                    return Err(Problem::Text { id, target });
+                    return Err(DeviceLibraryProblem::Text { id, target });
                 }
                 if let Some(target) = target {
                     let bundle = Some(entry.bundle);
@@ -166,9 +172,9 @@ fn offload_binaries<'d, R: ReadAt<'d>>(
     range: Range<u64>,
     memory: &mut u64,
     add: &mut impl FnMut(Option<DeviceTarget>, Option<u64>, Range<u64>, Option<&Arc<[u8]>>),
-) -> Result<(), Problem> {
+) -> Result<(), DeviceLibraryProblem> {
     let images = link_inputs_in(data, range, memory);
-    for image in images.map_err(|problem| Problem::Images(Box::new(problem)))? {
+    for image in images.map_err(|problem| DeviceLibraryProblem::Images(Box::new(problem)))? {
         let target = DeviceTarget {
             kind: image.entry.offload_kind,
             triple: image.entry.triple().to_owned(),
@@ -185,77 +191,80 @@ fn is_for_device<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     machine.is_ok_and(|machine| [elf::EM_AMDGPU.0, elf::EM_CUDA.0].contains(&machine))
 }
 
-/// Why the images of a library cannot be had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    /// The archive member; empty for the library itself.
-    pub member: String,
-    /// What is wrong.
-    pub problem: Problem,
-}
-
-/// What is wrong with a library.
+/// Reason why the images of a library cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
-    /// It is no archive, bitcode or bundle.
+pub struct DeviceLibraryError {
+    /// Archive member with the problem; empty for the library itself.
+    pub member: String,
+    /// The problem.
+    pub problem: DeviceLibraryProblem,
+}
+
+/// A problem in a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceLibraryProblem {
+    /// Not an archive, bitcode, a bundle or an offload binary.
     Unknown,
-    /// It is a thin archive.
+    /// A thin archive.
     Thin,
-    /// With the archive.
+    /// Damage in the archive.
     Archive(ArchiveError),
-    /// With a bundle.
-    Bundle(bundled::Problem),
-    /// With offload binaries.
-    Images(Box<super::Error>),
-    /// An entry ID that is not understood.
+    /// Damage in a bundle.
+    Bundle(bundled::BundledEntryError),
+    /// Damage in an offload binary.
+    Images(Box<super::FindError>),
+    /// An invalid entry ID.
     Entry {
-        /// As written.
+        /// The entry ID, as written.
         id: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: EntryIdError,
     },
-    /// Code for a device as text.
+    /// Device code as text.
     Text {
         /// The entry ID, as written.
         id: String,
-        /// Who it is for.
+        /// Its target.
         target: String,
     },
 }
 
-impl Error {
+impl DeviceLibraryError {
     /// Returns whether compressed images claim more than the caller allows.
     #[must_use]
     pub fn is_limit(&self) -> bool {
         match &self.problem {
-            Problem::Bundle(problem) => problem.is_limit(),
-            Problem::Images(problem) => problem.is_limit(),
+            DeviceLibraryProblem::Bundle(problem) => problem.is_limit(),
+            DeviceLibraryProblem::Images(problem) => problem.is_limit(),
             _ => false,
         }
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for DeviceLibraryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.member.is_empty() {
             write!(f, "member `{}`: ", terminal(&self.member))?;
         }
         match &self.problem {
-            Problem::Unknown => f.write_str("neither an archive nor bitcode nor a bundle"),
-            Problem::Thin => f.write_str(
-                "a thin archive, whose members are files of their own\nhint: make it without `--thin` (`T`)",
+            DeviceLibraryProblem::Unknown => f.write_str(
+                "expected an archive, bitcode, a bundle or an offload binary",
             ),
-            Problem::Archive(problem) => problem.fmt(f),
-            Problem::Bundle(problem) => problem.fmt(f),
-            Problem::Images(problem) => problem.fmt(f),
-            Problem::Entry { id, problem } => {
+            DeviceLibraryProblem::Thin => f.write_str(
+                "expected an archive that contains its members, found a thin archive\nhint: create it without `--thin` (`T`)",
+            ),
+            DeviceLibraryProblem::Archive(problem) => problem.fmt(f),
+            DeviceLibraryProblem::Bundle(problem) => problem.fmt(f),
+            DeviceLibraryProblem::Images(problem) => problem.fmt(f),
+            DeviceLibraryProblem::Entry { id, problem } => {
                 write!(f, "entry `{}`: {problem}", terminal(id))
             }
-            Problem::Text { id, target } => write!(
+            DeviceLibraryProblem::Text { id, target } => write!(
                 f,
-                "entry `{}`: the code for {} is text, and only objects and bitcode are linked here\n\
-                 hint: compile it with -c and without -S, or link the library with `offload-link`",
+                "entry `{}`: expected an object or bitcode for {}, found text\n\
+                 hint: compile with -c and without -S, or link the library with `offload-link`",
                 terminal(id),
                 terminal(target)
             ),
@@ -263,7 +272,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for DeviceLibraryError {}
 
 #[cfg(test)]
 mod tests {
@@ -275,7 +284,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     /// Member, target, bytes.
-    fn all(data: &[u8]) -> Result<Vec<(String, String, Vec<u8>)>, Error> {
+    fn all(data: &[u8]) -> Result<Vec<(String, String, Vec<u8>)>, DeviceLibraryError> {
         let images = images(data, false, &mut Unpacking::in_memory(1 << 30))?;
         let rows = images.iter().map(|image| {
             let target = image.target.as_ref().map(ToString::to_string);
@@ -350,13 +359,19 @@ mod tests {
         ] {
             let problem = all(&data).unwrap_err().to_string();
             let expected = format!(
-                "{place}entry `hip-amdgcn-amd-amdhsa--gfx906`: the code for amdgcn-amd-amdhsa gfx906 is text, "
+                "{place}entry `hip-amdgcn-amd-amdhsa--gfx906`: expected an object or bitcode for amdgcn-amd-amdhsa gfx906, found text\n"
             );
             assert!(problem.starts_with(&expected), "{problem}");
         }
         let problem = all(b"text").unwrap_err().to_string();
-        assert_eq!(problem, "neither an archive nor bitcode nor a bundle");
+        assert_eq!(
+            problem,
+            "expected an archive, bitcode, a bundle or an offload binary"
+        );
         let problem = all(b"!<thin>\n").unwrap_err().to_string();
-        assert!(problem.starts_with("a thin archive, "), "{problem}");
+        assert!(
+            problem.contains(", found a thin archive\nhint: "),
+            "{problem}"
+        );
     }
 }

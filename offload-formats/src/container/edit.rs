@@ -1,46 +1,46 @@
-//! What edits of object files have in common: sections to add, and an output put together from
-//! parts of the old file.
+//! Shared parts of edits of object files: sections to add, and an output composed of pieces of
+//! the old file.
 
 use std::collections::BTreeMap;
 
 use crate::format::pieces::Piece;
 
-/// A section to add. No linker takes it over: it is for the tools before the link.
+/// A section to add. Linkers leave it out: it is for tools that run before the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewSection<'a> {
-    /// Without NUL.
+    /// Name, without NUL.
     pub name: &'a [u8],
-    /// What it holds.
+    /// The section's content.
     pub content: NewContent<'a>,
 }
 
-/// What a new section holds.
+/// Content of a new section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewContent<'a> {
     /// These bytes.
     Bytes(&'a [u8]),
-    /// A whole input: for the section of index *k* of those that are added, input *k* + 1.
+    /// A whole input: the added section with index *k* contains input *k* + 1.
     Input {
-        /// In bytes.
+        /// Size in bytes.
         size: u64,
     },
 }
 
 impl NewContent<'_> {
-    /// In bytes.
+    /// Returns the size in bytes.
     #[must_use]
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Input { size } => *size,
         }
     }
 
-    /// That of the section of index `index` of those that are added.
+    /// Returns the content of the added section with that index.
     pub(super) fn piece(&self, index: usize) -> Piece {
         match self {
             Self::Bytes(bytes) => Piece::Bytes(bytes.to_vec()),
-            // No file has as many sections as a `usize` can count.
+            // Saturation cannot happen: no file has `usize::MAX` sections.
             Self::Input { size } => Piece::Copy {
                 input: index.saturating_add(1),
                 range: 0..*size,
@@ -49,10 +49,10 @@ impl NewContent<'_> {
     }
 }
 
-/// What is where in an output. What is put later covers what is there.
+/// The pieces of an output by offset. A later piece covers earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    /// By offset; none reaches into the next.
+    /// Pieces by offset, without overlaps.
     parts: BTreeMap<u64, Piece>,
 }
 
@@ -72,7 +72,7 @@ impl Output {
         self.parts.insert(offset, piece);
     }
 
-    /// Makes an end of a part at `offset`, if there is something on both sides of it.
+    /// Splits the piece that contains `offset`, if there is one.
     fn cut(&mut self, offset: u64) {
         let Some((start, piece)) = self.parts.range_mut(..offset).next_back() else {
             return;
@@ -83,7 +83,7 @@ impl Output {
         }
     }
 
-    /// All of it up to `size`, with zeros where nothing is.
+    /// Returns the pieces up to `size`, with zeros in the gaps.
     pub(super) fn finish(self, size: u64) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut end = 0;
@@ -97,13 +97,13 @@ impl Output {
     }
 }
 
-/// Leaves the first bytes in `piece` and gives the others, if there are any.
+/// Leaves the first `before` bytes in `piece` and returns the others, if there are any.
 fn split(piece: &mut Piece, before: u64) -> Option<Piece> {
     if before >= piece.size() {
         return None;
     }
     Some(match piece {
-        // Less than its length, which is a `usize`.
+        // `before` is less than the length, which is a `usize`.
         Piece::Bytes(bytes) => Piece::Bytes(bytes.split_off(before as usize)),
         Piece::Zeros(size) => {
             let rest = *size - before;
@@ -122,7 +122,7 @@ fn split(piece: &mut Piece, before: u64) -> Option<Piece> {
     })
 }
 
-/// As one piece with the last, where the two are one.
+/// Appends a piece; merges it with the last one if they are contiguous.
 fn append(pieces: &mut Vec<Piece>, piece: Piece) {
     if piece.size() == 0 {
         return;

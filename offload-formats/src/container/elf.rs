@@ -1,12 +1,12 @@
-//! ELF files: the sections that hold offload binaries, found and written.
+//! ELF files: reads headers, names and symbols, and adds, removes and renames sections.
 //!
-//! On ELF the section of offload binaries is known by its type, `0x6fff4c0b`, whatever its name.
-//! There are two kinds of it: compilers mark it `SHF_EXCLUDE`, for the linker wrapper to read and
-//! the host linker to drop; in a linked program it is `SHF_ALLOC`.
+//! The type `0x6fff4c0b` marks sections of offload binaries; their names do not matter.
+//! Compilers mark them `SHF_EXCLUDE`: the linker wrapper reads them, and the host linker drops them.
+//! A linked program has them as `SHF_ALLOC`.
 //!
-//! Every object of every link is looked at, so [`Elf::parse`] reads the file header and the section
-//! headers, and nothing else: names and symbols are read when they are asked for. Both classes and
-//! byte orders are read. The layouts are those of the crate `object`.
+//! A link reads every object, so [`Elf::parse`] reads only the file header and the section
+//! headers. Names and symbols are read on request. Both classes and byte orders are supported.
+//! The layouts are those of the crate `object`.
 //!
 //! Specification: <https://gabi.xinuos.com>; the section type:
 //! <https://llvm.org/docs/Extensions.html>.
@@ -24,38 +24,39 @@ mod rename;
 mod symbols;
 mod write;
 
-pub use edit::{REFERENCE_SECTION, add_reference, add_sections, remove_sections};
+pub(crate) use edit::{REFERENCE_SECTION, add_reference};
+pub use edit::{add_sections, remove_sections};
 pub use error::ElfError;
 pub use rename::{rename_section, rename_symbols};
-pub use symbols::{Binding, Place, Symbol, SymbolTable};
-pub use write::{Machine, WriteError};
+pub use symbols::{Binding, ElfSymbol, SymbolPlace, SymbolTable};
+pub use write::{ElfWriteError, Machine};
 
-/// The type of sections of offload binaries.
+/// Type of sections of offload binaries.
 pub const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 
-/// What compilers call the section of offload binaries.
+/// Name that compilers give to sections of offload binaries.
 pub const OFFLOADING_SECTION: &str = ".llvm.offloading";
 
-/// Our ordinary section of images that are linked and registered: no input of any link.
-pub const FINISHED_SECTION: &str = ".offloading.images";
+/// Name of our ordinary section of linked and registered images, which is never input of a link.
+pub(crate) const FINISHED_SECTION: &str = ".offloading.images";
 
 /// An ELF file in a range of some data.
 #[derive(Clone, Debug)]
 pub struct Elf<'d, R> {
-    /// Relocatable, executable, shared: `e_type`.
+    /// Type: relocatable, executable or shared (`e_type`).
     pub file_type: u16,
-    /// The instruction set: `e_machine`.
+    /// Instruction set (`e_machine`).
     pub machine: u16,
-    /// What `machine` makes of it: `e_flags`.
+    /// Flags, which depend on `machine` (`e_flags`).
     pub flags: u32,
     data: R,
     range: Range<u64>,
     header: &'d [u8],
     headers: Headers<'d>,
-    /// Where they are, from the start of the file that the ELF file is in.
+    /// Offset of the section headers from the start of the file that contains the ELF file.
     headers_offset: u64,
     endian: Endianness,
-    /// Index of the section that holds the names of sections.
+    /// Index of the section that contains the section names.
     names: Option<u32>,
 }
 
@@ -67,34 +68,35 @@ enum Headers<'d> {
 
 /// A section header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Section {
-    /// In the section header table, whose first is 0 and means nothing.
+#[non_exhaustive]
+pub struct ElfSection {
+    /// Index in the section header table; 0 is not a section.
     pub index: u32,
     /// `sh_type`.
     pub section_type: u32,
     /// `sh_flags`.
     pub flags: u64,
-    /// From the start of the file that the ELF file is in.
+    /// Offset from the start of the file that contains the ELF file.
     pub offset: u64,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     /// `sh_addralign`.
     pub alignment: u64,
-    /// Where a program has it in memory: `sh_addr`.
+    /// Address in memory (`sh_addr`).
     pub address: u64,
     /// `sh_link`.
     pub link: u32,
-    /// What `section_type` makes of it: `sh_info`.
+    /// Information that depends on `section_type` (`sh_info`).
     pub info: u32,
-    /// Of a table, in bytes: `sh_entsize`.
+    /// Size of a table's entries in bytes (`sh_entsize`).
     pub entry_size: u64,
-    /// From the start of the section of names.
+    /// Offset of the name in the section of names (`sh_name`).
     pub name_offset: u32,
 }
 
-/// The names of sections.
+/// The section names of a file.
 #[derive(Clone, Copy, Debug)]
-pub struct Names<'d> {
+pub struct SectionNames<'d> {
     strings: &'d [u8],
 }
 
@@ -103,7 +105,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     ///
     /// # Errors
     ///
-    /// When it is not an ELF file, or its section header table is not inside the range.
+    /// Fails if the range is not an ELF file, or its section header table is not inside the range.
     pub fn parse(data: R, range: Range<u64>) -> Result<Self, ElfError> {
         const LARGEST: u64 = size_of::<elf::FileHeader64<Endianness>>() as u64;
         let mut cursor = Cursor::new(data, range.clone());
@@ -146,7 +148,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         };
         let short = (bytes.len() as u64) < size;
         let Some(header) = H::parse(bytes).ok().filter(|_| !short) else {
-            // The magic and the class have been checked: what is left is the version.
+            // Magic and class are valid, so the version is not.
             return Err(if short {
                 ElfError::Outside(missing)
             } else {
@@ -164,7 +166,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
                 };
             }
             let offset = range.start.saturating_add(header.e_shoff(endian).into());
-            // Without the first of them not even the number is known.
+            // If section header 0 is missing, the count is unknown.
             let count = header.shnum(endian, window).map_or(1, u64::from);
             let (what, size) = (
                 "section header table",
@@ -181,10 +183,12 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
             file_type: header.e_type(endian).0,
             machine: header.e_machine(endian).0,
             flags: header.e_flags(endian).0,
-            header: bytes.get(..size_of::<H>()).unwrap_or(bytes),
+            header: bytes
+                .get(..size_of::<H>())
+                .expect("the file header is complete"),
             headers: headers(sections),
             headers_offset: range.start.saturating_add(header.e_shoff(endian).into()),
-            // Read again only for files of more than 65,279 sections.
+            // Reads section header 0 only if the file has more than 65,279 sections.
             names: header.shstrndx(endian, window).ok(),
             data,
             range,
@@ -192,8 +196,8 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         })
     }
 
-    /// All sections, as their headers have it: their contents may lie outside of the file.
-    pub fn sections(&self) -> impl Iterator<Item = Section> + '_ {
+    /// Lists all sections from their headers, unchecked: their contents may be outside of the file.
+    pub fn sections(&self) -> impl Iterator<Item = ElfSection> + '_ {
         let (narrow, wide) = match self.headers {
             Headers::Elf32(headers) => (headers, &[][..]),
             Headers::Elf64(headers) => (&[][..], headers),
@@ -202,12 +206,12 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         let sections = narrow.chain(wide.iter().map(|header| self.section_of(header)));
         (0..)
             .zip(sections)
-            .map(|(index, section)| Section { index, ..section })
+            .map(|(index, section)| ElfSection { index, ..section })
     }
 
-    fn section_of<H: SectionHeader<Endian = Endianness>>(&self, header: &H) -> Section {
+    fn section_of<H: SectionHeader<Endian = Endianness>>(&self, header: &H) -> ElfSection {
         let endian = self.endian;
-        Section {
+        ElfSection {
             index: 0,
             section_type: header.sh_type(endian).0,
             flags: header.sh_flags(endian).0,
@@ -225,12 +229,12 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         }
     }
 
-    /// The sections of offload binaries, by their type, in the order of their headers.
+    /// Lists the sections of offload binaries in the order of their headers.
     ///
     /// # Errors
     ///
-    /// When one is not inside the file.
-    pub fn offload_sections(&self) -> Result<Vec<Section>, ElfError> {
+    /// Fails if a section is not inside the file.
+    pub fn offload_sections(&self) -> Result<Vec<ElfSection>, ElfError> {
         let sections = self.sections();
         let sections = sections.filter(|section| section.section_type == SHT_LLVM_OFFLOADING);
         sections
@@ -238,13 +242,13 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
             .collect()
     }
 
-    /// Where the content of a section lies, from the start of the file that the ELF file is in.
+    /// Returns the range of a section's content from the start of the file that contains the ELF file.
     ///
     /// # Errors
     ///
-    /// When it is not inside the ELF file.
-    pub fn check(&self, section: &Section) -> Result<Range<u64>, ElfError> {
-        let Section {
+    /// Fails if the content is not inside the ELF file.
+    pub fn check(&self, section: &ElfSection) -> Result<Range<u64>, ElfError> {
+        let ElfSection {
             index,
             offset,
             size,
@@ -257,12 +261,12 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
             .map_err(|problem| ElfError::Section { index, problem })
     }
 
-    /// The content of a section.
+    /// Returns the content of a section.
     ///
     /// # Errors
     ///
-    /// When it is not inside the file.
-    pub fn content(&self, section: &Section) -> Result<&'d [u8], ElfError> {
+    /// Fails if the content is not inside the file.
+    pub fn content(&self, section: &ElfSection) -> Result<&'d [u8], ElfError> {
         let range = self.check(section)?;
         let size = range.end.saturating_sub(range.start);
         let bytes = Cursor::new(self.data, range).read(size, "content");
@@ -276,23 +280,23 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     ///
     /// # Errors
     ///
-    /// When the section that holds them is not there.
-    pub fn names(&self) -> Result<Names<'d>, ElfError> {
+    /// Fails if the section of names is missing.
+    pub fn names(&self) -> Result<SectionNames<'d>, ElfError> {
         let Some(index) = self.names else {
-            // A file without sections has no names either.
-            return Ok(Names { strings: &[] });
+            // A file without sections has no names.
+            return Ok(SectionNames { strings: &[] });
         };
-        Ok(Names {
+        Ok(SectionNames {
             strings: self.content(&self.section(index)?)?,
         })
     }
 
-    /// The first section of that name.
+    /// Returns the first section with that name.
     ///
     /// # Errors
     ///
-    /// When the name of a section is not inside the section of names.
-    pub fn find(&self, name: &str) -> Result<Option<Section>, ElfError> {
+    /// Fails if a section's name is not inside the section of names.
+    pub fn find(&self, name: &str) -> Result<Option<ElfSection>, ElfError> {
         let names = self.names()?;
         for section in self.sections().skip(1) {
             if names.of(&section)? == name.as_bytes() {
@@ -302,12 +306,12 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         Ok(None)
     }
 
-    /// The section of that index.
+    /// Returns the section with that index.
     ///
     /// # Errors
     ///
-    /// When there is none.
-    pub fn section(&self, index: u32) -> Result<Section, ElfError> {
+    /// Fails if the file has fewer sections.
+    pub(crate) fn section(&self, index: u32) -> Result<ElfSection, ElfError> {
         let place = usize::try_from(index).unwrap_or(usize::MAX);
         let section = match self.headers {
             Headers::Elf32(headers) => headers.get(place).map(|header| self.section_of(header)),
@@ -317,45 +321,45 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
             Headers::Elf32(headers) => headers.len(),
             Headers::Elf64(headers) => headers.len(),
         };
-        let section = section.map(|section| Section { index, ..section });
+        let section = section.map(|section| ElfSection { index, ..section });
         section.ok_or(ElfError::SectionIndex { index, count })
     }
 }
 
-/// The sections of offload binaries of the ELF file that a range of `data` consists of.
+/// Lists the sections of offload binaries of the ELF file that a range of `data` consists of.
 ///
 /// # Errors
 ///
-/// When it is not an ELF file, or its headers or one of those sections is not inside the range.
+/// Fails if the range is not an ELF file, or its headers or one of those sections are not inside the range.
 pub fn offload_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Vec<Section>, ElfError> {
+) -> Result<Vec<ElfSection>, ElfError> {
     Elf::parse(data, range)?.offload_sections()
 }
 
-impl Section {
-    /// Whether the host linker leaves it out: as a rule, what a compiler wrote.
+impl ElfSection {
+    /// Returns true if the host linker leaves the section out.
     #[must_use]
     pub fn excluded(&self) -> bool {
         self.flags & elf::SHF_EXCLUDE.0 != 0
     }
 
-    /// Whether a program has it in memory.
+    /// Returns true if programs load the section.
     #[must_use]
     pub fn allocated(&self) -> bool {
         self.flags & elf::SHF_ALLOC.0 != 0
     }
 }
 
-impl<'d> Names<'d> {
-    /// The name of a section of the file that these names are of.
+impl<'d> SectionNames<'d> {
+    /// Returns the name of a section of the same file.
     ///
     /// # Errors
     ///
-    /// When it is not there.
-    pub fn of(&self, section: &Section) -> Result<&'d [u8], ElfError> {
-        let Section {
+    /// Fails if the name is not inside the section of names.
+    pub fn of(&self, section: &ElfSection) -> Result<&'d [u8], ElfError> {
+        let ElfSection {
             index,
             name_offset: offset,
             ..

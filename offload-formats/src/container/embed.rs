@@ -1,45 +1,45 @@
-//! Objects that carry offload binaries and nothing else, for a linker wrapper or for a program.
+//! Writes objects that contain only offload binaries, for a linker wrapper or for a program.
 //!
-//! | format | linkers leave it out                         | programs have it in memory            |
+//! | format | [`Flavor::Excluded`]                         | [`Flavor::Allocated`]                 |
 //! |--------|----------------------------------------------|---------------------------------------|
 //! | ELF    | `.llvm.offloading`, its type, `SHF_EXCLUDE`  | the same with `SHF_ALLOC`             |
 //! | COFF   | `.llvm.offloading`, removed and discardable  | the same name, read-only data         |
 //! | Mach-O | `__LLVM,__offloading`                        | `__TEXT,__offloading`                 |
 //!
-//! ELF and COFF are what clang 22 makes of `-fembed-offload-object`. For Mach-O LLVM has no rule and
-//! clang an error, so this is ours: linkers drop the segment `__LLVM`. Offload binaries are
-//! little-endian whatever the host is.
+//! ELF and COFF objects are those of clang 22's `-fembed-offload-object`. LLVM defines no Mach-O form and
+//! clang reports an error, so the form is ours: linkers drop the segment `__LLVM`. Offload binaries are
+//! little-endian for every host.
 //!
-//! The content is copied by whoever has it, as it may be large: what is made here is headers. For
-//! hosts that are not in the tables there is [`embed_source`], which compilers of C assemble.
+//! This module makes the headers; the caller copies the content, which may be large. For
+//! hosts that are not in the tables, [`embed_source`] returns C source that embeds a file.
 
 use std::fmt;
 
 use object::{elf, macho, pe};
 
-use super::elf::{Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, WriteError};
+use super::elf::{ElfWriteError, Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
 use crate::format::bytes::Alignment;
 use crate::format::pieces::{self, Piece};
 use crate::names::Triple;
 
-/// Whether linkers take the content over.
+/// Tells if linkers keep the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavor {
-    /// They leave it out: images that wait to be linked.
+    /// Linkers leave it out: images that a linker wrapper links.
     Excluded,
-    /// Programs have it in memory: images that are linked.
+    /// Programs load it: linked images.
     Allocated,
 }
 
-/// A host for whose linkers objects can be written.
+/// A host that objects can be written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Host(Form);
+pub struct Host(HostForm);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum HostForm {
     Elf {
         machine: Machine,
-        /// 64 bits.
+        /// True for ELF64.
         wide: bool,
         big_endian: bool,
     },
@@ -54,8 +54,8 @@ enum Form {
     },
 }
 
-/// By the architecture and the environment, if that matters: machine, flags as clang 22 writes
-/// them, 64 bits, big-endian.
+/// Rows: architecture, prefix of the environment, machine, flags as clang 22 writes
+/// them, true for ELF64, true for big-endian.
 const ELF: [(&str, &str, u16, u32, bool, bool); 11] = [
     ("x86_64", "gnux32", elf::EM_X86_64.0, 0, false, false),
     ("x86_64", "", elf::EM_X86_64.0, 0, true, false),
@@ -79,7 +79,7 @@ const COFF: [(&str, u16); 4] = [
     ("i686", pe::IMAGE_FILE_MACHINE_I386.0),
 ];
 
-/// The last number is a version of macOS, 10.12 or 11.0.
+/// Rows: architecture, processor, subtype, and the version of macOS, 10.12 or 11.0.
 const MACHO: [(&str, u32, u32, u32); 3] = [
     ("x86_64", macho::CPU_TYPE_X86_64.0, 3, 0x000a_0c00),
     ("aarch64", macho::CPU_TYPE_ARM64.0, 0, 0x000b_0000),
@@ -87,7 +87,7 @@ const MACHO: [(&str, u32, u32, u32); 3] = [
 ];
 
 impl Host {
-    /// That of a triple, when objects for it can be written.
+    /// Returns the host of a triple; `None` if objects for it cannot be written.
     #[must_use]
     pub fn of(triple: &Triple) -> Option<Self> {
         let (arch, os) = (triple.arch(), triple.os());
@@ -98,10 +98,10 @@ impl Host {
         };
         let form = if os.starts_with("windows") {
             let (_, machine) = *COFF.iter().find(|row| row.0 == arch)?;
-            Form::Coff { machine }
+            HostForm::Coff { machine }
         } else if os.starts_with("macos") || os.starts_with("darwin") {
             let (_, processor, subtype, oldest) = *MACHO.iter().find(|row| row.0 == arch)?;
-            Form::MachO {
+            HostForm::MachO {
                 processor,
                 subtype,
                 oldest,
@@ -113,7 +113,7 @@ impl Host {
                 .find(|row| row.0 == arch && (row.1.is_empty() || environment.starts_with(row.1)));
             let (_, _, number, flags, wide, big_endian) = *row?;
             let machine = Machine { number, flags };
-            Form::Elf {
+            HostForm::Elf {
                 machine,
                 wide,
                 big_endian,
@@ -122,9 +122,9 @@ impl Host {
         Some(Self(form))
     }
 
-    /// That of objects of 64 bits, little-endian.
+    /// Returns the host of a little-endian ELF64 machine.
     fn of_machine(machine: Machine) -> Self {
-        Self(Form::Elf {
+        Self(HostForm::Elf {
             machine,
             wide: true,
             big_endian: false,
@@ -132,25 +132,25 @@ impl Host {
     }
 }
 
-/// An object for `host` with that content: offload binaries, one after the other, of which no byte
-/// is looked at. Inputs keep the numbers that they have there.
+/// Returns an object for `host` with `content`: consecutive offload binaries, which are not
+/// checked. Inputs keep their numbers in `content`.
 ///
 /// # Errors
 ///
-/// When the content is larger than the format allows.
+/// Fails if the content is larger than the format allows.
 pub fn embed(host: Host, flavor: Flavor, content: &[Piece]) -> Result<Vec<Piece>, EmbedError> {
     let size = content.iter().try_fold(0_u64, |size, piece| {
         let sum = size.checked_add(piece.size());
         sum.ok_or(EmbedError::TooLarge { size })
     })?;
     let (before, after) = match host.0 {
-        Form::Elf {
+        HostForm::Elf {
             machine,
             wide,
             big_endian,
-        } => of_elf(machine, Fields::new(wide, big_endian), flavor, size)?,
-        Form::Coff { machine } => of_coff(machine, flavor, size)?,
-        Form::MachO {
+        } => of_elf(machine, FieldWriter::new(wide, big_endian), flavor, size)?,
+        HostForm::Coff { machine } => of_coff(machine, flavor, size)?,
+        HostForm::MachO {
             processor,
             subtype,
             oldest,
@@ -162,11 +162,11 @@ pub fn embed(host: Host, flavor: Flavor, content: &[Piece]) -> Result<Vec<Piece>
     Ok(pieces)
 }
 
-/// As [`embed`], in memory.
+/// Returns an object as [`embed`] does, in memory.
 ///
 /// # Errors
 ///
-/// As [`embed`].
+/// Fails as [`embed`] does.
 pub fn embed_bytes(host: Host, flavor: Flavor, content: &[u8]) -> Result<Vec<u8>, EmbedError> {
     let size = content.len() as u64;
     let copy = Piece::Copy {
@@ -177,25 +177,25 @@ pub fn embed_bytes(host: Host, flavor: Flavor, content: &[u8]) -> Result<Vec<u8>
     pieces::to_bytes(&object, &[content]).ok_or(EmbedError::TooLarge { size })
 }
 
-/// Writes an ELF object that carries offload binaries for the linker wrapper, and nothing else.
+/// Returns an ELF object that contains only offload binaries for the linker wrapper.
 ///
 /// # Errors
 ///
-/// When objects for that machine cannot be written.
-pub fn elf_object(machine: Machine, offload_binaries: &[u8]) -> Result<Vec<u8>, WriteError> {
+/// Fails if objects for that machine cannot be written.
+pub fn elf_object(machine: Machine, offload_binaries: &[u8]) -> Result<Vec<u8>, ElfWriteError> {
     machine.check()?;
     let host = Host::of_machine(machine);
     let object = embed_bytes(host, Flavor::Excluded, offload_binaries);
-    object.map_err(|EmbedError::TooLarge { size: value }| WriteError::TooLarge { value })
+    object.map_err(|EmbedError::TooLarge { size: value }| ElfWriteError::TooLarge { value })
 }
 
-/// The names of the sections of ELF objects.
+/// Names of the sections of ELF objects.
 const ELF_NAMES: &[u8] = b"\0.llvm.offloading\0.note.GNU-stack\0.shstrtab\0";
 
-/// What comes before the content, and behind it.
+/// Returns the bytes before and after the content of an ELF object.
 fn of_elf(
     machine: Machine,
-    mut fields: Fields,
+    mut fields: FieldWriter,
     flavor: Flavor,
     size: u64,
 ) -> Result<(Vec<u8>, Vec<u8>), EmbedError> {
@@ -223,16 +223,16 @@ fn of_elf(
     for half in [header_size, 0, 0, section_size, 4, 3] {
         fields.half(half);
     }
-    let mut after = Fields::new(fields.wide, big_endian);
+    let mut after = FieldWriter::new(fields.wide, big_endian);
     after.bytes(ELF_NAMES);
-    let padding = usize::try_from(headers - names_end).unwrap_or(0);
-    after.bytes(&vec![0; padding]);
+    let padding = headers - names_end;
+    after.bytes(&vec![0; padding as usize]);
     let flags = match flavor {
         Flavor::Excluded => elf::SHF_EXCLUDE.0,
         Flavor::Allocated => elf::SHF_ALLOC.0,
     };
-    // Name, type, flags, offset, size, alignment. Without the third the linker takes the stack to
-    // be executable.
+    // Name, type, flags, offset, size, alignment. Without `.note.GNU-stack` linkers make the stack
+    // executable.
     for (name, kind, flags, offset, size, alignment) in [
         (0, elf::SHT_NULL.0, 0, 0, 0, 0),
         (1, SHT_LLVM_OFFLOADING, flags, start, size, 8),
@@ -251,7 +251,7 @@ fn of_elf(
         after.native(0);
     }
     let mut before = fields.bytes;
-    before.resize(usize::try_from(start).unwrap_or(0), 0);
+    before.resize(start as usize, 0);
     Ok((before, after.bytes))
 }
 
@@ -264,19 +264,19 @@ fn of_coff(machine: u16, flavor: Flavor, size: u64) -> Result<(Vec<u8>, Vec<u8>)
         Flavor::Excluded => pe::IMAGE_SCN_LNK_REMOVE | pe::IMAGE_SCN_MEM_DISCARDABLE,
         Flavor::Allocated => pe::IMAGE_SCN_CNT_INITIALIZED_DATA | pe::IMAGE_SCN_MEM_READ,
     } | pe::IMAGE_SCN_ALIGN_8BYTES;
-    let mut fields = Fields::new(false, false);
+    let mut fields = FieldWriter::new(false, false);
     fields.half(machine);
     fields.half(1);
-    // No symbols; where they would end the strings start.
+    // No symbols. The strings start at their end.
     for word in [0, end, 0, 0] {
         fields.word(word);
     }
-    // The first string.
+    // Name: offset 4 of the strings.
     fields.bytes(b"/4\0\0\0\0\0\0");
     for word in [0, 0, size, START, 0, 0, 0, characteristics.0] {
         fields.word(word);
     }
-    let mut strings = Fields::new(false, false);
+    let mut strings = FieldWriter::new(false, false);
     strings.word(4 + OFFLOADING_SECTION.len() as u32 + 1);
     strings.bytes(OFFLOADING_SECTION.as_bytes());
     strings.bytes(&[0]);
@@ -291,7 +291,7 @@ fn of_macho(
     const SEGMENT_SIZE: u32 = 72 + 80;
     const BUILD_SIZE: u32 = 24;
     const START: u32 = 32 + SEGMENT_SIZE + BUILD_SIZE;
-    let mut fields = Fields::new(true, false);
+    let mut fields = FieldWriter::new(true, false);
     // Two commands; no flags.
     for word in [macho::MH_MAGIC_64, processor, subtype, macho::MH_OBJECT.0] {
         fields.word(word);
@@ -301,7 +301,7 @@ fn of_macho(
     }
     let (segment, flags) = match flavor {
         Flavor::Excluded => (b"__LLVM", 0),
-        // Nothing refers to it, and it shall stay.
+        // Nothing refers to the section, and linkers must keep it.
         Flavor::Allocated => (b"__TEXT", macho::S_ATTR_NO_DEAD_STRIP.0),
     };
     let name = |name: &[u8]| {
@@ -316,7 +316,7 @@ fn of_macho(
     for native in [0, size, START.into(), size] {
         fields.native(native);
     }
-    // May be read, written and executed; one section.
+    // Protection (read, write, execute), twice; one section.
     for word in [7, 7, 1, 0] {
         fields.word(word);
     }
@@ -324,7 +324,7 @@ fn of_macho(
     fields.bytes(&name(segment));
     fields.native(0);
     fields.native(size);
-    // The alignment is a power of two: 8.
+    // The exponent of the alignment, 8.
     for word in [START, 3, 0, 0, flags, 0, 0, 0] {
         fields.word(word);
     }
@@ -341,14 +341,14 @@ fn of_macho(
     (fields.bytes, Vec::new())
 }
 
-/// Fields of a byte order, and of a size of address.
-struct Fields {
+/// Writes fields in a byte order and with a size of addresses.
+struct FieldWriter {
     wide: bool,
     big_endian: bool,
     bytes: Vec<u8>,
 }
 
-impl Fields {
+impl FieldWriter {
     fn new(wide: bool, big_endian: bool) -> Self {
         Self {
             wide,
@@ -370,7 +370,7 @@ impl Fields {
         self.ordered(value.to_le_bytes());
     }
 
-    /// As large as addresses are; the caller has checked that it fits.
+    /// Writes a number of the size of an address; the caller has checked that it fits.
     fn native(&mut self, value: u64) {
         if self.wide {
             self.ordered(value.to_le_bytes());
@@ -387,15 +387,15 @@ impl Fields {
     }
 }
 
-/// C that makes such an object of the file of that name, on any host: for compilers like gcc and
-/// clang, whose assembler knows `.incbin`. The name is as the compiler finds it.
+/// Returns C source that embeds the file `file_name`, for any host and compilers whose assembler
+/// knows `.incbin`, such as gcc and clang. The compiler resolves the name.
 #[must_use]
 pub fn embed_source(file_name: &str, flavor: Flavor) -> String {
     let (elf, coff, macho) = match flavor {
         Flavor::Excluded => ("e", "ynD", "__LLVM,__offloading"),
         Flavor::Allocated => ("a", "dr", "__TEXT,__offloading,regular,no_dead_strip"),
     };
-    // Once for the assembler, and once for C. Octal, as that is all that both know.
+    // Escaped for the assembler, then for C. Both know octal escapes.
     let mut quoted = String::new();
     for byte in file_name.bytes() {
         match byte {
@@ -406,7 +406,7 @@ pub fn embed_source(file_name: &str, flavor: Flavor) -> String {
     }
     let line = |text: &str| format!("    \"{text}\\n\"\n");
     let section = |condition: &str, text: String| format!("#{condition}\n{}", line(&text));
-    // By its number, as GNU as has no name for the type; `%`, as `@` starts comments on ARM.
+    // GNU as has no name for the type. `%` because `@` starts comments on ARM.
     let elf = format!(".section {OFFLOADING_SECTION},\\\"{elf}\\\",%{SHT_LLVM_OFFLOADING:#x}");
     let coff = format!(".section {OFFLOADING_SECTION},\\\"{coff}\\\"");
     let macho = format!(".section {macho}");
@@ -424,13 +424,13 @@ pub fn embed_source(file_name: &str, flavor: Flavor) -> String {
     .concat()
 }
 
-/// Why an object that carries offload binaries cannot be written.
+/// Reason why an object with offload binaries cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EmbedError {
-    /// The format has no numbers as large.
+    /// The content is too large for the format.
     TooLarge {
-        /// Of the content, in bytes.
+        /// Size of the content in bytes.
         size: u64,
     },
 }
@@ -441,7 +441,7 @@ impl fmt::Display for EmbedError {
             Self::TooLarge { size } => {
                 write!(
                     f,
-                    "content of size {size:#x} is too large for such an object"
+                    "content of size {size:#x} is too large for an object of this format"
                 )
             }
         }

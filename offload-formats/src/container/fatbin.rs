@@ -1,7 +1,7 @@
-//! The container of CUDA's images, written without NVIDIA's tool.
+//! Writes fat binaries, the container of CUDA's images, without NVIDIA's tool.
 //!
-//! The layout is in `format/fatbin.rs`. Valid images make the bytes of NVIDIA's `fatbinary` of CUDA 13.5 without
-//! compression; PTX it keeps without comments and blanks.
+//! The layout is in `format/fatbin.rs`. For valid images, the bytes are those of `fatbinary` (CUDA 13.5) without
+//! compression. Like `fatbinary`, this module removes comments and blanks from PTX.
 
 use crate::container::elf::{Elf, ElfError};
 use crate::format::bytes::Field;
@@ -14,10 +14,10 @@ use std::fmt;
 use std::ops::Range;
 
 const IMAGE_VERSION: u16 = 0x101;
-/// For a host of 64 bits, with Linux.
+/// Flags of an image for a 64-bit Linux host.
 const HOST: u64 = 0x11;
 const HAS_COMPAT: u64 = 1 << 24;
-/// The first processor whose images say what they are compatible with.
+/// First processor whose images have a section of compatible processors.
 const COMPAT: u32 = 100;
 const COMPAT_SECTION: &str = ".nv.compat";
 const EM_CUDA: u16 = 190;
@@ -25,7 +25,7 @@ const EM_CUDA: u16 = 190;
 /// A linked cubin, or PTX.
 #[derive(Clone, Copy, Debug)]
 pub struct FatbinImage<'a> {
-    /// `sm_80`, `sm_90a`, `sm_100f` of a cubin; `compute_80` and so on of PTX.
+    /// Processor: `sm_80`, `sm_90a` or `sm_100f` for a cubin; `compute_80` for PTX.
     pub processor: &'a str,
     /// The ELF file, or the text.
     pub image: &'a [u8],
@@ -33,18 +33,19 @@ pub struct FatbinImage<'a> {
 
 /// A fat binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fatbin {
-    /// All of it.
+    /// The whole file.
     pub bytes: Vec<u8>,
-    /// Where the images are, in the order given; of PTX, as it is kept, with a NUL behind it.
+    /// Ranges of the images, in the order given. That of PTX includes the NUL after the text.
     pub images: Vec<Range<u64>>,
 }
 
-/// The fat binary of `images`, in their order, for a Linux host of 64 bits: what CUDA's runtime registers.
+/// Returns a fat binary with `images` in this order for a 64-bit Linux host, which CUDA's runtime registers.
 ///
 /// # Errors
 ///
-/// When an image is no cubin of its processor, or no PTX.
+/// Fails if an image is neither a cubin of its processor nor PTX.
 pub fn cuda_fatbin(images: &[FatbinImage<'_>]) -> Result<Fatbin, FatbinError> {
     let mut body = Vec::new();
     let mut places = Vec::new();
@@ -71,7 +72,7 @@ pub fn cuda_fatbin(images: &[FatbinImage<'_>]) -> Result<Fatbin, FatbinError> {
 }
 
 impl FatbinImage<'_> {
-    /// Where in `body` the image then is.
+    /// Appends the image to `body`; returns its range there.
     fn add_to(&self, body: &mut Vec<u8>) -> Result<Range<usize>, FatbinProblem> {
         let (prefix, number) = self
             .processor
@@ -113,16 +114,16 @@ impl FatbinImage<'_> {
         let start = body.len();
         body.extend_from_slice(&entry.image);
         let place = start..body.len();
-        // What precedes the body is a multiple of 8.
+        // The header before the body has a multiple of 8 bytes.
         pad(body);
         Ok(place)
     }
 
-    fn cubin(&self, number: u32) -> Result<Entry<'_>, FatbinProblem> {
+    fn cubin(&self, number: u32) -> Result<EncodedImage<'_>, FatbinProblem> {
         let cubin =
             Elf::parse(self.image, 0..self.image.len() as u64).map_err(FatbinProblem::Elf)?;
-        // Of 64 bits and little-endian; then OS and version of the ABI.
-        let &[2, 1, _, abi, abi_version] = self.image.get(4..9).unwrap_or_default() else {
+        // 64-bit and little-endian; then the OS and version of the ABI.
+        let Some(&[2, 1, _, abi, abi_version]) = self.image.get(4..9) else {
             return Err(FatbinProblem::Machine);
         };
         if cubin.machine != EM_CUDA {
@@ -136,7 +137,7 @@ impl FatbinImage<'_> {
         if found != number {
             return Err(FatbinProblem::OtherProcessor { found });
         }
-        let mut entry = Entry {
+        let mut entry = EncodedImage {
             kind: CUBIN,
             code: (abi_version.into(), 1),
             options: Vec::new(),
@@ -152,11 +153,11 @@ impl FatbinImage<'_> {
         Ok(entry)
     }
 
-    fn ptx(&self) -> Result<Entry<'_>, FatbinProblem> {
+    fn ptx(&self) -> Result<EncodedImage<'_>, FatbinProblem> {
         let (major, minor) = ptx::version(self.image).ok_or(FatbinProblem::NoPtx)?;
         let mut text = ptx::stripped(self.image);
         text.push(0);
-        Ok(Entry {
+        Ok(EncodedImage {
             kind: PTX,
             code: (minor, major),
             options: options(&[]),
@@ -166,18 +167,18 @@ impl FatbinImage<'_> {
     }
 }
 
-/// What is said of an image, and the image.
-struct Entry<'a> {
+/// An image and the fields of its header.
+struct EncodedImage<'a> {
     kind: u16,
-    /// Minor and major version: of PTX, of a cubin's ABI the former alone.
+    /// Minor and major version of PTX. For a cubin, the minor one is the ABI version.
     code: (u16, u16),
-    /// Between the header and the image.
+    /// Bytes between the header and the image.
     options: Vec<u8>,
     flags: u64,
     image: Cow<'a, [u8]>,
 }
 
-/// Where `content` is and its size, then options of `ptxas`, none, then `content`.
+/// Returns the options: offset and size of `content`, an empty string of `ptxas` options, then `content`.
 fn options(content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let (start, size) = (ImageHeader::LEN as u32 + 8, content.len() as u32);
@@ -193,30 +194,30 @@ fn pad(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(8), 0);
 }
 
-/// Why images make no fat binary.
+/// Reason why a fat binary cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FatbinError {
-    /// Which of the images.
+    /// Index of the image.
     pub index: usize,
-    /// What is odd about it.
+    /// The image's problem.
     pub problem: FatbinProblem,
 }
 
-/// What is odd about an image.
+/// A problem of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FatbinProblem {
-    /// Its processor has another form than `sm_90a` and `compute_90a`.
+    /// A processor of another form than `sm_90a` and `compute_90a`.
     Processor,
-    /// It is no ELF file.
+    /// Not an ELF file.
     Elf(ElfError),
-    /// It is no cubin.
+    /// Not a cubin.
     Machine,
-    /// It says no version of PTX.
+    /// Not PTX: the `.version` is missing.
     NoPtx,
-    /// It is for another processor.
+    /// A cubin for another processor.
     OtherProcessor {
-        /// The number that its header has.
+        /// The processor's number in the cubin's header.
         found: u32,
     },
 }
@@ -230,8 +231,13 @@ impl fmt::Display for FatbinError {
             }
             FatbinProblem::Elf(problem) => problem.fmt(f),
             FatbinProblem::Machine => f.write_str("expected a cubin: ELF for NVIDIA's processors"),
-            FatbinProblem::NoPtx => f.write_str("expected PTX, which says its `.version`"),
-            FatbinProblem::OtherProcessor { found } => write!(f, "it is for `sm_{found}`"),
+            FatbinProblem::NoPtx => f.write_str("expected PTX with a `.version`"),
+            FatbinProblem::OtherProcessor { found } => {
+                write!(
+                    f,
+                    "expected a cubin for its processor, found one for `sm_{found}`"
+                )
+            }
         }
     }
 }
@@ -245,7 +251,7 @@ mod tests {
     /// Written by `fatbinary` of CUDA 13.5: `sm_80` and `sm_100a`.
     const GOLDEN: &[u8] = include_bytes!("../../../tests/golden/cuda-13.5/two-images.fatbin");
 
-    /// The cubins in it.
+    /// The cubins in [`GOLDEN`].
     fn cubins() -> [&'static [u8]; 2] {
         [&GOLDEN[0x50..0xbf8], &GOLDEN[0xc70..0x1f5a]]
     }
@@ -290,7 +296,7 @@ mod tests {
         });
         let fatbin = cuda_fatbin(&images).unwrap();
         assert_eq!(fatbin.bytes, GOLDEN_PTX);
-        // As the driver is given it alone.
+        // The range that the driver gets.
         let second = fatbin.images[1].start as usize..fatbin.images[1].end as usize;
         assert_eq!(&GOLDEN_PTX[second], b".version 7.8\n.target sm_80\n\0");
         let none = FatbinImage {
@@ -299,7 +305,7 @@ mod tests {
         };
         assert_eq!(
             cuda_fatbin(&[none]).unwrap_err().to_string(),
-            "image 0 of a CUDA fat binary: expected PTX, which says its `.version`"
+            "image 0 of a CUDA fat binary: expected PTX with a `.version`"
         );
     }
 
@@ -314,7 +320,7 @@ mod tests {
                 processor: "sm_90",
                 ..image
             }),
-            format!("{start}it is for `sm_80`")
+            format!("{start}expected a cubin for its processor, found one for `sm_80`")
         );
         for processor in ["gfx90a", "sm_", "sm_a", "sm_8x", "ptx_80", ""] {
             assert_eq!(

@@ -1,10 +1,10 @@
-//! The kernels of a linked image, or of PTX, which the driver links.
+//! Describes the kernels of a linked image, or of PTX, which the driver links.
 //!
-//! | image | a kernel is |
+//! | image | mark of a kernel |
 //! |---|---|
-//! | AMD's code object | what has a kernel descriptor: an object `<name>.kd` (LLVM's AMDGPUUsage, "Symbols") |
-//! | NVIDIA's cubin | a function with `STO_CUDA_ENTRY` in `st_other` (as `cuobjdump -elf` shows it) |
-//! | PTX | a `.visible` or `.weak` `.entry`; before 3.1 each |
+//! | AMD code object | a kernel descriptor: an object `<name>.kd` (LLVM's AMDGPUUsage, "Symbols") |
+//! | NVIDIA cubin | `STO_CUDA_ENTRY` in the function's `st_other` (as `cuobjdump -elf` shows) |
+//! | PTX | a `.visible` or `.weak` `.entry`; before version 3.1 each `.entry` |
 //!
 //! ```
 //! use offload_formats::container::kernels::ptx_kernels;
@@ -34,18 +34,17 @@ pub use error::KernelError;
 pub use kernel::{Argument, ArgumentKind, Kernel};
 pub use mangled::source_name;
 
-/// In `st_other` of a function that the host starts.
+/// Flag in `st_other` of a kernel.
 const STO_CUDA_ENTRY: u8 = 0x10;
 
-/// The kernels of an image, by name. None in an image for a CPU.
+/// Lists the kernels of an image, sorted by name. An image for a CPU has none.
 ///
 /// # Errors
 ///
-/// When the image is no ELF file of 64 bits, or what it says of its kernels is cut or makes no sense.
+/// Fails if the image is not a 64-bit ELF file, or the description of its kernels is truncated or invalid.
 pub fn kernels(image: &[u8]) -> Result<Vec<Kernel>, KernelError> {
-    let wrong = |error: object::Error| KernelError::new(error.to_string());
-    let file = ElfFile64::<object::Endianness>::parse(image).map_err(wrong)?;
-    let names = names(image).map_err(wrong)?;
+    let file = parse(image)?;
+    let names = names(image)?;
     let known = match file.elf_header().e_machine(file.endian()) {
         object::elf::EM_AMDGPU => amd::kernels(&file)?,
         object::elf::EM_CUDA => nvidia::kernels(&file, &names)?,
@@ -63,7 +62,7 @@ pub fn kernels(image: &[u8]) -> Result<Vec<Kernel>, KernelError> {
 }
 
 impl Kernel {
-    /// The same kernel; its mangled name tells argument kinds that the image does not.
+    /// Adds the argument kinds that the mangled name tells but the image does not.
     fn with_kinds(mut self) -> Self {
         if self
             .arguments
@@ -81,36 +80,40 @@ impl Kernel {
     }
 }
 
-/// The kernels of PTX, by name, as far as it says. What no image has before the driver makes it is nothing, or 0.
+/// Lists the kernels of PTX, sorted by name. Properties that the driver decides, such as registers, are `None` or 0.
 ///
 /// # Errors
 ///
-/// When a kernel, or a variable in shared memory, is cut or makes no sense.
+/// Fails if a kernel, or a variable in shared memory, is truncated or invalid.
 pub fn ptx_kernels(text: &[u8]) -> Result<Vec<Kernel>, KernelError> {
-    let kernels = ptx::Text::parse(text)?.kernels()?;
+    let kernels = ptx::PtxText::parse(text)?.kernels()?;
     Ok(kernels.into_iter().map(Kernel::with_kinds).collect())
 }
 
-/// Which of `names`, of kernels and variables, PTX does not have, and the functions that it calls and neither it nor the
-/// driver has: with them it does not load.
+/// Lists the kernels and variables of `names` that PTX does not define, and the functions that it calls but neither
+/// it nor the driver defines. The driver does not load PTX with undefined functions.
 ///
 /// # Errors
 ///
-/// As [`ptx_kernels`].
+/// Fails as [`ptx_kernels`] does.
 pub fn undefined_in_ptx(text: &[u8], names: &BTreeSet<String>) -> Result<Vec<String>, KernelError> {
-    let text = ptx::Text::parse(text)?;
+    let text = ptx::PtxText::parse(text)?;
     let missing = names.iter().filter(|name| !text.has(name));
     let missing = missing.map(String::as_str).chain(text.undefined());
     Ok(missing.map(str::to_owned).collect())
 }
 
-/// The names of the kernels in an image, as its runtime looks them up. None in an image for a CPU.
+fn parse(image: &[u8]) -> Result<ElfFile64<'_, object::Endianness>, KernelError> {
+    ElfFile64::parse(image).map_err(|error| KernelError::new(error.to_string()))
+}
+
+/// Lists the names of an image's kernels, as its runtime looks them up. An image for a CPU has none.
 ///
 /// # Errors
 ///
-/// When it is no ELF file of 64 bits.
-pub fn names(image: &[u8]) -> Result<BTreeSet<String>, object::Error> {
-    let file = ElfFile64::<object::Endianness>::parse(image)?;
+/// Fails if the image is not a 64-bit ELF file.
+fn names(image: &[u8]) -> Result<BTreeSet<String>, KernelError> {
+    let file = parse(image)?;
     let machine = file.elf_header().e_machine(file.endian());
     let symbols = file.symbols().chain(file.dynamic_symbols());
     let defined = symbols.filter(|symbol| !symbol.is_undefined() && symbol.is_global());

@@ -1,4 +1,4 @@
-//! Mach-O: where the sections of a file are, and the files in a universal one.
+//! Mach-O: the content ranges of a file's sections, and the files in a universal one.
 //!
 //! The layouts are those of the crate `object`; both sizes of word and both byte orders are read.
 //!
@@ -7,136 +7,36 @@
 use std::fmt;
 use std::ops::Range;
 
-use object::read::macho::{FatArch, MachHeader, MachOFatFile, Section, Segment};
-use object::read::{FileKind, Result};
-use object::{BigEndian, Endianness, ReadRef, macho};
+#[cfg_attr(feature = "tools", path = "macho/read.rs")]
+#[cfg_attr(not(feature = "tools"), path = "macho/unread.rs")]
+mod read;
 
-use crate::format::bytes::{ReadAt, View};
+pub(super) use read::{sections, slices};
 
-/// What linkers leave out: there is no rule for Mach-O, so the segment is the one of LLVM's own
-/// bitcode, which ld64 and lld drop.
-pub(super) const SEGMENT: &[u8] = b"__LLVM";
-
-/// Why a Mach-O file cannot be read.
+/// Reason why a Mach-O file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MachOError(object::read::Error);
+pub struct MachOError(String);
 
 impl fmt::Display for MachOError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the Mach-O headers are damaged: {}", self.0)
+        f.write_str(&self.0)
     }
 }
 
 impl std::error::Error for MachOError {}
 
-/// A section that has content in the file; numbers are as its header has them.
+/// A section with content in the file; the numbers are unchecked, as its header has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
-    /// The first is 1.
+pub(super) struct MachOSection {
+    /// Position among all sections, from 1.
     pub(super) number: u32,
-    /// Whether it is in [`SEGMENT`].
+    /// True if linkers leave the section out.
     pub(super) excluded: bool,
-    /// From the start of the data; may lie outside of the file.
+    /// Offset from the start of the data; may be outside of the file.
     pub(super) offset: u64,
-    /// In bytes.
+    /// Size in bytes.
     pub(super) size: u64,
 }
 
-/// The sections of the Mach-O file that a range of `data` consists of.
-pub(super) fn sections<'d, R: ReadAt<'d>>(
-    data: R,
-    range: &Range<u64>,
-) -> std::result::Result<Vec<Listed>, MachOError> {
-    list(data, range).map_err(MachOError)
-}
-
-fn list<'d, R: ReadAt<'d>>(data: R, range: &Range<u64>) -> Result<Vec<Listed>> {
-    let window = View::new(data, range.clone());
-    let mut sections = match FileKind::parse(window)? {
-        FileKind::MachO32 => of::<macho::MachHeader32<Endianness>, _>(window)?,
-        _ => of::<macho::MachHeader64<Endianness>, _>(window)?,
-    };
-    for section in &mut sections {
-        section.offset = range.start.saturating_add(section.offset);
-    }
-    Ok(sections)
-}
-
-fn of<'d, H: MachHeader<Endian = Endianness>, R: ReadRef<'d>>(data: R) -> Result<Vec<Listed>> {
-    let header = H::parse(data, 0)?;
-    let endian = header.endian()?;
-    if header.filetype(endian) == macho::MH_DSYM {
-        // Debugging symbols, with the headers of sections that are elsewhere.
-        return Ok(Vec::new());
-    }
-    let mut commands = header.load_commands(endian, data, 0)?;
-    let (mut sections, mut number) = (Vec::new(), 0_u32);
-    while let Some(command) = commands.next()? {
-        let Some((segment, rest)) = H::Segment::from_command(command)? else {
-            continue;
-        };
-        let headers = segment.sections(endian, rest)?;
-        for section in segment.section_offsets(endian, headers) {
-            let (section, offset) = section?;
-            number = number.saturating_add(1);
-            if let Some((offset, size)) = section.file_range(endian, offset) {
-                sections.push(Listed {
-                    number,
-                    excluded: section.segment_name() == SEGMENT,
-                    offset,
-                    size,
-                });
-            }
-        }
-    }
-    Ok(sections)
-}
-
-/// A file in a universal one, with what `lipo` calls its processor.
+/// A file in a universal one, with `lipo`'s name for its processor.
 pub(super) type Slice = (Vec<u8>, Range<u64>);
-
-/// The files in a universal one; `None` when it is none:
-/// the class files of Java start with the same bytes.
-///
-/// Ranges are from the start of the data, and may lie outside of the file.
-pub(super) fn slices<'d, R: ReadAt<'d>>(
-    data: R,
-    range: &Range<u64>,
-) -> std::result::Result<Option<Vec<Slice>>, MachOError> {
-    split(data, range).map_err(MachOError)
-}
-
-fn split<'d, R: ReadAt<'d>>(data: R, range: &Range<u64>) -> Result<Option<Vec<Slice>>> {
-    /// The oldest version of a class file is 45, and no file is for as many processors.
-    const CLASS_FILE: u32 = 43;
-    let window = View::new(data, range.clone());
-    let header = window.read_at::<macho::FatHeader>(0);
-    if !header.is_ok_and(|header| header.nfat_arch.get(BigEndian) < CLASS_FILE) {
-        return Ok(None);
-    }
-    let slices = match FileKind::parse(window)? {
-        FileKind::MachOFat32 => slices_of::<macho::FatArch32, _>(window)?,
-        _ => slices_of::<macho::FatArch64, _>(window)?,
-    };
-    let move_here = |(name, slice): Slice| {
-        let [start, end] = [slice.start, slice.end].map(|at| range.start.saturating_add(at));
-        (name, start..end)
-    };
-    Ok(Some(slices.into_iter().map(move_here).collect()))
-}
-
-fn slices_of<'d, A: FatArch + 'd, R: ReadRef<'d>>(data: R) -> Result<Vec<Slice>> {
-    let file = MachOFatFile::<A>::parse(data)?;
-    let slices = file.arches().iter().map(|slice| {
-        let (offset, size) = slice.file_range();
-        let name = match slice.cputype() {
-            macho::CPU_TYPE_X86_64 => "x86_64".to_owned(),
-            macho::CPU_TYPE_ARM64 => "arm64".to_owned(),
-            macho::CPU_TYPE_X86 => "i386".to_owned(),
-            macho::CPU_TYPE_ARM => "arm".to_owned(),
-            other => format!("processor {:#x}", other.0),
-        };
-        (name.into_bytes(), offset..offset.saturating_add(size))
-    });
-    Ok(slices.collect())
-}

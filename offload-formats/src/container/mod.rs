@@ -1,6 +1,6 @@
-//! Floor 2: what formats live in: object files and archives. Still bytes in, bytes out.
+//! Object files and archives that contain the formats of [`format`](crate::format), as pure functions of bytes.
 //!
-//! The images in any file: an object, an archive, a program, an offload binary by itself.
+//! [`images`] finds the images in any file: an object, an archive, a program, an offload binary.
 //!
 //! ```
 //! use offload_formats::container::images;
@@ -23,7 +23,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Any bytes may come in: what is not there is an error value, never a panic.
+// Input may be any bytes: damage is an error value, never a panic.
 #![deny(clippy::indexing_slicing)]
 
 pub mod archive;
@@ -43,14 +43,13 @@ pub mod embed;
 pub mod fatbin;
 mod find;
 pub mod kernels;
-#[cfg_attr(not(feature = "tools"), path = "macho/unread.rs")]
 mod macho;
 pub mod object_bundle;
 mod symbols;
 
 pub use find::{
-    Error, FoundImage, INFLATE_LIMIT, Item, Problem, Standing, find, find_within, images,
-    images_within, link_inputs,
+    FindError, FindProblem, FoundImage, FoundItem, INFLATE_LIMIT, Standing, find, find_within,
+    images, images_within, link_inputs,
 };
 pub use macho::MachOError;
 pub use symbols::{SymbolsError, definitions, symbols};

@@ -1,25 +1,25 @@
-//! Object files that carry a bundle: the images of devices in sections of the host's object.
+//! Object files with a bundle: device images in sections of the host's object.
 //!
-//! Each entry of the bundle is a section, whose name is `__CLANG_OFFLOAD_BUNDLE__` and the entry
-//! ID. The host's entry holds one NUL: its code is the object itself, without those sections.
-//! Linkers leave the sections out, so that the object is linked as it is.
+//! Each entry of the bundle is a section. Its name is `__CLANG_OFFLOAD_BUNDLE__` followed by the entry
+//! ID. The host's entry contains one NUL: the host's image is the object itself, without those sections.
+//! Linkers leave the sections out, so the object can be linked as it is.
 //!
 //! Specification: <https://clang.llvm.org/docs/ClangOffloadBundler.html#bundled-object-file-layout>.
-//! Where we differ from LLVM: `docs/differences.md`.
+//! `docs/differences.md` lists differences from LLVM.
 
 use std::fmt;
 use std::ops::Range;
 
 use super::coff::{self, CoffError};
 use super::edit::{NewContent, NewSection};
-use super::elf::{self, Elf, ElfError, WriteError};
+use super::elf::{self, Elf, ElfError, ElfWriteError};
 use crate::escape::terminal;
 use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::magic::Magic;
 use crate::format::pieces::Piece;
 use crate::names::EntryKind;
 
-/// What the names of sections of a bundle start with.
+/// Prefix of the names of a bundle's sections.
 pub const BUNDLE_SECTION: &str = "__CLANG_OFFLOAD_BUNDLE__";
 
 /// Formats of object files.
@@ -40,9 +40,7 @@ pub enum ObjectKind {
     Xcoff,
 }
 
-/// The formats that are known by their first bytes, and the size of the smallest such file.
-///
-/// Bitcode and archives are none of them; COFF has no magic.
+/// Magics of object formats, with the size of the smallest file. COFF has no magic.
 const MAGICS: [(&[u8], ObjectKind, u64); 7] = [
     (b"\xfe\xed\xfa\xce", ObjectKind::MachO, 28),
     (b"\xce\xfa\xed\xfe", ObjectKind::MachO, 28),
@@ -54,7 +52,7 @@ const MAGICS: [(&[u8], ObjectKind, u64); 7] = [
 ];
 
 impl ObjectKind {
-    /// Which a range of `data` consists of; none, if its headers are not those of an object file.
+    /// Returns the format of the object file in a range of `data`; `None` if its headers are not those of an object file.
     pub fn of<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<Self> {
         match Magic::at(data, range.clone()) {
             Magic::Elf => return Elf::parse(data, range).is_ok().then_some(Self::Elf),
@@ -75,9 +73,9 @@ impl ObjectKind {
         }
     }
 
-    /// For messages.
+    /// Returns the format's name for messages.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Elf => "ELF",
             Self::Coff => "COFF",
@@ -92,21 +90,20 @@ impl ObjectKind {
 /// An entry of a bundle in an object file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleSection {
-    /// Its entry ID, as it was written.
+    /// The entry ID, as written.
     pub id: String,
-    /// What the section holds, from the start of the file that the object is in.
+    /// Range of the section's content, from the start of the file that contains the object.
     pub content: Range<u64>,
-    /// Whether it stands for the object itself, as [`host_part`] gives it.
+    /// True if the entry represents the object itself, which [`host_part`] returns.
     pub host: bool,
 }
 
-/// The entries of the bundle that an object file carries, in the order of its sections; none, if
-/// it carries none. The same entry ID may be there more than once.
+/// Lists the entries of an object file's bundle in the order of sections. The list is empty if the
+/// file has no bundle. Entry IDs may repeat.
 ///
 /// # Errors
 ///
-/// When it is no object file whose sections can be read, its sections are damaged, or an entry ID
-/// is not UTF-8.
+/// Fails if the format is not supported, the sections are damaged, or an entry ID is not UTF-8.
 pub fn bundle_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -126,7 +123,7 @@ pub fn bundle_sections<'d, R: ReadAt<'d>>(
         Ok(())
     };
     match writable(data, range.clone())? {
-        Format::Elf => {
+        WritableFormat::Elf => {
             let elf = Elf::parse(data, range)?;
             let names = elf.names()?;
             for section in elf.sections().skip(1) {
@@ -136,7 +133,7 @@ pub fn bundle_sections<'d, R: ReadAt<'d>>(
                 }
             }
         }
-        Format::Coff => {
+        WritableFormat::Coff => {
             for section in coff::sections(data, range)? {
                 look(section.name, section.content)?;
             }
@@ -145,11 +142,11 @@ pub fn bundle_sections<'d, R: ReadAt<'d>>(
     Ok(found)
 }
 
-/// The same of what starts like an object, which [`bundle_sections`] takes for none when it is cut short.
+/// Lists entries as [`bundle_sections`] does, with a better error for truncated ELF files.
 ///
 /// # Errors
 ///
-/// As [`bundle_sections`]; of an ELF file that is cut short, where.
+/// Fails as [`bundle_sections`] does. For a truncated ELF file, the error tells where it ends.
 pub fn whole_bundle_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -164,33 +161,33 @@ pub fn whole_bundle_sections<'d, R: ReadAt<'d>>(
     }
 }
 
-/// An entry to put into an object file.
+/// An entry to embed in an object file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewEntry<'a> {
-    /// Its entry ID.
+pub struct NewObjectEntry<'a> {
+    /// The entry ID.
     pub id: &'a str,
-    /// Size of its image; none for the host's entry, whose image is the object.
+    /// Size of the image in bytes; `None` for the host's entry, whose image is the object.
     pub size: Option<u64>,
 }
 
-/// A host's object with a bundle in it: the entries in this order, after those that it may have.
+/// Returns a host's object with a bundle: `entries` in this order, after entries that it already has.
 ///
-/// Input 0 of the pieces is `data`, and input *k* + 1 is the image of the entry of index *k*.
+/// Input 0 of the pieces is `data`, and input *k* + 1 is the image of the entry with index *k*.
 ///
 /// # Errors
 ///
-/// When it is no object file that can be written, or is damaged, or an entry ID has a NUL in it.
+/// Fails if the format is not supported, the file is damaged, or an entry ID contains a NUL.
 pub fn embed_bundle<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-    entries: &[NewEntry<'_>],
+    entries: &[NewObjectEntry<'_>],
 ) -> Result<Vec<Piece>, ObjectError> {
     let format = writable(data, range.clone())?;
     if let Some(entry) = entries.iter().find(|entry| entry.id.contains('\0')) {
         let id = entry.id.as_bytes().to_vec();
         return Err(ObjectError::Id { id });
     }
-    let name = |entry: &NewEntry<'_>| format!("{BUNDLE_SECTION}{}", entry.id);
+    let name = |entry: &NewObjectEntry<'_>| format!("{BUNDLE_SECTION}{}", entry.id);
     let names: Vec<String> = entries.iter().map(name).collect();
     let mut sections = Vec::new();
     for (entry, name) in entries.iter().zip(&names) {
@@ -203,60 +200,60 @@ pub fn embed_bundle<'d, R: ReadAt<'d>>(
         });
     }
     Ok(match format {
-        Format::Elf => elf::add_sections(data, range, &sections)?,
-        Format::Coff => coff::add_sections(data, range, &sections)?,
+        WritableFormat::Elf => elf::add_sections(data, range, &sections)?,
+        WritableFormat::Coff => coff::add_sections(data, range, &sections)?,
     })
 }
 
-/// The host's object, without the bundles that it carries.
+/// Returns the host's object without its bundle.
 ///
 /// Input 0 of the pieces is `data`.
 ///
 /// # Errors
 ///
-/// As [`embed_bundle`].
+/// Fails as [`embed_bundle`] does.
 pub fn host_part<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Vec<Piece>, ObjectError> {
     let matches = |name: &[u8]| name.starts_with(BUNDLE_SECTION.as_bytes());
     Ok(match writable(data, range.clone())? {
-        Format::Elf => elf::remove_sections(data, range, matches)?,
-        Format::Coff => coff::remove_sections(data, range, matches)?,
+        WritableFormat::Elf => elf::remove_sections(data, range, matches)?,
+        WritableFormat::Coff => coff::remove_sections(data, range, matches)?,
     })
 }
 
-/// What can be written.
-enum Format {
+/// Formats that can be written.
+enum WritableFormat {
     Elf,
     Coff,
 }
 
-fn writable<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Format, ObjectError> {
+fn writable<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<WritableFormat, ObjectError> {
     match ObjectKind::of(data, range) {
-        Some(ObjectKind::Elf) => Ok(Format::Elf),
-        Some(ObjectKind::Coff | ObjectKind::Image) => Ok(Format::Coff),
+        Some(ObjectKind::Elf) => Ok(WritableFormat::Elf),
+        Some(ObjectKind::Coff | ObjectKind::Image) => Ok(WritableFormat::Coff),
         Some(kind) => Err(ObjectError::Unsupported { kind }),
         None => Err(ObjectError::Unknown),
     }
 }
 
-/// Why an object file cannot be read or written.
+/// Reason why an object file cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ObjectError {
-    /// It is no object file of any format.
+    /// Not an object file of a known format, or truncated.
     Unknown,
-    /// Of a format whose sections are not read and not written.
+    /// A format whose sections are not supported.
     Unsupported {
         /// The format.
         kind: ObjectKind,
     },
-    /// An entry ID that is not UTF-8, or has a NUL in it.
+    /// An entry ID that is not UTF-8 or contains a NUL.
     Id {
-        /// It.
+        /// The entry ID.
         id: Vec<u8>,
     },
-    /// What is wrong with an ELF file.
-    Elf(WriteError),
-    /// What is wrong with a COFF file.
+    /// Damage in an ELF file.
+    Elf(ElfWriteError),
+    /// Damage in a COFF file.
     Coff(CoffError),
 }
 
@@ -266,8 +263,8 @@ impl From<ElfError> for ObjectError {
     }
 }
 
-impl From<WriteError> for ObjectError {
-    fn from(problem: WriteError) -> Self {
+impl From<ElfWriteError> for ObjectError {
+    fn from(problem: ElfWriteError) -> Self {
         Self::Elf(problem)
     }
 }
@@ -281,15 +278,18 @@ impl From<CoffError> for ObjectError {
 impl fmt::Display for ObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => write!(f, "not an object file, or one that is cut short"),
+            Self::Unknown => write!(
+                f,
+                "expected an object file, found another format or a truncated file"
+            ),
             Self::Unsupported { kind } => write!(
                 f,
-                "sections of a {} file can be neither read nor written (those of ELF and COFF can)",
+                "sections of {} files are not supported (those of ELF and COFF are)",
                 kind.name()
             ),
             Self::Id { id } => {
                 let id = terminal(&id[..]);
-                write!(f, "entry ID `{id}` is not UTF-8 without NUL")
+                write!(f, "invalid entry ID `{id}`: expected UTF-8 without NUL")
             }
             Self::Elf(problem) => problem.fmt(f),
             Self::Coff(problem) => problem.fmt(f),

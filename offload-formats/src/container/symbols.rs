@@ -1,4 +1,4 @@
-//! The symbols of a file that other files see: what links are about, and indices of archives.
+//! The global symbols of a file, for links and for indices of archives.
 
 use object::pe::{
     IMAGE_SYM_CLASS_EXTERNAL, IMAGE_SYM_CLASS_WEAK_EXTERNAL, IMAGE_SYM_UNDEFINED,
@@ -9,7 +9,7 @@ use object::read::coff::{CoffBigFile, CoffFile, CoffHeader, Symbol, SymbolTable}
 use std::fmt;
 use std::ops::Range;
 
-use super::elf::{self, Binding, Elf, ElfError, Place};
+use super::elf::{self, Binding, Elf, ElfError, SymbolPlace};
 use crate::format::bitcode;
 use object::ReadRef;
 
@@ -17,13 +17,13 @@ use crate::format::bytes::{ReadAt, View};
 use crate::format::global_symbol::GlobalSymbol;
 use crate::format::magic::Magic;
 
-/// The names that the object or the bitcode in a range of `data` defines for others, in the order
-/// of its symbols: what `llvm-ar` of LLVM 22 puts into an index. Files that are neither ELF, COFF
+/// Lists the names that the object or bitcode in a range of `data` defines for others, in the order
+/// of its symbols: those that `llvm-ar` of LLVM 22 writes to an index. Files that are neither ELF, COFF
 /// nor bitcode define none.
 ///
 /// # Errors
 ///
-/// As [`symbols`].
+/// Fails as [`symbols`] does.
 pub fn definitions<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -33,12 +33,12 @@ pub fn definitions<'d, R: ReadAt<'d>>(
     Ok(defined.map(|symbol| symbol.name).collect())
 }
 
-/// The symbols that others see of the object or the bitcode in a range of `data`, in their order
-/// there; none of other files.
+/// Lists the global symbols of the object or bitcode in a range of `data`, in file order. Files of
+/// other formats have none.
 ///
 /// # Errors
 ///
-/// When the file is invalid, or its names are far longer than it is.
+/// Fails if the file is damaged, or its names are far longer than the file.
 pub fn symbols<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -54,9 +54,11 @@ pub fn symbols<'d, R: ReadAt<'d>>(
                 .and_then(|file: CoffBigFile<'_, _>| of_coff(file.coff_symbol_table())),
             _ => Ok(Vec::new()),
         }
-        .map_err(SymbolsError::Coff)?,
+        .map_err(|error| SymbolsError::Coff {
+            cause: error.to_string(),
+        })?,
     };
-    // Names may share their ends, and lies could share one long name.
+    // Names may share their ends, and a hostile file could share one long name.
     let size: usize = symbols.iter().map(|symbol| symbol.name.len()).sum();
     let limit = window.len().unwrap_or(0).saturating_mul(16);
     if size as u64 > limit {
@@ -70,12 +72,12 @@ fn of_elf<'d, R: ReadAt<'d>>(
     range: Range<u64>,
 ) -> Result<Vec<GlobalSymbol<'d>>, ElfError> {
     let symbols = Elf::parse(data, range)?.symbols(elf::SymbolTable::All)?;
-    let seen = symbols
+    let global = symbols
         .iter()
         .filter(|symbol| symbol.binding != Binding::Local);
-    let symbols = seen.map(|symbol| GlobalSymbol {
+    let symbols = global.map(|symbol| GlobalSymbol {
         name: symbol.name,
-        defined: symbol.place != Place::Undefined,
+        defined: symbol.place != SymbolPlace::Undefined,
         weak: symbol.binding == Binding::Weak,
         hidden: symbol.hidden,
     });
@@ -90,12 +92,12 @@ fn of_coff<'d, R: ReadRef<'d>, H: CoffHeader>(
         let class = symbol.storage_class();
         let weak = class == IMAGE_SYM_CLASS_WEAK_EXTERNAL;
         let defined = if weak {
-            // Another name for a symbol, or what to take when nobody defines this one.
+            // An alias of another symbol is a definition; a default for an undefined symbol is not.
             let weak = table.get::<ImageAuxSymbolWeak>(index, 1);
             let search = weak.map(|weak| weak.weak_search_type.get(object::LittleEndian));
             !symbol.has_aux_weak_external() || search == Ok(IMAGE_WEAK_EXTERN_SEARCH_ALIAS)
         } else if class == IMAGE_SYM_CLASS_EXTERNAL {
-            // With a value it is common storage, of that size.
+            // An undefined symbol with a value is common storage of that size.
             symbol.section_number() != IMAGE_SYM_UNDEFINED || symbol.value() != 0
         } else {
             continue;
@@ -110,19 +112,22 @@ fn of_coff<'d, R: ReadRef<'d>, H: CoffHeader>(
     Ok(symbols)
 }
 
-/// Why the symbols of a file cannot be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why the symbols of a file cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SymbolsError {
-    /// Of an ELF file.
+    /// Damage in an ELF file.
     Elf(ElfError),
-    /// Of bitcode.
+    /// Damage in bitcode.
     Bitcode(bitcode::BitcodeError),
-    /// Of a COFF object.
-    Coff(object::read::Error),
-    /// All names together are far longer than the file.
+    /// Damage in a COFF object.
+    Coff {
+        /// Description of the damage.
+        cause: String,
+    },
+    /// The names together are far longer than the file.
     Names {
-        /// How long, in bytes.
+        /// Size of all names in bytes.
         size: u64,
     },
 }
@@ -132,11 +137,11 @@ impl fmt::Display for SymbolsError {
         match self {
             Self::Elf(problem) => problem.fmt(f),
             Self::Bitcode(problem) => problem.fmt(f),
-            Self::Coff(problem) => write!(f, "COFF object: {problem}"),
+            Self::Coff { cause } => write!(f, "COFF object: {cause}"),
             Self::Names { size } => {
                 write!(
                     f,
-                    "the names of its symbols take {size:#x} bytes, most of them shared"
+                    "symbol names of {size:#x} bytes are too long for the file: they share bytes"
                 )
             }
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::container::elf::WriteError;
+use crate::container::elf::ElfWriteError;
 
 /// An error while writing a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +59,8 @@ pub enum RegistrationError {
         files: usize,
     },
     /// A host object that cannot be edited.
-    Elf(WriteError),
-    /// A value does not fit into a field of the object file.
+    Elf(ElfWriteError),
+    /// A field of the object file cannot hold its value.
     Object(WriterError),
 }
 

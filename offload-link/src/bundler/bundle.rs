@@ -4,7 +4,7 @@ use std::io::Read;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use offload_formats::container::object_bundle::{NewEntry, ObjectKind, embed_bundle};
+use offload_formats::container::object_bundle::{NewObjectEntry, ObjectKind, embed_bundle};
 use offload_formats::format::bundle::BundleLayout;
 use offload_formats::format::bundle_text::{self, Comment};
 use offload_formats::format::pieces::Piece;
@@ -126,10 +126,10 @@ impl BundleImages<'_> {
 
     /// Returns the host object with a section for each image.
     fn object(&self, host: usize) -> Result<Vec<Piece>, LlvmToolError> {
-        let entries: Vec<NewEntry<'_>> = self
+        let entries: Vec<NewObjectEntry<'_>> = self
             .sizes()
             .enumerate()
-            .map(|(index, (id, size))| NewEntry {
+            .map(|(index, (id, size))| NewObjectEntry {
                 id,
                 size: (index != host).then_some(size),
             })

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use offload_formats::container::archive::{Archive, ArchiveError};
-use offload_formats::container::bundles::{Problem, find};
+use offload_formats::container::bundles::{FoundBundlesProblem, find};
 use offload_formats::container::object_bundle::{
     ObjectError, bundle_sections, host_part, whole_bundle_sections,
 };
@@ -284,7 +284,7 @@ impl Reader<'_> {
         }
         let found = find(&data, range);
         let found = found.map_err(|problem| match &problem.problem {
-            Problem::Bundles(bundles::BundleSequenceError {
+            FoundBundlesProblem::Bundles(bundles::BundleSequenceError {
                 problem: bundles::BundleSequenceProblem::Compressed(_),
                 ..
             }) => self.failed(source, member, &problem),
@@ -301,7 +301,7 @@ impl Reader<'_> {
             self.uncompressed = inner.filter(|_| only);
         }
         let left = found
-            .rests
+            .trailing
             .iter()
             .map(|rest| rest.range.end - rest.range.start);
         Ok(left.sum())

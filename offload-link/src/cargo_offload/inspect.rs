@@ -5,7 +5,7 @@ use crate::cargo_offload::table;
 use crate::cargo_offload::usage::USAGE;
 use crate::decompressed::{self, DecompressionLimit, OPTION};
 use crate::files::{Here, Nesting, Opened, Reading};
-use offload_formats::container::{self, FoundImage, Item, Standing};
+use offload_formats::container::{self, FoundImage, FoundItem, Standing};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
 use std::ffi::OsString;
@@ -123,15 +123,15 @@ impl ImageTable<'_> {
         });
         for item in found? {
             match item {
-                Item::Image(image) => self.rows.push(row(&image, texts(&image.members))),
-                Item::Unread { members, format } => {
+                FoundItem::Image(image) => self.rows.push(row(&image, texts(&image.members))),
+                FoundItem::Unread { members, format } => {
                     let mut place = texts(&members);
                     place.push(format!(
                         "images in {format:?} files are not found by any tool"
                     ));
                     self.unread.push(place.join(", "));
                 }
-                Item::Outside { members, size } => {
+                FoundItem::Outside { members, size } => {
                     let member = members.last().map_or(&[][..], Vec::as_slice);
                     let opened = around.open_member(path, member, size);
                     let (opened, inner) = opened.map_err(|problem| match problem.unopened() {

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use offload_formats::container::{self, FoundImage, Item};
+use offload_formats::container::{self, FoundImage, FoundItem};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::OutOfBounds;
 use offload_formats::format::magic::Magic;
@@ -47,7 +47,9 @@ pub(super) fn read(
     while let Some((source, file, name, around)) = left.pop() {
         let found = container::find_within(sources.file(source).data(), &mut memory);
         let found = found.map_err(|problem| match problem.problem {
-            container::Problem::OffloadBinary { problem: of, .. } => refused(&file, &of, &problem),
+            container::FindProblem::OffloadBinary { problem: of, .. } => {
+                refused(&file, &of, &problem)
+            }
             _ => {
                 let hint = decompressed::hint_for(&problem);
                 LlvmToolError::input(&file, problem).with_hint(hint)
@@ -56,8 +58,8 @@ pub(super) fn read(
         let mut outside = Vec::new();
         for item in found {
             match item {
-                Item::Image(found) => images.push(PackedImage::new(found, source, &name)),
-                Item::Outside { members, size } => {
+                FoundItem::Image(found) => images.push(PackedImage::new(found, source, &name)),
+                FoundItem::Outside { members, size } => {
                     let member = members.last().map_or(&[][..], Vec::as_slice);
                     let opened = around.open_member(&file, member, size);
                     let (opened, around) =
@@ -67,7 +69,7 @@ pub(super) fn read(
                     let name = name.to_string_lossy().into_owned();
                     outside.push((sources.add_member(opened), path, name, around));
                 }
-                Item::Unread { members, format } => {
+                FoundItem::Unread { members, format } => {
                     let names = members.iter().map(|name| terminal(&name[..]).to_string());
                     let names: Vec<_> = names.collect();
                     let file = terminal(file.as_path());

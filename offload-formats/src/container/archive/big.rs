@@ -3,17 +3,17 @@
 //! | offset | size | field                                                      |
 //! |-------:|-----:|------------------------------------------------------------|
 //! | `0x00` |    8 | magic, `<bigaf>\n`                                         |
-//! | `0x08` |   60 | where the table of members and the indices are; not used   |
-//! | `0x44` |   40 | where the first and the last member are                    |
-//! | `0x6c` |   20 | where free space is                                        |
+//! | `0x08` |   60 | offsets of the table of members and the indices; not read  |
+//! | `0x44` |   40 | offsets of the first and the last member                   |
+//! | `0x6c` |   20 | offset of free space; not read                             |
 //! |        |      | then each member, anywhere:                                |
 //! |   `+0` |   20 | size of the content                                        |
-//! |  `+20` |   40 | where the next and the previous member are                 |
-//! |  `+60` |   48 | date, owner, group, mode; of no meaning here               |
+//! |  `+20` |   40 | offsets of the next and the previous member                |
+//! |  `+60` |   48 | date, owner, group, mode; not read                         |
 //! | `+108` |    4 | length of the name, which follows, then a NUL if it is odd |
 //! |        |    2 | a grave accent and a line feed, then the content           |
 //!
-//! Numbers are decimal and filled up with spaces; places are from the start of the archive.
+//! Numbers are decimal, padded with spaces. Offsets are from the start of the archive.
 //!
 //! Specification: <https://www.ibm.com/docs/en/aix/7.3.0?topic=formats-ar-file-format-big>.
 
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::error::ArchiveError;
-use super::member::{Member, TERMINATOR, decimal, padding};
+use super::member::{ArchiveMember, TERMINATOR, decimal, padding};
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, record};
 
 record! {
@@ -37,7 +37,7 @@ record! {
 }
 
 record! {
-    struct MemberHeader, "member header", 112 bytes {
+    struct BigMemberHeader, "member header", 112 bytes {
         0x00 size: [u8; 20],
         0x14 next: [u8; 20],
         0x28 previous: [u8; 20],
@@ -49,11 +49,11 @@ record! {
     }
 }
 
-/// The members of the archive that a range consists of.
+/// Lists the members of the archive that a range consists of.
 pub(super) fn members<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-) -> Result<Vec<Member<'d>>, ArchiveError> {
+) -> Result<Vec<ArchiveMember<'d>>, ArchiveError> {
     let cursor = Cursor::new(data, range.clone());
     let header = FileHeader::read(&mut cursor.clone()).map_err(ArchiveError::Outside)?;
     let place = |field: &[u8; 20], offset: u64| {
@@ -85,12 +85,12 @@ pub(super) fn members<'d, R: ReadAt<'d>>(
     }
 }
 
-/// A member, and where the next one is.
+/// Reads a member; also returns the field with the offset of the next one.
 fn member<'d, R: ReadAt<'d>>(
     cursor: &mut Cursor<'d, R>,
-) -> Result<(Member<'d>, [u8; 20]), ArchiveError> {
+) -> Result<(ArchiveMember<'d>, [u8; 20]), ArchiveError> {
     let offset = cursor.position();
-    let header = MemberHeader::read(cursor).map_err(ArchiveError::Outside)?;
+    let header = BigMemberHeader::read(cursor).map_err(ArchiveError::Outside)?;
     let size = decimal(&header.size).ok_or(ArchiveError::Place {
         offset,
         field: header.size,
@@ -101,11 +101,11 @@ fn member<'d, R: ReadAt<'d>>(
     cursor.read(padding(name_len), "name").map_err(content)?;
     let found = cursor.read(2, "end of the header").map_err(content)?;
     if found != TERMINATOR {
-        let found = found.try_into().unwrap_or_default();
+        let found = found.try_into().expect("two bytes were read");
         return Err(ArchiveError::Terminator { offset, found });
     }
     let range = OutOfBounds::check("content", cursor.position(), size, cursor.end());
-    let member = Member {
+    let member = ArchiveMember {
         name,
         header_offset: offset,
         size,

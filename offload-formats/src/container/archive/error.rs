@@ -1,60 +1,63 @@
-//! Why a file is not an archive.
+//! Errors of archives.
 
 use std::fmt;
 
 use crate::format::bytes::OutOfBounds;
 
-/// Why a file is not the archive that was expected. Members are named by where their header is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why an archive cannot be read. Members are identified by their header's offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// It starts with something else.
+    /// Another magic.
     Magic {
-        /// From the start of the file.
+        /// Offset from the start of the file.
         offset: u64,
     },
     /// A header is not inside the archive.
     Outside(OutOfBounds),
-    /// A member header ends with something else.
+    /// A member header with another end.
     Terminator {
-        /// Of the header.
+        /// Offset of the header.
         offset: u64,
-        /// What is there.
+        /// The bytes found.
         found: [u8; 2],
     },
     /// A size that is not a number.
     Size {
-        /// Of the header.
+        /// Offset of the header.
         offset: u64,
-        /// What is there.
+        /// The field found.
         field: [u8; 10],
     },
     /// The content of a member is not inside the archive.
     Content {
-        /// Of the header.
+        /// Offset of the header.
         offset: u64,
-        /// Where it should be.
+        /// Range of the content.
         problem: OutOfBounds,
     },
-    /// In a big archive, a size or a place that is not a number.
+    /// A size or an offset in a big archive that is not a number.
     Place {
-        /// Of the header.
+        /// Offset of the header.
         offset: u64,
-        /// What is there.
+        /// The field found.
         field: [u8; 20],
     },
-    /// In a big archive, a member that comes after itself.
+    /// A cycle in the chain of members of a big archive.
     Chain {
-        /// Of its header.
+        /// Offset of the header that the chain reaches twice.
         offset: u64,
     },
-    /// A long name that is not there.
+    /// A missing long name.
     LongName {
-        /// Of the header.
+        /// Offset of the header.
         offset: u64,
     },
-    /// The index cannot be read.
-    Index(object::read::Error),
+    /// The symbol index is damaged.
+    Index {
+        /// Description of the damage.
+        cause: String,
+    },
 }
 
 impl fmt::Display for ArchiveError {
@@ -81,15 +84,15 @@ impl fmt::Display for ArchiveError {
                 field.trim_ascii_end().escape_ascii()
             ),
             Self::Chain { offset } => {
-                write!(f, "member at offset {offset:#x} comes after itself")
-            }
-            Self::LongName { offset } => {
                 write!(
                     f,
-                    "member at offset {offset:#x}: its long name is not there"
+                    "member at offset {offset:#x}: the chain of members has a cycle"
                 )
             }
-            Self::Index(problem) => write!(f, "symbol index: {problem}"),
+            Self::LongName { offset } => {
+                write!(f, "member at offset {offset:#x}: its long name is missing")
+            }
+            Self::Index { cause } => write!(f, "symbol index: {cause}"),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Members of archives: the record of their headers, and the numbers in it.
+//! Members of archives: the record of their headers, and its numbers.
 
 use std::ops::Range;
 
-use crate::format::bytes::{Alignment, record};
+use crate::format::bytes::record;
 
 record! {
-    struct Header, "member header", 60 bytes {
+    struct MemberHeader, "member header", 60 bytes {
         0x00 name: [u8; 16],
         0x10 date: [u8; 12],
         0x1c owner: [u8; 6],
@@ -20,27 +20,28 @@ pub(super) const TERMINATOR: [u8; 2] = *b"`\n";
 
 /// A member of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member<'d> {
-    /// Its name; in a thin archive a path that starts in the folder of the archive.
+#[non_exhaustive]
+pub struct ArchiveMember<'d> {
+    /// Name; in a thin archive a path relative to the archive's folder.
     pub name: &'d [u8],
-    /// From the start of the file that the archive is in; the index refers to it.
+    /// Offset of the header from the start of the file that contains the archive; the index refers to it.
     pub header_offset: u64,
-    /// Of the content, in bytes.
+    /// Size of the content in bytes.
     pub size: u64,
-    /// From the start of the file that the archive is in; in a thin archive the file of that name
-    /// has it.
+    /// Range of the content from the start of the file that contains the archive; `None` in a thin
+    /// archive, where the named file is the content.
     pub content: Option<Range<u64>>,
 }
 
-/// A number filled up with spaces.
+/// Reads a decimal number padded with spaces.
 pub(super) fn decimal(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field.trim_ascii_end()).ok()?;
-    // `parse` would take a sign.
+    // `parse` would accept a sign.
     text.starts_with(|char: char| char.is_ascii_digit())
         .then(|| text.parse().ok())?
 }
 
-/// The padding after a member that ends at `offset`.
+/// Returns the padding after a member that ends at `offset`.
 pub(super) fn padding(offset: u64) -> u64 {
-    Alignment::new(2).map_or(0, |two| two.padding(offset))
+    offset % 2
 }

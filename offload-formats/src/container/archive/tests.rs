@@ -23,7 +23,7 @@ fn names<'d>(archive: &Archive<'d, &'d [u8]>) -> Vec<&'d str> {
         .collect()
 }
 
-fn content<'d>(bytes: &'d [u8], member: &Member<'_>) -> &'d [u8] {
+fn content<'d>(bytes: &'d [u8], member: &ArchiveMember<'_>) -> &'d [u8] {
     let range = member.content.clone().unwrap();
     &bytes[range.start as usize..range.end as usize]
 }
@@ -89,6 +89,17 @@ fn reads_the_forms_of_other_systems() {
 }
 
 #[test]
+fn rejects_long_names_outside_of_a_thin_archive() {
+    // A member whose long name is that of the long names, which a thin archive contains.
+    let header = |name: &str, size: usize| format!("{name:<16}{:<32}{size:<10}`\n", 0);
+    let archive = ["!<thin>\n", &header("//", 4), "///\n", &header("/0", 0)].concat();
+    assert_eq!(
+        parse(archive.as_bytes()).unwrap_err().to_string(),
+        "member at offset 0x48: its long name is missing"
+    );
+}
+
+#[test]
 fn rejects_big_archives_that_lie() {
     let change = |offset: usize, value: &[u8]| {
         let mut bytes = AIX.to_vec();
@@ -105,7 +116,7 @@ fn rejects_big_archives_that_lie() {
         (
             0x80 + 20,
             b"128 ",
-            "member at offset 0x80 comes after itself",
+            "member at offset 0x80: the chain of members has a cycle",
         ),
         (
             0x80 + 20,
@@ -343,7 +354,7 @@ fn names_the_problem_and_its_place() {
         (
             0x4e0,
             b"/30 ",
-            "member at offset 0x4e0: its long name is not there",
+            "member at offset 0x4e0: its long name is missing",
         ),
         (
             0x4e0,

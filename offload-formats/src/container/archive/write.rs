@@ -1,63 +1,63 @@
-//! Archives, written: the form of GNU, as `ar rcsD` and LLVM 22's `ArchiveWriter.cpp` write it.
+//! Writes archives in GNU's form, as `ar rcsD` and LLVM 22's `ArchiveWriter.cpp` do.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::member::{Header, TERMINATOR, padding};
+use super::member::{MemberHeader, TERMINATOR, padding};
 use crate::format::magic::Magic;
 use crate::format::pieces::{self, Piece};
 
-/// A member to be written, whose content is in pieces.
+/// A member to write, whose content is in pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberPlan<'a> {
-    /// Its name, without folders and line feeds.
+    /// Name, without directories and line feeds.
     pub name: &'a str,
-    /// Its content; the inputs are numbered by whoever writes the archive.
+    /// Content; the caller numbers the inputs.
     pub content: &'a [Piece],
-    /// What it defines for others, for the index.
+    /// Symbols that the member defines for others, for the index.
     pub symbols: &'a [&'a [u8]],
 }
 
-/// What a member may be called after a file, or after a member of an archive by whomever: the last
-/// part of the name. Control characters and separators of Windows become underscores.
+/// Derives a safe member name from a path or from a member name of another archive: the last
+/// part of `name`. Control characters and backslashes become underscores.
 #[must_use]
 pub fn plain_name(name: &str) -> String {
-    let file = name.rsplit('/').next().unwrap_or_default();
+    let file = name.rsplit_once('/').map_or(name, |(_, file)| file);
     match file {
         "" | "." | ".." => "_".to_owned(),
         file => file.replace(|char: char| char == '\\' || char.is_control(), "_"),
     }
 }
 
-/// When an archive has a symbol index.
+/// Condition for writing a symbol index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {
-    /// When a member defines a symbol, as LLVM does.
+    /// Only if a member defines a symbol, as LLVM does.
     OfSymbols,
-    /// Even an empty one: GNU ld refuses an archive of objects without an index.
+    /// Always, even if empty: GNU ld rejects an archive of objects without an index.
     Always,
 }
 
-/// An archive of `members`, in this order, whose contents are copied from their inputs.
+/// Returns an archive of `members`, in this order, whose contents are copied from their inputs.
 ///
-/// Dates and owners are zero, so that the same members give the same bytes.
+/// Dates and owners are zero, so the same members give the same bytes.
 ///
 /// # Errors
 ///
-/// When a member is too large for an archive.
-pub fn layout(members: &[MemberPlan<'_>], index: Index) -> Result<Vec<Piece>, WriteError> {
-    /// The largest number that the field of a header holds.
+/// Fails if a member is too large for an archive.
+pub fn layout(members: &[MemberPlan<'_>], index: Index) -> Result<Vec<Piece>, ArchiveWriteError> {
+    /// Largest number in a size field.
     const LARGEST: u64 = 9_999_999_999;
     match members.iter().position(|member| size(member) > LARGEST) {
-        Some(index) => Err(WriteError { index }),
+        Some(index) => Err(ArchiveWriteError { index }),
         None => Ok(layout_with(members, index, THRESHOLD)),
     }
 }
 
-/// Where 64 bits are needed for the place of a member.
+/// Member offset from which the index needs 64-bit offsets.
 const THRESHOLD: u64 = u32::MAX as u64;
 
-/// With 64 bits for each place in the index when a member lies at `threshold` or later.
+/// Lays out an archive. The index has 64-bit offsets if a member starts at `threshold` or later.
 pub(super) fn layout_with(members: &[MemberPlan<'_>], index: Index, threshold: u64) -> Vec<Piece> {
     let (names, long_names) = names(members);
     let symbols = members.iter().flat_map(|member| member.symbols);
@@ -68,24 +68,24 @@ pub(super) fn layout_with(members: &[MemberPlan<'_>], index: Index, threshold: u
         let size = width + width * symbols as u64 + strings;
         size + padding(size)
     };
-    // Where the first member is, when the index takes `width` bytes for a number.
+    // Offset of the first member, if the index takes `width` bytes for a number.
     let first = |width: u64| {
         let index = if indexed {
-            Header::LEN + index_size(width)
+            MemberHeader::LEN + index_size(width)
         } else {
             0
         };
         let long = if long_names.is_empty() {
             0
         } else {
-            Header::LEN + long_names.len() as u64
+            MemberHeader::LEN + long_names.len() as u64
         };
         8 + index + long
     };
     let offsets = |width: u64| {
         members.iter().scan(first(width), |next, member| {
             let (offset, size) = (*next, size(member));
-            *next = next.saturating_add(Header::LEN + size + padding(size));
+            *next = next.saturating_add(MemberHeader::LEN + size + padding(size));
             Some(offset)
         })
     };
@@ -132,7 +132,7 @@ fn size(member: &MemberPlan<'_>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// The name fields, and the long names, each once.
+/// Returns the name fields and the content of `//`, which has each long name once.
 fn names(members: &[MemberPlan<'_>]) -> (Vec<String>, Vec<u8>) {
     let (mut long_names, mut places) = (Vec::new(), BTreeMap::new());
     let names = members.iter().map(|member| {
@@ -156,7 +156,7 @@ fn names(members: &[MemberPlan<'_>]) -> (Vec<String>, Vec<u8>) {
 
 fn header(out: &mut Vec<u8>, name: &str, mode: Option<&str>, size: u64) {
     let zero = mode.map_or("", |_| "0");
-    Header {
+    MemberHeader {
         name: field(name),
         date: field(zero),
         owner: field(zero),
@@ -168,7 +168,7 @@ fn header(out: &mut Vec<u8>, name: &str, mode: Option<&str>, size: u64) {
     .write(out);
 }
 
-/// Filled up with spaces.
+/// Pads `text` with spaces.
 fn field<const N: usize>(text: &str) -> [u8; N] {
     let mut field = [b' '; N];
     field
@@ -178,20 +178,20 @@ fn field<const N: usize>(text: &str) -> [u8; N] {
     field
 }
 
-/// A member to be written, whose content is in memory.
+/// A member to write, whose content is in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewMember<'a> {
-    /// Its name, without folders and line feeds.
+    /// Name, without directories and line feeds.
     pub name: &'a str,
-    /// Its content.
+    /// Content.
     pub bytes: &'a [u8],
-    /// What it defines for others, for the index.
+    /// Symbols that the member defines for others, for the index.
     pub symbols: &'a [&'a str],
 }
 
-/// An archive of `members` in memory, in this order; with an index when a member is an object.
+/// Returns an archive of `members`, in this order. It has an index if a member is an object.
 ///
-/// Dates and owners are zero, so that the same members give the same bytes.
+/// Dates and owners are zero, so the same members give the same bytes.
 #[must_use]
 pub fn write(members: &[NewMember<'_>]) -> Vec<u8> {
     write_with(members, THRESHOLD)
@@ -226,17 +226,17 @@ pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
     pieces::to_bytes(&pieces, &inputs).expect("each content is all of its input")
 }
 
-/// A member that no archive can hold: its size has more than ten digits.
+/// A member that is too large for an archive: its size has more than ten digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteError {
-    /// Of the member.
+pub struct ArchiveWriteError {
+    /// Index of the member.
     pub index: usize,
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for ArchiveWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "member {} is too large for an archive", self.index)
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for ArchiveWriteError {}

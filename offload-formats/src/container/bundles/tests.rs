@@ -16,7 +16,7 @@ const ELFS: [&[u8]; 4] = [
     include_bytes!("../../../../tests/golden/22.1.8/elf64le.o"),
 ];
 
-fn find(bytes: &[u8]) -> Result<FoundBundles, Error> {
+fn find(bytes: &[u8]) -> Result<FoundBundles, FoundBundlesError> {
     super::find(bytes, 0..bytes.len() as u64)
 }
 
@@ -94,12 +94,12 @@ fn finds_the_bundles_of_a_file_of_bundles() {
             .iter()
             .all(|found| found.section.is_none())
     );
-    assert_eq!(find(&bytes).unwrap().rests, []);
+    assert_eq!(find(&bytes).unwrap().trailing, []);
     let bytes = [V3, b"rest"].concat();
-    let rest = find(&bytes).unwrap().rests;
+    let trailing = find(&bytes).unwrap().trailing;
     let range = V3.len() as u64..bytes.len() as u64;
     let section = None;
-    assert_eq!(rest, [Rest { section, range }]);
+    assert_eq!(trailing, [TrailingBytes { section, range }]);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn finds_the_sections_of_elf_files_of_every_class_and_order() {
         let found = places(&elf(object, V3));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0, ".llvm.offloading");
-        assert_eq!(find(&elf(object, V3)).unwrap().rests, []);
+        assert_eq!(find(&elf(object, V3)).unwrap().trailing, []);
         let damaged = elf(object, &V3[..32]);
         let found = find(&damaged).unwrap();
         let AnyBundle::Compressed(bundle) = &found.bundles[0].bundle else {

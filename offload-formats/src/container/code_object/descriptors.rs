@@ -1,25 +1,25 @@
-//! Descriptors of kernels that several objects have.
+//! Descriptors of kernels that several objects define.
 
 use std::collections::BTreeSet;
 
 use object::elf;
 
 use super::CodeObjectError;
-use crate::container::elf::{Binding, Elf, Place, SymbolTable};
+use crate::container::elf::{Binding, Elf, SymbolPlace, SymbolTable};
 
-/// Behind the name of a kernel, that of its descriptor.
+/// Suffix of a descriptor's name, after the kernel's name.
 const DESCRIPTOR: &[u8] = b".kd";
-/// Of a symbol of 64 bits, and where its binding is, above its type.
+/// Size of a 64-bit symbol, and offset of the byte with its binding (upper half) and type.
 const SYMBOL_SIZE: usize = size_of::<elf::Sym64<object::LittleEndian>>();
 const ST_INFO: usize = 4;
 
-/// Makes the descriptors of kernels weak that other objects may have as well, as templates and `inline` kernels of a
-/// header: those in a section group. Not of kernels that are a source's own, `static` or in a namespace without a name:
-/// where two sources have one of a name, they are two, and a linker shall say so.
+/// Makes the descriptors of kernels in section groups weak, because other objects may define them, too: templates
+/// and `inline` kernels of a header. Kernels of one source (`static` or in an unnamed namespace) keep theirs: if two
+/// sources have such kernels with one name, the linker must report the clash.
 ///
 /// # Errors
 ///
-/// When it is no ELF file, or its symbols cannot be read.
+/// Fails if `object` is not an ELF file, or its symbols cannot be read.
 pub fn share_descriptors(object: &mut [u8]) -> Result<(), CodeObjectError> {
     let elf = Elf::parse(&*object, 0..object.len() as u64)?;
     let groups: BTreeSet<u32> = elf
@@ -28,12 +28,13 @@ pub fn share_descriptors(object: &mut [u8]) -> Result<(), CodeObjectError> {
         .map(|section| section.index)
         .collect();
     let is_table =
-        |section: &crate::container::elf::Section| section.section_type == elf::SHT_SYMTAB.0;
+        |section: &crate::container::elf::ElfSection| section.section_type == elf::SHT_SYMTAB.0;
     let Some(table) = elf.sections().find(is_table) else {
         return Ok(());
     };
     let symbols = elf.symbols(SymbolTable::All)?;
-    let is_grouped = |place| matches!(place, Place::Section(index) if groups.contains(&index));
+    let is_grouped =
+        |place| matches!(place, SymbolPlace::Section(index) if groups.contains(&index));
     let shared: BTreeSet<&[u8]> = symbols
         .iter()
         .filter(|symbol| symbol.binding != Binding::Local && is_grouped(symbol.place))
@@ -60,7 +61,7 @@ pub fn share_descriptors(object: &mut [u8]) -> Result<(), CodeObjectError> {
     Ok(())
 }
 
-/// Whether a name, as C++ mangles it, is `static` (`L` before it) or in a namespace without a name.
+/// Returns true if a mangled C++ name is `static` (prefix `L`) or in an unnamed namespace.
 ///
 /// Specification: <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangle.name>; the `L` is of GCC and clang.
 fn is_of_one_source(name: &[u8]) -> bool {
@@ -72,19 +73,18 @@ fn is_of_one_source(name: &[u8]) -> bool {
         return true;
     }
     let mut rest = rest.strip_prefix(b"N").unwrap_or(rest);
-    // Names, each with its length before it.
+    // Names with their length before them.
     loop {
         if let [b'L', b'0'..=b'9', ..] = rest {
             return true;
         }
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let digits = rest.get(..count).unwrap_or_default();
+        let (digits, name) = rest.split_at(count);
         let length = std::str::from_utf8(digits)
             .ok()
             .and_then(|text| text.parse::<usize>().ok());
-        let end = length.and_then(|length| count.checked_add(length));
-        match end.and_then(|end| rest.get(end..)) {
-            Some(behind) => rest = behind,
+        match length.and_then(|length| name.get(length..)) {
+            Some(next) => rest = next,
             None => return false,
         }
     }

@@ -1,4 +1,4 @@
-//! Notes of metadata, of several objects in one image.
+//! Joins the metadata notes of several objects in one image.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,23 +12,23 @@ use crate::format::msgpack::MsgpackReader;
 
 const OWNER: &[u8] = b"AMDGPU";
 const NT_AMDGPU_METADATA: NoteType = NoteType(32);
-/// Of all notes: their own parts, and each behind another.
+/// Alignment of notes and of their parts.
 const ALIGNMENT: usize = 4;
-/// Lists, of which the joined note has those of all.
+/// Keys of lists, which the joined note concatenates.
 const KERNELS: &[u8] = b"amdhsa.kernels";
 const PRINTF: &[u8] = b"amdhsa.printf";
 
-/// Where sizes are in headers of 64 bits.
+/// Offsets of sizes in 64-bit headers.
 const SH_SIZE: u64 = 0x20;
 const P_FILESZ: u64 = 0x20;
 const P_MEMSZ: u64 = 0x28;
 
-/// Makes one note of all notes `NT_AMDGPU_METADATA`, in their place: what several have is there once, so it is shorter, and
-/// nothing else moves. Of kernels that several objects have, the first is described, which is the one the linker keeps.
+/// Replaces all notes `NT_AMDGPU_METADATA` by one note in their place. It contains common values once, so it is shorter,
+/// and nothing else moves. If several objects define a kernel, the first one is described: the linker keeps it.
 ///
 /// # Errors
 ///
-/// When it is no image that a linker makes for AMD GPUs, or the notes cannot be read, or do not agree.
+/// Fails if `image` is not a linked code object, or the notes cannot be read or have different values.
 pub fn join_notes(image: &mut [u8]) -> Result<(), CodeObjectError> {
     let Some(change) = Change::find(image)? else {
         return Ok(());
@@ -40,7 +40,7 @@ pub fn join_notes(image: &mut [u8]) -> Result<(), CodeObjectError> {
     } = change;
     let (size, layout) = (notes.len() as u64, CodeObjectError::Layout);
     let old = image.get_mut(content).ok_or(layout.clone())?;
-    // Each note has at least a header of its own that goes.
+    // The joined note is shorter: it has one header.
     let (new, rest) = old
         .split_at_mut_checked(notes.len())
         .ok_or(layout.clone())?;
@@ -56,19 +56,19 @@ pub fn join_notes(image: &mut [u8]) -> Result<(), CodeObjectError> {
     Ok(())
 }
 
-/// What is to be written, and where.
+/// New notes and their place.
 struct Change {
-    /// The old notes, in the image.
+    /// Range of the old notes in the image.
     content: Range<usize>,
     notes: Vec<u8>,
-    /// Fields with their size.
+    /// Offsets of the fields with the notes' size.
     sizes: Vec<u64>,
 }
 
 impl Change {
-    /// Nothing where there are fewer than two notes of metadata.
+    /// Returns `None` if the image has fewer than two notes of metadata.
     fn find(image: &[u8]) -> Result<Option<Self>, CodeObjectError> {
-        let file = ElfFile64::<LittleEndian>::parse(image)?;
+        let file = ElfFile64::<LittleEndian>::parse(image).map_err(damaged)?;
         let header = file.elf_header();
         let mut found = None;
         let mut count = 0;
@@ -116,7 +116,7 @@ impl Change {
             Some(start..start.checked_add(usize::try_from(size).ok()?)?)
         };
         let content = is_segment.then_some(()).and_then(range);
-        let mut notes = note(OWNER, NT_AMDGPU_METADATA, &joined(&metadata)?);
+        let mut notes = note(OWNER, NT_AMDGPU_METADATA, &joined(&metadata)?)?;
         notes.extend(others);
         Ok(Some(Self {
             content: content.ok_or(CodeObjectError::Layout)?,
@@ -125,50 +125,61 @@ impl Change {
         }))
     }
 
-    /// The contents of a section's notes of metadata, and its other notes as they are.
+    /// Returns the contents of a section's metadata notes, and its other notes unchanged.
     fn notes<'d>(
         section: &SectionHeader64<LittleEndian>,
         image: &'d [u8],
     ) -> Result<(Vec<&'d [u8]>, Vec<u8>), CodeObjectError> {
         let (mut metadata, mut others) = (Vec::new(), Vec::new());
-        let Some(notes) = section.notes(LittleEndian, image)? else {
+        let Some(notes) = section.notes(LittleEndian, image).map_err(damaged)? else {
             return Ok((metadata, others));
         };
         for one in notes {
-            let one: object::read::elf::Note<'d, FileHeader64<LittleEndian>> = one?;
+            let one: object::read::elf::Note<'d, FileHeader64<LittleEndian>> =
+                one.map_err(damaged)?;
             let kind = one.n_type(LittleEndian);
             match (one.name(), kind) {
                 (OWNER, NT_AMDGPU_METADATA) => metadata.push(one.desc()),
-                (owner, _) => others.extend(note(owner, kind, one.desc())),
+                (owner, _) => others.extend(note(owner, kind, one.desc())?),
             }
         }
         Ok((metadata, others))
     }
 }
 
-/// Where a field is of one of the headers `H` that begin at `table`.
+fn damaged(error: object::Error) -> CodeObjectError {
+    CodeObjectError::Elf64 {
+        cause: error.to_string(),
+    }
+}
+
+/// Returns the offset of a field in a table of headers `H` at `table`.
 fn field<H>(table: u64, index: u64, at: u64) -> u64 {
     let offset = index.saturating_mul(size_of::<H>() as u64);
     table.saturating_add(offset).saturating_add(at)
 }
 
-fn note(owner: &[u8], kind: NoteType, content: &[u8]) -> Vec<u8> {
-    let size = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes();
+fn note(owner: &[u8], kind: NoteType, content: &[u8]) -> Result<Vec<u8>, CodeObjectError> {
     let owner = [owner, b"\0"].concat();
-    let mut bytes = [size(owner.len()), size(content.len()), kind.0.to_le_bytes()].concat();
+    let sizes = [small(owner.len())?, small(content.len())?];
+    let mut bytes = [sizes[0], sizes[1], kind.0].map(u32::to_le_bytes).concat();
     for part in [&owner, content] {
         bytes.extend(part);
         bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
     }
-    bytes
+    Ok(bytes)
 }
 
-/// One map of all that these say, with its keys in order, as LLVM writes it.
+fn small(size: usize) -> Result<u32, CodeObjectError> {
+    u32::try_from(size).map_err(|_| CodeObjectError::TooLarge { size })
+}
+
+/// Joins metadata in one map with sorted keys, as LLVM writes it.
 fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
     let mut lists: BTreeMap<Vec<u8>, Vec<&[u8]>> = BTreeMap::new();
     let mut single: BTreeMap<Vec<u8>, &[u8]> = BTreeMap::new();
     // Names of kernels, and formats.
-    let mut seen = BTreeSet::new();
+    let mut known_items = BTreeSet::new();
     for (index, content) in contents.iter().enumerate() {
         let mut left: BTreeSet<Vec<u8>> = single.keys().cloned().collect();
         let mut differ = None;
@@ -176,19 +187,19 @@ fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
             KERNELS | PRINTF => {
                 let list = lists.entry(key.to_vec()).or_default();
                 reader.array(|reader| {
-                    let item = item(content, reader)?;
+                    let item = item(reader)?;
                     let name = match key {
                         KERNELS => symbol(content, item.clone())?,
                         _ => bytes(content, item.clone()).to_vec(),
                     };
-                    if seen.insert(name) {
+                    if known_items.insert(name) {
                         list.push(bytes(content, item));
                     }
                     Ok::<(), CodeObjectError>(())
                 })
             }
             _ => {
-                let range = item(content, reader)?;
+                let range = item(reader)?;
                 let value = bytes(content, range);
                 left.remove(key);
                 let known = match index {
@@ -201,7 +212,7 @@ fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
                 Ok(())
             }
         })?;
-        // What only one of them says.
+        // A key that this note does not have.
         if let Some(key) = differ.or_else(|| left.pop_first()) {
             let key = String::from_utf8_lossy(&key).into_owned();
             return Err(CodeObjectError::Differ { key });
@@ -209,32 +220,34 @@ fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
     }
     let mut entries: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     for (key, items) in lists {
-        let head = head(0x90, 0xdc, items.len());
+        let head = head(0x90, 0xdc, items.len())?;
         entries.insert(key, [&head, &*items.concat()].concat());
     }
     entries.extend(single.into_iter().map(|(key, value)| (key, value.to_vec())));
-    let mut out = head(0x80, 0xde, entries.len());
+    let mut out = head(0x80, 0xde, entries.len())?;
     for (key, value) in entries {
-        out.extend(str_head(key.len()));
+        out.extend(str_head(key.len())?);
         out.extend(key);
         out.extend(value);
     }
     Ok(out)
 }
 
-/// Passes a value, and says where it is.
-fn item(content: &[u8], reader: &mut MsgpackReader<'_>) -> Result<Range<usize>, CodeObjectError> {
-    let place = |offset: u64| usize::try_from(offset).unwrap_or(content.len());
+/// Skips a value and returns its range.
+fn item(reader: &mut MsgpackReader<'_>) -> Result<Range<usize>, CodeObjectError> {
+    let place = |offset: u64| usize::try_from(offset).expect("the content is in memory");
     let start = place(reader.offset());
     reader.skip()?;
     Ok(start..place(reader.offset()))
 }
 
 fn bytes(content: &[u8], range: Range<usize>) -> &[u8] {
-    content.get(range).unwrap_or_default()
+    content
+        .get(range)
+        .expect("`item` returns a range of the content")
 }
 
-/// The name of a kernel's descriptor.
+/// Returns the name of a kernel's descriptor.
 fn symbol(content: &[u8], kernel: Range<usize>) -> Result<Vec<u8>, CodeObjectError> {
     let offset = kernel.start as u64;
     let mut symbol = None;
@@ -248,28 +261,21 @@ fn symbol(content: &[u8], kernel: Range<usize>) -> Result<Vec<u8>, CodeObjectErr
     symbol.ok_or(CodeObjectError::NoSymbol { offset })
 }
 
-/// Of an array or a map: in the first byte up to 15 values, else with a count of 2 or 4 bytes.
-fn head(few: u8, many: u8, count: usize) -> Vec<u8> {
+/// Encodes the head of an array or a map: one byte for up to 15 values, else a count of 2 or 4 bytes.
+fn head(few: u8, many: u8, count: usize) -> Result<Vec<u8>, CodeObjectError> {
     if let Ok(low @ 0..16) = u8::try_from(count) {
-        return vec![few | low];
+        return Ok(vec![few | low]);
     }
-    match u16::try_from(count) {
+    Ok(match u16::try_from(count) {
         Ok(count) => [&[many][..], &count.to_be_bytes()].concat(),
-        // A note has fewer bytes than that.
-        Err(_) => {
-            let count = u32::try_from(count).unwrap_or(u32::MAX);
-            [&[many + 1][..], &count.to_be_bytes()].concat()
-        }
-    }
+        Err(_) => [&[many + 1][..], &small(count)?.to_be_bytes()].concat(),
+    })
 }
 
-fn str_head(size: usize) -> Vec<u8> {
-    match u8::try_from(size) {
+fn str_head(size: usize) -> Result<Vec<u8>, CodeObjectError> {
+    Ok(match u8::try_from(size) {
         Ok(size @ 0..32) => vec![0xa0 | size],
         Ok(size) => vec![0xd9, size],
-        Err(_) => {
-            let size = u32::try_from(size).unwrap_or(u32::MAX);
-            [&[0xdb][..], &size.to_be_bytes()].concat()
-        }
-    }
+        Err(_) => [&[0xdb][..], &small(size)?.to_be_bytes()].concat(),
+    })
 }

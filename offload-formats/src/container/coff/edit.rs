@@ -1,68 +1,68 @@
-//! COFF files with other sections: new ones at the end, or some fewer.
+//! Adds sections at the end of COFF files, and removes sections.
 //!
-//! As [`crate::container::elf`] does it for ELF: with the bytes of LLVM's `llvm-objcopy`, contents
-//! copied from where they are.
+//! The bytes are those of LLVM's `llvm-objcopy`, as in [`crate::container::elf`]. Contents are copied from the old
+//! file.
 
 use std::ops::Range;
 
 use object::LittleEndian as LE;
 
 use super::error::CoffError;
-use super::file::File;
-use super::part::{Part, align};
+use super::file::EditedCoff;
+use super::part::{EditedCoffSection, align};
 use crate::container::edit::NewSection;
 use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
 
-/// A COFF file with more sections, after the others and in this order, which linkers leave out
-/// (`IMAGE_SCN_LNK_REMOVE`). There may be sections of the same names already.
+/// Returns a COFF file with `sections` after its own, in this order. Linkers leave them out
+/// (`IMAGE_SCN_LNK_REMOVE`). Names may repeat.
 ///
-/// Input 0 of the pieces is `data`; those that follow are told at [`NewSection`].
+/// Input 0 of the pieces is `data`; [`NewSection`] describes the others.
 ///
 /// # Errors
 ///
-/// When it is no COFF object and no PE image, is damaged, or becomes too large.
+/// Fails if the file is neither a COFF object nor a PE image, is damaged, or becomes too large.
 pub fn add_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     sections: &[NewSection<'_>],
 ) -> Result<Vec<Piece>, CoffError> {
-    let mut file = File::read(data, range)?;
+    let mut file = EditedCoff::read(data, range)?;
     let (of_files, of_sections) = match &file.image {
         Some(image) => (image.file_alignment, image.section_alignment),
         None => (1, 1),
     };
     for (index, section) in sections.iter().enumerate() {
-        // Also in objects each has an address past the last, as in an image.
+        // In objects, too, each new section has an address after the last, as in an image.
         let address = file.parts.last().map_or(0, |last| {
             let address = u64::from(last.header.virtual_address.get(LE));
             address + u64::from(last.header.virtual_size.get(LE))
         });
         let address = align(address, of_sections)?;
         file.parts
-            .push(Part::new(index, section, address, of_files)?);
+            .push(EditedCoffSection::new(index, section, address, of_files)?);
     }
     file.write()
 }
 
-/// A COFF file without the sections whose names match, those associated with them, and the symbols
-/// in them.
+/// Returns a COFF file without the sections whose names match, their associated sections, and the symbols
+/// in both.
 ///
 /// Input 0 of the pieces is `data`.
 ///
 /// # Errors
 ///
-/// As [`add_sections`], and when something that stays needs what is removed.
+/// Fails as [`add_sections`] does, and if a kept section or symbol needs a removed symbol.
 pub fn remove_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     matches: impl Fn(&[u8]) -> bool,
 ) -> Result<Vec<Piece>, CoffError> {
-    let mut file = File::read(data, range)?;
+    let mut file = EditedCoff::read(data, range)?;
     for part in &mut file.parts {
         part.kept = !matches(part.name);
     }
-    // What is associated with a removed section would not be used by anyone.
+    // A section associated with a removed one is unused.
     let mut changed = true;
     while changed {
         changed = false;
@@ -86,8 +86,8 @@ pub fn remove_sections<'d, R: ReadAt<'d>>(
     file.write()
 }
 
-impl File<'_> {
-    /// Whether the section of that number stays, if it is one.
+impl EditedCoff<'_> {
+    /// Returns false if the section with that number is removed.
     pub(super) fn is_kept(&self, number: i32) -> bool {
         let index = usize::try_from(number)
             .ok()

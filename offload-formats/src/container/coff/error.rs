@@ -1,10 +1,10 @@
-//! Why a file is not a COFF file, or cannot be written.
+//! Errors of COFF files.
 
 use std::fmt;
 
 use crate::format::bytes::OutOfBounds;
 
-/// Why a file is not the COFF file that was expected, or cannot be written.
+/// Reason why a COFF file cannot be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CoffError {
@@ -12,48 +12,48 @@ pub enum CoffError {
     Outside(OutOfBounds),
     /// A DOS program without the signature of a PE image.
     Signature {
-        /// Where it should be, from the start of the file.
+        /// Expected offset of the signature from the start of the file.
         offset: u64,
     },
-    /// A header of the same shape as that of a large object: a member of an import library, or
-    /// code for a linker that optimizes.
+    /// A header of the same form as a large object's: a member of an import library, or
+    /// code for link-time optimization.
     Anonymous,
     /// A PE image, where an object was expected.
     Image,
     /// An optional header of an unknown kind, or too short for its directories.
     OptionalHeader {
-        /// From the start of the file.
+        /// Offset from the start of the file.
         offset: u64,
-        /// In bytes.
+        /// Size in bytes.
         size: u64,
     },
-    /// Contents or relocations of a section are not inside the file.
+    /// Content or relocations of a section are not inside the file.
     Section {
-        /// Of the section, the first being 1.
+        /// Number of the section, from 1.
         number: usize,
-        /// What should be where.
+        /// Their range.
         problem: OutOfBounds,
     },
     /// The name of a section is not in the string table.
     Name {
-        /// Of the section, the first being 1.
+        /// Number of the section, from 1.
         number: usize,
     },
-    /// A symbol whose name, section or auxiliary records are not there.
+    /// A symbol whose name, section or auxiliary records are missing.
     Symbol {
-        /// In the symbol table, auxiliary records counted.
+        /// Index in the symbol table, with auxiliary records counted.
         index: usize,
     },
-    /// A section or symbol that stays needs a symbol that does not, or that is not there.
+    /// A kept section or symbol needs a removed or missing symbol.
     SymbolNeeded {
-        /// In the symbol table, auxiliary records counted.
+        /// Index in the symbol table, with auxiliary records counted.
         index: u32,
     },
-    /// The debug directory of an image, or what it refers to, is in no section.
+    /// The debug directory of an image, or data that it refers to, is not inside a section.
     DebugDirectory,
-    /// An offset, a size or a count that the format cannot hold.
+    /// An offset, a size or a count that is too large for the format.
     TooLarge {
-        /// It.
+        /// The number.
         value: u64,
     },
 }
@@ -65,25 +65,25 @@ impl fmt::Display for CoffError {
             Self::Signature { offset } => {
                 write!(f, "expected a PE signature at offset {offset:#x}")
             }
-            Self::Anonymous => write!(f, "no object: of an import library, or code for a linker"),
-            Self::Image => write!(f, "no object: a PE image"),
+            Self::Anonymous => write!(
+                f,
+                "expected a COFF object, found an import library member or code for link-time optimization"
+            ),
+            Self::Image => write!(f, "expected a COFF object, found a PE image"),
             Self::OptionalHeader { offset, size } => write!(
                 f,
-                "optional header at offset {offset:#x} with size {size:#x} is not that of an image"
+                "optional header at offset {offset:#x} with size {size:#x} is too short or of an unknown kind"
             ),
             Self::Section { number, problem } => write!(f, "section {number}: {problem}"),
-            Self::Name { number } => write!(f, "section {number}: its name is not there"),
+            Self::Name { number } => write!(f, "section {number}: its name is missing"),
             Self::Symbol { index } => write!(
                 f,
-                "symbol {index}: its name, section or auxiliary records are not there"
+                "symbol {index}: its name, section or auxiliary records are missing"
             ),
             Self::SymbolNeeded { index } => {
-                write!(
-                    f,
-                    "symbol {index} is needed, and not there or to be removed"
-                )
+                write!(f, "symbol {index} is needed, but removed or missing")
             }
-            Self::DebugDirectory => write!(f, "the debug directory is in no section"),
+            Self::DebugDirectory => write!(f, "the debug directory is not inside a section"),
             Self::TooLarge { value } => write!(f, "{value:#x} is too large for this file"),
         }
     }

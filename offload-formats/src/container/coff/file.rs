@@ -1,4 +1,4 @@
-//! The old file, with what was decided about it.
+//! The old file, with the edits.
 
 use std::ops::Range;
 
@@ -6,30 +6,30 @@ use object::read::coff::{CoffHeader, SymbolTable};
 use object::{LittleEndian as LE, U16, U32, pe};
 
 use super::error::CoffError;
-use super::headers::{Form, headers, lies, record};
+use super::headers::{CoffForm, headers, out_of_bounds, record};
 use super::image::Image;
-use super::part::Part;
-use super::symbols::{Symbol, read_symbols};
+use super::part::EditedCoffSection;
+use super::symbols::{EditedCoffSymbol, read_symbols};
 use crate::format::bytes::{OutOfBounds, ReadAt, View};
 use crate::format::pieces::Piece;
 
-/// A COFF file that is edited. Symbols keep the indices that they had.
+/// A COFF file to edit. Symbols keep their old indices.
 #[derive(Debug)]
-pub(super) struct File<'d> {
-    /// Where the COFF file is in the data.
+pub(super) struct EditedCoff<'d> {
+    /// Range of the COFF file in the data.
     pub(super) range: Range<u64>,
     pub(super) header: pe::ImageFileHeader,
-    /// What PE images have before and after the file header.
+    /// The parts of a PE image before and after the file header.
     pub(super) image: Option<Image<'d>>,
-    pub(super) parts: Vec<Part<'d>>,
-    pub(super) symbols: Vec<Symbol<'d>>,
+    pub(super) parts: Vec<EditedCoffSection<'d>>,
+    pub(super) symbols: Vec<EditedCoffSymbol<'d>>,
 }
 
-impl<'d> File<'d> {
+impl<'d> EditedCoff<'d> {
     pub(super) fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Self, CoffError> {
-        let (form, range) = Form::of(data, range)?;
+        let (form, range) = CoffForm::of(data, range)?;
         match form {
-            Form::Image { stub } => {
+            CoffForm::Image { stub } => {
                 let place = stub + 4;
                 let header: &pe::ImageFileHeader = record(data, &range, place, "file header")?;
                 let mut file = Self::object::<pe::ImageFileHeader, R>(data, range, place, *header)?;
@@ -37,7 +37,7 @@ impl<'d> File<'d> {
                 file.image = Some(image);
                 Ok(file)
             }
-            Form::LargeObject => {
+            CoffForm::LargeObject => {
                 let large: &pe::AnonObjectHeaderBigobj = record(data, &range, 0, "file header")?;
                 let header = pe::ImageFileHeader {
                     machine: large.machine,
@@ -50,14 +50,14 @@ impl<'d> File<'d> {
                 };
                 Self::object::<pe::AnonObjectHeaderBigobj, R>(data, range, 0, header)
             }
-            Form::Object => {
+            CoffForm::Object => {
                 let header: &pe::ImageFileHeader = record(data, &range, 0, "file header")?;
                 Self::object::<pe::ImageFileHeader, R>(data, range, 0, *header)
             }
         }
     }
 
-    /// From the file header on, which lies at `place`.
+    /// Reads an object: everything from the file header at `place` on.
     fn object<H: CoffHeader, R: ReadAt<'d>>(
         data: R,
         range: Range<u64>,
@@ -66,11 +66,12 @@ impl<'d> File<'d> {
     ) -> Result<Self, CoffError> {
         let (old, sections) = headers::<H, R>(data, &range, place)?;
         let window = View::new(data, range.clone());
-        let lies =
-            |what, place: u64, count: u32, size: usize| lies(what, &range, place, count, size);
+        let outside = |what, place: u64, count: u32, size: usize| {
+            out_of_bounds(what, &range, place, count, size)
+        };
         let table = SymbolTable::<View<R>, H>::parse(old, window).map_err(|_| {
             let (place, count) = (old.pointer_to_symbol_table(), old.number_of_symbols());
-            lies(
+            outside(
                 "symbol table",
                 place.into(),
                 count,
@@ -101,7 +102,7 @@ impl<'d> File<'d> {
             let relocations = section.coff_relocations(window).map_err(|_| {
                 let place = section.pointer_to_relocations.get(LE).into();
                 let count = section.number_of_relocations.get(LE).into();
-                let problem = lies(
+                let problem = outside(
                     "relocations",
                     place,
                     count,
@@ -109,7 +110,7 @@ impl<'d> File<'d> {
                 );
                 CoffError::Section { number, problem }
             })?;
-            file.parts.push(Part {
+            file.parts.push(EditedCoffSection {
                 name,
                 header: *section,
                 content,

@@ -1,4 +1,4 @@
-//! The headers that COFF files start with.
+//! The headers of COFF files.
 
 use std::ops::Range;
 
@@ -8,20 +8,20 @@ use object::{LittleEndian as LE, pe};
 use super::error::CoffError;
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
 
-/// The forms that COFF files have.
+/// The forms of COFF files.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Form {
+pub(super) enum CoffForm {
     Object,
-    /// With many sections.
+    /// An object with a header for more than 65,279 sections.
     LargeObject,
     Image {
-        /// Where the PE signature is, from the start of the COFF file.
+        /// Offset of the PE signature from the start of the COFF file.
         stub: u64,
     },
 }
 
-impl Form {
-    /// What the headers say, and the part of the range that is there.
+impl CoffForm {
+    /// Returns the file's form, and the range clamped to the data.
     pub(super) fn of<'d, R: ReadAt<'d>>(
         data: R,
         range: Range<u64>,
@@ -51,29 +51,33 @@ impl Form {
     }
 }
 
-/// For which processor a file is, and whether it is an image, when its headers are there.
+/// Returns the file's processor, and true for an image.
+///
+/// # Errors
+///
+/// Fails if a header is missing.
 pub(super) fn recognize<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<(pe::Machine, bool), CoffError> {
-    let (form, range) = Form::of(data, range)?;
+    let (form, range) = CoffForm::of(data, range)?;
     Ok(match form {
-        Form::Image { stub } => {
+        CoffForm::Image { stub } => {
             let (header, _) = headers::<pe::ImageFileHeader, R>(data, &range, stub + 4)?;
             (header.machine(), true)
         }
-        Form::LargeObject => {
+        CoffForm::LargeObject => {
             let (header, _) = headers::<pe::AnonObjectHeaderBigobj, R>(data, &range, 0)?;
             (header.machine(), false)
         }
-        Form::Object => {
+        CoffForm::Object => {
             let (header, _) = headers::<pe::ImageFileHeader, R>(data, &range, 0)?;
             (header.machine(), false)
         }
     })
 }
 
-/// File header, at `place`, and section headers.
+/// Reads the file header at `place`, and the section headers.
 pub(super) fn headers<'d, H: CoffHeader, R: ReadAt<'d>>(
     data: R,
     range: &Range<u64>,
@@ -82,16 +86,16 @@ pub(super) fn headers<'d, H: CoffHeader, R: ReadAt<'d>>(
     let header: &H = record(data, range, place, "file header")?;
     let (window, mut offset) = (View::new(data, range.clone()), place);
     let parsed = H::parse(window, &mut offset);
-    parsed.map_err(|_| lies("file header", range, place, 1, size_of::<H>()))?;
+    parsed.map_err(|_| out_of_bounds("file header", range, place, 1, size_of::<H>()))?;
     let sections = SectionTable::parse(header, window, offset).map_err(|_| {
         let (count, size) = (header.number_of_sections(), pe::IMAGE_SIZEOF_SECTION_HEADER);
-        lies("section table", range, offset, count, size)
+        out_of_bounds("section table", range, offset, count, size)
     })?;
     Ok((header, sections))
 }
 
-/// What does not lie at `place`, from the start of the range.
-pub(super) fn lies(
+/// Returns the error for `count` records of `size` bytes at `place`, from the start of the range.
+pub(super) fn out_of_bounds(
     what: &'static str,
     range: &Range<u64>,
     place: u64,
@@ -106,7 +110,7 @@ pub(super) fn lies(
     }
 }
 
-/// What lies at `place`, from the start of the range.
+/// Reads a record at `place`, from the start of the range.
 pub(super) fn record<'d, T: object::Pod, R: ReadAt<'d>>(
     data: R,
     range: &Range<u64>,

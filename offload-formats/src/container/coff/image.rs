@@ -1,5 +1,5 @@
-//! What PE images have and objects do not: an optional header and a debug directory, in which there
-//! are offsets in the file.
+//! The parts of PE images that objects do not have: an optional header, and a debug directory with file
+//! offsets.
 
 use std::mem::offset_of;
 use std::ops::Range;
@@ -7,40 +7,40 @@ use std::ops::Range;
 use object::{LittleEndian as LE, U32, pe};
 
 use super::error::CoffError;
-use super::part::{Part, align, small};
+use super::part::{EditedCoffSection, align, small};
 use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::pieces::Piece;
 
-/// What PE images have and objects do not.
+/// The parts of a PE image that objects do not have.
 #[derive(Debug)]
 pub(super) struct Image<'d> {
-    /// The DOS program, from the start of the COFF file.
+    /// Size of the DOS program at the start of the COFF file.
     pub(super) stub: u64,
-    /// With its directories, and no more.
+    /// The optional header with its directories, without bytes after them.
     pub(super) optional_header: &'d [u8],
     pub(super) file_alignment: u64,
     pub(super) section_alignment: u64,
     pub(super) debug: Option<DebugDirectory<'d>>,
 }
 
-/// The debug directory of an image, which has offsets in the file.
+/// The debug directory of an image, which contains file offsets.
 #[derive(Debug)]
 pub(super) struct DebugDirectory<'d> {
-    /// Index of the section that it is in.
+    /// Index of the section that contains it.
     pub(super) part: usize,
-    /// From the start of the content of the section.
+    /// Offset from the start of the section's content.
     pub(super) offset: u64,
     pub(super) bytes: &'d [u8],
 }
 
 impl<'d> Image<'d> {
-    /// Reads what the headers of an image say besides. `parts` lose their padding.
+    /// Reads the optional header and the debug directory. Removes the padding of `parts`.
     pub(super) fn read<R: ReadAt<'d>>(
         data: R,
         range: &Range<u64>,
         stub: u64,
         header: &pe::ImageFileHeader,
-        parts: &mut [Part<'d>],
+        parts: &mut [EditedCoffSection<'d>],
     ) -> Result<Self, CoffError> {
         let place = stub + 4 + size_of::<pe::ImageFileHeader>() as u64;
         let offset = range.start.saturating_add(place);
@@ -52,7 +52,7 @@ impl<'d> Image<'d> {
             let bytes = bytes.get(place..place + 4)?;
             Some(u32::from_le_bytes(bytes.try_into().ok()?))
         };
-        // Both kinds have the same fields up to the sizes of stack and heap.
+        // 32-bit and 64-bit images have the same fields up to the sizes of stack and heap.
         let count_place = match bytes {
             [0x0b, 0x01, ..] => 92,
             [0x0b, 0x02, ..] => 108,
@@ -84,7 +84,7 @@ impl<'d> Image<'d> {
             file_alignment: alignment(36)?,
             debug,
         };
-        // Contents past the size in memory are padding.
+        // Content after the size in memory is padding.
         for part in parts {
             if let Piece::Copy { range, .. } = &mut part.content {
                 let size = u64::from(part.header.virtual_size.get(LE));
@@ -99,7 +99,7 @@ impl<'d> DebugDirectory<'d> {
     fn find<R: ReadAt<'d>>(
         data: R,
         file: &Range<u64>,
-        parts: &[Part<'d>],
+        parts: &[EditedCoffSection<'d>],
         address: u32,
         size: u32,
     ) -> Result<Self, CoffError> {
@@ -112,7 +112,7 @@ impl<'d> DebugDirectory<'d> {
         });
         let (
             part,
-            Part {
+            EditedCoffSection {
                 content: Piece::Copy { range, .. },
                 ..
             },
@@ -138,7 +138,7 @@ impl<'d> DebugDirectory<'d> {
 }
 
 impl Image<'_> {
-    /// The optional header; `last` is that of the last section.
+    /// Returns the new optional header. `last` is the header of the last section.
     pub(super) fn optional_header(
         &self,
         last: Option<&pe::ImageSectionHeader>,
@@ -152,7 +152,7 @@ impl Image<'_> {
             }
             Ok(())
         };
-        // The fields are at the same places in images of 32 and of 64 bits.
+        // The fields have the same offsets in 32-bit and 64-bit images.
         patch(
             offset_of!(pe::ImageOptionalHeader64, size_of_initialized_data),
             initialized,
@@ -171,7 +171,7 @@ impl Image<'_> {
         Ok(bytes)
     }
 
-    /// The debug directory and its place; it has offsets in the file.
+    /// Returns the offset of the new debug directory and its bytes, with new file offsets.
     pub(super) fn debug_directory(
         &self,
         headers: &[pe::ImageSectionHeader],

@@ -1,5 +1,5 @@
-//! The sections of COFF objects and PE images, from their headers alone: no symbol is read, and of
-//! the names those that are asked for.
+//! Lists the sections of COFF objects and PE images from their headers. Reads no symbols, and names only on
+//! request.
 
 use std::ops::Range;
 
@@ -8,44 +8,46 @@ use object::read::coff::{CoffHeader, SectionTable};
 use object::{LittleEndian as LE, ReadRef as _, U32, pe};
 
 use super::error::CoffError;
-use super::headers::{Form, headers};
+use super::headers::{CoffForm, headers};
 use crate::format::bytes::{OutOfBounds, ReadAt, View};
 
 /// The sections of a COFF file.
 pub(in crate::container) struct Listing<'d, R> {
-    /// Whether it is a PE image.
+    /// True for a PE image.
     pub(in crate::container) image: bool,
     table: SectionTable<'d>,
     data: R,
-    /// Of the COFF file.
+    /// Range of the COFF file.
     range: Range<u64>,
-    /// Where the long names are, from the start of the range.
+    /// Offset of the long names from the start of the range.
     strings: Option<u64>,
 }
 
-/// A section that has content in the file; numbers are as its header has them.
+/// A section with content in the file; the numbers are unchecked, as its header has them.
 #[derive(Clone)]
-pub(in crate::container) struct Listed<'d> {
-    /// The first is 1.
+pub(in crate::container) struct ListedSection<'d> {
+    /// Number of the section, from 1.
     pub(in crate::container) number: usize,
     pub(in crate::container) header: &'d pe::ImageSectionHeader,
-    /// From the start of the data; may lie outside of the file.
+    /// Offset from the start of the data; may be outside of the file.
     pub(in crate::container) offset: u64,
-    /// In bytes, without what fills up the file behind it.
+    /// Size in bytes, without padding.
     pub(in crate::container) size: u64,
 }
 
 impl<'d, R: ReadAt<'d>> Listing<'d, R> {
-    /// None when it is a program of DOS, or too short for what its first bytes say: those of COFF
-    /// are hardly a magic.
+    /// Returns `None` for a DOS program, and for a file too short for its headers: COFF has no magic, so the
+    /// file has another format.
     pub(in crate::container) fn parse(
         data: R,
         range: Range<u64>,
     ) -> Result<Option<Self>, CoffError> {
-        let listing = Form::of(data, range).and_then(|(form, range)| match form {
-            Form::Image { stub } => Self::of::<pe::ImageFileHeader>(data, range, stub + 4, true),
-            Form::LargeObject => Self::of::<pe::AnonObjectHeaderBigobj>(data, range, 0, false),
-            Form::Object => Self::of::<pe::ImageFileHeader>(data, range, 0, false),
+        let listing = CoffForm::of(data, range).and_then(|(form, range)| match form {
+            CoffForm::Image { stub } => {
+                Self::of::<pe::ImageFileHeader>(data, range, stub + 4, true)
+            }
+            CoffForm::LargeObject => Self::of::<pe::AnonObjectHeaderBigobj>(data, range, 0, false),
+            CoffForm::Object => Self::of::<pe::ImageFileHeader>(data, range, 0, false),
         });
         match listing {
             Err(CoffError::Signature { .. }) => Ok(None),
@@ -61,7 +63,7 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
         image: bool,
     ) -> Result<Self, CoffError> {
         let (header, table) = headers::<H, R>(data, &range, place)?;
-        // They follow the symbols.
+        // The strings follow the symbols.
         let symbols = u64::from(header.pointer_to_symbol_table());
         let size = u64::from(header.number_of_symbols()) * size_of::<H::SymbolBytes>() as u64;
         Ok(Self {
@@ -73,7 +75,7 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
         })
     }
 
-    pub(in crate::container) fn sections(&self) -> impl Iterator<Item = Listed<'d>> + '_ {
+    pub(in crate::container) fn sections(&self) -> impl Iterator<Item = ListedSection<'d>> + '_ {
         let sections = (1..).zip(self.table.iter());
         sections.filter_map(|(number, header)| {
             let (offset, size) = match self.image {
@@ -82,7 +84,7 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
             };
             let offset = self.range.start.saturating_add(offset.into());
             let size = size.into();
-            Some(Listed {
+            Some(ListedSection {
                 number,
                 header,
                 offset,
@@ -91,15 +93,18 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
         })
     }
 
-    /// Where the content of a section is.
+    /// Returns the range of a section's content.
     pub(in crate::container) fn check(
         &self,
-        section: &Listed<'_>,
+        section: &ListedSection<'_>,
     ) -> Result<Range<u64>, OutOfBounds> {
         OutOfBounds::check("content", section.offset, section.size, self.range.end)
     }
 
-    pub(in crate::container) fn name(&self, section: &Listed<'d>) -> Result<&'d [u8], CoffError> {
+    pub(in crate::container) fn name(
+        &self,
+        section: &ListedSection<'d>,
+    ) -> Result<&'d [u8], CoffError> {
         let (number, header) = (section.number, section.header);
         if !header.raw_name().starts_with(b"/") {
             return Ok(header.raw_name());
@@ -118,15 +123,15 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
     }
 }
 
-impl Listed<'_> {
-    /// Whether linkers leave it out.
+impl ListedSection<'_> {
+    /// Returns true if linkers leave the section out.
     pub(in crate::container) fn removed(&self) -> bool {
         let characteristics = self.header.characteristics.get(LE);
         characteristics.contains(pe::IMAGE_SCN_LNK_REMOVE)
     }
 }
 
-/// Where a section of an image is in the file: behind what is loaded the file may be filled up.
+/// Returns offset and size of an image's section in the file, without padding after the loaded bytes.
 fn image_range(header: &pe::ImageSectionHeader) -> (u32, u32) {
     let size = header.size_of_raw_data.get(LE);
     let loaded = header.virtual_size.get(LE);

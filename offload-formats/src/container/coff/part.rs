@@ -1,4 +1,4 @@
-//! Sections of the file, as they were and as they will be.
+//! Sections of the old file, and of the new one.
 
 use std::ops::Range;
 
@@ -10,28 +10,28 @@ use crate::format::pieces::Piece;
 
 /// A section of a COFF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section<'d> {
-    /// From the string table, when it is long.
+pub struct CoffSection<'d> {
+    /// Name, from the string table if it is long.
     pub name: &'d [u8],
-    /// From the start of the file that the COFF file is in; without the padding that images have. Of a section
-    /// that the file does not hold, empty and at 0.
+    /// Range of the content from the start of the file that contains the COFF file, without an image's padding. It is
+    /// `0..0` if the section has no bytes in the file.
     pub content: Range<u64>,
 }
 
-/// A section, as it will be.
+/// A section of the new file.
 #[derive(Debug)]
-pub(super) struct Part<'d> {
+pub(super) struct EditedCoffSection<'d> {
     pub(super) name: &'d [u8],
-    /// As it was, apart from what `layout` decides.
+    /// The old header; writing replaces name, offsets and counts.
     pub(super) header: pe::ImageSectionHeader,
-    /// As large as `size_of_raw_data` or smaller.
+    /// Content of at most `size_of_raw_data` bytes.
     pub(super) content: Piece,
     pub(super) relocations: &'d [pe::ImageRelocation],
     pub(super) kept: bool,
 }
 
-impl<'d> Part<'d> {
-    /// One to add, of that index among those, at that address.
+impl<'d> EditedCoffSection<'d> {
+    /// Creates the added section with that index, at that address.
     pub(super) fn new(
         index: usize,
         section: &NewSection<'d>,
@@ -52,7 +52,7 @@ impl<'d> Part<'d> {
                 pointer_to_linenumbers: U32::new(LE, 0),
                 number_of_relocations: U16::new(LE, 0),
                 number_of_linenumbers: U16::new(LE, 0),
-                // What linkers leave out, and can be read.
+                // Readable, and left out by linkers.
                 characteristics: U32::new(LE, pe::IMAGE_SCN_LNK_REMOVE | pe::IMAGE_SCN_MEM_READ),
             },
             content: section.content.piece(index),
@@ -61,28 +61,28 @@ impl<'d> Part<'d> {
         })
     }
 
-    /// Whether it is one that is added.
+    /// Returns true for an added section.
     pub(super) fn is_new(&self) -> bool {
         !matches!(self.content, Piece::Copy { input: 0, .. } | Piece::Zeros(_))
     }
 
-    pub(super) fn section(&self) -> Section<'d> {
+    pub(super) fn section(&self) -> CoffSection<'d> {
         let content = match &self.content {
             Piece::Copy { range, .. } => range.clone(),
             _ => 0..0,
         };
         let name = self.name;
-        Section { name, content }
+        CoffSection { name, content }
     }
 }
 
-/// The next multiple of a power of two.
+/// Returns the next multiple of `alignment`, a power of two.
 pub(super) fn align(value: u64, alignment: u64) -> Result<u64, CoffError> {
     let aligned = value.checked_next_multiple_of(alignment);
     aligned.ok_or(CoffError::TooLarge { value })
 }
 
-/// As a field of 32 bits.
+/// Converts a number to a 32-bit field.
 pub(super) fn small(value: u64) -> Result<u32, CoffError> {
     u32::try_from(value).map_err(|_| CoffError::TooLarge { value })
 }

@@ -1,34 +1,35 @@
-//! COFF objects with other names for sections and symbols, and what there is to decide about them.
+//! Renames sections and symbols of COFF objects, and lists both.
 
 use std::ops::Range;
 
 use object::{LittleEndian as LE, pe};
 
 use super::error::CoffError;
-use super::file::File;
-use super::part::{Part, Section};
+use super::file::EditedCoff;
+use super::part::{CoffSection, EditedCoffSection};
 use super::symbols;
 use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
 
 /// A COFF object whose names can be changed.
 #[derive(Debug)]
-pub struct Object<'d>(File<'d>);
+pub struct Object<'d>(EditedCoff<'d>);
 
-/// A symbol of an object.
+/// A symbol of a COFF object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Symbol<'d> {
-    /// In the symbol table, auxiliary records counted, as relocations name it.
+#[non_exhaustive]
+pub struct NamedSymbol<'d> {
+    /// Index in the symbol table, with auxiliary records counted, as in relocations.
     pub index: usize,
-    /// From the string table, when it is long.
+    /// Name, from the string table if it is long.
     pub name: &'d [u8],
-    /// The number of the section in which it is defined, the first being 1.
+    /// Number of the section that defines the symbol, from 1.
     pub section: Option<usize>,
-    /// Of one that is defined: bytes from the start of its section.
+    /// Offset of a defined symbol from the start of its section, in bytes.
     pub value: u32,
-    /// Whether other objects see it.
+    /// True if other objects see the symbol.
     pub is_external: bool,
-    /// Of a weak external: the index of the symbol that stands in for it when nobody else defines it.
+    /// Index of a weak external's default symbol, which replaces it if no object defines it.
     pub default: Option<usize>,
 }
 
@@ -37,23 +38,23 @@ impl<'d> Object<'d> {
     ///
     /// # Errors
     ///
-    /// When it is no COFF object, or damaged.
+    /// Fails if the file is not a COFF object, or damaged.
     pub fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Self, CoffError> {
-        let file = File::read(data, range)?;
+        let file = EditedCoff::read(data, range)?;
         match file.image {
             Some(_) => Err(CoffError::Image),
             None => Ok(Self(file)),
         }
     }
 
-    /// All sections, in the order of their numbers, of which the first is 1.
-    pub fn sections(&self) -> impl Iterator<Item = Section<'d>> + '_ {
-        self.0.parts.iter().map(Part::section)
+    /// Lists all sections in the order of their numbers, from 1.
+    pub fn sections(&self) -> impl Iterator<Item = CoffSection<'d>> + '_ {
+        self.0.parts.iter().map(EditedCoffSection::section)
     }
 
-    /// All symbols, in their order.
-    pub fn symbols(&self) -> impl Iterator<Item = Symbol<'d>> + '_ {
-        self.0.symbols.iter().map(|symbol| Symbol {
+    /// Lists all symbols in file order.
+    pub fn symbols(&self) -> impl Iterator<Item = NamedSymbol<'d>> + '_ {
+        self.0.symbols.iter().map(|symbol| NamedSymbol {
             index: symbol.old_index,
             name: symbol.name,
             section: usize::try_from(symbol.section)
@@ -69,7 +70,7 @@ impl<'d> Object<'d> {
         })
     }
 
-    /// The indices of the symbols that relocations of a section name, in their order.
+    /// Lists the indices of the symbols in a section's relocations, in the relocations' order.
     pub fn referred(&self, section: usize) -> impl Iterator<Item = usize> + '_ {
         let part = section
             .checked_sub(1)
@@ -79,15 +80,14 @@ impl<'d> Object<'d> {
         indices.filter_map(|index| usize::try_from(index).ok())
     }
 
-    /// Gives the section of that number another name, and the symbol that stands for it; of a number that is none,
-    /// nothing.
+    /// Renames the section with that number, and the symbol that represents it. An unknown number has no effect.
     pub fn rename_section(&mut self, number: usize, name: &'d str) {
         let part = number
             .checked_sub(1)
             .and_then(|index| self.0.parts.get_mut(index));
         let Some(part) = part else { return };
         let old = std::mem::replace(&mut part.name, name.as_bytes());
-        let is_its_own = |symbol: &&mut symbols::Symbol<'_>| {
+        let is_its_own = |symbol: &&mut symbols::EditedCoffSymbol<'_>| {
             let is_in_it = usize::try_from(symbol.section) == Ok(number);
             is_in_it && symbol.class == pe::IMAGE_SYM_CLASS_STATIC && symbol.name == old
         };
@@ -95,7 +95,7 @@ impl<'d> Object<'d> {
         symbols.for_each(|symbol| symbol.name = name.as_bytes());
     }
 
-    /// Gives the symbol of that index another name; of an index that is none, nothing.
+    /// Renames the symbol with that index. An unknown index has no effect.
     pub fn rename_symbol(&mut self, index: usize, name: &'d str) {
         let found = self
             .0
@@ -106,11 +106,11 @@ impl<'d> Object<'d> {
         }
     }
 
-    /// The object as it is now. Input 0 of the pieces is what it was read from.
+    /// Returns the edited object. Input 0 of the pieces is the data it was read from.
     ///
     /// # Errors
     ///
-    /// When it becomes too large.
+    /// Fails if the object becomes too large.
     pub fn write(self) -> Result<Vec<Piece>, CoffError> {
         self.0.write()
     }

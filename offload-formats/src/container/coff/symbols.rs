@@ -7,38 +7,38 @@ use super::error::CoffError;
 
 /// A symbol with its auxiliary records.
 #[derive(Clone, Debug)]
-pub(super) struct Symbol<'d> {
-    /// Auxiliary records counted.
+pub(super) struct EditedCoffSymbol<'d> {
+    /// Index in the old file, with auxiliary records counted.
     pub(super) old_index: usize,
     pub(super) name: &'d [u8],
     pub(super) value: u32,
-    /// From 1; 0 and less is none.
+    /// Number of the section, from 1; 0 and negative numbers have special meanings.
     pub(super) section: i32,
     pub(super) kind: u16,
     pub(super) class: pe::SymbolClass,
     pub(super) auxiliary: Auxiliary<'d>,
-    /// The section that it comes and goes with.
+    /// Number of the section that the symbol's section is associated with.
     pub(super) associate: Option<i32>,
-    /// The symbol that stands in for it.
+    /// Index of a weak external's default symbol.
     pub(super) default: Option<u32>,
     pub(super) kept: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Auxiliary<'d> {
-    /// The name of a source file, in as many records as it needs.
+    /// The name of a source file, in one or more records.
     FileName(&'d [u8]),
     Records(Vec<&'d [u8]>),
 }
 
-/// Of an auxiliary record; those of large objects have padding after it.
+/// Size of an auxiliary record. Large objects have padding after it.
 pub(super) const RECORD_SIZE: usize = pe::IMAGE_SIZEOF_SYMBOL;
 
-/// Reads all symbols of a file with that number of sections.
+/// Reads all symbols of a file with `section_count` sections.
 pub(super) fn read_symbols<'d, H: CoffHeader, R: object::ReadRef<'d>>(
     table: &SymbolTable<'d, R, H>,
     section_count: usize,
-) -> Result<Vec<Symbol<'d>>, CoffError> {
+) -> Result<Vec<EditedCoffSymbol<'d>>, CoffError> {
     let (mut symbols, mut index) = (Vec::new(), 0);
     while index < table.len() {
         let wrong = CoffError::Symbol { index };
@@ -69,7 +69,7 @@ pub(super) fn read_symbols<'d, H: CoffHeader, R: object::ReadRef<'d>>(
         if associate.is_some_and(|number| !is_section(number)) {
             return Err(wrong);
         }
-        symbols.push(Symbol {
+        symbols.push(EditedCoffSymbol {
             old_index: index,
             name,
             value: symbol.value(),
@@ -89,8 +89,8 @@ pub(super) fn read_symbols<'d, H: CoffHeader, R: object::ReadRef<'d>>(
     Ok(symbols)
 }
 
-impl Symbol<'_> {
-    /// How many records it has, itself included, each of that size.
+impl EditedCoffSymbol<'_> {
+    /// Returns the number of records of `size` bytes that the symbol needs, with itself.
     pub(super) fn count(&self, size: usize) -> usize {
         1 + match &self.auxiliary {
             Auxiliary::FileName(name) => name.len().div_ceil(size),
@@ -99,11 +99,11 @@ impl Symbol<'_> {
     }
 }
 
-/// The number of the section that a symbol's section comes and goes with. `record` is its first
-/// auxiliary record, if there is one.
+/// Returns the number of the section that a symbol's section is associated with. `record` is the symbol's first
+/// auxiliary record; empty if it has none.
 fn associate<H: CoffHeader>(symbol: &H::Symbol, record: &[u8]) -> Option<u32> {
     let class = symbol.storage_class();
-    // C++/CLI has such a record at absolute symbols, too.
+    // In C++/CLI, absolute symbols have such a record, too.
     let of_section = class == pe::IMAGE_SYM_CLASS_STATIC
         || class == pe::IMAGE_SYM_CLASS_EXTERNAL
             && symbol.section_number() == pe::IMAGE_SYM_ABSOLUTE;
@@ -113,7 +113,7 @@ fn associate<H: CoffHeader>(symbol: &H::Symbol, record: &[u8]) -> Option<u32> {
     }
     let low = u32::from(definition.number.get(LE));
     let high = u32::from(definition.high_number.get(LE));
-    // Ordinary objects have no upper half, and may have anything there.
+    // Ordinary objects have no upper half: its bytes are undefined.
     Some(if H::is_type_bigobj() {
         high << 16 | low
     } else {
@@ -121,7 +121,7 @@ fn associate<H: CoffHeader>(symbol: &H::Symbol, record: &[u8]) -> Option<u32> {
     })
 }
 
-/// The index of the symbol that stands in for one that is not defined.
+/// Returns the index of a weak external's default symbol.
 fn default<H: CoffHeader>(symbol: &H::Symbol, record: &[u8]) -> Option<u32> {
     let (weak, _) = object::pod::from_bytes::<pe::ImageAuxSymbolWeak>(record).ok()?;
     let is_weak = symbol.storage_class() == pe::IMAGE_SYM_CLASS_WEAK_EXTERNAL;

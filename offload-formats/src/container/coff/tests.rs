@@ -31,7 +31,7 @@ fn remove(file: &[u8], prefix: &[u8]) -> Result<Vec<Piece>, CoffError> {
     remove_sections(file, 0..file.len() as u64, matches)
 }
 
-/// As the file that the pieces are of, when they are not of gigabytes.
+/// Joins the pieces, unless they have gigabytes.
 fn bytes(pieces: &[Piece], host: &[u8]) -> Option<Vec<u8>> {
     let size: u64 = pieces.iter().map(Piece::size).sum();
     (size < 1 << 20).then(|| to_bytes(pieces, &[host, b"", DEVICE]).unwrap())
@@ -39,7 +39,7 @@ fn bytes(pieces: &[Piece], host: &[u8]) -> Option<Vec<u8>> {
 
 fn names(file: &[u8]) -> Vec<String> {
     let sections = sections(file, 0..file.len() as u64).unwrap();
-    let name = |section: &Section<'_>| String::from_utf8_lossy(section.name).into_owned();
+    let name = |section: &CoffSection<'_>| String::from_utf8_lossy(section.name).into_owned();
     sections.iter().map(name).collect()
 }
 
@@ -140,17 +140,17 @@ fn tells_what_is_damaged() {
         (
             HOST,
             &[(header(0), b"/999999\0")],
-            "section 1: its name is not there",
+            "section 1: its name is missing",
         ),
         (
             HOST,
             &[(symbols + 12, &[99])],
-            "symbol 0: its name, section or auxiliary records are not there",
+            "symbol 0: its name, section or auxiliary records are missing",
         ),
         (
             HOST,
             &[(0xe9 + 4, &[99])],
-            "symbol 99 is needed, and not there or to be removed",
+            "symbol 99 is needed, but removed or missing",
         ),
         (
             IMAGE,
@@ -160,17 +160,17 @@ fn tells_what_is_damaged() {
         (
             IMAGE,
             &[(image + 24, &[0])],
-            "optional header at offset 0x90 with size 0xf0 is not that of an image",
+            "optional header at offset 0x90 with size 0xf0 is too short or of an unknown kind",
         ),
         (
             IMAGE,
             &[(image + 24 + 112 + 48, &[0xff, 0xff])],
-            "the debug directory is in no section",
+            "the debug directory is not inside a section",
         ),
         (
             HOST,
             &[(0, &[0, 0, 0xff, 0xff])],
-            "no object: of an import library, or code for a linker",
+            "expected a COFF object, found an import library member or code for link-time optimization",
         ),
     ] {
         let error = add(&patched(file, patches)).unwrap_err();
@@ -188,7 +188,7 @@ fn removes_nothing_that_is_needed() {
     // `llvm-objcopy` 22.1: `relocation target 'z' (10) not found`.
     let error = remove(HOST, b".data").unwrap_err().to_string();
     assert!(
-        error.ends_with("is needed, and not there or to be removed"),
+        error.ends_with("is needed, but removed or missing"),
         "{error}"
     );
 }
@@ -268,5 +268,8 @@ fn gives_sections_and_symbols_other_names() {
     }
     assert_eq!(read(&written), (sections, symbols));
     let error = Object::read(IMAGE, 0..IMAGE.len() as u64).unwrap_err();
-    assert_eq!(error.to_string(), "no object: a PE image");
+    assert_eq!(
+        error.to_string(),
+        "expected a COFF object, found a PE image"
+    );
 }

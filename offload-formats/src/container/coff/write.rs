@@ -1,4 +1,4 @@
-//! The new file, from the old one and what was decided about it.
+//! Writes the new file from the old one and its edits.
 
 use std::mem::offset_of;
 
@@ -6,21 +6,21 @@ use object::pod::bytes_of;
 use object::{LittleEndian as LE, U16, U32, pe};
 
 use super::error::CoffError;
-use super::file::File;
-use super::part::{Part, align, small};
-use super::symbols::{Auxiliary, RECORD_SIZE, Symbol};
+use super::file::EditedCoff;
+use super::part::{EditedCoffSection, align, small};
+use super::symbols::{Auxiliary, EditedCoffSymbol, RECORD_SIZE};
 use crate::container::edit::Output;
 use crate::format::pieces::Piece;
 use crate::format::string_table::{StringTable, StringTableBuilder};
 
-/// How much larger than before a file may be, new contents not counted: sections that have no
-/// bytes in the old file have some in the new one, as many as only the file claims.
+/// Maximum growth of a file without new contents. Sections without bytes in the old file have bytes in the
+/// new one, as many as the file claims.
 const LARGEST_GROWTH: u64 = 1 << 30;
 
-/// Of images, and so the end of what is more than padding.
+/// Largest file alignment of images, and so the largest padding.
 const LARGEST_ALIGNMENT: u64 = 0x1_0000;
 
-impl File<'_> {
+impl EditedCoff<'_> {
     pub(super) fn write(self) -> Result<Vec<Piece>, CoffError> {
         let kept = || self.parts.iter().filter(|part| part.kept);
         let count = kept().count() as u64;
@@ -46,7 +46,7 @@ impl File<'_> {
         if let Some(field) = strings.bytes.first_chunk_mut() {
             *field = size.to_le_bytes();
         }
-        New {
+        CoffWriter {
             numbers: self.numbers(),
             places: self.places(symbol_size)?,
             file: &self,
@@ -57,17 +57,17 @@ impl File<'_> {
         .pieces(count)
     }
 
-    /// The new number of each section, by index; 0 for those that do not stay.
+    /// Returns the new number of each section by index; 0 for removed ones.
     fn numbers(&self) -> Vec<i32> {
         let mut last = 0;
-        let number = |part: &Part<'_>| {
+        let number = |part: &EditedCoffSection<'_>| {
             last += i32::from(part.kept);
             if part.kept { last } else { 0 }
         };
         self.parts.iter().map(number).collect()
     }
 
-    /// The old and the new index of each symbol that stays, and last the number of all records.
+    /// Returns the old and the new index of each kept symbol; the last row has the number of all records.
     fn places(&self, symbol_size: usize) -> Result<Vec<(usize, u32)>, CoffError> {
         let mut places = Vec::new();
         let mut next = 0;
@@ -80,18 +80,18 @@ impl File<'_> {
     }
 }
 
-/// The new file, decided.
-struct New<'f, 'd> {
-    file: &'f File<'d>,
+/// The decisions about the new file.
+struct CoffWriter<'f, 'd> {
+    file: &'f EditedCoff<'d>,
     numbers: Vec<i32>,
     places: Vec<(usize, u32)>,
     strings: StringTable<'d>,
-    /// Whether it has the header and the symbols of many sections.
+    /// True for the header and symbols of a large object.
     large: bool,
     symbol_size: usize,
 }
 
-impl New<'_, '_> {
+impl CoffWriter<'_, '_> {
     fn pieces(&self, count: u64) -> Result<Vec<Piece>, CoffError> {
         let file = self.file;
         let image = file.image.as_ref();
@@ -107,13 +107,8 @@ impl New<'_, '_> {
         let size = count.saturating_mul(pe::IMAGE_SIZEOF_SECTION_HEADER as u64);
         let headers_size = align(sections.saturating_add(size), file_alignment)?;
 
-        // Each is written anew, wherever it is now: no two are in the same place.
         let old = file.range.end.saturating_sub(file.range.start);
-        let relocations = file.parts.iter().map(|part| part.relocations.len() as u64);
-        let value = relocations.sum::<u64>() * size_of::<pe::ImageRelocation>() as u64;
-        if value > old {
-            return Err(CoffError::TooLarge { value });
-        }
+        self.check_relocations(old)?;
 
         let mut output = Output::default();
         let mut headers: Vec<pe::ImageSectionHeader> = Vec::new();
@@ -135,17 +130,9 @@ impl New<'_, '_> {
             return Err(CoffError::TooLarge { value: end });
         }
 
-        let mut tables = Vec::new();
-        for symbol in file.symbols.iter().filter(|symbol| symbol.kept) {
-            self.symbol(symbol, &mut tables)?;
-        }
-        let mut symbols = end;
-        if image.is_none() || !tables.is_empty() || self.strings.bytes.len() > 4 {
-            tables.extend_from_slice(&self.strings.bytes);
-        } else {
-            // An image says that it has neither.
-            symbols = 0;
-        }
+        let tables = self.tables()?;
+        // The header of an image without symbols and strings has the offset 0.
+        let symbols = if tables.is_empty() { 0 } else { end };
         end += tables.len() as u64;
         output.put(symbols, Piece::Bytes(tables));
 
@@ -171,10 +158,34 @@ impl New<'_, '_> {
         Ok(output.finish(align(end, file_alignment)?))
     }
 
-    /// Puts content and relocations at `offset`, and gives the header and where they end.
+    /// Checks that the relocations fit into the old file of `size` bytes: if not, they overlap there, and writing them
+    /// anew would amplify them.
+    fn check_relocations(&self, size: u64) -> Result<(), CoffError> {
+        let parts = self.file.parts.iter();
+        let count: u64 = parts.map(|part| part.relocations.len() as u64).sum();
+        let value = count * size_of::<pe::ImageRelocation>() as u64;
+        if value > size {
+            return Err(CoffError::TooLarge { value });
+        }
+        Ok(())
+    }
+
+    /// Returns the symbols and the strings; nothing for an image without both.
+    fn tables(&self) -> Result<Vec<u8>, CoffError> {
+        let mut tables = Vec::new();
+        for symbol in self.file.symbols.iter().filter(|symbol| symbol.kept) {
+            self.symbol(symbol, &mut tables)?;
+        }
+        if self.file.image.is_none() || !tables.is_empty() || self.strings.bytes.len() > 4 {
+            tables.extend_from_slice(&self.strings.bytes);
+        }
+        Ok(tables)
+    }
+
+    /// Puts content and relocations at `offset`; returns the header and their end.
     fn section(
         &self,
-        part: &Part<'_>,
+        part: &EditedCoffSection<'_>,
         offset: u64,
         output: &mut Output,
     ) -> Result<(pe::ImageSectionHeader, u64), CoffError> {
@@ -190,7 +201,7 @@ impl New<'_, '_> {
             if rest > LARGEST_ALIGNMENT {
                 return Err(CoffError::TooLarge { value: rest });
             }
-            // What traps, if it is ever run.
+            // Padding that traps if it runs.
             let start = offset + part.content.size();
             output.put(start, Piece::Bytes((0..rest).map(|_| 0xcc).collect()));
         }
@@ -202,7 +213,7 @@ impl New<'_, '_> {
         header.number_of_relocations = U16::new(LE, small_count.unwrap_or(u16::MAX));
         if small_count.is_none() {
             header.characteristics = U32::new(LE, kind | pe::IMAGE_SCN_LNK_NRELOC_OVFL);
-            // The first is none and has the number of all, itself included.
+            // The first record is not a relocation: it has the number of all records, with itself.
             bytes.extend(small(count as u64 + 1)?.to_le_bytes());
             bytes.extend([0; 6]);
         }
@@ -220,7 +231,7 @@ impl New<'_, '_> {
         Ok((header, end))
     }
 
-    /// In a section header: the name, or where it is in the string table.
+    /// Returns the name field of a section header: the name, or its offset in the string table.
     fn section_name(&self, name: &[u8]) -> Result<[u8; 8], CoffError> {
         const LARGEST_DECIMAL: u64 = 9_999_999;
         const DIGITS: &[u8; 64] =
@@ -228,7 +239,7 @@ impl New<'_, '_> {
         if !is_apart(name) {
             return Ok(short_name(name));
         }
-        let offset = self.strings.offset(name).unwrap_or_default();
+        let offset = self.offset(name);
         if offset <= LARGEST_DECIMAL {
             return Ok(short_name(format!("/{offset}").as_bytes()));
         }
@@ -239,9 +250,9 @@ impl New<'_, '_> {
         Ok(short_name(&name))
     }
 
-    fn symbol(&self, symbol: &Symbol<'_>, out: &mut Vec<u8>) -> Result<(), CoffError> {
+    fn symbol(&self, symbol: &EditedCoffSymbol<'_>, out: &mut Vec<u8>) -> Result<(), CoffError> {
         let name = if is_long(symbol.name) {
-            let offset = self.strings.offset(symbol.name).unwrap_or_default();
+            let offset = self.offset(symbol.name);
             (u64::from(small(offset)?) << 32).to_le_bytes()
         } else {
             short_name(symbol.name)
@@ -252,7 +263,7 @@ impl New<'_, '_> {
         if self.large {
             out.extend(number.to_le_bytes());
         } else {
-            // Those below zero are the last of 16 bits.
+            // Negative numbers are the last values of 16 bits.
             out.extend((number as u16).to_le_bytes());
         }
         out.extend(symbol.kind.to_le_bytes());
@@ -296,7 +307,13 @@ impl New<'_, '_> {
         Ok(())
     }
 
-    /// The new number of a section; those that are none keep theirs.
+    /// Returns the offset of a kept name in the string table.
+    fn offset(&self, name: &[u8]) -> u64 {
+        let offset = self.strings.offset(name);
+        offset.expect("the table has every kept name")
+    }
+
+    /// Returns the new number of a section. Special numbers stay as they are.
     fn number(&self, number: i32) -> i32 {
         let index = usize::try_from(number)
             .ok()
@@ -305,7 +322,7 @@ impl New<'_, '_> {
         new.copied().unwrap_or(number)
     }
 
-    /// The new index of a symbol.
+    /// Returns the new index of a symbol.
     fn place(&self, index: u32) -> Result<u32, CoffError> {
         let found = self
             .places
@@ -324,8 +341,11 @@ impl New<'_, '_> {
         out: &mut Vec<u8>,
     ) -> Result<(), CoffError> {
         let (old, pointer) = (self.file.header, U32::new(LE, small(symbols)?));
-        let count = self.places.last().map_or(0, |(_, count)| *count);
-        let count = U32::new(LE, count);
+        let (_, count) = self
+            .places
+            .last()
+            .expect("the last row is the number of records");
+        let count = U32::new(LE, *count);
         if self.large {
             let none = U32::new(LE, 0);
             out.extend_from_slice(bytes_of(&pe::AnonObjectHeaderBigobj {
@@ -345,7 +365,7 @@ impl New<'_, '_> {
             }));
         } else {
             out.extend_from_slice(bytes_of(&pe::ImageFileHeader {
-                // Both have been compared with what 16 bits hold.
+                // `EditedCoff::write` and the size field have bounded both to 16 bits.
                 number_of_sections: U16::new(LE, sections as u16),
                 size_of_optional_header: U16::new(LE, optional as u16),
                 pointer_to_symbol_table: pointer,
@@ -357,12 +377,12 @@ impl New<'_, '_> {
     }
 }
 
-/// Whether the name of a section is in the string table: in the header `/` says that it is.
+/// Returns true if a section name belongs in the string table. In the header, `/` marks such a name.
 fn is_apart(name: &[u8]) -> bool {
     is_long(name) || name.starts_with(b"/")
 }
 
-/// Whether the name of a symbol is in the string table.
+/// Returns true if a symbol name belongs in the string table.
 fn is_long(name: &[u8]) -> bool {
     name.len() > 8
 }

@@ -1,28 +1,26 @@
-//! ELF files with other sections: new ones at the end, or some fewer.
+//! Adds sections at the end of ELF files, and removes sections.
 //!
-//! What is asked for is what LLVM's `llvm-objcopy` writes, to the byte. It writes the whole file
-//! anew:
+//! The output is that of LLVM's `llvm-objcopy`, to the byte, which rewrites the whole file:
 //!
-//! * Segments keep their order and distance; what is in a segment is copied with it.
-//! * Everything else follows in the order of the old offsets, each section at a multiple of its
-//!   alignment, without the gaps of the old file; new sections are last.
-//! * String tables that names of sections or symbols are in are written anew, and local symbols
-//!   come before the others, so that all of the symbol table, its indices in relocations and
-//!   groups included, may change.
+//! * Segments keep their order and distance. Sections in a segment are copied with it.
+//! * Other sections follow in the order of the old offsets, each at a multiple of its
+//!   alignment, without the gaps of the old file. New sections are last.
+//! * String tables with section or symbol names are rebuilt, and local symbols are sorted before
+//!   the others. So the whole symbol table may change, and its indices in relocations and groups.
 //! * The section header table is last.
 //!
-//! [`File`] is the old file with what was decided about it, `layout.rs` decides where things go,
-//! `write.rs` makes the pieces. Contents are not read, apart from what has to be rewritten.
+//! [`EditedElf`] is the old file with the edits, `layout.rs` decides the offsets, and
+//! `write.rs` makes the pieces. Only contents that must be rewritten are read.
 
 use std::ops::Range;
 
 use object::elf;
 
-use super::WriteError;
+use super::ElfWriteError;
 use crate::container::edit::NewSection;
 use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
-use file::{Content, File, Part};
+use file::{EditedElf, EditedElfSection, SectionContent};
 
 mod file;
 mod form;
@@ -31,51 +29,53 @@ mod reference;
 mod symbols;
 mod write;
 
-pub use reference::{REFERENCE_SECTION, add_reference};
+pub(crate) use reference::{REFERENCE_SECTION, add_reference};
 
-/// An ELF file with more sections, after the others and in this order: not loaded, and left out
-/// by linkers (`SHF_EXCLUDE`). There may be sections of the same names already.
+/// Returns an ELF file with `sections` after its own, in this order. They are not loaded, and linkers leave
+/// them out (`SHF_EXCLUDE`). Names may repeat.
 ///
-/// Input 0 of the pieces is `data`; those that follow are told at [`NewSection`].
+/// Input 0 of the pieces is `data`; [`NewSection`] describes the others.
 ///
 /// # Errors
 ///
-/// When the ELF file has no section header table, or something in it that must be understood to
-/// move sections is damaged or unknown.
+/// Fails if the ELF file has no section header table, or if a part that must be rewritten is damaged or unknown.
 pub fn add_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     sections: &[NewSection<'_>],
-) -> Result<Vec<Piece>, WriteError> {
-    let mut file = File::read(data, range)?;
+) -> Result<Vec<Piece>, ElfWriteError> {
+    let mut file = EditedElf::read(data, range)?;
     // Drops groups that have no members, as `llvm-objcopy` does with any edit.
     file.remove(|_, _| false)?;
     for (index, section) in sections.iter().enumerate() {
-        file.parts.push(Part::new(index, section));
+        file.parts.push(EditedElfSection::new(index, section));
     }
     file.write()
 }
 
-/// An ELF file without the sections whose names match, their relocations, and the symbols in them.
+/// Returns an ELF file without the sections whose names match, their relocations, and the symbols in them.
 ///
 /// Input 0 of the pieces is `data`.
 ///
 /// # Errors
 ///
-/// As [`add_sections`], and when something that stays needs what is removed.
+/// Fails as [`add_sections`] does, and if a kept section needs a removed section or symbol.
 pub fn remove_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     matches: impl Fn(&[u8]) -> bool,
-) -> Result<Vec<Piece>, WriteError> {
-    let mut file = File::read(data, range)?;
+) -> Result<Vec<Piece>, ElfWriteError> {
+    let mut file = EditedElf::read(data, range)?;
     file.remove(|_, part| matches(part.name))?;
     file.write()
 }
 
-impl File<'_> {
-    /// Marks sections as removed, with what makes no sense without them.
-    fn remove(&mut self, doomed: impl Fn(u32, &Part<'_>) -> bool) -> Result<(), WriteError> {
+impl EditedElf<'_> {
+    /// Marks sections as removed, with their relocations and with groups that become empty.
+    fn remove(
+        &mut self,
+        doomed: impl Fn(u32, &EditedElfSection<'_>) -> bool,
+    ) -> Result<(), ElfWriteError> {
         let directly: Vec<bool> = (0..)
             .zip(&self.parts)
             .map(|(index, part)| index > 0 && doomed(index, part))
@@ -88,7 +88,7 @@ impl File<'_> {
             }
         }
         for (index, part) in (0..).zip(&self.parts) {
-            if let (false, Content::Group(group)) = (is_doomed(index), &part.content) {
+            if let (false, SectionContent::Group(group)) = (is_doomed(index), &part.content) {
                 let mut members = group.members.iter();
                 if members.all(|member| removed.binary_search(member).is_ok()) {
                     empty.push(index);
@@ -101,7 +101,7 @@ impl File<'_> {
                 continue;
             };
             part.kept = false;
-            if let Content::Group(group) = &part.content {
+            if let SectionContent::Group(group) = &part.content {
                 let members = group.members.clone();
                 for member in members {
                     if let Some(part) = self.parts.get_mut(member as usize) {
@@ -113,8 +113,8 @@ impl File<'_> {
         self.check_references()
     }
 
-    /// Nothing that is kept needs what is not, and lists of sections name only those that are.
-    fn check_references(&mut self) -> Result<(), WriteError> {
+    /// Checks that kept parts do not need removed ones. Drops removed sections from groups, and removed symbols.
+    fn check_references(&mut self) -> Result<(), ElfWriteError> {
         let kept: Vec<bool> = self.parts.iter().map(|part| part.kept).collect();
         let is_kept = |index: u32| kept.get(index as usize) == Some(&true);
         for (by, part) in (0..).zip(&mut self.parts).skip(1) {
@@ -123,15 +123,15 @@ impl File<'_> {
             }
             if !is_kept(part.section.link) {
                 let index = part.section.link;
-                return Err(WriteError::Needed { index, by });
+                return Err(ElfWriteError::Needed { index, by });
             }
-            if let Content::Group(group) = &mut part.content {
+            if let SectionContent::Group(group) = &mut part.content {
                 group.members.retain(|member| is_kept(*member));
             }
         }
         if !is_kept(self.names) {
             let (index, by) = (self.names, 0);
-            return Err(WriteError::Needed { index, by });
+            return Err(ElfWriteError::Needed { index, by });
         }
         let Some(symbols) = &mut self.symbols else {
             return Ok(());
@@ -142,7 +142,7 @@ impl File<'_> {
         }
         symbols.retain(is_kept);
         if let Some((by, symbol)) = self.relocation_of_removed_symbol() {
-            return Err(WriteError::SymbolNeeded { symbol, by });
+            return Err(ElfWriteError::SymbolNeeded { symbol, by });
         }
         Ok(())
     }

@@ -1,16 +1,16 @@
-//! Why a file is not the ELF file that was expected.
+//! Errors of ELF files.
 
 use std::fmt;
 
 use crate::format::bytes::OutOfBounds;
 
-/// Why a file is not the ELF file that was expected.
+/// Reason why an ELF file cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ElfError {
-    /// It starts with something else.
+    /// Another magic.
     Magic {
-        /// From the start of the file.
+        /// Offset from the start of the file.
         offset: u64,
     },
     /// A class other than 32 and 64 bits, or a byte order other than little and big.
@@ -24,28 +24,28 @@ pub enum ElfError {
     Version,
     /// A header is not inside the file.
     Outside(OutOfBounds),
-    /// Section headers of a size that their class does not have.
+    /// Section headers with a wrong size for their class.
     EntrySize {
         /// `e_shentsize`.
         found: u16,
-        /// What it is in that class.
+        /// The size in that class.
         expected: u16,
     },
     /// The content of a section is not inside the file.
     Section {
-        /// In the section header table.
+        /// Index in the section header table.
         index: u32,
-        /// Where it should be.
+        /// Range of the content.
         problem: OutOfBounds,
     },
     /// A segment is not inside the file.
     Segment {
-        /// In the program header table.
+        /// Index in the program header table.
         index: usize,
-        /// Where it should be.
+        /// Range of the segment.
         problem: OutOfBounds,
     },
-    /// The program header table is not inside the file, or not of the headers of its class.
+    /// The program header table is not inside the file, or its headers have a wrong size for their class.
     Segments {
         /// `e_phoff`, from the start of the ELF file.
         offset: u64,
@@ -54,30 +54,30 @@ pub enum ElfError {
         /// `e_phentsize`.
         entry_size: u16,
     },
-    /// A section that is referred to does not exist.
+    /// A reference to a missing section.
     SectionIndex {
-        /// The index.
+        /// The section's index.
         index: u32,
-        /// How many sections there are.
+        /// The number of sections.
         count: usize,
     },
     /// The name of a section is not in the section of names.
     Name {
-        /// Of the section.
+        /// Index of the section.
         index: u32,
-        /// From the start of the section of names.
+        /// Offset of the name from the start of the section of names.
         offset: u32,
     },
-    /// A symbol table that does not consist of symbols.
+    /// A symbol table whose size is not a multiple of a symbol's size.
     SymbolTable {
-        /// Of its section.
+        /// Index of its section.
         index: u32,
     },
     /// The name of a symbol is not in the string table.
     SymbolName {
-        /// In the symbol table.
+        /// Index in the symbol table.
         index: u32,
-        /// From the start of the string table.
+        /// Offset of the name from the start of the string table.
         offset: u32,
     },
 }
@@ -88,14 +88,14 @@ impl fmt::Display for ElfError {
             Self::Magic { offset } => write!(f, "expected an ELF file at offset {offset:#x}"),
             Self::Class { class, encoding } => write!(
                 f,
-                "ELF class {class} with byte order {encoding} is not known (both are 1 or 2)"
+                "ELF class {class} with byte order {encoding} is not supported (1 and 2 are)"
             ),
-            Self::Version => write!(f, "the version of this ELF file is not known (1 is)"),
+            Self::Version => write!(f, "ELF version is not supported (1 is)"),
             Self::Outside(problem) => problem.fmt(f),
             Self::EntrySize { found, expected } => {
                 write!(
                     f,
-                    "section headers of size {found:#x}, where {expected:#x} was expected"
+                    "expected section headers of size {expected:#x}, found {found:#x}"
                 )
             }
             Self::Section { index, problem } => write!(f, "section {index}: {problem}"),
@@ -106,27 +106,30 @@ impl fmt::Display for ElfError {
                 entry_size,
             } => write!(
                 f,
-                "{count} program headers of size {entry_size:#x} at offset {offset:#x} are not there"
+                "{count} program headers of size {entry_size:#x} at offset {offset:#x} are invalid or outside of the file"
             ),
             Self::SectionIndex { index, count } => {
-                write!(f, "section {index} is referred to, and there are {count}")
+                write!(
+                    f,
+                    "invalid section index {index}: the file has {count} sections"
+                )
             }
             Self::Name { index, offset } => {
                 write!(
                     f,
-                    "section {index}: its name, at {offset:#x} of the names, is not there"
+                    "section {index}: its name, at offset {offset:#x} of the section names, is missing"
                 )
             }
             Self::SymbolTable { index } => {
                 write!(
                     f,
-                    "section {index}: its size is no multiple of that of a symbol"
+                    "section {index}: its size is not a multiple of a symbol's size"
                 )
             }
             Self::SymbolName { index, offset } => {
                 write!(
                     f,
-                    "symbol {index}: its name, at {offset:#x} of the strings, is not there"
+                    "symbol {index}: its name, at offset {offset:#x} of the string table, is missing"
                 )
             }
         }

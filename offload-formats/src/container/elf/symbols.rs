@@ -1,65 +1,66 @@
 //! The symbols of an ELF file.
 
 use object::read::elf::Sym;
-use object::{Endianness, elf};
+use object::{Endian as _, Endianness, elf};
 
-use super::{Elf, ElfError, Headers, Section, string};
+use super::{Elf, ElfError, ElfSection, Headers, string};
 use crate::format::bytes::ReadAt;
 
-/// A symbol.
+/// A symbol of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Symbol<'d> {
-    /// Its name, without the NUL.
+#[non_exhaustive]
+pub struct ElfSymbol<'d> {
+    /// Name, without NUL.
     pub name: &'d [u8],
-    /// Who sees it when linking.
+    /// Visibility to other objects of a link.
     pub binding: Binding,
-    /// Hidden or internal: not seen outside of the linked file.
+    /// True for a hidden or internal symbol, which other linked files do not see.
     pub hidden: bool,
-    /// Where it is defined.
-    pub place: Place,
-    /// `st_value`.
+    /// Place of the definition.
+    pub place: SymbolPlace,
+    /// Value (`st_value`).
     pub value: u64,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// Who sees a symbol when linking.
+/// Visibility of a symbol to other objects of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// Only its object.
+    /// Only its object sees the symbol.
     Local,
-    /// All objects.
+    /// All objects see the symbol.
     Global,
-    /// All objects; another definition, or none, will do.
+    /// All objects see the symbol. Another definition may replace it, and it may be undefined.
     Weak,
 }
 
-/// Where a symbol is defined.
+/// Place of a symbol's definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Elsewhere.
+pub enum SymbolPlace {
+    /// Another object.
     Undefined,
-    /// In the section of that index.
+    /// The section with that index.
     Section(u32),
-    /// In no section: an absolute value, common storage, or what a processor adds.
+    /// A special index: an absolute value, common storage, or a processor's own.
     Other(u16),
 }
 
-/// Which symbol table.
+/// One of a file's symbol tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolTable {
-    /// All symbols, of a file that is not stripped.
+    /// All symbols; missing in a stripped file.
     All,
-    /// Those that matter when a program is loaded.
+    /// The symbols that the dynamic linker needs.
     Dynamic,
 }
 impl<'d, R: ReadAt<'d>> Elf<'d, R> {
-    /// Reads a symbol table; none when the file has no such table.
+    /// Reads a symbol table. The result is empty if the file has no such table.
     ///
     /// # Errors
     ///
-    /// When the table, its names, or a name, is not inside the file.
-    pub fn symbols(&self, table: SymbolTable) -> Result<Vec<Symbol<'d>>, ElfError> {
+    /// Fails if the table, its names, or a name is not inside the file.
+    pub fn symbols(&self, table: SymbolTable) -> Result<Vec<ElfSymbol<'d>>, ElfError> {
         let wanted = match table {
             SymbolTable::All => elf::SHT_SYMTAB,
             SymbolTable::Dynamic => elf::SHT_DYNSYM,
@@ -78,12 +79,12 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
 
     fn symbols_of<S: Sym<Endian = Endianness>>(
         &self,
-        table: &Section,
-    ) -> Result<Vec<Symbol<'d>>, ElfError> {
+        table: &ElfSection,
+    ) -> Result<Vec<ElfSymbol<'d>>, ElfError> {
         let endian = self.endian;
         let strings = self.content(&self.section(table.link)?)?;
-        // Section indices that do not fit into a symbol are in a table of their own.
-        let wide = |section: &Section| {
+        // A separate table contains the section indices that do not fit into a symbol.
+        let wide = |section: &ElfSection| {
             section.section_type == elf::SHT_SYMTAB_SHNDX.0 && section.link == table.index
         };
         let wide = self
@@ -101,7 +102,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         let symbols = (0..).zip(entries).zip(wide).map(|((index, symbol), wide)| {
             let offset = symbol.st_name(endian);
             let name = string(strings, offset).ok_or(ElfError::SymbolName { index, offset })?;
-            Ok(Symbol {
+            Ok(ElfSymbol {
                 name,
                 binding: match symbol.st_bind() {
                     elf::STB_LOCAL => Binding::Local,
@@ -110,15 +111,13 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
                 },
                 hidden: matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL),
                 place: match (symbol.st_shndx(endian), wide) {
-                    (elf::SHN_UNDEF, _) => Place::Undefined,
-                    (elf::SHN_XINDEX, Some(bytes)) => Place::Section(match self.endian {
-                        Endianness::Little => {
-                            u32::from_le_bytes(bytes.try_into().unwrap_or_default())
-                        }
-                        Endianness::Big => u32::from_be_bytes(bytes.try_into().unwrap_or_default()),
-                    }),
-                    (section, _) if section.is_special() => Place::Other(section.0),
-                    (section, _) => Place::Section(section.0.into()),
+                    (elf::SHN_UNDEF, _) => SymbolPlace::Undefined,
+                    (elf::SHN_XINDEX, Some(bytes)) => {
+                        let bytes = bytes.try_into().expect("chunks have 4 bytes");
+                        SymbolPlace::Section(endian.read_u32(bytes))
+                    }
+                    (section, _) if section.is_special() => SymbolPlace::Other(section.0),
+                    (section, _) => SymbolPlace::Section(section.0.into()),
                 },
                 value: symbol.st_value(endian).into(),
                 size: symbol.st_size(endian).into(),

@@ -86,9 +86,9 @@ fn reads_symbols_in_every_class_and_byte_order() {
         assert_eq!(
             summary,
             [
-                (&b""[..], Binding::Local, Place::Undefined, 0),
-                (b"x.c", Binding::Local, Place::Other(0xfff1), 0),
-                (b"x", Binding::Global, Place::Section(section), 4),
+                (&b""[..], Binding::Local, SymbolPlace::Undefined, 0),
+                (b"x.c", Binding::Local, SymbolPlace::Other(0xfff1), 0),
+                (b"x", Binding::Global, SymbolPlace::Section(section), 4),
             ]
         );
         assert_eq!(
@@ -125,18 +125,14 @@ fn names_the_problem_and_its_place() {
         (
             0x04,
             b"\x03",
-            "ELF class 3 with byte order 1 is not known (both are 1 or 2)",
+            "ELF class 3 with byte order 1 is not supported (1 and 2 are)",
         ),
         (
             0x05,
             b"\x00",
-            "ELF class 2 with byte order 0 is not known (both are 1 or 2)",
+            "ELF class 2 with byte order 0 is not supported (1 and 2 are)",
         ),
-        (
-            0x06,
-            b"\x02",
-            "the version of this ELF file is not known (1 is)",
-        ),
+        (0x06, b"\x02", "ELF version is not supported (1 is)"),
         (
             0x28,
             b"\x00\x00\x01",
@@ -150,9 +146,13 @@ fn names_the_problem_and_its_place() {
         (
             0x3a,
             b"\x30",
-            "section headers of size 0x30, where 0x40 was expected",
+            "expected section headers of size 0x40, found 0x30",
         ),
-        (0x3e, b"\x07", "section 7 is referred to, and there are 7"),
+        (
+            0x3e,
+            b"\x07",
+            "invalid section index 7: the file has 7 sections",
+        ),
         (
             0x230 + 0x40 * 4 + 0x18,
             b"\xf0\xff",
@@ -166,22 +166,22 @@ fn names_the_problem_and_its_place() {
         (
             0x230 + 0x40 * 4,
             b"\x00\x10\x00\x00",
-            "section 4: its name, at 0x1000 of the names, is not there",
+            "section 4: its name, at offset 0x1000 of the section names, is missing",
         ),
         (
             0x230 + 0x40 * 6 + 0x20,
             b"\x47",
-            "section 6: its size is no multiple of that of a symbol",
+            "section 6: its size is not a multiple of a symbol's size",
         ),
         (
             0x1a0 + 0x18,
             b"\xff\x00\x00\x00",
-            "symbol 1: its name, at 0xff of the strings, is not there",
+            "symbol 1: its name, at offset 0xff of the string table, is missing",
         ),
         (
             0x230 + 0x40 * 6 + 0x28,
             b"\x09",
-            "section 9 is referred to, and there are 7",
+            "invalid section index 9: the file has 7 sections",
         ),
     ];
     for (offset, value, expected) in cases {
@@ -305,7 +305,7 @@ fn renames_a_section_and_moves_nothing_else() {
             // Section 1 is that of the names.
             if old.index != 1 {
                 assert_eq!(
-                    Section {
+                    ElfSection {
                         name_offset: old.name_offset,
                         ..now
                     },
@@ -338,14 +338,17 @@ fn renames_the_symbols_that_other_objects_see() {
         assert_eq!(old.len(), new.len());
         let mut count = 0;
         for (old, new) in old.iter().zip(&new) {
-            let is_seen = old.binding != Binding::Local && old.place != Place::Undefined;
+            let is_seen = old.binding != Binding::Local && old.place != SymbolPlace::Undefined;
             let expected = match is_seen {
                 true => [old.name, b".new"].concat(),
                 false => old.name.to_vec(),
             };
             count += usize::from(is_seen);
             assert_eq!(new.name, expected);
-            assert_eq!(Symbol { name: b"", ..*old }, Symbol { name: b"", ..*new });
+            assert_eq!(
+                ElfSymbol { name: b"", ..*old },
+                ElfSymbol { name: b"", ..*new }
+            );
         }
         assert!(count > 0);
         // No other byte than names of symbols, and where the names are.
@@ -366,20 +369,17 @@ fn renames_the_symbols_that_other_objects_see() {
     let error = rename_symbols(ELF32_BIG, |_| None).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "expected an ELF file of 64 bits with sections"
+        "expected a 64-bit ELF file with sections"
     );
 }
 
 #[test]
 fn rejects_what_has_no_such_section() {
     let message = |bytes, old| rename_section(bytes, old, "new").unwrap_err().to_string();
-    assert_eq!(
-        message(ELF64_LITTLE, ".none"),
-        "there is no section `.none`"
-    );
+    assert_eq!(message(ELF64_LITTLE, ".none"), "section `.none` is missing");
     assert_eq!(
         message(ELF32_BIG, ".text"),
-        "expected an ELF file of 64 bits with sections"
+        "expected a 64-bit ELF file with sections"
     );
     assert_eq!(
         message(b"MZ", ".text"),

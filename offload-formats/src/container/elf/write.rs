@@ -1,4 +1,4 @@
-//! ELF files, written: for which machines, and why not.
+//! Machines of written ELF files, and errors.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use object::elf;
 
 use super::ElfError;
 
-/// What the headers of a host's objects say about it.
+/// A host's machine, as the headers of its objects name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// `e_machine`.
@@ -15,7 +15,7 @@ pub struct Machine {
     pub flags: u32,
 }
 
-/// Architecture of triples, its machine with the flags of Linux distributions.
+/// Architectures of triples, with their machine and the flags of Linux distributions.
 const MACHINES: [(&str, Machine); 4] = [
     ("x86_64", Machine::X86_64),
     ("aarch64", Machine::AARCH64),
@@ -26,13 +26,13 @@ const MACHINES: [(&str, Machine); 4] = [
 #[cfg(feature = "tools")]
 impl Machine {
     /// Returns an error unless objects for it can be written.
-    pub(in crate::container) fn check(self) -> Result<(), WriteError> {
+    pub(in crate::container) fn check(self) -> Result<(), ElfWriteError> {
         let number = self.number;
         let known = MACHINES.iter().any(|(_, known)| known.number == number);
-        known.then_some(()).ok_or(WriteError::Machine { number })
+        known.then_some(()).ok_or(ElfWriteError::Machine { number })
     }
 
-    /// That of a host, when objects for it can be written.
+    /// Returns the machine of a host; `None` if objects for it cannot be written.
     #[must_use]
     pub fn of(triple: &crate::names::Triple) -> Option<Self> {
         let row = MACHINES.iter().find(|(arch, _)| *arch == triple.arch());
@@ -63,81 +63,81 @@ impl Machine {
     };
 }
 
-/// Why an ELF file cannot be written.
+/// Reason why an ELF file cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteError {
-    /// No objects can be written for a host.
+pub enum ElfWriteError {
+    /// Objects for a machine cannot be written.
     Machine {
         /// `e_machine`.
         number: u16,
     },
-    /// What was given is not the ELF file that was expected.
+    /// The input cannot be read.
     Elf(ElfError),
-    /// A file of 32 bits, or without sections.
+    /// A 32-bit file, or one without sections.
     NotWide,
     /// A file without a section header table.
     NoSections,
-    /// A section of names that is no string table, or one that programs have in memory.
+    /// A section of names that is not a string table, or that programs load.
     Strings {
-        /// Its index.
+        /// The section's index.
         index: u32,
     },
-    /// Two sections of which there can be one.
+    /// Two sections of a type that a file can have once.
     Twice {
         /// Index of the first.
         first: u32,
-        /// And of another.
+        /// Index of the second.
         index: u32,
     },
     /// A section group without flags.
     Group {
-        /// Its index.
+        /// The group's index.
         index: u32,
     },
-    /// Relocations that do not have the size of their kind, or are in a form that is only copied.
+    /// Relocations with a wrong size, or in a form that can only be copied.
     Relocations {
         /// Index of their section.
         index: u32,
     },
-    /// A symbol whose section is in a table that is not there.
+    /// A symbol whose section index is in a missing table.
     WideIndex {
-        /// In the symbol table.
+        /// The symbol's index.
         symbol: u32,
     },
-    /// A section that stays needs one that does not.
+    /// A kept section needs a removed one.
     Needed {
-        /// The one that was to be removed.
+        /// Index of the removed section.
         index: u32,
-        /// The one that stays; 0 stands for the file header.
+        /// Index of the kept section; 0 represents the file header.
         by: u32,
     },
-    /// A section that stays needs a symbol of one that does not.
+    /// A kept section needs a symbol of a removed one.
     SymbolNeeded {
-        /// In the symbol table.
+        /// The symbol's index.
         symbol: u32,
-        /// The section that stays.
+        /// Index of the kept section.
         by: u32,
     },
-    /// An offset, a size or a number that the format cannot hold.
+    /// An offset, a size or a count that is too large for the format.
     TooLarge {
-        /// It, or the largest there is.
+        /// The number, or `u64::MAX` if it does not fit in a `u64`.
         value: u64,
     },
-    /// The section to rename is not there.
+    /// A missing section.
     NoSection {
-        /// Its name.
+        /// The section's name.
         name: String,
     },
 }
 
-impl From<ElfError> for WriteError {
+impl From<ElfError> for ElfWriteError {
     fn from(problem: ElfError) -> Self {
         Self::Elf(problem)
     }
 }
 
-impl fmt::Display for WriteError {
+impl fmt::Display for ElfWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Machine { number } => {
@@ -152,29 +152,29 @@ impl fmt::Display for WriteError {
                 write!(f, " can)")
             }
             Self::Elf(problem) => problem.fmt(f),
-            Self::NotWide => write!(f, "expected an ELF file of 64 bits with sections"),
+            Self::NotWide => write!(f, "expected a 64-bit ELF file with sections"),
             Self::NoSections => write!(f, "the ELF file has no section header table"),
             Self::Strings { index } => {
                 write!(
                     f,
-                    "section {index}: names are in it, and it is no string table"
+                    "section {index}: expected a string table that programs do not load"
                 )
             }
             Self::Twice { first, index } => {
                 write!(
                     f,
-                    "section {index}: of a type of which there is one, in section {first}"
+                    "section {index}: expected one section of this type, found it in section {first}, too"
                 )
             }
-            Self::Group { index } => write!(f, "section {index}: a group without flags"),
+            Self::Group { index } => write!(f, "section {index}: the group has no flags"),
             Self::Relocations { index } => {
-                write!(f, "section {index}: its relocations cannot be written anew")
+                write!(f, "section {index}: its relocations cannot be rewritten")
             }
             Self::WideIndex { symbol } => {
-                write!(f, "symbol {symbol}: the index of its section is not there")
+                write!(f, "symbol {symbol}: its section index is missing")
             }
             Self::Needed { index, by: 0 } => {
-                write!(f, "section {index} cannot be removed: names are in it")
+                write!(f, "section {index} cannot be removed: it contains names")
             }
             Self::Needed { index, by } => {
                 write!(
@@ -190,10 +190,10 @@ impl fmt::Display for WriteError {
             }
             Self::TooLarge { value } => write!(f, "{value:#x} is too large for this file"),
             Self::NoSection { name } => {
-                write!(f, "there is no section `{}`", crate::escape::terminal(name))
+                write!(f, "section `{}` is missing", crate::escape::terminal(name))
             }
         }
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for ElfWriteError {}

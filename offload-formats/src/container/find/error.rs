@@ -9,91 +9,92 @@ use crate::format::bitcode;
 use crate::format::bytes::OutOfBounds;
 use crate::format::offload_binary;
 
-/// Archives in archives: more is no use to anybody, and hostile input shall not exhaust the stack.
+/// Maximum nesting of archives, so that hostile input cannot exhaust the stack.
 pub(super) const MAX_DEPTH: usize = 16;
 
-/// Why the images of a file cannot be had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    /// The names of the archive members that it is about, the outermost first.
-    pub members: Vec<Vec<u8>>,
-    /// What is wrong.
-    pub problem: Problem,
-}
-
-/// What is wrong with a file.
+/// Reason why the images of a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
-    /// With an archive.
+pub struct FindError {
+    /// Names of the archive members around the problem, the outermost first.
+    pub members: Vec<Vec<u8>>,
+    /// The problem in that member.
+    pub problem: FindProblem,
+}
+
+/// A problem in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FindProblem {
+    /// Damage in an archive.
     Archive(ArchiveError),
-    /// With an ELF file.
+    /// Damage in an ELF file.
     Elf(ElfError),
-    /// With a COFF file.
+    /// Damage in a COFF file.
     Coff(CoffError),
-    /// With the headers of a Mach-O file, which are read with the feature `tools` only.
+    /// Damage in the headers of a Mach-O file, which are read only with the feature `tools`.
     MachO(MachOError),
-    /// A file in a universal one is not inside of it.
+    /// A slice of a universal file is not inside of it.
     Slice(OutOfBounds),
-    /// With bitcode.
+    /// Damage in bitcode.
     Bitcode(bitcode::BitcodeError),
     /// A section that should hold offload binaries is not inside the file.
     Section {
-        /// Its number.
+        /// The section's number.
         number: u32,
-        /// What should be where.
+        /// Its expected range.
         problem: OutOfBounds,
     },
-    /// With offload binaries.
+    /// Damage in an offload binary.
     OffloadBinary {
-        /// The section they are in.
+        /// The section that contains it.
         section: Option<u32>,
-        /// What is wrong.
+        /// The damage.
         problem: offload_binary::OffloadBinaryError,
     },
-    /// With offload binaries in bitcode.
+    /// Damage in an offload binary in bitcode.
     Embedded {
-        /// Which embedded object.
+        /// Index of the embedded object.
         object: usize,
-        /// What is wrong; offsets are from its start.
+        /// The damage; offsets are from the start of the embedded object.
         problem: offload_binary::OffloadBinaryError,
     },
     /// A compressed offload binary cannot be inflated.
     Compressed {
-        /// The section it is in.
+        /// The section that contains it.
         section: Option<u32>,
-        /// Which of those that follow each other.
+        /// Index in that section or file.
         binary: usize,
-        /// Why.
+        /// The reason.
         problem: offload_binary::InflateError,
     },
-    /// With an offload binary that was compressed; offsets are from its start.
+    /// Damage in an inflated offload binary.
     Inflated {
-        /// The section it is in.
+        /// The section that contains it.
         section: Option<u32>,
-        /// What is wrong.
+        /// The damage; offsets are from the start of the inflated bytes.
         problem: offload_binary::OffloadBinaryError,
     },
-    /// The same bytes are said to be in many sections or files.
+    /// Too many sections or slices overlap.
     Overlap,
-    /// The member of a thin archive is a file of its own.
+    /// A member of a thin archive, whose content is another file.
     Thin,
-    /// Archives are too deep in each other.
+    /// Archives are nested too deeply.
     Depth,
 }
 
-impl Error {
+impl FindError {
     /// Returns whether compressed offload binaries claim more than the caller allows.
     #[must_use]
     pub fn is_limit(&self) -> bool {
-        let Problem::Compressed { problem, .. } = &self.problem else {
+        let FindProblem::Compressed { problem, .. } = &self.problem else {
             return false;
         };
         matches!(problem, offload_binary::InflateError::Limit { .. })
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for FindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for member in &self.members {
             write!(f, "member `{}`: ", terminal(&member[..]))?;
@@ -106,7 +107,7 @@ fn in_section(section: Option<u32>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     section.map_or(Ok(()), |section| write!(f, "section {section}: "))
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FindProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Archive(problem) => problem.fmt(f),
@@ -135,12 +136,12 @@ impl fmt::Display for Problem {
             Self::Embedded { object, problem } => {
                 write!(f, "embedded object {object}: {problem}")
             }
-            Self::Overlap => write!(f, "the same bytes are in many of its sections or files"),
-            Self::Thin => write!(f, "of a thin archive, so it is a file of its own"),
-            Self::Depth => write!(f, "more than {MAX_DEPTH} archives in each other"),
+            Self::Overlap => write!(f, "too many sections or slices share the same bytes"),
+            Self::Thin => write!(f, "the archive is thin: the content is another file"),
+            Self::Depth => write!(f, "archives are nested more than {MAX_DEPTH} deep"),
         }
     }
 }
 
-impl std::error::Error for Error {}
-impl std::error::Error for Problem {}
+impl std::error::Error for FindError {}
+impl std::error::Error for FindProblem {}

@@ -34,7 +34,7 @@ impl<'a> ReadAt<'a> for Counting<'a> {
     }
 }
 
-/// How many bytes `run` reads of `bytes`, and in how many reads.
+/// Returns the number of bytes and reads of `run`.
 fn reads<'a, T>(
     bytes: &'a [u8],
     reads: &'a RefCell<Vec<Range<u64>>>,
@@ -62,12 +62,12 @@ fn arches(found: &[FoundImage]) -> Vec<&str> {
     found.iter().map(|image| image.entry.arch()).collect()
 }
 
-/// As the function that is tested, with more memory than any input here needs.
-fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+/// Calls the tested function with enough memory for every input.
+fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, FindError> {
     super::images(data)
 }
 
-fn link_inputs<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, Error> {
+fn link_inputs<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, FindError> {
     super::link_inputs(data, &mut { super::INFLATE_LIMIT })
 }
 
@@ -171,7 +171,7 @@ fn names_the_member_the_section_and_the_place() {
     assert_eq!(message(&cut), problem);
     assert_eq!(
         message(THIN),
-        "member `fat.o`: of a thin archive, so it is a file of its own"
+        "member `fat.o`: the archive is thin: the content is another file"
     );
     let problem = "offload binary 1: size of header at offset 0xa0 with size 0x8 runs past the end \
                    at 0xa2";
@@ -193,7 +193,7 @@ fn rejects_archives_too_deep_in_each_other() {
     let members = "member `a`: ".repeat(16);
     assert_eq!(
         message,
-        format!("{members}more than 16 archives in each other")
+        format!("{members}archives are nested more than 16 deep")
     );
     for _ in 0..1000 {
         file = archive(&[("a", &file)]);

@@ -1,11 +1,11 @@
-//! What AMD's code objects say of their kernels: the notes `NT_AMDGPU_METADATA`, in MessagePack.
+//! Kernel metadata of AMD code objects: the notes `NT_AMDGPU_METADATA`, in MessagePack.
 //!
 //! | map      | key                                      | in [`Kernel`] or [`Argument`]                        |
 //! |----------|------------------------------------------|------------------------------------------------------|
-//! | of all   | `amdhsa.version`                         | the first of its numbers is [`VERSION`]              |
-//! |          | `amdhsa.kernels`                         | an array, a map for each                             |
+//! | root     | `amdhsa.version`                         | the first number must be [`VERSION`]                 |
+//! |          | `amdhsa.kernels`                         | an array with a map for each kernel                  |
 //! | kernel   | `.symbol`, required                      | `name`, without `.kd`                                |
-//! |          | `.args`                                  | `arguments`: an array, a map for each                |
+//! |          | `.args`                                  | `arguments`: an array with a map for each            |
 //! |          | `.kernarg_segment_size`, required        | `arguments_size`                                     |
 //! |          | `.group_segment_fixed_size`, required    | `shared_size`                                        |
 //! |          | `.private_segment_fixed_size`, required  | `private_size`                                       |
@@ -17,15 +17,15 @@
 //! | argument | `.offset`, `.size`, required             | `offset`, `size`                                     |
 //! |          | `.value_kind`, required                  | `kind`; `hidden_…`: added by the runtime, left out   |
 //!
-//! Other keys are passed. The registers for accumulation, `.agpr_count`, are in the same file as the others
-//! from gfx90a on, and `.vgpr_count` has them already: with `v40` and `a19` in use it is 64 on gfx90a and
-//! gfx942 (the second start at a multiple of 4: 44 + 20), and 41 on gfx908, where they are a file of their
-//! own (clang 19 and 22; the specification does not say).
+//! Other keys are skipped. From gfx90a on, accumulation registers (`.agpr_count`) are in the same file as
+//! vector registers, and `.vgpr_count` includes them: with `v40` and `a19` in use, it is 64 on gfx90a and
+//! gfx942 (accumulation registers start at a multiple of 4: 44 + 20). On gfx908, which has two files, it is 41
+//! (clang 19 and 22; not specified).
 //!
-//! Code objects of version 2 (clang 16 still makes them, clang 19 does not; a note of type 10 and owner `AMD`,
-//! in YAML) are not described. They have no kernel descriptors `<name>.kd`, so not even their names are known.
+//! Code objects of version 2 are not supported: they have a YAML note of type 10 and owner `AMD`, and no kernel
+//! descriptors `<name>.kd`, so they seem to have no kernels. clang 16 makes them, clang 19 does not.
 //!
-//! Specification: <https://llvm.org/docs/AMDGPUUsage.html#code-object-v3-metadata>, and as far as V6.
+//! Specification: <https://llvm.org/docs/AMDGPUUsage.html#code-object-v3-metadata>, V3 to V6.
 
 use std::fmt;
 
@@ -36,21 +36,21 @@ use object::read::elf::{ElfFile64, NoteIterator, ProgramHeader as _, SectionHead
 use super::{Argument, ArgumentKind, Kernel, KernelError};
 use crate::format::msgpack::{self, MsgpackReader};
 
-/// Behind the name of a kernel, that of its descriptor.
+/// Suffix of a descriptor's name, after the kernel's name.
 pub(super) const DESCRIPTOR: &str = ".kd";
 
-/// Who gave the type of a note its meaning.
+/// Owner of the note type.
 const OWNER: &[u8] = b"AMDGPU";
 const NT_AMDGPU_METADATA: NoteType = NoteType(32);
-/// Of the metadata: that of code objects of version 3 to 6.
+/// Version of the metadata in code objects of version 3 to 6.
 const VERSION: u32 = 1;
-/// How the kinds of those arguments start that the runtime adds.
+/// Prefix of the kinds of arguments that the runtime adds.
 const HIDDEN: &str = "hidden_";
 
 pub(super) fn kernels(file: &ElfFile64<'_, Endianness>) -> Result<Vec<Kernel>, KernelError> {
     let contents = contents(file).map_err(|error| KernelError::new(error.to_string()))?;
     let mut kernels = Vec::new();
-    // One for each object that the linker was given; compilers give it one.
+    // One note for each linked object.
     for content in contents {
         let wrong = |problem| KernelError::new(format!("note NT_AMDGPU_METADATA: {problem}"));
         metadata(content, &mut kernels).map_err(wrong)?;
@@ -58,7 +58,7 @@ pub(super) fn kernels(file: &ElfFile64<'_, Endianness>) -> Result<Vec<Kernel>, K
     Ok(kernels)
 }
 
-/// The contents of the notes: those in segments, which loaders see, or else in sections.
+/// Returns the contents of the notes in segments, which loaders read, or else in sections.
 fn contents<'d>(file: &ElfFile64<'d, Endianness>) -> object::Result<Vec<&'d [u8]>> {
     let (endian, data) = (file.endian(), file.data());
     let mut found = Vec::new();
@@ -91,9 +91,9 @@ fn collect<'d>(
     Ok(())
 }
 
-/// Why the content of a note makes no sense. Offsets are from its start.
+/// Reason why the content of a note is invalid. Offsets are from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Problem {
+enum MetadataProblem {
     MessagePack(msgpack::MsgpackError),
     Missing {
         key: &'static str,
@@ -114,13 +114,13 @@ enum Problem {
     },
 }
 
-impl From<msgpack::MsgpackError> for Problem {
+impl From<msgpack::MsgpackError> for MetadataProblem {
     fn from(error: msgpack::MsgpackError) -> Self {
         Self::MessagePack(error)
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for MetadataProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MessagePack(error) => error.fmt(f),
@@ -146,8 +146,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Appends the kernels of a note. What follows its map is left alone, as LLVM's reader does.
-fn metadata(content: &[u8], kernels: &mut Vec<Kernel>) -> Result<(), Problem> {
+/// Appends the kernels of a note. Bytes after its map are ignored, as in LLVM's reader.
+fn metadata(content: &[u8], kernels: &mut Vec<Kernel>) -> Result<(), MetadataProblem> {
     MsgpackReader::new(content).map(|key, reader| match key {
         b"amdhsa.version" => version(reader),
         b"amdhsa.kernels" => reader.array(|reader| {
@@ -158,18 +158,18 @@ fn metadata(content: &[u8], kernels: &mut Vec<Kernel>) -> Result<(), Problem> {
     })
 }
 
-fn version(reader: &mut MsgpackReader<'_>) -> Result<(), Problem> {
+fn version(reader: &mut MsgpackReader<'_>) -> Result<(), MetadataProblem> {
     let offset = reader.offset();
-    // The second number says what was added.
+    // The second number is the minor version.
     let [found, _] = numbers(reader, "amdhsa.version")?;
     if found == VERSION {
         Ok(())
     } else {
-        Err(Problem::Version { offset, found })
+        Err(MetadataProblem::Version { offset, found })
     }
 }
 
-fn kernel(reader: &mut MsgpackReader<'_>) -> Result<Kernel, Problem> {
+fn kernel(reader: &mut MsgpackReader<'_>) -> Result<Kernel, MetadataProblem> {
     let offset = reader.offset();
     let mut kernel = Kernel::default();
     let mut name = None;
@@ -191,9 +191,9 @@ fn kernel(reader: &mut MsgpackReader<'_>) -> Result<Kernel, Problem> {
             b".wavefront_size" => kernel.wavefront = Some(reader.number()?),
             _ => reader.skip()?,
         }
-        Ok::<(), Problem>(())
+        Ok::<(), MetadataProblem>(())
     })?;
-    let missing = |key| Problem::Missing { key, offset };
+    let missing = |key| MetadataProblem::Missing { key, offset };
     kernel.name = name.ok_or(missing(".symbol"))?;
     kernel.arguments_size = arguments_size.ok_or(missing(".kernarg_segment_size"))?;
     kernel.shared_size = shared_size.ok_or(missing(".group_segment_fixed_size"))?;
@@ -201,25 +201,25 @@ fn kernel(reader: &mut MsgpackReader<'_>) -> Result<Kernel, Problem> {
     Ok(kernel)
 }
 
-/// The name of a kernel, from that of its descriptor.
-fn symbol(reader: &mut MsgpackReader<'_>) -> Result<String, Problem> {
+/// Returns the name of a kernel from its descriptor's name.
+fn symbol(reader: &mut MsgpackReader<'_>) -> Result<String, MetadataProblem> {
     let offset = reader.offset();
     let name = reader.text()?.strip_suffix(DESCRIPTOR);
     name.map(str::to_owned)
-        .ok_or(Problem::NoDescriptor { offset })
+        .ok_or(MetadataProblem::NoDescriptor { offset })
 }
 
-fn arguments(reader: &mut MsgpackReader<'_>) -> Result<Vec<Argument>, Problem> {
+fn arguments(reader: &mut MsgpackReader<'_>) -> Result<Vec<Argument>, MetadataProblem> {
     let mut arguments = Vec::new();
     reader.array(|reader| {
         arguments.extend(argument(reader)?);
-        Ok::<(), Problem>(())
+        Ok::<(), MetadataProblem>(())
     })?;
     Ok(arguments)
 }
 
-/// An argument, when it is the host that gives it.
-fn argument(reader: &mut MsgpackReader<'_>) -> Result<Option<Argument>, Problem> {
+/// Reads an argument; returns `None` for one that the runtime adds.
+fn argument(reader: &mut MsgpackReader<'_>) -> Result<Option<Argument>, MetadataProblem> {
     let start = reader.offset();
     let [mut offset, mut size] = [None; 2];
     let mut value_kind = None;
@@ -230,9 +230,9 @@ fn argument(reader: &mut MsgpackReader<'_>) -> Result<Option<Argument>, Problem>
             b".value_kind" => value_kind = Some(reader.text()?),
             _ => reader.skip()?,
         }
-        Ok::<(), Problem>(())
+        Ok::<(), MetadataProblem>(())
     })?;
-    let missing = |key| Problem::Missing { key, offset: start };
+    let missing = |key| MetadataProblem::Missing { key, offset: start };
     let value_kind = value_kind.ok_or(missing(".value_kind"))?;
     let argument = Argument {
         offset: offset.ok_or(missing(".offset"))?,
@@ -240,7 +240,7 @@ fn argument(reader: &mut MsgpackReader<'_>) -> Result<Option<Argument>, Problem>
         kind: match value_kind {
             "global_buffer" | "dynamic_shared_pointer" => Some(ArgumentKind::Pointer),
             "by_value" => Some(ArgumentKind::Value),
-            // Images, samplers, pipes and queues of OpenCL.
+            // OpenCL's images, samplers, pipes and queues.
             _ => None,
         },
     };
@@ -250,14 +250,14 @@ fn argument(reader: &mut MsgpackReader<'_>) -> Result<Option<Argument>, Problem>
 fn numbers<const N: usize>(
     reader: &mut MsgpackReader<'_>,
     key: &'static str,
-) -> Result<[u32; N], Problem> {
+) -> Result<[u32; N], MetadataProblem> {
     let offset = reader.offset();
     let mut numbers = Vec::new();
     reader.array(|reader| {
         numbers.push(reader.number()?);
-        Ok::<(), Problem>(())
+        Ok::<(), MetadataProblem>(())
     })?;
-    <[u32; N]>::try_from(numbers).map_err(|numbers| Problem::Count {
+    <[u32; N]>::try_from(numbers).map_err(|numbers| MetadataProblem::Count {
         key,
         offset,
         found: numbers.len(),
@@ -269,7 +269,7 @@ fn numbers<const N: usize>(
 mod tests {
     use super::*;
 
-    /// A note of one kernel, with the sizes that are required and `count` keys of `kernel`.
+    /// A note of one kernel with the required sizes and `count` keys of `kernel`.
     fn note(kernel: &[u8], count: u8) -> Vec<u8> {
         let required: [&[u8]; 3] = [
             b"\xb5.kernarg_segment_size\x0c",
@@ -288,7 +288,7 @@ mod tests {
             .map_err(|problem| problem.to_string())
     }
 
-    /// Every key, in no order, and keys and arguments that are passed.
+    /// Every key in arbitrary order, with skipped keys and arguments.
     fn sample() -> Vec<u8> {
         let parts: [&[u8]; 9] = [
             b"\xa7.symbol\xa4k.kd",

@@ -1,8 +1,8 @@
-//! Why the kernels of an image cannot be described.
+//! The error of kernel descriptions.
 
 use std::fmt;
 
-/// Why the kernels of an image cannot be described.
+/// Reason why the kernels of an image cannot be described.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelError {
     problem: String,

@@ -1,28 +1,29 @@
-//! What is known of a kernel.
+//! Kernels and their arguments.
 
-/// A kernel of a linked image, as its runtime starts it. Sizes are in bytes.
+/// A kernel of a linked image. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
-    /// As the runtime looks it up.
+    /// Name in the runtime's API.
     pub name: String,
-    /// What the host gives, in order; not what AMD's runtime adds (`hidden_*`).
+    /// Arguments that the host passes, in order, without those that AMD's runtime adds (`hidden_*`).
     pub arguments: Vec<Argument>,
-    /// Of the buffer of arguments, with what the runtime adds.
+    /// Size of the argument buffer, with the arguments that the runtime adds.
     pub arguments_size: u32,
-    /// Threads of a workgroup (block) at most, where the image says; NVIDIA's says nothing beside a required size.
+    /// Maximum number of threads of a workgroup (block); `None` if the image has none. NVIDIA images with a required size
+    /// have no maximum.
     pub max_threads: Option<u32>,
-    /// The one size of a workgroup (block) that it may be started with, where the source says.
+    /// Required size of a workgroup (block); `None` if the source has none.
     pub required_threads: Option<[u32; 3]>,
-    /// Of a workgroup's memory (LDS, shared memory) that is laid out when it is compiled; of NVIDIA's from `sm_90` on with
-    /// the 1024 bytes that are the system's, of PTX without.
+    /// Size of static workgroup memory (LDS, shared memory). For NVIDIA cubins from `sm_90` on, it includes the system's
+    /// 1024 bytes; for PTX, it does not.
     pub shared_size: u32,
-    /// Of each thread's own memory (scratch, local memory).
+    /// Size of each thread's private memory (scratch, local memory).
     pub private_size: u32,
-    /// Registers of a thread: AMD's vector registers, with those for accumulation where they are one file.
+    /// Registers of a thread: AMD's vector registers. If one file contains the accumulation registers, they count, too.
     pub registers: Option<u32>,
-    /// AMD's scalar registers of a wavefront.
+    /// Scalar registers of a wavefront (AMD).
     pub scalar_registers: Option<u32>,
-    /// Threads of a wavefront (warp).
+    /// Number of threads of a wavefront (warp).
     pub wavefront: Option<u32>,
 }
 
@@ -38,7 +39,7 @@ pub struct Argument {
 }
 
 impl Argument {
-    /// An argument of which the image gives only the place.
+    /// Creates an argument without a known type. An argument with another size than a pointer is a value.
     pub(super) fn at(offset: u32, size: u32) -> Self {
         // Both vendors' pointers have 8 bytes.
         let kind = (size != 8).then_some(ArgumentKind::Value);
@@ -54,6 +55,7 @@ impl Argument {
 
 /// Kind of an argument, for programs that check what they pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ArgumentKind {
     /// An address that the device can use.
     Pointer,

@@ -1,4 +1,4 @@
-//! Names of kernels as their sources spell them, and argument kinds that mangled names tell.
+//! Demangles kernel names: names in source form, and argument kinds.
 //!
 //! Mangling: Itanium C++ ABI, <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling>, which clang and nvcc use for
 //! device code of every host.
@@ -9,9 +9,9 @@ use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 
 use super::ArgumentKind;
 
-/// Bytes of a demangled name at most: substitutions can double a name with every few bytes of the symbol.
+/// Maximum size of a demangled name in bytes: substitutions can double a name with every few bytes of the symbol.
 const LONGEST: usize = 4096;
-/// Nested types of a name at most; real ones have a few dozen.
+/// Maximum depth of nested types; real names have a few dozen.
 const DEEPEST: u32 = 128;
 
 /// Returns the name of a kernel with its namespaces and template arguments, without its parameters: `scale` for
@@ -57,7 +57,7 @@ pub(super) fn parameter_kinds(symbol: &str) -> Option<Vec<ArgumentKind>> {
     None
 }
 
-/// The kind of a parameter of this type.
+/// Returns the kind of a parameter from its type.
 fn kind(written: &str) -> ArgumentKind {
     let unqualified = written
         .trim_end_matches("const")

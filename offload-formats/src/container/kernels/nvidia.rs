@@ -1,49 +1,50 @@
-//! What NVIDIA's cubins say of their kernels. NVIDIA does not publish the layout; this is what `ptxas` 11.8, 12.4, 12.8
-//! and 13.5 and `nvlink` 13.5 write, for sm_52 to sm_120, and `cuobjdump` 13.5 reads. It is the same in both forms of the
-//! ELF file (OS/ABI `0x33` with ABI version 7; `0x41` with 8: of 13.5, and of 12.8 for sm_100 and later).
+//! Kernel descriptions in NVIDIA cubins. NVIDIA does not publish the layout. This is the layout that `ptxas` 11.8, 12.4,
+//! 12.8 and 13.5 and `nvlink` 13.5 write for sm_52 to sm_120, and `cuobjdump` 13.5 reads. It is the same in both forms of
+//! the ELF file: OS/ABI `0x33` with ABI version 7, and `0x41` with 8 (13.5, and 12.8 for sm_100 and later).
 //!
-//! | section | what it says |
+//! | section | content |
 //! |---|---|
 //! | `.nv.info` | records of all functions, kernels or not |
 //! | `.nv.info.<function>` | records of that function |
-//! | `.nv.shared.<kernel>` | nothing in the file; its size is that of the kernel's shared memory |
+//! | `.nv.shared.<kernel>` | no bytes; its size is that of the kernel's shared memory |
 //!
-//! `sh_info` of the last two is the section of the function's code, which has no other kernel's. The names say less: of two
-//! files that `nvlink` links, one may have a kernel and the other a local function of the same name.
+//! `sh_info` of the last two is the section of the function's code, which contains no other kernel. The names are ambiguous:
+//! one file that `nvlink` links may have a kernel, and another a local function with the same name.
 //!
 //! A record:
 //!
 //! | offset | size | field |
 //! |-------:|-----:|---|
-//! | `0x0` | 1 | format: 1 no value, 2 a value of one byte, 3 one of two bytes, 4 a value that follows |
+//! | `0x0` | 1 | format: 1 no value, 2 a value of one byte, 3 a value of two bytes, 4 a value after the record |
 //! | `0x1` | 1 | attribute |
-//! | `0x2` | 2 | the value, or the size of what follows, or padding |
+//! | `0x2` | 2 | the value, or the size of the value after the record, or padding |
 //!
-//! Attributes, by `cuobjdump -elf`'s names without `EIATTR_`. Of functions, in `.nv.info` (the symbol, and a number):
+//! Attributes have the names of `cuobjdump -elf` without `EIATTR_`. Attributes of functions, in `.nv.info` (a symbol and a
+//! number):
 //!
-//! | | | number |
+//! | attribute | name | number |
 //! |---|---|---|
-//! | `0x11` | `FRAME_SIZE` | bytes of its own stack frame |
-//! | `0x12` | `MIN_STACK_SIZE` | bytes of stack with what it calls, `0xffffffff` when that recurses; not before it is linked |
-//! | `0x2f` | `REGCOUNT` | registers, with those of what it calls |
+//! | `0x11` | `FRAME_SIZE` | bytes of the function's stack frame |
+//! | `0x12` | `MIN_STACK_SIZE` | bytes of stack with callees, `0xffffffff` for recursion; only after linking |
+//! | `0x2f` | `REGCOUNT` | registers, with callees |
 //!
-//! Of kernels, in `.nv.info.<function>`:
+//! Attributes of kernels, in `.nv.info.<function>`:
 //!
-//! | | | value |
+//! | attribute | name | value |
 //! |---|---|---|
 //! | `0x05` | `MAX_THREADS` | three numbers: PTX's `.maxntid` |
-//! | `0x10` | `REQNTID` | three numbers: `.reqntid`, and there is no `MAX_THREADS` then |
-//! | `0x17` | `KPARAM_INFO` | a parameter, its size in bits 18 to 31 |
-//! | `0x19` | `CBANK_PARAM_SIZE` | bytes of all parameters (format 3); absent when there are none |
-//! | `0x45` | `KPARAM_INFO_V2` | a parameter, its size in bits 0 to 15: all of a kernel's, when one needs more than 14 bits |
+//! | `0x10` | `REQNTID` | three numbers: `.reqntid`; excludes `MAX_THREADS` |
+//! | `0x17` | `KPARAM_INFO` | a parameter with its size in bits 18 to 31 |
+//! | `0x19` | `CBANK_PARAM_SIZE` | bytes of all parameters (format 3); missing without parameters |
+//! | `0x45` | `KPARAM_INFO_V2` | a parameter with its size in bits 0 to 15; for all parameters, if one needs more than 14 bits |
 //!
-//! In the words of `cuobjdump --dump-resource-usage`, `REG` is `REGCOUNT`, `STACK` is `MIN_STACK_SIZE`, and `SHARED` the size
-//! of the section: from sm_90 on with 1024 bytes that the system keeps for itself, of each kernel that has shared memory,
-//! and of all in a file of PTX that declares some `.extern`. `.nv.shared.reserved.0` counts for no kernel. `LOCAL` was for
-//! code without a stack (`-abi=no`), which none of these versions makes.
+//! `cuobjdump --dump-resource-usage` prints these values: `REG` is `REGCOUNT`, `STACK` is `MIN_STACK_SIZE`, and
+//! `SHARED` is the size of the section. From sm_90 on, it includes 1024 bytes that the system reserves for each kernel with shared memory, and
+//! for each kernel of a PTX file with `.extern` shared memory. `.nv.shared.reserved.0` belongs to no kernel. `LOCAL` was for
+//! code without a stack (`-abi=no`), which none of these versions writes.
 //!
-//! Not read: the registers in bits 24 to 31 of `sh_info` of the code, which are 0 from sm_90 on; `PARAM_CBANK` (`0x0a`),
-//! whose size is `CBANK_PARAM_SIZE` again.
+//! Not read: bits 24 to 31 of `sh_info` of the code, which are registers before sm_90 and 0 later; and `PARAM_CBANK`
+//! (`0x0a`), which repeats `CBANK_PARAM_SIZE`.
 
 use super::{Argument, Kernel, KernelError};
 use crate::format::bytes::{Cursor, OutOfBounds, record};
@@ -55,9 +56,9 @@ const INFO: &str = ".nv.info";
 const INFO_OF: &str = ".nv.info.";
 const SHARED_OF: &str = ".nv.shared.";
 
-/// Threads of a warp, of all processors.
+/// Threads of a warp of every processor.
 const WARP: u32 = 32;
-/// The `MIN_STACK_SIZE` of what recurses.
+/// `MIN_STACK_SIZE` of a recursive function.
 const UNBOUNDED: u32 = u32::MAX;
 
 const NO_VALUE: u8 = 1;
@@ -75,7 +76,7 @@ const REGCOUNT: u8 = 0x2f;
 const KPARAM_INFO_V2: u8 = 0x45;
 
 record! {
-    struct Header, "record", 4 bytes {
+    struct RecordHeader, "record", 4 bytes {
         0x0 format: [u8; 1],
         0x1 attribute: [u8; 1],
         0x2 value: u16,
@@ -83,7 +84,7 @@ record! {
 }
 
 record! {
-    /// The symbol is one of `.symtab`.
+    /// A number of the function with that symbol of `.symtab`.
     struct OfFunction, "value", 8 bytes {
         0x0 symbol: u32,
         0x4 number: u32,
@@ -99,7 +100,7 @@ record! {
 }
 
 record! {
-    /// The index is 0. Beside the size: what a pointer points to, and the constant bank.
+    /// The index is 0. `packed` also has the pointee's alignment and space, and the constant bank.
     struct Parameter, "value", 12 bytes {
         0x0 index: u32,
         0x4 ordinal: u16,
@@ -108,7 +109,7 @@ record! {
     }
 }
 
-/// The kernels of these names, which are those of the image.
+/// Describes the kernels `names` of the image.
 pub(super) fn kernels(
     file: &ElfFile64<'_, Endianness>,
     names: &BTreeSet<String>,
@@ -142,11 +143,11 @@ pub(super) fn kernels(
     found.into_values().map(kernel).collect()
 }
 
-/// A record of [`INFO`]. Other functions have them too.
+/// Reads a record of [`INFO`]. Functions that are not kernels have records, too.
 fn note(
     file: &ElfFile64<'_, Endianness>,
     found: &mut BTreeMap<usize, Found>,
-    record: &Record<'_>,
+    record: &InfoRecord<'_>,
 ) -> Result<(), String> {
     let (REGCOUNT | FRAME_SIZE | MIN_STACK_SIZE) = record.attribute else {
         return Ok(());
@@ -154,7 +155,7 @@ fn note(
     let OfFunction { symbol, number } = record.sized(OfFunction::read)?;
     let symbol = usize::try_from(symbol).ok();
     let symbol = symbol.and_then(|index| file.symbol_by_index(SymbolIndex(index)).ok());
-    let symbol = symbol.ok_or("there is no such symbol")?;
+    let symbol = symbol.ok_or("its symbol is missing")?;
     let code = symbol.section_index();
     let of = code.and_then(|code| found.get_mut(&code.0));
     if let Some(of) = of.filter(|of| of.symbol == symbol.index()) {
@@ -167,19 +168,19 @@ fn note(
     Ok(())
 }
 
-/// What is found of a kernel, in whichever order it comes.
+/// The description of a kernel, collected from records in any order.
 struct Found {
     symbol: SymbolIndex,
     kernel: Kernel,
     is_described: bool,
-    /// By their place in the source.
+    /// Parameters by their position in the source.
     parameters: BTreeMap<u16, Argument>,
     frame_size: u32,
     stack_size: Option<u32>,
 }
 
 impl Found {
-    /// The kernels, by the section of their code, and nothing said of them yet.
+    /// Lists the kernels by the section of their code, without descriptions.
     fn all(
         file: &ElfFile64<'_, Endianness>,
         names: &BTreeSet<String>,
@@ -201,7 +202,9 @@ impl Found {
             }
         }
         match missing.first() {
-            Some(name) => Err(KernelError::new(format!("kernel `{name}`: it has no code"))),
+            Some(name) => Err(KernelError::new(format!(
+                "kernel `{name}`: its code is missing"
+            ))),
             None => Ok(found),
         }
     }
@@ -221,13 +224,13 @@ impl Found {
         }
     }
 
-    /// A record of its own section.
-    fn read(&mut self, record: &Record<'_>) -> Result<(), String> {
+    /// Reads a record of the kernel's own section.
+    fn read(&mut self, record: &InfoRecord<'_>) -> Result<(), String> {
         match record.attribute {
             MAX_THREADS => {
                 let Threads { x, y, z } = record.sized(Threads::read)?;
                 let threads = x.checked_mul(y).and_then(|plane| plane.checked_mul(z));
-                let wrong = || format!("{x} by {y} by {z} threads are more than a u32 holds");
+                let wrong = || format!("{x} by {y} by {z} threads do not fit in 32 bits");
                 self.kernel.max_threads = Some(threads.ok_or_else(wrong)?);
             }
             REQNTID => {
@@ -254,13 +257,13 @@ impl Found {
         } = parameter;
         let offset = offset.into();
         match self.parameters.insert(ordinal, Argument::at(offset, size)) {
-            Some(_) => Err(format!("parameter {ordinal} is there twice")),
+            Some(_) => Err(format!("duplicate parameter {ordinal}")),
             None => Ok(()),
         }
     }
 
     fn shared(&mut self, size: u64) -> Result<(), String> {
-        let wrong = |_| format!("its size {size:#x} is more than a u32 holds");
+        let wrong = |_| format!("its size {size:#x} does not fit in 32 bits");
         self.kernel.shared_size = u32::try_from(size).map_err(wrong)?;
         Ok(())
     }
@@ -268,40 +271,40 @@ impl Found {
     fn into_kernel(self) -> Result<Kernel, String> {
         let mut kernel = self.kernel;
         if !self.is_described {
-            return Err(format!("there is no section `{INFO_OF}{}`", kernel.name));
+            return Err(format!("section `{INFO_OF}{}` is missing", kernel.name));
         }
         let end = kernel.arguments_size;
         for (index, (ordinal, argument)) in (0..=u16::MAX).zip(self.parameters) {
             if ordinal != index {
-                return Err(format!("parameter {index} is missing, {ordinal} is there"));
+                return Err(format!("expected parameter {index}, found {ordinal}"));
             }
             let Argument { offset, size, .. } = argument;
             let range = OutOfBounds::check("parameter", offset.into(), size.into(), end.into());
             range.map_err(|problem| problem.to_string())?;
             kernel.arguments.push(argument);
         }
-        // Where it recurses, its own frame is what is known.
+        // For recursion, only its own frame is known.
         let stack = self.stack_size.filter(|size| *size != UNBOUNDED);
         kernel.private_size = stack.unwrap_or(self.frame_size);
         Ok(kernel)
     }
 }
 
-/// A record, whose format and attribute are read, and whose value lies inside its section.
-struct Record<'d> {
+/// A record whose value is inside its section.
+struct InfoRecord<'d> {
     format: u8,
     attribute: u8,
     half: u16,
     value: Cursor<'d, &'d [u8]>,
 }
 
-impl<'d> Record<'d> {
-    /// The value of two bytes.
+impl<'d> InfoRecord<'d> {
+    /// Returns the value of two bytes.
     fn half(&self) -> Result<u16, String> {
         self.expect(HALF).map(|()| self.half)
     }
 
-    /// The value that follows: of all its bytes, or it is another attribute than this reads.
+    /// Reads the value after the record. Fails if it has another size.
     fn sized<T>(
         &self,
         read: fn(&mut Cursor<'d, &'d [u8]>) -> Result<T, OutOfBounds>,
@@ -312,9 +315,10 @@ impl<'d> Record<'d> {
         match cursor.end().checked_sub(cursor.position()) {
             Some(0) => Ok(value),
             _ => Err(format!(
-                "attribute {:#x} has more than the {:#x} bytes that are known",
+                "attribute {:#x}: expected {:#x} bytes, found {:#x}",
                 self.attribute,
                 cursor.position() - self.value.position(),
+                self.value.end() - self.value.position(),
             )),
         }
     }
@@ -327,7 +331,7 @@ impl<'d> Record<'d> {
             return Ok(());
         }
         Err(format!(
-            "attribute {attribute:#x} has format {format}, expected {expected}"
+            "attribute {attribute:#x}: expected format {expected}, found {format}"
         ))
     }
 }
@@ -335,7 +339,7 @@ impl<'d> Record<'d> {
 /// Reads the records of sections.
 struct Records<'d> {
     data: &'d [u8],
-    /// No section of a file lies in another: of all of them there is no more to read than the file.
+    /// Bytes that may still be read: sections do not overlap, so together they are not larger than the file.
     left: u64,
 }
 
@@ -345,18 +349,19 @@ impl<'d> Records<'d> {
         Self { data, left }
     }
 
-    /// The records of a section, whose range is an offset and a size, in order.
+    /// Calls `take` for each record of a section in order. `range` is the section's offset and size.
     fn each(
         &mut self,
         range: Option<(u64, u64)>,
-        mut take: impl FnMut(&Record<'d>) -> Result<(), String>,
+        mut take: impl FnMut(&InfoRecord<'d>) -> Result<(), String>,
     ) -> Result<(), String> {
         let text = |problem: OutOfBounds| problem.to_string();
-        let (offset, size) = range.ok_or("it has no bytes in the file")?;
+        let (offset, size) =
+            range.ok_or("expected content, found a section without bytes in the file")?;
         let end = self.data.len() as u64;
         let range = OutOfBounds::check("section", offset, size, end).map_err(text)?;
         let left = self.left.checked_sub(size);
-        self.left = left.ok_or("it lies where another section does")?;
+        self.left = left.ok_or("the section overlaps another one")?;
         let mut cursor = Cursor::new(self.data, range);
         while cursor.position() < cursor.end() {
             let at = cursor.position();
@@ -367,10 +372,10 @@ impl<'d> Records<'d> {
         Ok(())
     }
 
-    fn next(&self, cursor: &mut Cursor<'d, &'d [u8]>) -> Result<Record<'d>, String> {
+    fn next(&self, cursor: &mut Cursor<'d, &'d [u8]>) -> Result<InfoRecord<'d>, String> {
         let text = |problem: OutOfBounds| problem.to_string();
-        let header = Header::read(cursor).map_err(text)?;
-        let Header {
+        let header = RecordHeader::read(cursor).map_err(text)?;
+        let RecordHeader {
             format: [format],
             attribute: [attribute],
             value: half,
@@ -378,12 +383,12 @@ impl<'d> Records<'d> {
         let size = match format {
             NO_VALUE | BYTE | HALF => 0,
             SIZED => half,
-            _ => return Err(format!("format {format} is not known (1 to 4 are)")),
+            _ => return Err(format!("format {format} is not supported (1 to 4 are)")),
         };
         let start = cursor.position();
         cursor.read(size.into(), "value").map_err(text)?;
         let value = Cursor::new(self.data, start..cursor.position());
-        Ok(Record {
+        Ok(InfoRecord {
             format,
             attribute,
             half,

@@ -1,15 +1,15 @@
-//! What PTX says of its kernels, before the driver compiles it: names, parameters, threads, and the shared memory that
-//! the text lays out. Registers and local memory are the driver's to choose.
+//! Kernel descriptions in PTX, before the driver compiles it: names, parameters, threads, and static shared memory.
+//! The driver chooses registers and local memory.
 //!
-//! | of a kernel | in the text |
+//! | property | in the text |
 //! |---|---|
 //! | name, parameters | `.visible .entry scale(.param .u64 x, .param .align 8 .b8 s[24])` |
 //! | required size of a block | `.reqntid 32, 4` |
-//! | threads at most | `.maxntid 128`: the product |
-//! | shared memory | `.shared .align 4 .b8 tile[512];`, in its body, or outside and named there or in what it calls |
+//! | maximum number of threads | `.maxntid 128`: the product |
+//! | shared memory | `.shared .align 4 .b8 tile[512];`, in its body, or outside and used there or in callees |
 //!
-//! Each parameter lies at the next multiple of its alignment: that of `.align`, or of its type. The variables of shared
-//! memory lie one behind the other, and the driver may leave more between them.
+//! Each parameter is at the next multiple of its alignment: that of `.align`, or of its type. Variables in shared
+//! memory are consecutive; the driver may add padding.
 //!
 //! Specification: NVIDIA's "PTX ISA", "Directives". Against `ptxas` 13.5: `tests/formats-container/kernels_cuda.rs`.
 
@@ -18,10 +18,10 @@ use crate::format::ptx;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 
-/// Threads of a warp, of all processors.
+/// Threads of a warp of every processor.
 const WARP: u32 = 32;
 
-/// Types, and how many bytes a value has.
+/// Types with the size of a value in bytes.
 const TYPES: [(&str, u64); 21] = [
     (".b8", 1),
     (".u8", 1),
@@ -46,23 +46,23 @@ const TYPES: [(&str, u64); 21] = [
     (".b128", 16),
 ];
 
-/// The first version of the language in which an entry without `.visible` or `.weak` is none of the host's.
+/// First version of the language in which only a `.visible` or `.weak` entry is visible to the host.
 const LINKAGE: (u16, u16) = (3, 1);
 
-/// Functions that the driver has.
+/// Functions that the driver defines, and prefixes of their names.
 const DRIVERS: [&str; 5] = ["vprintf", "vfprintf", "malloc", "free", "__assertfail"];
 const DRIVERS_START: [&str; 2] = ["__cuda_syscall", "cnp"];
 
-/// What a text has: kernels, functions, and what these name.
+/// The kernels and functions of a text, and the names that these use.
 #[derive(Debug, Default)]
-pub(super) struct Text {
+pub(super) struct PtxText {
     kernels: BTreeMap<String, (Kernel, Body)>,
     functions: BTreeMap<String, Body>,
-    /// Declared, and not there when no function of the text is it.
+    /// Names of `.extern` functions, which the text may also define.
     external: BTreeSet<String>,
-    /// Outside of functions.
+    /// Shared variables outside of functions.
     shared: Vec<Variable>,
-    /// Names of those in the memory of the device.
+    /// Names of variables in the device's memory.
     variables: BTreeSet<String>,
 }
 
@@ -73,17 +73,17 @@ struct Body {
     words: BTreeSet<String>,
 }
 
-/// A parameter, or a variable in shared memory. In bytes.
+/// A parameter, or a variable in shared memory. Alignment and size are in bytes.
 #[derive(Clone, Debug, Default)]
 struct Variable {
     name: String,
     align: u64,
     size: u64,
-    /// A parameter with `.ptr`.
+    /// True for a parameter with `.ptr`.
     is_pointer: bool,
 }
 
-impl Text {
+impl PtxText {
     pub(super) fn parse(text: &[u8]) -> Result<Self, KernelError> {
         let is_older = ptx::version(text).is_some_and(|version| version < LINKAGE);
         let text = ptx::stripped(text);
@@ -95,7 +95,7 @@ impl Text {
             match token {
                 ".entry" => {
                     let is_global = is_older || matches!(linkage, ".visible" | ".weak");
-                    let entry = Entry::read(&mut tokens)?;
+                    let entry = PtxKernel::read(&mut tokens)?;
                     if let Some(body) = entry.body.filter(|_| is_global) {
                         found
                             .kernels
@@ -118,7 +118,7 @@ impl Text {
         Ok(found)
     }
 
-    /// The kernels, by name.
+    /// Lists the kernels, sorted by name.
     pub(super) fn kernels(&self) -> Result<Vec<Kernel>, KernelError> {
         let described = self.kernels.values().map(|(kernel, body)| {
             let shared = self.shared_by(body);
@@ -126,7 +126,7 @@ impl Text {
             let shared_size = shared_size.ok_or_else(|| {
                 let name = &kernel.name;
                 KernelError::new(format!(
-                    "kernel `{name}`: its shared memory is more than a u32 holds"
+                    "kernel `{name}`: its shared memory does not fit in 32 bits"
                 ))
             })?;
             Ok(Kernel {
@@ -137,12 +137,12 @@ impl Text {
         described.collect()
     }
 
-    /// Whether it has a kernel or a variable of that name.
+    /// Returns true if the text has a kernel or a variable with that name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.kernels.contains_key(name) || self.variables.contains(name)
     }
 
-    /// The functions that some function calls, and neither the text nor the driver has.
+    /// Lists the functions that are called, but neither the text nor the driver defines.
     pub(super) fn undefined(&self) -> Vec<&str> {
         let bodies = self.kernels.values().map(|(_, body)| body);
         let bodies: Vec<&Body> = bodies.chain(self.functions.values()).collect();
@@ -156,7 +156,7 @@ impl Text {
         missing.map(String::as_str).collect()
     }
 
-    /// The variables that a function, and whatever it calls, have in shared memory.
+    /// Lists the shared variables of a function and its callees.
     fn shared_by<'t>(&'t self, body: &'t Body) -> Vec<&'t Variable> {
         let mut bodies = vec![body];
         let mut called = BTreeSet::new();
@@ -178,7 +178,7 @@ impl Text {
         variables
     }
 
-    /// From what it returns on, or its name.
+    /// Reads a function from its return value or name on.
     fn function(&mut self, tokens: &mut Peekable<Tokens<'_>>, is_external: bool) {
         if tokens.next_if_eq(&"(").is_some() {
             pass(tokens, ")");
@@ -190,7 +190,7 @@ impl Text {
         while let Some(token) = tokens.next() {
             match token {
                 "{" => {
-                    // What is odd in it, nothing here needs.
+                    // Errors in the body are ignored: only the bodies of kernels must be valid.
                     let body = body(tokens).unwrap_or_default();
                     self.functions.insert(name, body);
                     return;
@@ -202,14 +202,14 @@ impl Text {
     }
 }
 
-/// A kernel, and its body unless it is only declared.
-struct Entry {
+/// A kernel and its body; a declaration has none.
+struct PtxKernel {
     kernel: Kernel,
     body: Option<Body>,
 }
 
-impl Entry {
-    /// From the name on.
+impl PtxKernel {
+    /// Reads a kernel from its name on.
     fn read(tokens: &mut Peekable<Tokens<'_>>) -> Result<Self, KernelError> {
         let name = tokens.next().unwrap_or_default().to_owned();
         let wrong = |problem: String| KernelError::new(format!("kernel `{name}`: {problem}"));
@@ -226,7 +226,7 @@ impl Entry {
                     .and_then(|end| Some((u32::try_from(start).ok()?, u32::try_from(end).ok()?)));
                 let (offset, end) = place.ok_or_else(|| {
                     wrong(format!(
-                        "parameter `{}` lies behind what a u32 holds",
+                        "the offset of parameter `{}` does not fit in 32 bits",
                         parameter.name
                     ))
                 })?;
@@ -245,28 +245,26 @@ impl Entry {
                     let body = Some(body(tokens)?);
                     return Ok(Self { kernel, body });
                 }
-                // The only directive here with an end of its own.
+                // The only directive here that ends with a semicolon.
                 ".pragma" => pass(tokens, ";"),
-                // No more than its declaration.
+                // A declaration.
                 ";" => return Ok(Self { kernel, body: None }),
                 ".reqntid" => kernel.required_threads = Some(threads(tokens).map_err(wrong)?),
                 ".maxntid" => {
                     let [x, y, z] = threads(tokens).map_err(wrong)?;
                     let threads = x.checked_mul(y).and_then(|plane| plane.checked_mul(z));
                     kernel.max_threads = Some(threads.ok_or_else(|| {
-                        wrong(format!(
-                            "{x} by {y} by {z} threads are more than a u32 holds"
-                        ))
+                        wrong(format!("{x} by {y} by {z} threads do not fit in 32 bits"))
                     })?);
                 }
                 _ => {}
             }
         }
-        Err(wrong("it has no body".to_owned()))
+        Err(wrong("its body is missing".to_owned()))
     }
 }
 
-/// The name that is declared behind `.global`.
+/// Returns the name declared after `.global`.
 fn named(tokens: &mut Peekable<Tokens<'_>>) -> Option<String> {
     while let Some(token) = tokens.next() {
         match token {
@@ -281,10 +279,10 @@ fn named(tokens: &mut Peekable<Tokens<'_>>) -> Option<String> {
     None
 }
 
-/// The variables of a declaration, from behind `.shared` to its semicolon.
+/// Reads the variables of a declaration after `.shared`, up to its semicolon.
 fn variables(tokens: &mut Peekable<Tokens<'_>>) -> Result<Vec<Variable>, KernelError> {
     let mut found: Vec<Variable> = Vec::new();
-    let mut kind = Type::default();
+    let mut kind = VariableType::default();
     loop {
         let mut variable = Variable::default();
         let end = variable.read(&mut kind, tokens).map_err(|problem| {
@@ -304,7 +302,7 @@ fn parameters(tokens: &mut Peekable<Tokens<'_>>) -> Result<Vec<Variable>, String
     }
     loop {
         let mut variable = Variable::default();
-        let end = variable.read(&mut Type::default(), tokens);
+        let end = variable.read(&mut VariableType::default(), tokens);
         let end = end.map_err(|problem| {
             format!("parameter {} `{}`: {problem}", found.len(), variable.name)
         })?;
@@ -312,35 +310,35 @@ fn parameters(tokens: &mut Peekable<Tokens<'_>>) -> Result<Vec<Variable>, String
         match end {
             "," => {}
             ")" => return Ok(found),
-            _ => return Err("its parameters have no end".to_owned()),
+            _ => return Err("its parameter list has no end".to_owned()),
         }
     }
 }
 
-/// What holds for all variables of a declaration.
+/// The type of all variables of a declaration.
 #[derive(Debug, Default)]
-struct Type {
+struct VariableType {
     align: Option<u64>,
     element: Option<u64>,
-    /// How many of them, of a vector.
+    /// Number of elements of a vector.
     vector: Option<u64>,
 }
 
 impl Variable {
-    /// Reads what is declared, and gives the sign behind it.
+    /// Reads a declared variable; returns the sign after it.
     fn read<'t>(
         &mut self,
-        kind: &mut Type,
+        kind: &mut VariableType,
         tokens: &mut Peekable<Tokens<'t>>,
     ) -> Result<&'t str, String> {
         let mut elements = 1_u64;
         while let Some(token) = tokens.next() {
             match token {
                 "," | ")" | ";" => {
-                    let element = kind.element.ok_or("its type is not known")?;
+                    let element = kind.element.ok_or("its type is unknown")?;
                     let element = element * kind.vector.unwrap_or(1);
                     let size = element.checked_mul(elements);
-                    self.size = size.ok_or("it is larger than a u64 holds")?;
+                    self.size = size.ok_or("its size does not fit in 64 bits")?;
                     self.align = kind.align.unwrap_or(element);
                     return Ok(token);
                 }
@@ -348,9 +346,9 @@ impl Variable {
                 ".align" => {
                     let align = number(tokens.next())?;
                     if !align.is_power_of_two() {
-                        return Err(format!("its alignment {align} is no power of two"));
+                        return Err(format!("its alignment {align} is not a power of two"));
                     }
-                    // Behind `.ptr` it is that of what is pointed to.
+                    // After `.ptr`, it is the alignment of the pointee.
                     if !self.is_pointer {
                         kind.align = Some(align);
                     }
@@ -363,12 +361,14 @@ impl Variable {
                     Some("]") => elements = 0,
                     count => {
                         let count = elements.checked_mul(number(count)?);
-                        elements = count.ok_or("it is larger than a u64 holds")?;
+                        elements = count.ok_or("its size does not fit in 64 bits")?;
                         tokens.next_if_eq(&"]");
                     }
                 },
                 ".texref" | ".samplerref" | ".surfref" => {
-                    return Err(format!("`{token}` has no place in the buffer of arguments"));
+                    return Err(format!(
+                        "a `{token}` cannot be passed in the argument buffer"
+                    ));
                 }
                 word if word.starts_with('.') => {
                     let known = TYPES.iter().find(|(name, _)| *name == word);
@@ -381,7 +381,7 @@ impl Variable {
     }
 }
 
-/// Where the last of these variables ends, one behind the other.
+/// Returns the end of consecutive variables.
 fn end_of<'t>(variables: impl IntoIterator<Item = &'t Variable>) -> Option<u64> {
     variables.into_iter().try_fold(0_u64, |end, variable| {
         end.checked_next_multiple_of(variable.align)?
@@ -389,7 +389,7 @@ fn end_of<'t>(variables: impl IntoIterator<Item = &'t Variable>) -> Option<u64> 
     })
 }
 
-/// From behind the brace that opens it to the one that closes it.
+/// Reads a body after its opening brace, up to the closing one.
 fn body(tokens: &mut Peekable<Tokens<'_>>) -> Result<Body, KernelError> {
     let mut body = Body::default();
     let mut depth = 1_u64;
@@ -408,18 +408,18 @@ fn body(tokens: &mut Peekable<Tokens<'_>>) -> Result<Body, KernelError> {
     Err(KernelError::new("a function's body has no end"))
 }
 
-/// To behind the next of that sign.
+/// Skips tokens up to and including the next `sign`.
 fn pass(tokens: &mut Peekable<Tokens<'_>>, sign: &str) {
     tokens.by_ref().find(|token| *token == sign);
 }
 
-/// One to three numbers; those that are not there are 1.
+/// Reads one to three numbers; missing ones are 1.
 fn threads(tokens: &mut Peekable<Tokens<'_>>) -> Result<[u32; 3], String> {
     let mut threads = [1; 3];
     for count in &mut threads {
         let wide = number(tokens.next())?;
         *count =
-            u32::try_from(wide).map_err(|_| format!("{wide} threads are more than a u32 holds"))?;
+            u32::try_from(wide).map_err(|_| format!("{wide} threads do not fit in 32 bits"))?;
         if tokens.next_if_eq(&",").is_none() {
             break;
         }
@@ -427,20 +427,20 @@ fn threads(tokens: &mut Peekable<Tokens<'_>>) -> Result<[u32; 3], String> {
     Ok(threads)
 }
 
-/// As C spells it.
+/// Reads a number in C's notation.
 fn number(token: Option<&str>) -> Result<u64, String> {
     let text = token.unwrap_or_default();
     let digits = text.trim_end_matches('U');
     let parsed = match digits.as_bytes() {
-        [b'0', b'x' | b'X', ..] => u64::from_str_radix(digits.get(2..).unwrap_or_default(), 16),
-        [b'0', b'b' | b'B', ..] => u64::from_str_radix(digits.get(2..).unwrap_or_default(), 2),
+        [b'0', b'x' | b'X', ..] => u64::from_str_radix(digits.split_at(2).1, 16),
+        [b'0', b'b' | b'B', ..] => u64::from_str_radix(digits.split_at(2).1, 2),
         [b'0', _, ..] => u64::from_str_radix(digits, 8),
         _ => digits.parse(),
     };
     parsed.map_err(|_| format!("expected a number, found `{text}`"))
 }
 
-/// Words, with their dots, and signs; strings are left out.
+/// Iterates over words (with their dots) and signs; skips strings.
 struct Tokens<'t> {
     rest: &'t str,
 }

@@ -20,7 +20,7 @@ fn embed(host: &[u8], images: &[(&str, Option<&[u8]>)]) -> Result<Vec<u8>, Objec
     let mut entries = Vec::new();
     let mut inputs = vec![host];
     for (id, image) in images {
-        entries.push(NewEntry {
+        entries.push(NewObjectEntry {
             id,
             size: image.map(|image| image.len() as u64),
         });
@@ -126,15 +126,15 @@ fn tells_what_cannot_be_written() {
     let error = |host, id| embed(host, &[(id, None)]).unwrap_err().to_string();
     assert_eq!(
         error(&macho, HOST_ID),
-        "sections of a Mach-O file can be neither read nor written (those of ELF and COFF can)"
+        "sections of Mach-O files are not supported (those of ELF and COFF are)"
     );
     assert_eq!(
         error(b"text", HOST_ID),
-        "not an object file, or one that is cut short"
+        "expected an object file, found another format or a truncated file"
     );
     assert_eq!(
         error(ELF, "hip-\0"),
-        "entry ID `hip-\\0` is not UTF-8 without NUL"
+        "invalid entry ID `hip-\\0`: expected UTF-8 without NUL"
     );
     let mut fat = ELF.to_vec();
     // The last letter of the names of sections before that of the host's.
@@ -142,6 +142,6 @@ fn tells_what_cannot_be_written() {
     let error = bundle_sections(&fat[..], 0..u64::MAX).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "entry ID `hip-amdgcn-amd-amdhsa--gfx90\\xff` is not UTF-8 without NUL"
+        "invalid entry ID `hip-amdgcn-amd-amdhsa--gfx90\\xff`: expected UTF-8 without NUL"
     );
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
-use offload_formats::container::archive::{Archive, Member};
+use offload_formats::container::archive::{Archive, ArchiveMember};
 use offload_formats::container::definitions;
 use offload_formats::escape::terminal;
 use offload_formats::format::magic::Magic;
@@ -36,7 +36,7 @@ pub(super) fn check(path: &Path, limit: u64) -> Result<(), CargoOffloadError> {
     let archive = Archive::parse(&data, file.whole()).map_err(|problem| wrong(&problem))?;
     let symbols = archive.symbols().map_err(|problem| wrong(&problem))?;
     let members = archive.members.iter();
-    let members: BTreeMap<u64, &Member<'_>> = members
+    let members: BTreeMap<u64, &ArchiveMember<'_>> = members
         .map(|member| (member.header_offset, member))
         .collect();
     let mut places: BTreeMap<u64, Vec<&[u8]>> = BTreeMap::new();

@@ -11,7 +11,9 @@ use object::elf;
 use offload_formats::container::archive::{Archive, Index, MemberPlan, layout, plain_name};
 use offload_formats::container::definitions;
 use offload_formats::container::elf::Elf;
-use offload_formats::container::object_bundle::{NewEntry, embed_bundle, whole_bundle_sections};
+use offload_formats::container::object_bundle::{
+    NewObjectEntry, embed_bundle, whole_bundle_sections,
+};
 use offload_formats::escape::terminal;
 use offload_formats::format::bundle::BundleLayout;
 use offload_formats::format::magic::Magic;
@@ -271,17 +273,17 @@ impl MemberGroup {
             vec![host.content.clone()]
         } else {
             let images: Vec<Piece> = images().collect();
-            let mut entries: Vec<NewEntry<'_>> = ids
+            let mut entries: Vec<NewObjectEntry<'_>> = ids
                 .iter()
                 .zip(&images)
-                .map(|(id, image)| NewEntry {
+                .map(|(id, image)| NewObjectEntry {
                     id,
                     size: Some(image.size()),
                 })
                 .collect();
             let machine = Elf::parse(data, range.clone()).ok().map(|elf| elf.machine);
             let row = HOSTS.iter().find(|(number, _)| Some(*number) == machine);
-            entries.push(NewEntry {
+            entries.push(NewObjectEntry {
                 id: row.map_or(NO_HOST, |(_, id)| *id),
                 size: None,
             });

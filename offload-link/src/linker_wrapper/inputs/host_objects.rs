@@ -1,6 +1,6 @@
 //! Reads host objects beyond their section headers, once the link has device code.
 
-use offload_formats::container::elf::{Elf, ElfError, Place, SymbolTable};
+use offload_formats::container::elf::{Elf, ElfError, SymbolPlace, SymbolTable};
 use offload_formats::container::{self, coff};
 use offload_formats::format::bitcode;
 use offload_formats::format::bytes::{Cursor, ReadAt};
@@ -259,9 +259,11 @@ fn of_elf<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<HostSide, Elf
             .any(|start| symbol.name.starts_with(start.as_bytes()))
         {
             let name = String::from_utf8_lossy(symbol.name).into_owned();
-            found.hip.push((name, symbol.place != Place::Undefined));
+            found
+                .hip
+                .push((name, symbol.place != SymbolPlace::Undefined));
         }
-        let Place::Section(index) = symbol.place else {
+        let SymbolPlace::Section(index) = symbol.place else {
             continue;
         };
         let entries = indices.iter().zip(&mut found.entries);

@@ -56,7 +56,7 @@ pub(crate) struct Image {
 const MAX_UNPACKED: u64 = 64 << 20;
 
 /// Returns the problem with a bundle, with a hint if one is known.
-pub(crate) fn with_hint(problem: bundled::Problem) -> Problem {
+pub(crate) fn with_hint(problem: bundled::BundledEntryError) -> Problem {
     match problem.is_limit() {
         true => format!("{problem}\nhint: {}", decompressed::hint()).into(),
         false => problem.into(),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use object::elf;
 use offload_formats::container::coff;
 use offload_formats::container::elf::{
-    Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, Section, SymbolTable,
+    Elf, ElfSection, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, SymbolTable,
 };
 use offload_formats::container::object_bundle::BUNDLE_SECTION;
 use offload_formats::format::bytes::ReadAt;
@@ -61,14 +61,14 @@ impl Seen {
                 let Ok(sections) = coff::sections(data, range) else {
                     return Ok(Self::Other);
                 };
-                let offloading = |section: &coff::Section<'_>| {
+                let offloading = |section: &coff::CoffSection<'_>| {
                     section.name.starts_with(OFFLOADING_SECTION.as_bytes())
                 };
                 let device_code = match sections.iter().any(offloading) {
                     true => DeviceCode::Waiting,
                     false => DeviceCode::None,
                 };
-                let bundle = |section: &coff::Section<'_>| {
+                let bundle = |section: &coff::CoffSection<'_>| {
                     section.name.starts_with(BUNDLE_SECTION.as_bytes())
                 };
                 (UnitKind::Coff, device_code, sections.iter().any(bundle))
@@ -90,7 +90,7 @@ impl Seen {
 /// does not know the type, or from GNU's linker, after the images were linked and registered.
 fn has_bundle<'data, R: ReadAt<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
     let left_out =
-        |section: &Section| section.excluded() && section.section_type != SHT_LLVM_OFFLOADING;
+        |section: &ElfSection| section.excluded() && section.section_type != SHT_LLVM_OFFLOADING;
     if !elf.sections().any(|section| left_out(&section)) {
         return Ok(false);
     }
@@ -119,7 +119,7 @@ fn registers<'data, R: ReadAt<'data>>(elf: &Elf<'data, R>) -> Result<bool, Probl
 impl DeviceCode {
     /// Decides by the types of sections, because names cost another read.
     fn of_elf<'data, R: ReadAt<'data>>(elf: &Elf<'data, R>) -> Self {
-        let offloading = |section: &Section| section.section_type == SHT_LLVM_OFFLOADING;
+        let offloading = |section: &ElfSection| section.section_type == SHT_LLVM_OFFLOADING;
         let codes = elf.sections().filter(offloading).map(|section| {
             match section.allocated() && !section.excluded() {
                 true => Self::Allocated,

@@ -1,12 +1,12 @@
-//! The old file, with what was decided about it.
+//! The old file, with the edits.
 
 use std::ops::Range;
 
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 
-use super::super::{Elf, ElfError, Headers, Section, WriteError};
-use super::form::Form;
+use super::super::{Elf, ElfError, ElfSection, ElfWriteError, Headers};
+use super::form::ElfForm;
 use super::symbols::Symbols;
 use crate::container::edit::NewSection;
 use crate::format::bytes::{OutOfBounds, ReadAt, View};
@@ -15,75 +15,75 @@ use crate::format::pieces::Piece;
 /// Relocations in the compact form of LLVM 20.
 const SHT_CREL: elf::SectionType = elf::SectionType(0x4000_0014);
 
-/// An ELF file that is edited. Sections and symbols keep the indices that they had.
+/// An ELF file to edit. Sections and symbols keep their old indices.
 #[derive(Debug)]
-pub(super) struct File<'d> {
-    pub(super) form: Form,
-    /// Where the ELF file starts in the data.
+pub(super) struct EditedElf<'d> {
+    pub(super) form: ElfForm,
+    /// Offset of the ELF file in the data.
     pub(super) start: u64,
     pub(super) size: u64,
     pub(super) header: &'d [u8],
-    /// The first is that of index 0, which is none.
-    pub(super) parts: Vec<Part<'d>>,
+    /// All sections by index; index 0 is not a section.
+    pub(super) parts: Vec<EditedElfSection<'d>>,
     pub(super) segments: Vec<Segment>,
-    /// As they are, and where they are from the start of the ELF file.
+    /// The old program headers, and their offset from the start of the ELF file.
     pub(super) program_headers: (&'d [u8], u64),
-    /// Index of the section that the names of sections are in.
+    /// Index of the section of section names.
     pub(super) names: u32,
     pub(super) symbols: Option<Symbols<'d>>,
-    /// Whether the new file claims the GNU ABI, whatever the old one claims.
+    /// True to set the GNU ABI in the new file.
     pub(super) gnu_abi: bool,
 }
 
-/// A section, as it will be.
+/// A section of the new file.
 #[derive(Debug)]
-pub(super) struct Part<'d> {
+pub(super) struct EditedElfSection<'d> {
     pub(super) name: &'d [u8],
-    /// Offset, link, info and index are as they were; the offset of new ones is the largest.
-    pub(super) section: Section,
-    pub(super) content: Content<'d>,
+    /// The header, with old offset, link, info and index. The offset of a new section is `u64::MAX`.
+    pub(super) section: ElfSection,
+    pub(super) content: SectionContent<'d>,
     pub(super) kept: bool,
-    /// The segment that moves it, when there is one.
+    /// Index of the segment that the section moves with.
     pub(super) segment: Option<usize>,
 }
 
-/// What a section holds.
+/// Content of a section.
 #[derive(Debug)]
-pub(super) enum Content<'d> {
-    /// Nothing, or bytes in memory only.
+pub(super) enum SectionContent<'d> {
+    /// No bytes in the file.
     None,
-    /// The bytes that it held.
+    /// The old bytes.
     Same(Range<u64>),
-    /// What is new.
+    /// New bytes.
     New(Piece),
-    /// Names, of sections or symbols or both.
+    /// Names of sections, symbols or both.
     Strings,
     /// The symbol table.
     Symbols,
-    /// For each symbol, the index of its section if a symbol cannot hold it.
+    /// The section index of each symbol, if it does not fit into the symbol.
     WideIndices,
     Group(Group),
-    /// Relocations that name symbols of the symbol table.
+    /// Relocations with symbols of the symbol table.
     Relocations {
         bytes: &'d [u8],
         range: Range<u64>,
     },
 }
 
-/// Sections that a linker takes all or none of.
+/// Sections that a linker keeps or drops together.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) flags: u32,
     pub(super) members: Vec<u32>,
 }
 
-/// A part of the file that is loaded as it is.
+/// A part of the file that programs load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// Its number, and that of the program headers and of the file header after those.
+    /// Index in the program header table. The file header and the program headers have the next two.
     pub(super) index: usize,
     pub(super) segment_type: u32,
-    /// From the start of the ELF file.
+    /// Offset from the start of the ELF file.
     pub(super) offset: u64,
     pub(super) file_size: u64,
     pub(super) address: u64,
@@ -91,8 +91,8 @@ pub(super) struct Segment {
     pub(super) alignment: u64,
 }
 
-impl<'d> File<'d> {
-    pub(super) fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Self, WriteError> {
+impl<'d> EditedElf<'d> {
+    pub(super) fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Self, ElfWriteError> {
         let elf = Elf::parse(data, range)?;
         match elf.headers {
             Headers::Elf32(_) => Self::of::<elf::FileHeader32<Endianness>, R>(&elf),
@@ -102,15 +102,15 @@ impl<'d> File<'d> {
 
     fn of<H: FileHeader<Endian = Endianness>, R: ReadAt<'d>>(
         elf: &Elf<'d, R>,
-    ) -> Result<Self, WriteError> {
+    ) -> Result<Self, ElfWriteError> {
         let names = elf.names.filter(|_| elf.sections().next().is_some());
-        let names = names.ok_or(WriteError::NoSections)?;
-        let form = Form {
+        let names = names.ok_or(ElfWriteError::NoSections)?;
+        let form = ElfForm {
             wide: matches!(elf.headers, Headers::Elf64(_)),
             mips: elf.machine == elf::EM_MIPS.0,
             endian: elf.endian,
         };
-        let mut parts = Parts::new(form);
+        let mut parts = SectionReader::new(form);
         for section in elf.sections() {
             parts.read(elf, section)?;
         }
@@ -142,10 +142,8 @@ impl<'d> File<'d> {
     fn read_segments<H: FileHeader<Endian = Endianness>, R: ReadAt<'d>>(
         &mut self,
         elf: &Elf<'d, R>,
-    ) -> Result<(), WriteError> {
-        let Ok(header) = H::parse(self.header) else {
-            return Ok(());
-        };
+    ) -> Result<(), ElfWriteError> {
+        let header = H::parse(self.header).expect("`Elf::parse` read this header");
         let window = View::new(elf.data, elf.range.clone());
         let endian = elf.endian;
         let offset: u64 = header.e_phoff(endian).into();
@@ -175,12 +173,12 @@ impl<'d> File<'d> {
             });
         }
         for part in self.parts.iter_mut().skip(1) {
-            // What is written anew cannot stay in a segment: names of sections and symbols.
-            if matches!(part.content, Content::Same(_) | Content::None) {
+            // Rebuilt contents, such as names, cannot stay in a segment.
+            if matches!(part.content, SectionContent::Same(_) | SectionContent::None) {
                 let offset = part.section.offset.saturating_sub(elf.range.start);
                 let mut first: Option<&Segment> = None;
                 for segment in &self.segments {
-                    if segment.holds(&part.section, offset)
+                    if segment.contains(&part.section, offset)
                         && first.is_none_or(|first| first.offset > segment.offset)
                     {
                         first = Some(segment);
@@ -194,8 +192,8 @@ impl<'d> File<'d> {
 }
 
 impl Segment {
-    /// Whether a section is a part of it. An empty one is where its first byte would be.
-    fn holds(&self, section: &Section, offset: u64) -> bool {
+    /// Returns true if the segment contains a section. An empty section counts as one byte.
+    fn contains(&self, section: &ElfSection, offset: u64) -> bool {
         let size = section.size.max(1);
         let within = |start: u64, len: u64, offset: u64| match offset.checked_add(size) {
             Some(end) => start <= offset && end <= start.saturating_add(len),
@@ -211,18 +209,18 @@ impl Segment {
     }
 }
 
-/// Sections as they are read.
-struct Parts<'d> {
-    form: Form,
-    parts: Vec<Part<'d>>,
+/// Reads the sections of a file.
+struct SectionReader<'d> {
+    form: ElfForm,
+    parts: Vec<EditedElfSection<'d>>,
     symbols: Option<u32>,
     wide_indices: Option<u32>,
-    /// Size of all that may be written anew.
+    /// Size of all contents that may be rewritten.
     anew: u64,
 }
 
-impl<'d> Parts<'d> {
-    fn new(form: Form) -> Self {
+impl<'d> SectionReader<'d> {
+    fn new(form: ElfForm) -> Self {
         Self {
             form,
             parts: Vec::new(),
@@ -235,16 +233,16 @@ impl<'d> Parts<'d> {
     fn read<R: ReadAt<'d>>(
         &mut self,
         elf: &Elf<'d, R>,
-        mut section: Section,
-    ) -> Result<(), WriteError> {
+        mut section: ElfSection,
+    ) -> Result<(), ElfWriteError> {
         let index = section.index;
-        let (mut name, mut content) = (&b""[..], Content::None);
+        let (mut name, mut content) = (&b""[..], SectionContent::None);
         if index > 0 {
             name = elf.names()?.of(&section)?;
             content = self.content(elf, &mut section)?;
             elf.section(section.link)?;
         }
-        self.parts.push(Part {
+        self.parts.push(EditedElfSection {
             name,
             section,
             content,
@@ -254,51 +252,51 @@ impl<'d> Parts<'d> {
         Ok(())
     }
 
-    /// The content of a section, and what its header will say about it.
+    /// Returns the content of a section, and updates its alignment.
     fn content<R: ReadAt<'d>>(
         &mut self,
         elf: &Elf<'d, R>,
-        section: &mut Section,
-    ) -> Result<Content<'d>, WriteError> {
+        section: &mut ElfSection,
+    ) -> Result<SectionContent<'d>, ElfWriteError> {
         let index = section.index;
         let once = |place: &mut Option<u32>| match place.replace(index) {
             None => Ok(()),
-            Some(first) => Err(WriteError::Twice { first, index }),
+            Some(first) => Err(ElfWriteError::Twice { first, index }),
         };
         let (range, number) = (elf.check(section)?, self.form.word_size());
-        let same = Ok(Content::Same(range.clone()));
+        let same = Ok(SectionContent::Same(range.clone()));
         let kind = elf::SectionType(section.section_type);
         if [elf::SHT_GROUP, elf::SHT_REL, elf::SHT_RELA].contains(&kind) {
-            // It is in memory, so no two of them may be in the same place.
+            // These contents are kept in memory, so overlapping sections must not multiply them.
             self.anew = self.anew.saturating_add(section.size);
             if self.anew > elf.range.end.saturating_sub(elf.range.start) {
                 let value = self.anew;
-                return Err(WriteError::TooLarge { value });
+                return Err(ElfWriteError::TooLarge { value });
             }
         }
         match kind {
-            elf::SHT_NOBITS => Ok(Content::None),
+            elf::SHT_NOBITS => Ok(SectionContent::None),
             elf::SHT_SYMTAB => {
                 once(&mut self.symbols)?;
                 section.alignment = number;
-                Ok(Content::Symbols)
+                Ok(SectionContent::Symbols)
             }
             elf::SHT_SYMTAB_SHNDX => {
                 once(&mut self.wide_indices)?;
-                Ok(Content::WideIndices)
+                Ok(SectionContent::WideIndices)
             }
             elf::SHT_GROUP => {
                 let form = self.form;
                 let bytes = elf.content(section)?;
                 let mut words = bytes.chunks_exact(4).map(|word| form.number(word));
-                let flags = words.next().ok_or(WriteError::Group { index })?;
+                let flags = words.next().ok_or(ElfWriteError::Group { index })?;
                 let members: Vec<u32> = words.collect();
                 for member in &members {
                     elf.section(*member)?;
                 }
-                Ok(Content::Group(Group { flags, members }))
+                Ok(SectionContent::Group(Group { flags, members }))
             }
-            // Those of a program are of its memory.
+            // Relocations of a program refer to dynamic symbols.
             elf::SHT_REL | elf::SHT_RELA if section.allocated() => {
                 elf.section(section.info)?;
                 same
@@ -308,18 +306,22 @@ impl<'d> Parts<'d> {
                 let words = if kind == elf::SHT_RELA { 3 } else { 2 };
                 let entry_size = words * number;
                 if section.entry_size != entry_size || section.size % entry_size != 0 {
-                    return Err(WriteError::Relocations { index });
+                    return Err(ElfWriteError::Relocations { index });
                 }
                 section.alignment = number;
                 let bytes = elf.content(section)?;
-                Ok(Content::Relocations { bytes, range })
+                Ok(SectionContent::Relocations { bytes, range })
+            }
+            SHT_CREL => {
+                elf.section(section.info)?;
+                same
             }
             _ => same,
         }
     }
 
-    /// Marks the section of that index as one of names.
-    fn mark_strings(&mut self, index: u32) -> Result<(), WriteError> {
+    /// Marks the section with that index as a table of names.
+    fn mark_strings(&mut self, index: u32) -> Result<(), ElfWriteError> {
         let part = self.parts.get_mut(index as usize);
         match part {
             Some(part)
@@ -327,16 +329,16 @@ impl<'d> Parts<'d> {
                     && part.section.section_type == elf::SHT_STRTAB.0
                     && !part.section.allocated() =>
             {
-                part.content = Content::Strings;
+                part.content = SectionContent::Strings;
                 Ok(())
             }
-            _ => Err(WriteError::Strings { index }),
+            _ => Err(ElfWriteError::Strings { index }),
         }
     }
 }
 
-impl<'d> Part<'d> {
-    /// One to add, of that index among those.
+impl<'d> EditedElfSection<'d> {
+    /// Creates the added section with that index.
     pub(super) fn new(index: usize, section: &NewSection<'d>) -> Self {
         let note = section.name.starts_with(b".note") && section.name != b".note.GNU-stack";
         let kind = if note {
@@ -347,22 +349,22 @@ impl<'d> Part<'d> {
         let mut part = Self::empty(section.name, kind.0, 1);
         part.section.flags = elf::SHF_EXCLUDE.0;
         part.section.size = section.content.size();
-        part.content = Content::New(section.content.piece(index));
+        part.content = SectionContent::New(section.content.piece(index));
         part
     }
 
-    /// A table that files with very many sections have beside their symbols.
+    /// Creates the table of section indices for files with very many sections.
     pub(super) fn wide_indices() -> Self {
         let mut part = Self::empty(b".symtab_shndx", elf::SHT_SYMTAB_SHNDX.0, 4);
         part.section.entry_size = 4;
-        part.content = Content::WideIndices;
+        part.content = SectionContent::WideIndices;
         part
     }
 
     pub(super) fn empty(name: &'d [u8], section_type: u32, alignment: u64) -> Self {
         Self {
             name,
-            section: Section {
+            section: ElfSection {
                 index: 0,
                 section_type,
                 flags: 0,
@@ -375,27 +377,27 @@ impl<'d> Part<'d> {
                 entry_size: 0,
                 name_offset: 0,
             },
-            content: Content::None,
+            content: SectionContent::None,
             kept: true,
             segment: None,
         }
     }
 
-    /// Whether `info` is the index of a section that it is about.
+    /// Returns true for relocations, whose `info` is the index of the relocated section.
     pub(super) fn is_relocations(&self) -> bool {
         let kind = elf::SectionType(self.section.section_type);
         [elf::SHT_REL, elf::SHT_RELA, SHT_CREL].contains(&kind)
     }
 }
 
-impl File<'_> {
-    /// The index of the first section of relocations that stays and needs a symbol that does not,
-    /// and the old index of the symbol.
+impl EditedElf<'_> {
+    /// Returns the index of the first kept section of relocations that needs a removed symbol,
+    /// and the symbol's old index.
     pub(super) fn relocation_of_removed_symbol(&self) -> Option<(u32, u32)> {
         let symbols = self.symbols.as_ref().filter(|symbols| symbols.changed)?;
         let parts = (0..).zip(&self.parts).filter(|(_, part)| part.kept);
         for (index, part) in parts {
-            if let Content::Relocations { bytes, .. } = &part.content {
+            if let SectionContent::Relocations { bytes, .. } = &part.content {
                 let mut named = self.form.relocated(bytes, part.section.entry_size);
                 if let Some(symbol) = named.find(|symbol| symbols.place(*symbol).is_none()) {
                     return Some((index, symbol));

@@ -1,21 +1,21 @@
-//! How a file has its numbers: its class and byte order.
+//! Class and byte order of a file: the encoding of its numbers.
 
 use std::mem::offset_of;
 
 use object::{Endian as _, Endianness, elf};
 
-use super::super::WriteError;
+use super::super::ElfWriteError;
 
-/// How a file has its numbers.
+/// Class and byte order of a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
+pub(super) struct ElfForm {
     pub(super) wide: bool,
     pub(super) mips: bool,
     pub(super) endian: Endianness,
 }
 
-impl Form {
-    /// Of a number that is as long as an address.
+impl ElfForm {
+    /// Returns the size of an address.
     pub(super) fn word_size(self) -> u64 {
         if self.wide { 8 } else { 4 }
     }
@@ -28,22 +28,26 @@ impl Form {
         self.endian.write_u32(value)
     }
 
-    /// A number as long as an address, when it is not larger.
-    pub(super) fn word(self, value: u64) -> Result<Vec<u8>, WriteError> {
+    /// Encodes a number with the size of an address.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the number is too large.
+    pub(super) fn word(self, value: u64) -> Result<Vec<u8>, ElfWriteError> {
         if self.wide {
             return Ok(self.endian.write_u64(value).to_vec());
         }
-        let value = u32::try_from(value).map_err(|_| WriteError::TooLarge { value })?;
+        let value = u32::try_from(value).map_err(|_| ElfWriteError::TooLarge { value })?;
         Ok(self.u32(value).to_vec())
     }
 
-    /// The number of 32 bits that `bytes` are.
+    /// Decodes a 32-bit number.
     pub(super) fn number(self, bytes: &[u8]) -> u32 {
-        let bytes = bytes.try_into().unwrap_or_default();
+        let bytes = bytes.try_into().expect("a 32-bit number has 4 bytes");
         self.endian.read_u32(bytes)
     }
 
-    /// Of the file header, a program header, a section header and a symbol.
+    /// Returns the sizes of the file header, a program header, a section header and a symbol.
     pub(super) fn sizes(self) -> [u16; 4] {
         let sizes = if self.wide {
             [
@@ -63,7 +67,7 @@ impl Form {
         sizes.map(|size| size as u16)
     }
 
-    /// Where a symbol has the index of its section.
+    /// Returns the offset of a symbol's section index.
     pub(super) fn symbol_section(self) -> usize {
         if self.wide {
             offset_of!(elf::Sym64<Endianness>, st_shndx)
@@ -72,7 +76,7 @@ impl Form {
         }
     }
 
-    /// Where a program header has the offset of its segment.
+    /// Returns the offset of a program header's segment offset.
     pub(super) fn segment_offset(self) -> usize {
         if self.wide {
             offset_of!(elf::ProgramHeader64<Endianness>, p_offset)

@@ -1,23 +1,23 @@
-//! Where things go in the new file.
+//! Offsets in the new file.
 
 use object::elf;
 
-use super::super::WriteError;
-use super::file::{Content, File, Segment};
+use super::super::ElfWriteError;
+use super::file::{EditedElf, SectionContent, Segment};
 
-/// Where everything is, from the start of the new file.
+/// Offsets of all parts from the start of the new file.
 #[derive(Debug)]
-pub(super) struct Layout {
-    /// By index in the old file.
+pub(super) struct NewLayout {
+    /// Offsets of sections by old index.
     pub(super) sections: Vec<u64>,
-    /// By number.
+    /// Offsets of segments by index.
     pub(super) segments: Vec<u64>,
     pub(super) program_headers: u64,
     pub(super) section_headers: u64,
 }
 
-impl Layout {
-    pub(super) fn of(file: &File<'_>) -> Result<Self, WriteError> {
+impl NewLayout {
+    pub(super) fn of(file: &EditedElf<'_>) -> Result<Self, ElfWriteError> {
         let (segments, mut end) = place_segments(file)?;
         let mut sections = vec![0; file.parts.len()];
         let mut free: Vec<(usize, u64)> = Vec::new();
@@ -26,8 +26,8 @@ impl Layout {
             let segment = part.segment.and_then(|index| file.segments.get(index));
             let moved = segment.and_then(|segment| {
                 let start = segments.get(segment.index)?;
-                // Whether a section of no bytes is in a segment is decided by its address, which
-                // may be in the segment when its offset is not.
+                // The address decides if a section without bytes is in a segment. Its offset may be
+                // before the segment.
                 Some(start.wrapping_add(offset.wrapping_sub(segment.offset)))
             });
             match (moved, sections.get_mut(index)) {
@@ -47,33 +47,35 @@ impl Layout {
                 end = add(end, part.section.size)?;
             }
         }
-        // Alignments, and sections in the same place, are what only the file claims.
+        // Alignments and overlapping sections can amplify the size.
         let grown = end
             .saturating_sub(file.size)
             .saturating_sub(file.new_size());
         if grown > LARGEST_GROWTH {
-            return Err(WriteError::TooLarge { value: end });
+            return Err(ElfWriteError::TooLarge { value: end });
         }
         let headers = file.segments.len();
         Ok(Self {
             sections,
-            program_headers: segments.get(headers + 1).copied().unwrap_or_default(),
+            program_headers: *segments
+                .get(headers + 1)
+                .expect("the program headers follow the file header"),
             segments,
             section_headers: align(end, file.form.word_size(), 0)?,
         })
     }
 }
 
-/// How much larger than before a file may be, new contents not counted.
+/// Maximum growth of a file without new contents.
 const LARGEST_GROWTH: u64 = 1 << 30;
 
-/// Where the segments go, then the file header and the program headers, and the end of them all.
-fn place_segments(file: &File<'_>) -> Result<(Vec<u64>, u64), WriteError> {
+/// Returns the offsets of the segments, then of the file header and the program headers, and the end of all.
+fn place_segments(file: &EditedElf<'_>) -> Result<(Vec<u64>, u64), ElfWriteError> {
     let [header_size, ..] = file.form.sizes();
     let (program_headers, offset) = file.program_headers;
     let count = file.segments.len();
     let mut segments = file.segments.clone();
-    // Both are laid out as if they were segments.
+    // The headers are laid out like segments.
     segments.push(Segment {
         index: count,
         segment_type: elf::PT_PHDR.0,
@@ -94,8 +96,8 @@ fn place_segments(file: &File<'_>) -> Result<(Vec<u64>, u64), WriteError> {
     });
     let mut places = vec![0; segments.len()];
     segments.sort_by_key(|segment| segment.order());
-    // The first that reaches beyond the offset of another is its parent: others may be, too, but
-    // they move with the first.
+    // The parent of a segment is the first segment that reaches beyond its offset. Later ones may, too,
+    // but they move with the first.
     let parents = segments.iter().filter(|parent| parent.index < count);
     let mut parents = parents.peekable();
     let mut end = 0;
@@ -121,8 +123,8 @@ fn place_segments(file: &File<'_>) -> Result<(Vec<u64>, u64), WriteError> {
 }
 
 impl Segment {
-    /// By offset; of those that begin together the one with the largest alignment is first, so
-    /// that it decides about the place.
+    /// Sorts by offset. At equal offsets, the segment with the largest alignment is first and so
+    /// decides the place.
     fn order(&self) -> (u64, std::cmp::Reverse<u64>, usize) {
         (self.offset, std::cmp::Reverse(self.alignment), self.index)
     }
@@ -132,17 +134,17 @@ impl Segment {
     }
 }
 
-impl File<'_> {
-    /// Of all that is added.
+impl EditedElf<'_> {
+    /// Returns the size of all new contents.
     fn new_size(&self) -> u64 {
         let new = self.parts.iter().filter_map(|part| match &part.content {
-            Content::New(piece) => Some(piece.size()),
+            SectionContent::New(piece) => Some(piece.size()),
             _ => None,
         });
         new.fold(0, u64::saturating_add)
     }
 
-    /// Sizes of what is written anew, apart from strings.
+    /// Sets the sizes of rewritten sections, except strings.
     pub(super) fn size_tables(&mut self) {
         let [.., symbol_size] = self.form.sizes();
         let symbols = self.symbols.as_ref();
@@ -150,28 +152,28 @@ impl File<'_> {
         for part in &mut self.parts {
             let section = &mut part.section;
             match &part.content {
-                Content::Group(group) => section.size = 4 + 4 * group.members.len() as u64,
-                Content::Symbols => {
+                SectionContent::Group(group) => section.size = 4 + 4 * group.members.len() as u64,
+                SectionContent::Symbols => {
                     section.entry_size = symbol_size.into();
                     section.size = count.saturating_mul(symbol_size.into());
                 }
-                Content::WideIndices => section.size = 4 * count,
+                SectionContent::WideIndices => section.size = 4 * count,
                 _ => (),
             }
         }
     }
 }
 
-fn add(offset: u64, size: u64) -> Result<u64, WriteError> {
+fn add(offset: u64, size: u64) -> Result<u64, ElfWriteError> {
     let value = u64::MAX;
     offset
         .checked_add(size)
-        .ok_or(WriteError::TooLarge { value })
+        .ok_or(ElfWriteError::TooLarge { value })
 }
 
-/// The first place that is not before `offset` and lies to a multiple of `alignment`, which need
-/// not be a power of two, as `address` does.
-fn align(offset: u64, alignment: u64, address: u64) -> Result<u64, WriteError> {
+/// Returns the first offset from `offset` on that is congruent to `address` modulo `alignment`, which need
+/// not be a power of two.
+fn align(offset: u64, alignment: u64, address: u64) -> Result<u64, ElfWriteError> {
     let alignment = alignment.max(1);
     let skew = address % alignment;
     let distance = add(offset, alignment - 1 - skew)? / alignment;
@@ -179,5 +181,5 @@ fn align(offset: u64, alignment: u64, address: u64) -> Result<u64, WriteError> {
     distance
         .checked_mul(alignment)
         .and_then(|multiple| multiple.checked_add(skew))
-        .ok_or(WriteError::TooLarge { value })
+        .ok_or(ElfWriteError::TooLarge { value })
 }

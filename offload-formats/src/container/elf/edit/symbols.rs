@@ -1,45 +1,45 @@
-//! The symbol table of a file that is edited, and who refers to its symbols.
+//! The symbol table of a file to edit, and the relocations that refer to it.
 
 use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, elf};
 
-use super::super::{Elf, ElfError, WriteError, string};
-use super::form::Form;
+use super::super::{Elf, ElfError, ElfWriteError, string};
+use super::form::ElfForm;
 use crate::format::bytes::ReadAt;
 use crate::format::string_table::StringTable;
 
-/// All symbols, in the order in which they will be.
+/// All symbols, in their new order.
 #[derive(Debug)]
 pub(super) struct Symbols<'d> {
-    /// Of their section.
+    /// Index of the section of the symbol table.
     pub(super) index: u32,
-    pub(super) symbols: Vec<Symbol<'d>>,
-    /// By the old index, the new one of those that stay.
+    pub(super) symbols: Vec<EditedElfSymbol<'d>>,
+    /// New index by old index; `None` for removed symbols.
     places: Vec<Option<u32>>,
-    /// Whether a symbol has another index than before, or is gone.
+    /// True if a symbol has a new index or was removed.
     pub(super) changed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Symbol<'d> {
-    /// As the old file has it.
+pub(super) struct EditedElfSymbol<'d> {
+    /// The symbol in the old file.
     bytes: &'d [u8],
     pub(super) name: &'d [u8],
-    /// That it is defined in, by the old index.
+    /// Old index of the section that defines it.
     pub(super) section: Option<u32>,
     pub(super) local: bool,
     old_index: u32,
 }
 
 impl<'d> Symbols<'d> {
-    /// Reads the symbol table in the section of that index. `wide` is the index of the section of
-    /// those section indices that do not fit into a symbol.
+    /// Reads the symbol table in section `index`. Section `wide` has the section indices that do not fit
+    /// into a symbol.
     pub(super) fn read<H: FileHeader<Endian = Endianness>, R: ReadAt<'d>>(
         elf: &Elf<'d, R>,
-        form: Form,
+        form: ElfForm,
         index: u32,
         wide: Option<u32>,
-    ) -> Result<Self, WriteError> {
+    ) -> Result<Self, ElfWriteError> {
         let (section, endian) = (elf.section(index)?, elf.endian);
         let strings = elf.content(&elf.section(section.link)?)?;
         let wide = match wide {
@@ -56,13 +56,13 @@ impl<'d> Symbols<'d> {
             let name = string(strings, offset).ok_or(ElfError::SymbolName { index, offset })?;
             let section = match (symbol.st_shndx(endian), wide.next().flatten()) {
                 (elf::SHN_XINDEX, Some(bytes)) => Some(form.number(bytes)),
-                (elf::SHN_XINDEX, None) => return Err(WriteError::WideIndex { symbol: index }),
+                (elf::SHN_XINDEX, None) => return Err(ElfWriteError::WideIndex { symbol: index }),
                 (place, _) => place.index().map(u32::from),
             };
             if let Some(section) = section {
                 elf.section(section)?;
             }
-            symbols.push(Symbol {
+            symbols.push(EditedElfSymbol {
                 bytes: object::pod::bytes_of(symbol),
                 name,
                 section,
@@ -70,7 +70,7 @@ impl<'d> Symbols<'d> {
                 old_index: index,
             });
         }
-        // The first is none, and local in any case.
+        // Symbol 0 is undefined and stays first.
         if let Some(rest) = symbols.get_mut(1..) {
             rest.sort_by_key(|symbol| !symbol.local);
         }
@@ -84,10 +84,11 @@ impl<'d> Symbols<'d> {
         Ok(symbols)
     }
 
-    /// Drops the symbols of those sections that do not stay.
+    /// Drops the symbols of removed sections.
     pub(super) fn retain(&mut self, is_kept: impl Fn(u32) -> bool) {
-        let stays =
-            |symbol: &Symbol<'_>| symbol.old_index == 0 || symbol.section.is_none_or(&is_kept);
+        let stays = |symbol: &EditedElfSymbol<'_>| {
+            symbol.old_index == 0 || symbol.section.is_none_or(&is_kept)
+        };
         let count = self.symbols.len();
         self.symbols.retain(stays);
         if self.symbols.len() < count {
@@ -106,10 +107,10 @@ impl<'d> Symbols<'d> {
         }
     }
 
-    /// Adds a symbol that no section defines, after the others; returns its index in the new file.
+    /// Adds an undefined symbol after the others; returns its index in the new file.
     pub(super) fn add(&mut self, bytes: &'d [u8], name: &'d [u8]) -> u32 {
         let index = self.symbols.len() as u32;
-        self.symbols.push(Symbol {
+        self.symbols.push(EditedElfSymbol {
             bytes,
             name,
             section: None,
@@ -120,19 +121,19 @@ impl<'d> Symbols<'d> {
         index
     }
 
-    /// The new index of a symbol.
+    /// Returns the new index of a symbol.
     pub(super) fn place(&self, old_index: u32) -> Option<u32> {
         *self.places.get(old_index as usize)?
     }
 
-    /// Whether the symbol of that old index is local.
+    /// Returns true if the symbol with that old index is local.
     pub(super) fn is_local(&self, old_index: u32) -> bool {
         let place = self.place(old_index).map(|place| place as usize);
         let symbol = place.and_then(|place| self.symbols.get(place));
         symbol.is_some_and(|symbol| symbol.local)
     }
 
-    /// How many come before the first that is not local.
+    /// Returns the index of the first symbol that is not local.
     pub(super) fn local_count(&self) -> u32 {
         let locals = self
             .symbols
@@ -142,13 +143,13 @@ impl<'d> Symbols<'d> {
         locals.count() as u32 + 1
     }
 
-    /// The table. `section` gives new indices for old ones.
+    /// Returns the symbol table. `section` returns the new index of a section.
     pub(super) fn to_bytes(
         &self,
-        form: Form,
+        form: ElfForm,
         strings: &StringTable<'_>,
         section: impl Fn(u32) -> u32,
-    ) -> Result<Vec<u8>, WriteError> {
+    ) -> Result<Vec<u8>, ElfWriteError> {
         let mut bytes = Vec::new();
         for symbol in &self.symbols {
             let start = bytes.len();
@@ -159,9 +160,11 @@ impl<'d> Symbols<'d> {
                     place.copy_from_slice(field);
                 }
             };
-            let name = strings.offset(symbol.name).unwrap_or_default();
-            let name = u32::try_from(name).map_err(|_| WriteError::TooLarge { value: name })?;
-            // In both classes a symbol starts with its name.
+            let name = strings
+                .offset(symbol.name)
+                .expect("the table has every name");
+            let name = u32::try_from(name).map_err(|_| ElfWriteError::TooLarge { value: name })?;
+            // In both classes, a symbol starts with the offset of its name.
             patch(0, &form.u32(name));
             if let Some(index) = symbol.section {
                 let index = elf::SymbolSection::new(section(index));
@@ -171,8 +174,8 @@ impl<'d> Symbols<'d> {
         Ok(bytes)
     }
 
-    /// The table of those section indices that do not fit into symbols, and zeros.
-    pub(super) fn wide_indices(&self, form: Form, section: impl Fn(u32) -> u32) -> Vec<u8> {
+    /// Returns the table of section indices: those that do not fit into symbols, and zeros.
+    pub(super) fn wide_indices(&self, form: ElfForm, section: impl Fn(u32) -> u32) -> Vec<u8> {
         let wide = self.symbols.iter().map(|symbol| {
             let index = symbol.section.map_or(0, &section);
             if index < elf::SHN_LORESERVE.into() {
@@ -185,17 +188,18 @@ impl<'d> Symbols<'d> {
     }
 }
 
-impl Form {
-    /// The symbols that relocations name.
+impl ElfForm {
+    /// Lists the symbols of relocations.
     pub(super) fn relocated(self, bytes: &[u8], size: u64) -> impl Iterator<Item = u32> {
         let entries = bytes.chunks_exact(size as usize);
         entries.map(move |entry| self.relocation(entry).0)
     }
 
-    /// Symbol of a relocation, and the rest of the number that it is in.
+    /// Returns the symbol of a relocation, and the other bits of its field.
     fn relocation(self, entry: &[u8]) -> (u32, u32) {
         let place = self.relocation_symbol();
-        let number = self.number(entry.get(place..place + 4).unwrap_or_default());
+        let field = entry.get(place..place + 4);
+        let number = self.number(field.expect("the size of relocations was checked"));
         if self.wide {
             (number, 0)
         } else {
@@ -203,7 +207,7 @@ impl Form {
         }
     }
 
-    /// The same relocations, of symbols by their new indices.
+    /// Replaces the symbols of relocations by their new indices.
     pub(super) fn relocate(self, bytes: &mut [u8], size: u64, place: impl Fn(u32) -> u32) {
         let start = self.relocation_symbol();
         for entry in bytes.chunks_exact_mut(size as usize) {
@@ -220,8 +224,8 @@ impl Form {
         }
     }
 
-    /// Where a relocation has the four bytes that its symbol is in. In 64 bits they are the upper
-    /// half of `r_info`, except for little-endian MIPS, which has the symbol first in any order.
+    /// Returns the offset of the four bytes with a relocation's symbol. In ELF64 they are the upper
+    /// half of `r_info`, except for little-endian MIPS, where the symbol is first in both byte orders.
     fn relocation_symbol(self) -> usize {
         match (self.wide, self.endian, self.mips) {
             (false, ..) => 4,

@@ -1,6 +1,6 @@
 use md5::{Digest, Md5};
 
-use super::super::{ElfError, Section, SymbolTable};
+use super::super::{ElfError, ElfSection, SymbolTable};
 use super::*;
 use crate::container::edit::NewContent;
 use crate::container::elf::Elf;
@@ -32,16 +32,16 @@ const SECTIONS: [NewSection<'_>; 2] = [
     },
 ];
 
-fn add(host: &[u8]) -> Result<Vec<Piece>, WriteError> {
+fn add(host: &[u8]) -> Result<Vec<Piece>, ElfWriteError> {
     add_sections(host, 0..host.len() as u64, &SECTIONS)
 }
 
-fn remove(object: &[u8], prefix: &[u8]) -> Result<Vec<Piece>, WriteError> {
+fn remove(object: &[u8], prefix: &[u8]) -> Result<Vec<Piece>, ElfWriteError> {
     let matches = |name: &[u8]| name.starts_with(prefix);
     remove_sections(object, 0..object.len() as u64, matches)
 }
 
-/// As the file that the pieces are of, when they are not of gigabytes.
+/// Joins the pieces, unless they have gigabytes.
 fn bytes(pieces: &[Piece], host: &[u8]) -> Option<Vec<u8>> {
     let size: u64 = pieces.iter().map(Piece::size).sum();
     (size < 1 << 20).then(|| to_bytes(pieces, &[host, b"", DEVICE]).unwrap())
@@ -84,9 +84,9 @@ fn sections(file: &[u8]) -> Vec<(Vec<u8>, u32, u64, Vec<u8>)> {
     let names = elf.names().unwrap();
     let mut sections: Vec<_> = elf.sections().skip(1).collect();
     sections.retain(|section| !(2..=3).contains(&section.section_type));
-    let fields = |section: &Section| {
+    let fields = |section: &ElfSection| {
         let (name, content) = (names.of(section).unwrap(), elf.content(section).unwrap());
-        let Section {
+        let ElfSection {
             section_type,
             flags,
             ..
@@ -121,7 +121,7 @@ fn keeps_sections_and_symbols_in_every_class_and_byte_order() {
     }
 }
 
-fn refer(host: &[u8]) -> Result<Vec<Piece>, WriteError> {
+fn refer(host: &[u8]) -> Result<Vec<Piece>, ElfWriteError> {
     add_reference(host, 0..host.len() as u64, "wanted", elf::R_X86_64_64)
 }
 
@@ -174,11 +174,11 @@ fn refers_to_a_symbol_of_another_object() {
 #[test]
 fn refers_only_from_objects_whose_symbols_and_relocations_are_known() {
     let error = refer(HOST).unwrap_err().to_string();
-    assert_eq!(error, "there is no section `.symtab`");
+    assert_eq!(error, "section `.symtab` is missing");
     let mips = patched(ELF64_LITTLE, &[(0x12, &[8])]);
-    assert_eq!(refer(ELF32_BIG).unwrap_err(), WriteError::NotWide);
+    assert_eq!(refer(ELF32_BIG).unwrap_err(), ElfWriteError::NotWide);
     let error = refer(&mips).unwrap_err();
-    assert_eq!(error, WriteError::Machine { number: 8 });
+    assert_eq!(error, ElfWriteError::Machine { number: 8 });
 }
 
 #[test]
@@ -242,16 +242,24 @@ fn tells_what_is_damaged() {
         ),
         (
             &[(header(3) + 4, &[1])],
-            "section 3: names are in it, and it is no string table",
+            "section 3: expected a string table that programs do not load",
         ),
-        // Number 0xffff: it is in the header of section 0, and is that section, which is none.
+        // Index 0xffff: the header of section 0 has the index, which is 0 and so invalid.
         (
             &[(0x3c, &[1, 0, 0xff, 0xff]), (header(0) + 4, &[3])],
-            "section 0: names are in it, and it is no string table",
+            "section 0: expected a string table that programs do not load",
         ),
         (
             &[(header(1) + 0x28, &[9])],
-            "section 9 is referred to, and there are 6",
+            "invalid section index 9: the file has 6 sections",
+        ),
+        (
+            &[
+                // Relocations of type SHT_CREL, and the section that they are for.
+                (header(1) + 4, &[0x14, 0, 0, 0x40]),
+                (header(1) + 0x2c, &[9]),
+            ],
+            "invalid section index 9: the file has 6 sections",
         ),
         (
             &[(header(1) + 0x19, &[9])],
@@ -259,15 +267,15 @@ fn tells_what_is_damaged() {
         ),
         (
             &[(header(1) + 0x20, &[0; 8]), (header(1) + 4, &[17])],
-            "section 1: a group without flags",
+            "section 1: the group has no flags",
         ),
         (
             &[(header(1) + 4, &[4, 0, 0, 0, 0])],
-            "section 1: its relocations cannot be written anew",
+            "section 1: its relocations cannot be rewritten",
         ),
         (
             &[(header(1) + 4, &[18]), (header(5) + 4, &[18])],
-            "section 5: of a type of which there is one, in section 1",
+            "section 5: expected one section of this type, found it in section 1, too",
         ),
         (
             &[(header(1) + 0x34, &[1])],
@@ -275,14 +283,14 @@ fn tells_what_is_damaged() {
         ),
         (
             &[(0x20, &[0x40]), (0x36, &[56, 0, 20])],
-            "20 program headers of size 0x38 at offset 0x40 are not there",
+            "20 program headers of size 0x38 at offset 0x40 are invalid or outside of the file",
         ),
     ] {
         assert_eq!(error(patches), expected);
     }
     let segment = patched(FAT, &[(0x20, &[0x40]), (0x36, &[56, 0, 1])]);
     let error = add(&segment).unwrap_err();
-    let WriteError::Elf(ElfError::Segment { index: 0, problem }) = error else {
+    let ElfWriteError::Elf(ElfError::Segment { index: 0, problem }) = error else {
         panic!("{error}")
     };
     let OutOfBounds { what, end, .. } = problem;
@@ -357,7 +365,7 @@ fn removes_what_is_in_a_segment_by_zeros() {
 #[test]
 fn removes_nothing_that_is_needed() {
     let error = remove(FAT, b".shstrtab").unwrap_err().to_string();
-    assert_eq!(error, "section 3 cannot be removed: names are in it");
+    assert_eq!(error, "section 3 cannot be removed: it contains names");
     // Section 1 needs section 2.
     let linked = patched(FAT, &[(header(1) + 0x28, &[2])]);
     let error = remove(&linked, b".strtab").unwrap_err().to_string();

@@ -1,27 +1,27 @@
-//! The new file, from the old one and what was decided about it.
+//! Writes the new file from the old one and its edits.
 
 use object::elf;
 
-use super::super::WriteError;
-use super::file::{Content, File, Part};
-use super::layout::Layout;
+use super::super::ElfWriteError;
+use super::file::{EditedElf, EditedElfSection, SectionContent};
+use super::layout::NewLayout;
 use crate::container::edit::Output;
 use crate::format::pieces::Piece;
 use crate::format::string_table::{StringTable, StringTableBuilder};
 
-impl File<'_> {
-    pub(super) fn write(mut self) -> Result<Vec<Piece>, WriteError> {
+impl EditedElf<'_> {
+    pub(super) fn write(mut self) -> Result<Vec<Piece>, ElfWriteError> {
         self.drop_empty_symbols()?;
         self.decide_wide_indices();
         self.size_tables();
         let tables = Tables::of(&self);
         for (index, part) in (0..).zip(&mut self.parts) {
-            if let Content::Strings = part.content {
+            if let SectionContent::Strings = part.content {
                 part.section.size = tables.strings(index).bytes.len() as u64;
             }
         }
-        let layout = Layout::of(&self)?;
-        let new = New {
+        let layout = NewLayout::of(&self)?;
+        let new = ElfWriter {
             file: &self,
             tables,
             layout,
@@ -30,8 +30,8 @@ impl File<'_> {
         new.pieces()
     }
 
-    /// A program has a symbol table only if there are symbols; objects need it for relocations.
-    fn drop_empty_symbols(&mut self) -> Result<(), WriteError> {
+    /// Removes an empty symbol table from a program; objects need it for relocations.
+    fn drop_empty_symbols(&mut self) -> Result<(), ElfWriteError> {
         // In both classes `e_type` comes after 16 bytes of identification.
         let relocatable = self.form.u16(elf::ET_REL.0);
         let Some(symbols) = &self.symbols else {
@@ -46,18 +46,23 @@ impl File<'_> {
         self.remove(|index, _| index == table || Some(index) == strings)
     }
 
-    /// A table of section indices is there exactly if a symbol is in a section of a large index.
+    /// Adds or removes the table of section indices: it exists if a symbol's section has a large index.
     fn decide_wide_indices(&mut self) {
-        let is_table = |part: &Part<'_>| part.kept && matches!(part.content, Content::WideIndices);
+        let is_table = |part: &EditedElfSection<'_>| {
+            part.kept && matches!(part.content, SectionContent::WideIndices)
+        };
         let indices = self.indices();
-        let new_index = |index: u32| indices.get(index as usize).copied().unwrap_or_default();
+        let new_index = |index: u32| {
+            let new = indices.get(index as usize);
+            *new.expect("section indices are checked when they are read")
+        };
         let Some(symbols) = &self.symbols else {
             return;
         };
         let mut sections = symbols.symbols.iter().filter_map(|symbol| symbol.section);
         let needed = sections.any(|section| new_index(section) >= elf::SHN_LORESERVE.into());
         if needed && !self.parts.iter().any(is_table) {
-            let mut table = Part::wide_indices();
+            let mut table = EditedElfSection::wide_indices();
             table.section.link = symbols.index;
             self.parts.push(table);
         }
@@ -65,10 +70,10 @@ impl File<'_> {
         tables.for_each(|part| part.kept = needed);
     }
 
-    /// The new index of each section, by the old one; 0 for those that do not stay.
+    /// Returns the new index of each section by the old one; 0 for removed sections.
     fn indices(&self) -> Vec<u32> {
         let mut next = 0;
-        let index = |part: &Part<'_>| {
+        let index = |part: &EditedElfSection<'_>| {
             let index = if part.kept { next } else { 0 };
             next += u32::from(part.kept);
             index
@@ -77,20 +82,20 @@ impl File<'_> {
     }
 }
 
-/// Where the identification has the ABI of the operating system.
+/// Offset of the operating system's ABI in the identification.
 const OS_ABI: usize = 7;
 
 /// The tables of names.
 struct Tables<'d> {
-    /// Of sections; also of symbols, when they share one.
+    /// Names of sections; also of symbols, if both share a table.
     sections: StringTable<'d>,
-    /// Of symbols, and the index of their section.
+    /// Index of the section with the names of symbols, and its table; `None` if shared.
     symbols: Option<(u32, StringTable<'d>)>,
     names: u32,
 }
 
 impl<'d> Tables<'d> {
-    fn of(file: &File<'d>) -> Self {
+    fn of(file: &EditedElf<'d>) -> Self {
         let mut sections = StringTableBuilder::default();
         for part in file.parts.iter().filter(|part| part.kept) {
             sections.add(part.name);
@@ -112,7 +117,7 @@ impl<'d> Tables<'d> {
         }
     }
 
-    /// The table in the section of that index; that of symbols, if it is neither.
+    /// Returns the table in the section with that index.
     fn strings(&self, index: u32) -> &StringTable<'d> {
         match &self.symbols {
             Some((_, table)) if index != self.names => table,
@@ -121,26 +126,28 @@ impl<'d> Tables<'d> {
     }
 }
 
-/// The new file, decided.
-struct New<'f, 'd> {
-    file: &'f File<'d>,
+/// The decisions about the new file.
+struct ElfWriter<'f, 'd> {
+    file: &'f EditedElf<'d>,
     tables: Tables<'d>,
-    layout: Layout,
+    layout: NewLayout,
     indices: Vec<u32>,
 }
 
-impl New<'_, '_> {
-    fn pieces(&self) -> Result<Vec<Piece>, WriteError> {
+impl ElfWriter<'_, '_> {
+    fn pieces(&self) -> Result<Vec<Piece>, ElfWriteError> {
         let mut output = Output::default();
         for (segment, offset) in self.file.segments.iter().zip(&self.layout.segments) {
             let start = self.file.start.saturating_add(segment.offset);
             let range = start..start.saturating_add(segment.file_size);
             output.put(*offset, Piece::Copy { input: 0, range });
         }
-        // What is removed from a segment leaves zeros.
+        // A section removed from a segment leaves zeros.
         let parts = || (0..).zip(self.file.parts.iter().zip(&self.layout.sections));
         for (_, (part, offset)) in parts() {
-            if let (false, Content::Same(_), Some(_)) = (part.kept, &part.content, part.segment) {
+            if let (false, SectionContent::Same(_), Some(_)) =
+                (part.kept, &part.content, part.segment)
+            {
                 output.put(*offset, Piece::Zeros(part.section.size));
             }
         }
@@ -155,31 +162,33 @@ impl New<'_, '_> {
         let headers = self.section_headers()?;
         let end = (headers.len() as u64).checked_add(self.layout.section_headers);
         let value = u64::MAX;
-        let end = end.ok_or(WriteError::TooLarge { value })?;
+        let end = end.ok_or(ElfWriteError::TooLarge { value })?;
         output.put(self.layout.section_headers, Piece::Bytes(headers));
         Ok(output.finish(end))
     }
 
-    fn content(&self, index: u32, part: &Part<'_>) -> Result<Piece, WriteError> {
+    fn content(&self, index: u32, part: &EditedElfSection<'_>) -> Result<Piece, ElfWriteError> {
         let form = self.file.form;
         let symbols = self.file.symbols.as_ref();
         let copy = |range| Piece::Copy { input: 0, range };
         Ok(match (&part.content, symbols) {
-            (Content::None, _) => Piece::Zeros(0),
-            (Content::Same(range), _) => copy(range.clone()),
-            (Content::New(piece), _) => piece.clone(),
-            (Content::Strings, _) => Piece::Bytes(self.tables.strings(index).bytes.clone()),
-            (Content::Symbols, Some(symbols)) => {
+            (SectionContent::None, _) => Piece::Zeros(0),
+            (SectionContent::Same(range), _) => copy(range.clone()),
+            (SectionContent::New(piece), _) => piece.clone(),
+            (SectionContent::Strings, _) => Piece::Bytes(self.tables.strings(index).bytes.clone()),
+            (SectionContent::Symbols, Some(symbols)) => {
                 let strings = self.tables.strings(part.section.link);
                 Piece::Bytes(symbols.to_bytes(form, strings, |section| self.section(section))?)
             }
-            (Content::WideIndices, Some(symbols)) => {
+            (SectionContent::WideIndices, Some(symbols)) => {
                 Piece::Bytes(symbols.wide_indices(form, |section| self.section(section)))
             }
-            (Content::Symbols | Content::WideIndices, None) => Piece::Zeros(part.section.size),
-            (Content::Group(group), symbols) => {
+            (SectionContent::Symbols | SectionContent::WideIndices, None) => {
+                Piece::Zeros(part.section.size)
+            }
+            (SectionContent::Group(group), symbols) => {
                 let local = symbols.is_some_and(|symbols| symbols.is_local(part.section.info));
-                // A linker goes by the name of the symbol, which a local one does not have.
+                // Linkers identify a group by its symbol's name. A local symbol does not identify it.
                 let flags = if local {
                     group.flags & !elf::GRP_COMDAT.0
                 } else {
@@ -189,31 +198,33 @@ impl New<'_, '_> {
                 let words = std::iter::once(flags).chain(members);
                 Piece::Bytes(words.flat_map(|word| form.u32(word)).collect())
             }
-            (Content::Relocations { bytes, .. }, Some(symbols)) if symbols.changed => {
+            (SectionContent::Relocations { bytes, .. }, Some(symbols)) if symbols.changed => {
                 let mut bytes = bytes.to_vec();
                 form.relocate(&mut bytes, part.section.entry_size, |symbol| {
-                    symbols.place(symbol).unwrap_or_default()
+                    let place = symbols.place(symbol);
+                    place.expect("`check_references` found every symbol")
                 });
                 Piece::Bytes(bytes)
             }
-            (Content::Relocations { range, .. }, _) => copy(range.clone()),
+            (SectionContent::Relocations { range, .. }, _) => copy(range.clone()),
         })
     }
 
-    /// The new index of a section.
+    /// Returns the new index of a section.
     fn section(&self, index: u32) -> u32 {
-        self.indices
-            .get(index as usize)
-            .copied()
-            .unwrap_or_default()
+        let new = self.indices.get(index as usize);
+        *new.expect("section indices are checked when they are read")
     }
 
-    fn header(&self) -> Result<Vec<u8>, WriteError> {
+    fn header(&self) -> Result<Vec<u8>, ElfWriteError> {
         let (form, layout) = (self.file.form, &self.layout);
         let [header_size, program_size, section_size, _] = form.sizes();
         let word = form.word_size() as usize;
-        let part = |range: std::ops::Range<usize>| self.file.header.get(range).unwrap_or_default();
-        // Identification, of which seven bytes are unused; type, machine, version and entry.
+        let part = |range: std::ops::Range<usize>| {
+            let bytes = self.file.header.get(range);
+            bytes.expect("the file header is complete")
+        };
+        // Identification, with seven unused bytes; type, machine, version and entry.
         let mut bytes = part(0..9).to_vec();
         if let (true, Some(abi)) = (self.file.gnu_abi, bytes.get_mut(OS_ABI)) {
             *abi = elf::ELFOSABI_GNU.0;
@@ -235,7 +246,7 @@ impl New<'_, '_> {
         for value in [
             header_size,
             some(program_size.into()) as u16,
-            // What does not fit is in section header 0.
+            // Section header 0 has the numbers that do not fit here.
             u16::try_from(segments).unwrap_or(elf::PN_XNUM),
             section_size,
             count,
@@ -246,12 +257,12 @@ impl New<'_, '_> {
         Ok(bytes)
     }
 
-    /// Of sections, the one of index 0 included.
+    /// Returns the number of sections, with section 0.
     fn count(&self) -> u32 {
         self.file.parts.iter().filter(|part| part.kept).count() as u32
     }
 
-    fn program_headers(&self) -> Result<Vec<u8>, WriteError> {
+    fn program_headers(&self) -> Result<Vec<u8>, ElfWriteError> {
         let form = self.file.form;
         let [_, size, ..] = form.sizes();
         let mut bytes = self.file.program_headers.0.to_vec();
@@ -265,34 +276,34 @@ impl New<'_, '_> {
         Ok(bytes)
     }
 
-    fn section_headers(&self) -> Result<Vec<u8>, WriteError> {
+    fn section_headers(&self) -> Result<Vec<u8>, ElfWriteError> {
         let (form, file) = (self.file.form, self.file);
         let large = elf::SHN_LORESERVE.into();
         let beyond = |value, limit| if value < limit { 0 } else { value };
         let mut bytes = Vec::new();
         for (index, part) in (0..).zip(&file.parts).filter(|(_, part)| part.kept) {
             let section = &part.section;
-            let offset = self.layout.sections.get(index as usize).copied();
+            let offset = self.layout.sections.get(index as usize);
             let mut words = [
                 section.flags,
                 section.address,
-                offset.unwrap_or_default(),
+                *offset.expect("the layout has every section"),
                 section.size,
                 section.alignment,
                 section.entry_size,
             ];
-            let name = self.tables.sections.offset(part.name).unwrap_or_default();
-            let value = name;
-            let name = u32::try_from(name).map_err(|_| WriteError::TooLarge { value })?;
-            let (mut kind, mut links) = (section.section_type, self.links(index, part)?);
-            if index == 0 {
-                // The numbers that the file header cannot hold.
-                kind = 0;
+            let name = self.tables.sections.offset(part.name);
+            let value = name.expect("the table has every name");
+            let name = u32::try_from(value).map_err(|_| ElfWriteError::TooLarge { value })?;
+            let (kind, links) = if index == 0 {
+                // The numbers that do not fit into the file header.
                 words = [0, 0, 0, beyond(self.count(), large).into(), 0, 0];
                 let segments = file.segments.len() as u32;
                 let names = beyond(self.section(file.names), large);
-                links = (names, beyond(segments, elf::PN_XNUM.into()));
-            }
+                (0, (names, beyond(segments, elf::PN_XNUM.into())))
+            } else {
+                (section.section_type, self.links(index, part)?)
+            };
             let [flags, address, offset, size, alignment, entry_size] = words;
             bytes.extend(form.u32(name));
             bytes.extend(form.u32(kind));
@@ -308,24 +319,24 @@ impl New<'_, '_> {
         Ok(bytes)
     }
 
-    /// `sh_link` and `sh_info` of a section.
-    fn links(&self, by: u32, part: &Part<'_>) -> Result<(u32, u32), WriteError> {
+    /// Returns `sh_link` and `sh_info` of a section.
+    fn links(&self, by: u32, part: &EditedElfSection<'_>) -> Result<(u32, u32), ElfWriteError> {
         let section = &part.section;
         let symbols = self.file.symbols.as_ref();
         let of_symbols = symbols.filter(|symbols| symbols.index == section.link);
         let link = self.section(section.link);
         let info = match (&part.content, symbols) {
-            (Content::Symbols, Some(symbols)) => symbols.local_count(),
-            (Content::Group(_), Some(symbols)) => {
+            (SectionContent::Symbols, Some(symbols)) => symbols.local_count(),
+            (SectionContent::Group(_), Some(symbols)) => {
                 let symbol = section.info;
                 let place = symbols.place(symbol);
-                place.ok_or(WriteError::SymbolNeeded { symbol, by })?
+                place.ok_or(ElfWriteError::SymbolNeeded { symbol, by })?
             }
-            (Content::Same(_), _) if of_symbols.is_some_and(|symbols| symbols.changed) => {
+            (SectionContent::Same(_), _) if of_symbols.is_some_and(|symbols| symbols.changed) => {
                 if part.is_relocations() {
-                    return Err(WriteError::Relocations { index: by });
+                    return Err(ElfWriteError::Relocations { index: by });
                 }
-                // It may have indices of symbols, of which this says that they are none any more.
+                // The content may have symbol indices. `sh_link` 0 tells that they are no longer valid.
                 return Ok((0, section.info));
             }
             _ if part.is_relocations() => self.section(section.info),

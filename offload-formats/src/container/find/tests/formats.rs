@@ -55,7 +55,7 @@ fn reads_kilobytes_of_a_file_of_gigabytes() {
         let read = *read.borrow();
         assert!(read < 0x1000, "{read}");
     };
-    // The same file, with its section headers behind two gigabytes of something else.
+    // The same file, with its section headers after two gigabytes of something else.
     let mut elf = FAT.to_vec();
     elf[0x28..0x30].copy_from_slice(&LARGE.to_le_bytes());
     reads(&[(0, &elf), (LARGE, &FAT[0x230..])]);
@@ -113,7 +113,7 @@ fn rejects_files_whose_sections_lie_over_each_other() {
     }
     assert_eq!(
         link_inputs(&big[..]).unwrap_err().to_string(),
-        "the same bytes are in many of its sections or files"
+        "too many sections or slices share the same bytes"
     );
 }
 
@@ -206,7 +206,7 @@ fn names_the_problem_of_each_format() {
     let size = macho.len() as u32;
 
     let file = universal(&[[7, 48, size], [7, 48, size]], &macho);
-    let text = "the same bytes are in many of its sections or files";
+    let text = "too many sections or slices share the same bytes";
     assert_eq!(message(&file), text);
     // A slice that is the universal file itself.
     assert_eq!(message(&universal(&[[7, 0, 28]], b"")), text);
@@ -222,7 +222,7 @@ fn names_the_problem_of_each_format() {
         message(&macho[..macho.len() - 8]),
         "section 1: content at offset 0xd0 with size 0x160 runs past the end at 0x228"
     );
-    assert_eq!(message(&coff[..0x50]), "section 1: its name is not there");
+    assert_eq!(message(&coff[..0x50]), "section 1: its name is missing");
     assert_eq!(
         message(&coff[..30]),
         "section table at offset 0x14 with size 0x28 runs past the end at 0x1e"
