@@ -11,5 +11,6 @@ mod build_dependency;
 mod floors;
 mod measured;
 mod references;
+mod summaries;
 mod third_parties;
 mod type_names;

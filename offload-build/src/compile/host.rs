@@ -10,9 +10,9 @@ use std::path::Path;
 /// The first release that was seen to name units of the host as the driver's option says (21 and 22 do, 16 and 19 do not).
 const UNIT: u32 = 21;
 
-/// What registers the images of a host object.
+/// The object that registers the images of a host object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Registrar<'a> {
+pub(crate) enum HostRegistration<'a> {
     /// Another object, or the last link: this one has offload entries.
     Other,
     /// The object itself: it contains the images in this file, a fat binary or a bundle.
@@ -24,7 +24,7 @@ pub(crate) enum Registrar<'a> {
 pub(crate) fn hip_host(
     clang: &Clang<'_>,
     rocm: Option<RocmTree<'_>>,
-    registrar: Registrar<'_>,
+    registrar: HostRegistration<'_>,
     compile: &Compile<'_>,
 ) -> Command {
     let command = start(clang, "hip", registrar, compile);
@@ -36,7 +36,7 @@ pub(crate) fn hip_host(
 pub(crate) fn cuda_host(
     clang: &Clang<'_>,
     cuda: Option<&Path>,
-    registrar: Registrar<'_>,
+    registrar: HostRegistration<'_>,
     compile: &Compile<'_>,
 ) -> Command {
     let command = start(clang, "cuda", registrar, compile);
@@ -46,14 +46,14 @@ pub(crate) fn cuda_host(
 fn start(
     clang: &Clang<'_>,
     language: &str,
-    registrar: Registrar<'_>,
+    registrar: HostRegistration<'_>,
     compile: &Compile<'_>,
 ) -> Command {
     let mut command =
         sdk::written_in(clang.start(), language, compile.part).arg("--offload-host-only");
     command = match registrar {
-        Registrar::Other => command.args(["--offload-new-driver", "-fgpu-rdc"]),
-        Registrar::Itself(images) => command
+        HostRegistration::Other => command.args(["--offload-new-driver", "-fgpu-rdc"]),
+        HostRegistration::Itself(images) => command
             .args(["-Xclang", "-fcuda-include-gpubinary", "-Xclang"])
             .arg(images),
     };

@@ -1,6 +1,6 @@
 //! Keys that do not apply to a language: an error if one is written for such a module alone.
 //!
-//! What is written for several is one when none of them takes it: a package's keys above its modules, and methods of
+//! A key for several modules is an error if none of them takes it: a package's keys above its modules, and methods of
 //! `Build`. What a workspace or a variable says may be for another package.
 
 use crate::declare::language::Language;

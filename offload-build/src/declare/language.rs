@@ -121,14 +121,14 @@ impl Container {
 
 /// A value of the key `images`: the sources that an image is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Images {
+pub(crate) enum ImageSources {
     /// All sources of the module: one image for each target.
     OfModule,
     /// One source: each source has its own images and its own container.
     OfSource,
 }
 
-impl Images {
+impl ImageSources {
     pub(crate) const NAMES: [&str; 2] = ["module", "source"];
 
     /// Returns the choice of that name.

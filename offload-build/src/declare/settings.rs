@@ -1,7 +1,7 @@
 //! The keys of `[package.metadata.offload]`: one table, from which the manifest's reader, the
 //! `OFFLOAD_*` variables and the methods of `Build` follow.
 
-use crate::declare::language::{Container, Images, Language};
+use crate::declare::language::{Container, ImageSources, Language};
 use crate::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -45,7 +45,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("opt-level", Form::Choice(&["0", "1", "2", "3", "s", "z"])),
     key("std", Form::Text),
     key("rdc", Form::Flag),
-    key("images", Form::Choice(&Images::NAMES)),
+    key("images", Form::Choice(&ImageSources::NAMES)),
     key("host", Form::Flag),
     target_key("exclude", Form::List),
     key("compiler", Form::Text),

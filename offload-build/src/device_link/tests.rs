@@ -43,7 +43,7 @@ impl Drop for Tree {
 struct Case<'a> {
     name: &'a str,
     way: Way,
-    /// Whether there is a clang.
+    /// True if there is a clang.
     llvm: bool,
     /// The folder of headers of clang's release.
     release: &'a str,

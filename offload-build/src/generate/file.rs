@@ -47,7 +47,7 @@ pub(crate) struct Described {
     pub(crate) name: String,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) images: Vec<(String, Kernel)>,
-    /// What stands for the kernel on the host, if there is host code.
+    /// Symbol of the kernel on the host, if there is host code.
     pub(crate) stub: Option<Stub>,
 }
 

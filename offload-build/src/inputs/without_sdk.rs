@@ -1,6 +1,6 @@
 //! Sources that include `<offload/gpu.h>` and no header of a vendor's SDK.
 //!
-//! What such a source is built from does not depend on whether an SDK is installed. Headers of the package are not read:
+//! The build of such a source does not depend on whether an SDK is installed. Headers of the package are not read:
 //! a source decides by its own lines, and all branches of `#if` count.
 
 use crate::declare::language::Language;

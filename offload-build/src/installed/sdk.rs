@@ -69,7 +69,7 @@ static CUDA: Sdk = Sdk {
 
 /// The root of what the sources of `module` include; nothing where they do without or `flags` name it.
 ///
-/// What variables name comes first, then `tree`, in which the compiler lies, then what is found.
+/// Roots in variables come first, then `tree`, the compiler's own, then roots that are found.
 pub(crate) fn root(
     module: &Module,
     environment: &Environment,

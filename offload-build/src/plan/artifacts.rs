@@ -5,7 +5,7 @@
 //! | `hda`            | `lib<name>.a`                 | the host's object with the code for each target in it |
 //! | `device-archive` | `libbc-<name>-<arch>-<id>.a`, for each target | its code for that target      |
 //!
-//! What is in them is not linked for the device yet: `offload-link` does it in the link of the program.
+//! Their device code is not linked yet: `offload-link` does it in the link of the program.
 //! Host objects with offload entries demand it: with another linker their code would run unregistered.
 //! Specification: `docs/spec/linker-wrapper.md` §7.1 for the objects, §7.4 for the names.
 

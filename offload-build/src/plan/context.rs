@@ -2,7 +2,7 @@
 
 use crate::compile::clang::{self, Clang, Compile, Part};
 use crate::declare::family::Family;
-use crate::declare::language::{Images, Language};
+use crate::declare::language::{ImageSources, Language};
 use crate::declare::module::{Module, Target};
 use crate::files;
 use crate::inputs::libraries::Libraries;
@@ -109,7 +109,7 @@ impl Context<'_> {
                 level => level,
             },
             rdc: module.rdc,
-            has_host_code: module.has_host_code && module.images == Images::OfModule,
+            has_host_code: module.has_host_code && module.images == ImageSources::OfModule,
             define: &own.define,
             flags: &flags,
             unit: &self.unit(module, source),

@@ -4,7 +4,7 @@ use crate::compile::clang::Compile;
 use crate::compile::device;
 use crate::compile::nvcc::{self, Nvcc};
 use crate::declare::family::Family;
-use crate::declare::language::{Images, Language};
+use crate::declare::language::{ImageSources, Language};
 use crate::declare::module::{Module, Target, excluded};
 use crate::declare::skipped::{self, Skipped};
 use crate::device_link::DeviceInput;
@@ -62,8 +62,8 @@ impl Context<'_> {
         };
         let mut code = DeviceCode {
             parts: match module.images {
-                Images::OfModule => vec![part(None)],
-                Images::OfSource => {
+                ImageSources::OfModule => vec![part(None)],
+                ImageSources::OfSource => {
                     let names = source_names(self.root, &module.sources).into_iter();
                     names.map(|name| part(Some(name))).collect()
                 }
@@ -132,7 +132,7 @@ impl Context<'_> {
         if !target.is_ptx {
             return None;
         }
-        let is_joined = module.images == Images::OfModule && module.sources.len() > 1;
+        let is_joined = module.images == ImageSources::OfModule && module.sources.len() > 1;
         let reason = match (self.deferred, self.compiler.family) {
             (true, _) => "offload-link makes images alone, no PTX",
             (false, Family::Nvcc) if is_joined => {

@@ -1,7 +1,7 @@
 //! The plan of a module with host code: host objects with offload entries, an image for each target, and a static
 //! library of the host code together with what registers the images: on ELF one object, on COFF several.
 
-use crate::compile::host::{self, Registrar};
+use crate::compile::host::{self, HostRegistration};
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
@@ -31,8 +31,8 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             |clang, compile| {
                 let (sdk, rocm) = (context.compiler.sdk.as_deref(), context.compiler.rocm());
                 match module.language {
-                    Language::Hip => host::hip_host(clang, rocm, Registrar::Other, compile),
-                    Language::Cuda => host::cuda_host(clang, sdk, Registrar::Other, compile),
+                    Language::Hip => host::hip_host(clang, rocm, HostRegistration::Other, compile),
+                    Language::Cuda => host::cuda_host(clang, sdk, HostRegistration::Other, compile),
                     _ => clang.host_object(compile),
                 }
             },

@@ -19,7 +19,7 @@ pub(crate) use prebuilt::plan as plan_prebuilt;
 pub use stages::Plan;
 
 use crate::declare::family::Family;
-use crate::declare::language::Images;
+use crate::declare::language::ImageSources;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
 use crate::steps::kernel_headers::{self, KernelHeaders};
@@ -32,7 +32,9 @@ pub(crate) fn plan_compiled(
 ) -> Result<(Plan, Vec<Target>), Error> {
     let (mut plan, targets) = match (module.has_host_code, context.compiler.family) {
         (true, Family::Nvcc) => nvcc::plan(module, context),
-        (true, _) if module.images == Images::OfSource => source_images::plan(module, context),
+        (true, _) if module.images == ImageSources::OfSource => {
+            source_images::plan(module, context)
+        }
         (true, _) => hosted::plan(module, context),
         (false, _) => device_only::plan(module, context),
     }?;

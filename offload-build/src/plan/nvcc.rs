@@ -3,7 +3,7 @@
 //! them, and to describe the kernels.
 
 use crate::compile::nvcc::{self, Nvcc};
-use crate::declare::language::Images as Of;
+use crate::declare::language::ImageSources;
 use crate::declare::module::{Flags, Module, Target};
 use crate::device_link::DeviceInput;
 use crate::error::Error;
@@ -43,7 +43,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         Images::new(module, part, Vec::new(), &context.compiler.version)
     };
     let (mut parts, mut linked) = (Vec::new(), None);
-    if module.images == Of::OfSource {
+    if module.images == ImageSources::OfSource {
         let names = source_names(context.root, &module.sources);
         for (name, object) in names.into_iter().zip(&objects) {
             parts.push(DescribedPart {
@@ -153,7 +153,7 @@ fn check(module: &Module, context: &Context<'_>) -> Result<Objects, Error> {
             context.host.triple
         )));
     };
-    let is_joined = module.images == Of::OfModule;
+    let is_joined = module.images == ImageSources::OfModule;
     let ptx = module.targets.iter().find(|target| target.is_ptx);
     if let Some(target) = ptx.filter(|_| is_joined) {
         return Err(Error::new(format_args!(

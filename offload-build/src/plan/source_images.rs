@@ -1,7 +1,7 @@
 //! The plan of a module with host code whose sources have images of their own: clang puts the images of a source into its
 //! host object, which registers them, as `hipcc` and `nvcc` do without relocatable device code.
 
-use crate::compile::host::{self, Registrar};
+use crate::compile::host::{self, HostRegistration};
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
@@ -95,7 +95,7 @@ fn host_compile(
     let side = context::Side::Host("the host");
     let mut task = context.compile(module, source, side, output, |clang, compile| {
         let (sdk, rocm) = (context.compiler.sdk.as_deref(), context.compiler.rocm());
-        let registrar = Registrar::Itself(images);
+        let registrar = HostRegistration::Itself(images);
         match module.language {
             Language::Hip => host::hip_host(clang, rocm, registrar, compile),
             _ => host::cuda_host(clang, sdk, registrar, compile),

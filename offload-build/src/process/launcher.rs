@@ -1,7 +1,7 @@
 //! Compiler launchers: programs that stand in front of a compile and keep its result or send it elsewhere, such as
 //! ccache, sccache, distcc and icecc.
 //!
-//! What they do to each language, and which releases were tested: `docs/manifest.md`, "Launchers and caches".
+//! Effects on each language and tested releases: `docs/manifest.md`, "Launchers and caches".
 
 use crate::process::command::Command;
 use crate::process::search::NotFound;

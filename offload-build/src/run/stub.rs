@@ -4,7 +4,7 @@
 //! the host. Those of HIP and CUDA need the vendor's headers: in their place there are functions that say so and abort.
 //! Kernel constants come from a scan of the sources.
 
-use crate::declare::language::{Images, Language};
+use crate::declare::language::{ImageSources, Language};
 use crate::declare::module::Module;
 use crate::declare::skipped::Skipped;
 use crate::environment::Environment;
@@ -60,7 +60,7 @@ fn sources(
     environment: &Environment,
     reason: &str,
 ) -> Result<Vec<SourceFile>, Error> {
-    if module.images == Images::OfModule {
+    if module.images == ImageSources::OfModule {
         return Ok(Vec::new());
     }
     let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);

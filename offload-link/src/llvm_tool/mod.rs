@@ -22,7 +22,7 @@ pub(crate) use error::LlvmToolError;
 pub(crate) use output::{Output, Style};
 pub(crate) use sources::Sources;
 
-/// What a parsed command line requests.
+/// Request of a parsed command line.
 #[derive(Debug)]
 pub(crate) enum CommandLine<Id> {
     /// Information about the tool itself.

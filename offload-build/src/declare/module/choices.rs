@@ -1,7 +1,7 @@
 //! Keys whose values depend on each other: what a language, its compiler and its containers support.
 
 use crate::declare::family::Family;
-use crate::declare::language::{ArtifactKind, Container, Images, Language};
+use crate::declare::language::{ArtifactKind, Container, ImageSources, Language};
 use crate::declare::module::target::Target;
 use crate::declare::settings::{Settings, nearest};
 use crate::error::Error;
@@ -9,7 +9,7 @@ use offload_formats::format::compressed_bundle::Method;
 use offload_formats::names::Triple;
 use std::path::Path;
 
-/// What to do when a target's tools are missing.
+/// Policy for targets whose tools are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// Nothing is built.
@@ -93,10 +93,10 @@ pub(crate) fn images(
     language: Language,
     has_host_code: bool,
     sources: usize,
-) -> Result<(Images, bool), Error> {
+) -> Result<(ImageSources, bool), Error> {
     let (rdc, images) = (
         settings.flag("rdc"),
-        settings.text("images").and_then(Images::named),
+        settings.text("images").and_then(ImageSources::named),
     );
     let name = language.name();
     if !matches!(language, Language::Hip | Language::Cuda) && rdc.is_some() {
@@ -105,7 +105,7 @@ pub(crate) fn images(
     }
     if matches!(language, Language::OpenMp | Language::Prebuilt) {
         return match images {
-            None => Ok((Images::OfModule, true)),
+            None => Ok((ImageSources::OfModule, true)),
             Some(_) => {
                 let problem = format!(
                     "`images` is for modules of `hip`, `cuda` and `bitcode`, not of `{name}`"
@@ -114,14 +114,14 @@ pub(crate) fn images(
             }
         };
     }
-    if images == Some(Images::OfSource) {
+    if images == Some(ImageSources::OfSource) {
         if rdc == Some(true) {
             let problem = "with `images = \"source\"` no source calls device functions of another";
             return Err(settings.error_at("rdc", problem));
         }
-        return Ok((Images::OfSource, false));
+        return Ok((ImageSources::OfSource, false));
     }
-    let is_one_of_many = images == Some(Images::OfModule) && sources > 1;
+    let is_one_of_many = images == Some(ImageSources::OfModule) && sources > 1;
     if language == Language::Cuda && is_one_of_many && rdc == Some(false) {
         let problem = format!(
             "without `rdc` an image of `cuda` is made from one source, and there are {sources}\n\
@@ -133,8 +133,8 @@ pub(crate) fn images(
     let rdc = rdc.unwrap_or(needs_rdc || !has_host_code);
     let is_apart = language == Language::Cuda && !rdc && (has_host_code || sources > 1);
     match is_apart {
-        true => Ok((Images::OfSource, false)),
-        false => Ok((Images::OfModule, rdc)),
+        true => Ok((ImageSources::OfSource, false)),
+        false => Ok((ImageSources::OfModule, rdc)),
     }
 }
 

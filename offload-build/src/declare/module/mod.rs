@@ -11,7 +11,7 @@ pub(crate) use crate::declare::module::sources::excluded;
 pub(crate) use crate::declare::module::target::Target;
 
 use crate::declare::family::Family;
-use crate::declare::language::{ArtifactKind, Container, Images, Language, is_cpp};
+use crate::declare::language::{ArtifactKind, Container, ImageSources, Language, is_cpp};
 use crate::declare::module::flags::is_identifier;
 use crate::declare::settings::Settings;
 use crate::environment::Environment;
@@ -53,7 +53,7 @@ pub(crate) struct Module {
     /// True if sources call device functions of each other.
     pub(crate) rdc: bool,
     /// The sources that an image is made of.
-    pub(crate) images: Images,
+    pub(crate) images: ImageSources,
     /// Options of the host objects.
     pub(crate) own: Flags,
     pub(crate) compiler: Option<String>,

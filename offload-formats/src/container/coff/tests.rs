@@ -107,7 +107,7 @@ fn patched(file: &[u8], patches: &[(usize, &[u8])]) -> Vec<u8> {
     file
 }
 
-/// Where the header of a section of `HOST` is.
+/// Returns the offset of a section header in `HOST`.
 const fn header(index: usize) -> usize {
     20 + 40 * index
 }

@@ -102,7 +102,7 @@ pub(crate) enum UnitKind {
 pub(crate) enum DeviceCode {
     #[default]
     None,
-    /// In a section that is loaded into memory: linked already, or in a `static` of Rust.
+    /// Part of a section that is loaded into memory: linked already, or in a `static` of Rust.
     Allocated,
     /// To be linked.
     Waiting,

@@ -59,7 +59,7 @@ pub(crate) struct EntrySection {
     pub symbols: Vec<String>,
 }
 
-/// What the compiler recorded in a host object.
+/// Records of the compiler in a host object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostSide {
     pub entries: Vec<EntrySection>,

@@ -45,13 +45,13 @@ pub(crate) struct ImageBytes {
 /// Place of the bytes.
 #[derive(Debug)]
 enum ImagePlace {
-    /// In a small file, or read from it.
+    /// Bytes of a small file, or read from it.
     Small(Range<u64>, OnceLock<Vec<u8>>),
-    /// In a large file.
+    /// Range of a large file.
     Large(Range<u64>),
-    /// In a compressed bundle: the range in its content, and the temporary file of a large image.
+    /// Range in the content of a compressed bundle, and the temporary file of a large image.
     Packed(Arc<CompressedBundle>, Range<u64>, OnceLock<File>, Arc<Disk>),
-    /// In unpacked data.
+    /// Range of unpacked data.
     Unpacked(Arc<[u8]>, Range<u64>),
 }
 

@@ -331,7 +331,7 @@ pub(crate) enum Driver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Jobs {
     Count(usize),
-    /// As many as make or cargo provide tokens for.
+    /// The number of tokens that make or Cargo provides.
     Jobserver,
 }
 

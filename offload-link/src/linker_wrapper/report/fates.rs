@@ -36,7 +36,7 @@ pub(crate) enum Fate {
     Linked(Vec<String>),
     /// Equal to an image that is linked.
     Duplicate { of: String },
-    /// In an archive member that is not part of the link, or linked already.
+    /// Belongs to an archive member that is not part of the link, or that is linked already.
     NotLinked { reason: &'static str },
     /// Part of the link, but not in the output.
     LeftOut { reason: String },

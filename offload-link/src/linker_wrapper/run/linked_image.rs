@@ -49,7 +49,7 @@ mod tests {
             .map_or_else(|problem| problem.to_string(), |()| "ok".into())
     }
 
-    /// What `fatbinary` of CUDA 13.5 packed: a cubin for `sm_80`.
+    /// Output of `fatbinary` of CUDA 13.5: a cubin for `sm_80`.
     const CUBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/two-images.fatbin");
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where an output is while it is written: beside its final path under a temporary name, or apart in an unnamed file.
+//! Place of an output while it is written: beside its final path under a temporary name, or apart in an unnamed file.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -20,7 +20,7 @@ pub(super) struct OutputPlaces {
     watch: Option<Watch>,
 }
 
-/// Where one output is written.
+/// Place of one output.
 pub(super) enum OutputPlace {
     Beside(Beside),
     Apart(Apart),

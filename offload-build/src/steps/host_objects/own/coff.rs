@@ -1,6 +1,6 @@
 //! The own names of COFF objects, which nothing joins: what one has under such a name, the others refer to by it.
 //!
-//! Of the symbols of an offload entry, the one at the entry gets the name that is otherwise that of its alias. When
+//! The symbol at an offload entry gets the name that its alias has elsewhere. When
 //! several objects have an entry (of a template's kernel), the first has that name, and is registered. Of a module that
 //! the last link registers only aliases get new names: for `lld-link` two of one name are an error.
 

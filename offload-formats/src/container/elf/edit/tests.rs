@@ -223,7 +223,7 @@ fn patched(file: &[u8], patches: &[(usize, &[u8])]) -> Vec<u8> {
     file
 }
 
-/// Where the header of a section of `FAT` is.
+/// Returns the offset of a section header in `FAT`.
 const fn header(index: usize) -> usize {
     0xe8 + 64 * index
 }
@@ -342,7 +342,7 @@ fn keeps_segments_as_they_are_and_names_right() {
     assert_eq!(back[0x40..host.len()], host[0x40..]);
 }
 
-/// Where the header of a section of `HOST` is.
+/// Returns the offset of a section header in `HOST`.
 const fn header_of_host(index: usize) -> usize {
     0x60 + 64 * index
 }
