@@ -315,11 +315,29 @@ fn packs_and_extracts_everything_or_fails() {
     }
 }
 
+/// The part of a build script that a test checks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Planning; nothing is built.
+    Plan,
+    /// Packing of images that exist.
+    Pack,
+    /// Compiles and links: files in `OUT_DIR`, and calls that write and start programs, count as well.
+    Compile,
+}
+
 /// Runs a build script with each call failing: it does the same, or it fails and names the file.
-fn check_script(place: &Place, dry: bool, manifest: &str) {
+fn check_script(place: &Place, part: Part, manifest: &str) {
     let start = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
     place.write("in/Cargo.toml", format!("{start}{manifest}"));
-    let out = place.path("out");
+    let out = match part {
+        Part::Compile => place.path("in").join("target/out"),
+        Part::Plan | Part::Pack => place.path("out"),
+    };
+    let errors = match part {
+        Part::Compile => &ERRORS[..crate::support::cases(1, ERRORS.len())],
+        Part::Plan | Part::Pack => &ERRORS[..],
+    };
     let run = |at, errno| {
         let _ = fs::remove_dir_all(&out);
         fs::create_dir_all(&out).unwrap();
@@ -340,8 +358,10 @@ fn check_script(place: &Place, dry: bool, manifest: &str) {
             .env("NUM_JOBS", "1")
             .env("LIBRARY_PATH", place.path("in/lib"))
             .current_dir(place.path("in"));
-        if dry {
-            script.env("OFFLOAD_DRY_RUN", "1");
+        match part {
+            Part::Plan => drop(script.env("OFFLOAD_DRY_RUN", "1")),
+            Part::Pack => {}
+            Part::Compile => drop(script.env("FAIL_WRITES", "1")),
         }
         let (output, log) = place.fail_call_of(&mut script, at, errno);
         let images = fs::read(out.join("offload/kernels/images")).unwrap_or_default();
@@ -350,15 +370,15 @@ fn check_script(place: &Place, dry: bool, manifest: &str) {
         ((code, text(&output.stdout), said, images, included), log)
     };
     let (good, log) = run(0, 0);
-    match dry {
-        true => assert!(good.2.contains("clang"), "{}", good.2),
-        false => assert!(!good.3.is_empty(), "{}", good.2),
+    match part {
+        Part::Plan => assert!(good.2.contains("clang"), "{}", good.2),
+        Part::Pack | Part::Compile => assert!(!good.3.is_empty(), "{}", good.2),
     }
     let calls = log.lines().count();
     assert!(calls > 5, "{log}");
     let mut wrong = Vec::new();
     for at in 1..=calls {
-        for errno in ERRORS {
+        for &errno in errors {
             let (found, log) = run(at, errno);
             let Some(call) = log.lines().find(|line| line.ends_with("FAILS")) else {
                 continue;
@@ -387,7 +407,7 @@ fn takes_all_prebuilt_images_or_fails() {
     place.run(PACKAGER, &args);
     let sources = "language = \"prebuilt\"\nsources = [\"*.ptx\", \"packed.bin\"]\n";
     let targets = "targets = [\"compute_80\", \"compute_70\"]\n";
-    check_script(&place, false, &format!("{sources}{targets}"));
+    check_script(&place, Part::Pack, &format!("{sources}{targets}"));
 }
 
 /// The second image serves the target, too: it takes the place of the first if that is not read.
@@ -407,7 +427,7 @@ fn takes_the_targets_own_prebuilt_image_or_fails() {
         place.run(clang, &[&device[..], &without].concat());
     }
     let keys = "language = \"prebuilt\"\nsources = [\"*.co\"]\ntargets = [\"gfx90a:xnack+\"]\n";
-    check_script(&place, false, keys);
+    check_script(&place, Part::Pack, keys);
 }
 
 #[test]
@@ -444,5 +464,24 @@ fn plans_all_sources_and_libraries_or_fails() {
         "language = \"hip\"\nsources = [\"kernels/**/*.hip\"]\ntargets = [\"gfx90a\"]\nlink = [\"helper\"]\n\
          compiler = {clang:?}\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n"
     );
-    check_script(&place, true, &keys);
+    check_script(&place, Part::Plan, &keys);
+}
+
+/// Sources, what compilers make of them, keys of tasks, and the compilers themselves.
+#[test]
+fn compiles_all_sources_or_fails() {
+    let Some(clang) = crate::support::tool("llvm22", &["clang"]) else {
+        return;
+    };
+    let (place, _) = linker();
+    fs::create_dir_all(place.path("in/kernels")).unwrap();
+    for (name, value) in [("a", 1), ("b", 2)] {
+        let kernel = format!("__attribute__((global)) void {name}(int *p) {{ *p = {value}; }}\n");
+        place.write(&format!("in/kernels/{name}.hip"), kernel);
+    }
+    let keys = format!(
+        "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\nrdc = false\n\
+         compiler = {clang:?}\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n"
+    );
+    check_script(&place, Part::Compile, &keys);
 }

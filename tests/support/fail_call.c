@@ -5,6 +5,7 @@
    FAIL_LOG      every call that counts adds a line to this file
    FAIL_AT       number of the call that fails, from 1; 0: none
    FAIL_ERRNO    the error that it fails with
+   FAIL_WRITES   if it is set, calls that write, rename, remove and start programs count as well
 
    Compile with -fno-delete-null-pointer-checks: Rust's library calls statx without a path. */
 #define _GNU_SOURCE
@@ -12,6 +13,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +27,7 @@ static size_t folder_size;
 static int log_file = -1;
 static int fail_at;
 static int fail_errno;
+static int has_writes;
 static int count;
 
 __attribute__((constructor)) static void start(void) {
@@ -43,6 +46,7 @@ __attribute__((constructor)) static void start(void) {
   unsetenv("FAIL_PROGRAM");
   fail_at = atoi(getenv("FAIL_AT"));
   fail_errno = atoi(getenv("FAIL_ERRNO"));
+  has_writes = getenv("FAIL_WRITES") != NULL;
   folder_size = strlen(below);
   if (folder_size >= sizeof folder)
     return;
@@ -50,9 +54,7 @@ __attribute__((constructor)) static void start(void) {
   log_file = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
-static int fails(const char *call, const char *path) {
-  if (log_file < 0 || strncmp(path, folder, folder_size) != 0 || path[folder_size] != '/')
-    return 0;
+static int fails_anywhere(const char *call, const char *path) {
   int number = __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
   int fail = number == fail_at;
   char line[8192];
@@ -62,6 +64,12 @@ static int fails(const char *call, const char *path) {
   if (fail)
     errno = fail_errno;
   return fail;
+}
+
+static int fails(const char *call, const char *path) {
+  if (log_file < 0 || strncmp(path, folder, folder_size) != 0 || path[folder_size] != '/')
+    return 0;
+  return fails_anywhere(call, path);
 }
 
 static int fails_at(const char *call, int base, const char *path) {
@@ -159,4 +167,34 @@ char *realpath(const char *path, char *to) {
 ssize_t readlink(const char *path, char *to, size_t size) {
   REAL(readlink);
   return fails_at("readlink", AT_FDCWD, path) ? -1 : real(path, to, size);
+}
+ssize_t write(int file, const void *from, size_t size) {
+  REAL(write);
+  return has_writes && fails_on("write", file) ? -1 : real(file, from, size);
+}
+int rename(const char *path, const char *to) {
+  REAL(rename);
+  return has_writes && fails_at("rename", AT_FDCWD, to) ? -1 : real(path, to);
+}
+int unlink(const char *path) {
+  REAL(unlink);
+  return has_writes && fails_at("unlink", AT_FDCWD, path) ? -1 : real(path);
+}
+int mkdir(const char *path, mode_t mode) {
+  REAL(mkdir);
+  return has_writes && fails_at("mkdir", AT_FDCWD, path) ? -1 : real(path, mode);
+}
+int posix_spawn(pid_t *child, const char *path, const posix_spawn_file_actions_t *actions,
+                const posix_spawnattr_t *attributes, char *const arguments[], char *const variables[]) {
+  REAL(posix_spawn);
+  if (log_file >= 0 && has_writes && fails_anywhere("spawn", path))
+    return fail_errno;
+  return real(child, path, actions, attributes, arguments, variables);
+}
+int posix_spawnp(pid_t *child, const char *path, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const arguments[], char *const variables[]) {
+  REAL(posix_spawnp);
+  if (log_file >= 0 && has_writes && fails_anywhere("spawn", path))
+    return fail_errno;
+  return real(child, path, actions, attributes, arguments, variables);
 }
