@@ -422,3 +422,35 @@ fn has_modules_of_sources_in_builds_without_device_code() {
         "true \"\" []\naffine same scale fill\n"
     );
 }
+
+#[test]
+fn makes_archives_of_modules_with_host_code_too() {
+    if support::tool("cuda", &["ptxas"]).is_none() {
+        return;
+    }
+    let header = format!("{HEADER}{SHARED}");
+    let keys = format!("{TARGETS}{ALONE}images = \"source\"\nartifact = [\"device-archive\"]\n");
+    let Some(package) = hosted("cu", &keys, "first", &header) else {
+        return;
+    };
+    let mut script = package.script();
+    script
+        .env("CUDA_PATH", cuda().unwrap())
+        .env("PATH", std::env::var_os("PATH").unwrap());
+    text(&script.output().unwrap());
+    let folder = package.at(OUT).join("offload/artifacts");
+    let mut archives = Vec::new();
+    for file in fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let members = support::run(Command::new("ar").arg("t").arg(&path));
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        archives.push((name, members));
+    }
+    archives.sort();
+    let members = "kernels-one.cu.bc\nkernels-two.cu.bc\n".to_owned();
+    let name = |processor: &str| format!("libbc-pack-nvptx64-{processor}.a");
+    assert_eq!(
+        archives,
+        [(name("sm_80"), members.clone()), (name("sm_90"), members)]
+    );
+}

@@ -377,13 +377,20 @@ fn check_script(place: &Place, part: Part, manifest: &str) {
     let calls = log.lines().count();
     assert!(calls > 5, "{log}");
     let mut wrong = Vec::new();
-    for at in 1..=calls {
+    // Headers of kernels are written one like the other.
+    let is_one_of_many = |call: &&str| call.contains("/kernel-headers/offload/gpu/");
+    let is_left_out = |at: usize| {
+        !crate::support::tests_all() && log.lines().nth(at - 1).as_ref().is_some_and(is_one_of_many)
+    };
+    for at in (1..=calls).filter(|at| !is_left_out(*at)) {
         for &errno in errors {
             let (found, log) = run(at, errno);
             let Some(call) = log.lines().find(|line| line.ends_with("FAILS")) else {
                 continue;
             };
             let file = call.trim_end_matches(" FAILS").rsplit('/').next().unwrap();
+            // An output is written beside its place.
+            let file = file.trim_end_matches(".part");
             let (code, said) = (found.0, &found.2);
             let names = said.contains("rror: ") && said.contains(file);
             if found != good && !(code == Some(1) && names) {

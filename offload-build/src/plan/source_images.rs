@@ -6,7 +6,7 @@ use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
 use crate::installed::host::Objects;
-use crate::plan::artifacts::Unit;
+use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
 use crate::plan::stages::{Plan, Stage, step};
 use crate::steps::describe::{DescribedPart, Description};
@@ -24,12 +24,13 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         let stem = context::stem(context.root, source);
         Unit {
             host: folder.join("host").join(&stem).with_extension("o"),
-            stem,
+            stem: stem.trim_end_matches('.').to_owned(),
             images: Vec::new(),
         }
     };
     let mut units: Vec<Unit> = module.sources.iter().map(unit).collect();
     let code = context.device_code(module, &mut units)?;
+    let artifacts = artifacts::plan(module, &units, &context.host.triple, context.out)?;
     let version = &context.compiler.version;
     let (mut containers, mut compiles) = (Stage::new(), Stage::new());
     let mut parts = Vec::new();
@@ -79,7 +80,9 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         stages.push(vec![step(context.join(&module.name, objects, &object))]);
         objects = vec![object];
     }
-    stages.push(vec![step(context.archive(objects, Some(own)))]);
+    let archive = step(context.archive(objects, Some(own)));
+    let artifacts = artifacts.into_iter().map(step);
+    stages.push([archive].into_iter().chain(artifacts).collect());
     let skipped = code.skipped;
     Ok((Plan { stages, skipped }, code.built))
 }
