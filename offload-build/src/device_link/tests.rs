@@ -298,7 +298,7 @@ fn plans_no_openmp_for_hip() {
 fn plans_an_assembly_for_nvidia() {
     let target = "--target=nvptx64-nvidia-cuda -march=sm_80 -nogpulib";
     let compile = format!(
-        "bin/clang --no-default-config {target} --cuda-path=/nonexistent -S -Xclang -target-feature -Xclang +ptx78"
+        "bin/clang --no-default-config {target} -S --cuda-path=/nonexistent -Xclang -target-feature -Xclang +ptx78"
     );
     let case = Case {
         name: "nvidia",

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::files;
 use crate::installed::answers::Answers;
 use crate::installed::compilers::Compiler;
+use crate::installed::device_libraries::{self, DeviceLibraries};
 use crate::installed::host::Host;
 use crate::installed::runtimes::Runtime;
 use crate::process::command::Command;
@@ -28,6 +29,8 @@ pub(crate) struct Machine {
     /// The one that registers the images, decided.
     pub(crate) registration: Registrar,
     pub(crate) answers: Answers,
+    /// The vendors' device libraries, by target (`Target::written`).
+    pub(crate) device_libraries: Vec<(String, DeviceLibraries)>,
 }
 
 /// The one that links and registers the images of a module.
@@ -68,6 +71,13 @@ impl Machine {
         let launcher = launcher(module, root, environment, &search)?;
         let registration = registration(module, environment)?;
         Ok(Self {
+            device_libraries: device_libraries::find(
+                module,
+                compiler.llvm.as_ref(),
+                environment,
+                &search,
+                &answers,
+            ),
             runtime: Runtime::of(module, &compiler, host, environment),
             compiler,
             launcher,

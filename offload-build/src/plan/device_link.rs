@@ -1,23 +1,26 @@
 //! The device link of a module for one target, as a task, and hints for undefined functions.
 
-use crate::compile::nvcc;
+use crate::compile::{device, nvcc};
 use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::files;
 use crate::generate::SourceName;
+use crate::installed::device_libraries::{self, DeviceLibraries};
 use crate::plan::context::Context;
 use crate::process::search::NotFound;
 use crate::steps::task::finish::Finish;
+use crate::steps::task::joined::{self, Joined};
 use crate::steps::task::{SymbolHints, Task};
 use std::ffi::OsString;
 use std::path::Path;
 
 const CRATES_HINT: &str = "device functions of other crates are found when offload-link is Cargo's linker: \
     it links the device code of all crates together";
-const GPU_HINT: &str = "images for GPUs have no math library (`sin`) and no C library (`printf`) yet; \
-    device functions of other crates are found when offload-link is Cargo's linker";
+const GPU_HINT: &str = "for a function of the C library, install LLVM with its C library for GPUs (`lib/amdgcn-amd-amdhsa/libc.a`, \
+    `lib/nvptx64-nvidia-cuda/libc.a` beside clang; no Debian package has it); device functions of other crates are found when \
+    offload-link is Cargo's linker";
 const REGISTER_HINT: &str = "device functions of other crates are found when both say `register = \"deferred\"` \
     and offload-link is Cargo's linker";
 const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
@@ -32,6 +35,49 @@ const SHARED_HINT: &str = "kernels and variables belong to the image, also with 
     `images = \"source\"`";
 
 impl Context<'_> {
+    /// Returns the vendor's device libraries for `target`; nothing if the language does not join them here.
+    fn device_libraries(&self, target: &Target) -> Option<&DeviceLibraries> {
+        let mut all = self.device_libraries.iter();
+        let (_, libraries) = all.find(|(written, _)| *written == target.written)?;
+        Some(libraries)
+    }
+
+    /// Lets the output of a device compile call the vendor's device libraries.
+    pub(crate) fn with_device_libraries(&self, task: Task, target: &Target) -> Task {
+        let Some(DeviceLibraries::Found(files)) = self.device_libraries(target) else {
+            return task;
+        };
+        let processor = target.id.to_string();
+        let compiled = files::part(&task.output);
+        let output = joined::joined(&compiled);
+        let paths = (compiled.as_path(), output.as_path());
+        let command = device::join(
+            &self.compiler.program,
+            &target.triple,
+            &processor,
+            files,
+            paths,
+        );
+        Task {
+            joined: Some(Joined {
+                prefixes: device_libraries::prefixes(target),
+                command,
+                files: files.clone(),
+            }),
+            ..task
+        }
+    }
+
+    /// Returns the hint for calls of the vendor's device libraries if these are missing.
+    fn missing_library(&self, target: &Target) -> Option<(&'static [&'static str], String)> {
+        match self.device_libraries(target)? {
+            DeviceLibraries::Found(_) => None,
+            DeviceLibraries::Missing(reason) => {
+                Some((device_libraries::prefixes(target), reason.clone()))
+            }
+        }
+    }
+
     /// Plans the image that `output` will be.
     pub(crate) fn device_link(
         &self,
@@ -94,9 +140,11 @@ impl Context<'_> {
             inputs: files,
             depfile: None,
             output: output.to_owned(),
+            joined: None,
             finish,
             environment: self.variables.to_owned(),
             hints: SymbolHints {
+                library: self.missing_library(target),
                 undefined: match module.language {
                     Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
                     Language::OpenMp => GPU_HINT,

@@ -102,9 +102,11 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
         inputs: objects.to_vec(),
         depfile: None,
         output,
+        joined: None,
         finish: Finish::None,
         environment: context.variables.to_owned(),
         hints: SymbolHints {
+            library: None,
             undefined: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
             duplicate: APART_HINT,
         },

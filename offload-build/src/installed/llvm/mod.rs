@@ -153,6 +153,13 @@ impl Llvm {
         })
     }
 
+    /// Returns LLVM's C and math libraries for GPUs of `triple`, if they are installed: archives of bitcode.
+    pub(crate) fn gpu_libraries(&self, triple: &str) -> Vec<PathBuf> {
+        let folder = self.prefix.join("lib").join(triple);
+        let files = ["libm.a", "libc.a"].map(|name| folder.join(name));
+        files.into_iter().filter(|path| path.is_file()).collect()
+    }
+
     /// The processors for which there are device runtimes whose names start so, sorted.
     fn processors(&self, prefix: &str) -> Vec<String> {
         let files = self
