@@ -223,3 +223,53 @@ fn links_the_c_library_for_gpus_that_lies_beside_clang() {
     );
     assert!(!code.contains("<unused>"), "{code}");
 }
+
+/// A library of one target's own, which no link for another looks into.
+#[test]
+fn links_libraries_that_one_target_names() {
+    let Some(package) = package() else {
+        return;
+    };
+    package.put(
+        "kernels/k.c",
+        "#pragma omp declare target\nint one(int); int two(int);\n#pragma omp end declare target\n\
+         int run(int x) {\n#pragma omp target map(tofrom : x)\n#ifdef OWN\n  x = one(x) + two(x);\n#else\n  x++;\n#endif\n  return x;\n}\n",
+    );
+    for name in ["one", "two"] {
+        package.put(
+            &format!("{name}.c"),
+            &format!("int {name}(int x) {{ return x + 1; }}\n"),
+        );
+        let mut clang = Command::new("clang-19");
+        clang
+            .args(["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib"])
+            .args(["-O1", "-c", "-emit-llvm", "-o"])
+            .arg(package.at(&format!("lib{name}-amdgcn-gfx90a.bc")))
+            .arg(package.at(&format!("{name}.c")));
+        support::run(&mut clang);
+    }
+    let manifest = support::package::MANIFEST;
+    let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\n";
+    let own = "[package.metadata.offload.target.gfx90a]\ndefine = { OWN = true }\n";
+    let libraries = "archives = [\"libone-amdgcn-gfx90a.bc\"]\nlink = [\"two\"]\n";
+    package.put("Cargo.toml", &format!("{manifest}{keys}{own}{libraries}"));
+    text(&script(&package, None).output().unwrap());
+    assert!(image(&package, "gfx1100").is_file());
+    let extracted = package.files();
+    let of = |target: &str| {
+        let is_library =
+            |name: &&String| name.contains(&format!("/{target}/library-")) && name.ends_with(".bc");
+        extracted.iter().filter(is_library).count()
+    };
+    assert_eq!((of("gfx90a"), of("gfx1100")), (2, 0));
+    // For all targets, the other one finds nothing in them.
+    package.put("Cargo.toml", &format!("{manifest}{keys}{libraries}{own}"));
+    let error = package.fails(&mut script(&package, None));
+    assert!(error.contains("for `gfx1100`"), "{error}");
+    package.put(
+        "Cargo.toml",
+        &format!("{manifest}{keys}{own}archives = [\"none.bc\"]\n"),
+    );
+    let error = package.fails(&mut script(&package, None));
+    assert_eq!(error, "Cargo.toml:10:1: `none.bc`: no such file");
+}

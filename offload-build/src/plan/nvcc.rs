@@ -164,6 +164,11 @@ fn check(module: &Module, context: &Context<'_>) -> Result<Objects, Error> {
             target.written
         )));
     }
+    if module.has_libraries() {
+        return Err(Error::new(format_args!(
+            "module `{name}`: `nvcc` links no libraries of device code (`archives`, `link`) into host objects\n{hint}"
+        )));
+    }
     // Levels are the same for all targets, and no table has one.
     let own = |target: &Target| Flags {
         opt_level: module.own.opt_level.clone(),
