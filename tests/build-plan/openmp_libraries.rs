@@ -169,6 +169,43 @@ fn links_libdevice_for_nvidia() {
     assert!(image(&package, "sm_80").is_file());
 }
 
+/// LLVM 19's device runtime for NVIDIA GPUs lacks the lock.
+#[test]
+fn locks_critical_regions_on_nvidia_gpus() {
+    let (Some(package), Some(ptxas)) = (package(), support::tool("cuda", &["ptxas"])) else {
+        return;
+    };
+    package.put(
+        "kernels/k.c",
+        "int run(int x) {\n#pragma omp target teams distribute parallel for map(tofrom : x)\n  for (int i = 0; i < 99; i++) {\n\
+         #pragma omp critical\n    x += i;\n#pragma omp critical(other)\n    x += 2 * i;\n  }\n  return x;\n}\n",
+    );
+    let mut script = script(&package, None);
+    script
+        .env("OFFLOAD_TARGETS", "sm_80")
+        .env("CUDA_PATH", ptxas.ancestors().nth(2).unwrap());
+    text(&script.output().unwrap());
+    let ptx = fs::read_to_string(image(&package, "sm_80").with_file_name("image.s")).unwrap();
+    // Each region takes its lock in a loop, and leaves it.
+    let count = |text: &str| ptx.matches(text).count();
+    let counts = ["atom.global.cas.b32", "membar.gl", "atom.global.exch.b32"].map(count);
+    assert_eq!(counts, [2, 4, 2], "{ptx}");
+    let regions = [
+        "_gomp_critical_user_$var[",
+        "_gomp_critical_user_other$var[",
+    ]
+    .map(count);
+    assert_eq!(regions, [1, 1], "{ptx}");
+    for (index, _) in ptx.match_indices("atom.global.cas.b32") {
+        let (_, rest) = ptx.split_at(index);
+        let next: Vec<&str> = rest.lines().take(3).collect();
+        assert!(next[2].contains("bra"), "{next:?}");
+    }
+    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/compile/critical_lock.ll");
+    let mut verify = Command::new("/usr/lib/llvm-19/bin/opt");
+    support::run(verify.args(["-passes=verify", "-disable-output"]).arg(text));
+}
+
 /// Puts a C library for AMD GPUs beside the clang of `package`.
 fn c_library(package: &Package, folder: &Path) {
     fs::create_dir_all(folder).unwrap();

@@ -98,6 +98,17 @@ pub(crate) fn join(
     command.arg("-c").arg(input).arg("-o").arg(output)
 }
 
+/// Makes bitcode of the LLVM IR in the file `input`.
+#[must_use]
+pub(crate) fn assemble_ir(
+    clang: &Path,
+    triple: &Triple,
+    processor: &str,
+    (input, output): (&Path, &Path),
+) -> Command {
+    join(clang, triple, processor, &[], (input, output))
+}
+
 /// Adds options that make bitcode of LLVM IR. The device link optimizes it, for all sources together.
 fn of_ir(command: Command, triple: &Triple, processor: &str) -> Command {
     let command = command

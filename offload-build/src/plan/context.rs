@@ -44,6 +44,8 @@ pub(crate) struct Context<'a> {
     pub(crate) libraries: &'a Libraries,
     /// The vendors' device libraries, by target (`Target::written`).
     pub(crate) device_libraries: &'a [(String, DeviceLibraries)],
+    /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).
+    pub(crate) without_critical_lock: &'a [String],
 }
 
 /// The side that a compile is for.
@@ -145,7 +147,7 @@ impl Context<'_> {
             inputs,
             depfile,
             output: output.to_owned(),
-            joined: None,
+            joined: Vec::new(),
             finish: match module.language {
                 Language::OpenMp => Finish::OwnRegions(self.module_number(module)),
                 _ => Finish::None,

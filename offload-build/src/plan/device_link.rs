@@ -1,6 +1,6 @@
 //! The device link of a module for one target, as a task, and hints for undefined functions.
 
-use crate::compile::{device, nvcc};
+use crate::compile::{critical_lock, device, nvcc};
 use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
@@ -14,7 +14,7 @@ use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{self, Joined};
 use crate::steps::task::{SymbolHints, Task};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const CRATES_HINT: &str = "device functions of other crates are found when offload-link is Cargo's linker: \
     it links the device code of all crates together";
@@ -42,30 +42,45 @@ impl Context<'_> {
         Some(libraries)
     }
 
-    /// Lets the output of a device compile call the vendor's device libraries.
+    /// Lets the output of a device compile call the vendor's device libraries, and what the device runtime lacks.
     pub(crate) fn with_device_libraries(&self, task: Task, target: &Target) -> Task {
-        let Some(DeviceLibraries::Found(files)) = self.device_libraries(target) else {
-            return task;
-        };
-        let processor = target.id.to_string();
+        let (processor, program) = (target.id.to_string(), &self.compiler.program);
         let compiled = files::part(&task.output);
         let output = joined::joined(&compiled);
-        let paths = (compiled.as_path(), output.as_path());
-        let command = device::join(
-            &self.compiler.program,
-            &target.triple,
-            &processor,
-            files,
-            paths,
-        );
-        Task {
-            joined: Some(Joined {
+        let join = |libraries: &[PathBuf]| {
+            let paths = (compiled.as_path(), output.as_path());
+            device::join(program, &target.triple, &processor, libraries, paths)
+        };
+        let mut all = task.joined;
+        if let Some(DeviceLibraries::Found(files)) = self.device_libraries(target) {
+            all.push(Joined {
                 prefixes: device_libraries::prefixes(target),
-                command,
+                source: None,
+                commands: vec![join(files)],
                 files: files.clone(),
-            }),
+            });
+        }
+        if self.lacks_critical_lock(target) {
+            let [text, lock] = ["lock.ll", "lock.bc"].map(|name| compiled.with_extension(name));
+            let paths = (text.as_path(), lock.as_path());
+            let assemble = device::assemble_ir(program, &target.triple, &processor, paths);
+            all.push(Joined {
+                prefixes: critical_lock::FUNCTIONS,
+                commands: vec![assemble, join(&[lock])],
+                source: Some((text, critical_lock::SOURCE)),
+                files: Vec::new(),
+            });
+        }
+        Task {
+            joined: all,
             ..task
         }
+    }
+
+    /// Tells whether the device runtime that joins images for `target` lacks the lock of `omp critical`.
+    fn lacks_critical_lock(&self, target: &Target) -> bool {
+        let mut lacking = self.without_critical_lock.iter();
+        lacking.any(|written| *written == target.written)
     }
 
     /// Returns the hint for calls of the vendor's device libraries if these are missing.
@@ -140,7 +155,7 @@ impl Context<'_> {
             inputs: files,
             depfile: None,
             output: output.to_owned(),
-            joined: None,
+            joined: Vec::new(),
             finish,
             environment: self.variables.to_owned(),
             hints: SymbolHints {

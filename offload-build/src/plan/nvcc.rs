@@ -102,7 +102,7 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
         inputs: objects.to_vec(),
         depfile: None,
         output,
-        joined: None,
+        joined: Vec::new(),
         finish: Finish::None,
         environment: context.variables.to_owned(),
         hints: SymbolHints {

@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Joined {
     /// Prefixes of the functions' names.
     pub prefixes: &'static [&'static str],
-    /// Reads the compile's output, and writes the file that [`joined`] names.
-    pub command: Command,
+    /// A library in LLVM IR: the file that it is written to before the commands run, and its text.
+    pub source: Option<(PathBuf, &'static str)>,
+    /// Read the compile's output, and write the file that [`joined`] names.
+    pub commands: Vec<Command>,
     /// The libraries.
     pub files: Vec<PathBuf>,
 }
@@ -43,14 +45,21 @@ impl Joined {
         if !self.is_called(&bytes) {
             return Ok(String::new());
         }
+        if let Some((path, text)) = &self.source {
+            files::write(path, text.as_bytes())
+                .map_err(|error| JoinError::File(path.clone(), error))?;
+        }
         let variables = temporary::variables(compiled.parent().unwrap_or(Path::new(".")));
-        let output = self.command.run_with(&variables);
-        let output = output.map_err(|error| {
-            let _ = fs::remove_file(joined(compiled));
-            JoinError::Command(error)
-        })?;
+        let mut messages = String::new();
+        for command in &self.commands {
+            let output = command.run_with(&variables).map_err(|error| {
+                let _ = fs::remove_file(joined(compiled));
+                JoinError::Command(error)
+            })?;
+            messages += &output.stderr;
+        }
         fs::rename(joined(compiled), compiled).map_err(in_file)?;
-        Ok(output.stderr)
+        Ok(messages)
     }
 
     /// Tells whether bitcode calls a function of the libraries. Bitcode whose symbols cannot be read may call one.
@@ -69,9 +78,13 @@ impl Joined {
 
     /// Returns what the output depends on, for its key.
     pub(crate) fn recipe(&self) -> String {
-        let program = files::identity(self.command.program());
+        let commands = self.commands.iter().map(|command| {
+            let program = files::identity(command.program());
+            format!("{command}\0{program}")
+        });
         let files = self.files.iter().map(|file| files::identity(file));
-        let files: Vec<String> = files.collect();
-        format!("{}\0{program}\0{}", self.command, files.join("\0"))
+        let text = self.source.as_ref().map(|(_, text)| (*text).to_owned());
+        let parts: Vec<String> = commands.chain(files).chain(text).collect();
+        parts.join("\0")
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Task {
     /// The file that is made.
     pub output: PathBuf,
     /// Libraries that join the output if it calls them.
-    pub joined: Option<Joined>,
+    pub joined: Vec<Joined>,
     /// Work of this process on the output before it gets its name.
     pub finish: Finish,
     /// Variables that compilers read, which decide the content, too.
@@ -171,7 +171,7 @@ impl Task {
             let _ = fs::remove_file(&part);
             TaskError::Output(Box::new(self.clone()), problem)
         })?;
-        if let Some(joined) = &self.joined {
+        for joined in &self.joined {
             messages += &joined.run(&part)?;
         }
         // While names still hold the numbers of files.
@@ -325,7 +325,7 @@ impl Task {
                 files::identity(command.program())
             ));
         }
-        if let Some(joined) = &self.joined {
+        for joined in &self.joined {
             hash.update(format!("\0{}", joined.recipe()));
         }
         hash.update(format!("\0{:?}", self.finish));
@@ -371,9 +371,11 @@ impl Step for Task {
                 .try_for_each(|command| writeln!(f, "{command}"))?,
         }
         let part = files::part(&self.output);
-        if let Some(joined) = &self.joined {
+        for joined in &self.joined {
             let prefixes = joined.prefixes.join("…`, `");
-            writeln!(f, "# if the output calls `{prefixes}…`: {}", joined.command)?;
+            for command in &joined.commands {
+                writeln!(f, "# if the output calls `{prefixes}…`: {command}")?;
+            }
         }
         if let Some(what) = self.finish.what() {
             let part = Quoted(part.as_os_str());

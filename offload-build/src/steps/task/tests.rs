@@ -36,7 +36,7 @@ impl Bench {
             inputs: vec![at("k.c")],
             depfile: Some(at("k.d")),
             output: at("k.out"),
-            joined: None,
+            joined: Vec::new(),
             finish: Finish::None,
             environment: String::new(),
             hints: SymbolHints::default(),
