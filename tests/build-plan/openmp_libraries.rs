@@ -275,7 +275,7 @@ fn links_libraries_that_one_target_names() {
     for name in ["one", "two"] {
         package.put(
             &format!("{name}.c"),
-            &format!("int {name}(int x) {{ return x + 1; }}\n"),
+            &format!("__attribute__((noinline)) int {name}(int x) {{ __asm__ volatile(\"s_nop 3\"); return x + 1; }}\n"),
         );
         let mut clang = Command::new("clang-19");
         clang
@@ -299,6 +299,14 @@ fn links_libraries_that_one_target_names() {
         extracted.iter().filter(is_library).count()
     };
     assert_eq!((of("gfx90a"), of("gfx1100")), (2, 0));
+    // clang compiles functions for AMD GPUs with hidden visibility, and images export none of these.
+    let (symbols, code) = listing(&image(&package, "gfx90a"));
+    let exported = symbols
+        .lines()
+        .filter_map(|line| line.split_whitespace().next_back());
+    let others = exported.filter(|name| !name.starts_with("__omp_"));
+    assert_eq!(others.count(), 0, "{symbols}");
+    assert!(code.contains("s_nop 3"), "{code}");
     // For all targets, the other one finds nothing in them.
     package.put("Cargo.toml", &format!("{manifest}{keys}{libraries}{own}"));
     let error = package.fails(&mut script(&package, None));
