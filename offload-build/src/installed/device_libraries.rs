@@ -32,7 +32,7 @@ pub(crate) enum DeviceLibraries {
 const AMD: &[&str] = &["__ocml_", "__ockl_", "__oclc_"];
 const NVIDIA: &[&str] = &["__nv_"];
 
-/// Where Debian has what `/usr/local/cuda` has elsewhere.
+/// Folder of CUDA in Debian.
 const DEBIAN_CUDA: &str = "/usr/lib/cuda";
 
 /// Returns the prefixes of the libraries' functions for `target`.

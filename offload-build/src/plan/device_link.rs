@@ -158,22 +158,26 @@ impl Context<'_> {
             joined: Vec::new(),
             finish,
             environment: self.variables.to_owned(),
-            hints: SymbolHints {
-                library: self.missing_library(target),
-                undefined: match module.language {
-                    Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
-                    Language::OpenMp => GPU_HINT,
-                    Language::Hip | Language::Cuda if !module.rdc => OWN_HINT,
-                    _ if module.has_host_code => REGISTER_HINT,
-                    _ => MODULE_HINT,
-                },
-                duplicate: match module.language {
-                    Language::Hip if !module.rdc => SHARED_HINT,
-                    Language::Cuda if !module.has_host_code => SOURCE_HINT,
-                    Language::Hip | Language::Cuda => APART_HINT,
-                    _ => "",
-                },
-            },
+            hints: self.symbol_hints(module, target),
         })
+    }
+
+    fn symbol_hints(&self, module: &Module, target: &Target) -> SymbolHints {
+        SymbolHints {
+            library: self.missing_library(target),
+            undefined: match module.language {
+                Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
+                Language::OpenMp => GPU_HINT,
+                Language::Hip | Language::Cuda if !module.rdc => OWN_HINT,
+                _ if module.has_host_code => REGISTER_HINT,
+                _ => MODULE_HINT,
+            },
+            duplicate: match module.language {
+                Language::Hip if !module.rdc => SHARED_HINT,
+                Language::Cuda if !module.has_host_code => SOURCE_HINT,
+                Language::Hip | Language::Cuda => APART_HINT,
+                _ => "",
+            },
+        }
     }
 }

@@ -11,9 +11,12 @@
 pub(crate) mod depfile;
 pub(crate) mod file_numbers;
 pub(crate) mod finish;
+mod hints;
 pub(crate) mod joined;
 mod regions;
 pub(crate) mod returned;
+
+pub(crate) use crate::steps::task::hints::SymbolHints;
 
 use crate::error::Error;
 use crate::files;
@@ -58,41 +61,6 @@ pub(crate) struct Task {
     pub environment: String,
     /// Hints if a command fails because of symbols.
     pub hints: SymbolHints,
-}
-
-/// Hints for links that fail because of symbols; empty if there is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SymbolHints {
-    /// A symbol is undefined.
-    pub undefined: &'static str,
-    /// An undefined symbol has one of these prefixes: a function of a library that is missing.
-    pub library: Option<(&'static [&'static str], String)>,
-    /// Two inputs define a symbol.
-    pub duplicate: &'static str,
-}
-
-impl SymbolHints {
-    /// Returns the hint for a command that failed with this output.
-    fn of(&self, output: &str) -> &str {
-        let has = |words: &[&str]| words.iter().any(|word| output.contains(word));
-        // Of lld, llvm-link, nvlink and GNU ld.
-        if has(&[
-            "duplicate symbol",
-            "multiply defined",
-            "Multiple definition",
-            "multiple definition",
-        ]) {
-            return self.duplicate;
-        }
-        // The second is of ptxas.
-        if !has(&["undefined", "Unresolved extern"]) {
-            return "";
-        }
-        match &self.library {
-            Some((prefixes, hint)) if has(prefixes) => hint,
-            _ => self.undefined,
-        }
-    }
 }
 
 /// The reason why a task failed. Prints what the task was for, then its cause.
