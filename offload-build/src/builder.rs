@@ -361,6 +361,20 @@ impl TargetBuild {
         list(&mut self.0, "exclude", exclude);
         self
     }
+
+    /// Libraries of device code for this target, after those of the module, by path.
+    #[must_use]
+    pub fn archives<S: Into<String>>(mut self, archives: impl IntoIterator<Item = S>) -> Self {
+        list(&mut self.0, "archives", archives);
+        self
+    }
+
+    /// Libraries of device code for this target, after those of the module, by name.
+    #[must_use]
+    pub fn link<S: Into<String>>(mut self, link: impl IntoIterator<Item = S>) -> Self {
+        list(&mut self.0, "link", link);
+        self
+    }
 }
 
 fn define(settings: &mut Settings, name: &str, value: &str) {

@@ -15,7 +15,7 @@ const LIMIT: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A program did; a hint, or nothing.
-    Command(Box<CommandError>, &'static str),
+    Command(Box<CommandError>, String),
     /// Anything else.
     Other(Error),
 }
@@ -27,15 +27,15 @@ impl From<Error> for Failure {
 }
 
 /// The report of a failed step: lines under a heading, each with the other steps that report the same.
-struct Block {
+struct Block<'a> {
     heading: String,
     diagnostics: Vec<String>,
-    hint: &'static str,
+    hint: &'a str,
 }
 
 /// The text for all failed steps, by title. The command is there once and last: it is long, and the reason is not in it.
 pub(crate) fn report(failures: &[(String, Failure)]) -> String {
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: Vec<Block<'_>> = Vec::new();
     let mut also: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let mut command = None;
     for (title, failure) in failures {
@@ -48,7 +48,7 @@ pub(crate) fn report(failures: &[(String, Failure)]) -> String {
                 });
                 continue;
             }
-            Failure::Command(error, hint) => (error, *hint),
+            Failure::Command(error, hint) => (error, hint.as_str()),
         };
         let all = diagnostics(error.output());
         let mut new = Vec::new();
@@ -153,11 +153,14 @@ mod tests {
     use super::*;
     use crate::process::command::Command;
 
-    fn failed(title: &str, output: &str, hint: &'static str) -> (String, Failure) {
+    fn failed(title: &str, output: &str, hint: &str) -> (String, Failure) {
         let script = format!("printf '%s' \"$0\" >&2; exit 1 # {title}");
         let command = Command::new("sh").args(["-c", &script, output]);
         let error = command.run().unwrap_err();
-        (title.to_owned(), Failure::Command(Box::new(error), hint))
+        (
+            title.to_owned(),
+            Failure::Command(Box::new(error), hint.to_owned()),
+        )
     }
 
     #[test]

@@ -433,35 +433,6 @@ fn reports_a_device_link_that_fails() {
 }
 
 #[test]
-fn says_that_gpus_have_no_math_library() {
-    let Some(package) = Package::new(CPU) else {
-        return;
-    };
-    package.put("kernels/k.c", "#include <math.h>\ndouble run(double x) {\n#pragma omp target map(tofrom : x)\n  x = sin(x);\n  return x;\n}\n");
-    let fails = |target: &str| package.fails(package.script().env("OFFLOAD_TARGETS", target));
-    let hint = "\nhint: images for GPUs have no math library (`sin`)";
-    let error = fails("gfx90a");
-    assert!(
-        error.contains("__ocml_sin_f64") && error.contains(hint),
-        "{error}"
-    );
-    let Some(ptxas) = support::tool("cuda", &["ptxas"]) else {
-        return;
-    };
-    let cuda = ptxas.ancestors().nth(2).unwrap();
-    let mut script = package.script();
-    let error = package.fails(
-        script
-            .env("OFFLOAD_TARGETS", "sm_80")
-            .env("CUDA_PATH", cuda),
-    );
-    assert!(
-        error.contains("__nv_sin") && error.contains(hint),
-        "{error}"
-    );
-}
-
-#[test]
 fn links_kernels_for_gpus_that_the_optimizer_reshapes() {
     let Some(package) = Package::new(CPU) else {
         return;
@@ -524,7 +495,7 @@ fn names_the_line_of_a_wrong_manifest() {
     );
     assert_eq!(
         fails("[package.metadata.offload.target.sm_80]\nflag = 1\n"),
-        "Cargo.toml:7:1: unknown key `flag`; did you mean `flags`?\nhint: the keys are `define`, `flags`, `exclude`"
+        "Cargo.toml:7:1: unknown key `flag`; did you mean `flags`?\nhint: the keys are `archives`, `link`, `define`, `flags`, `exclude`"
     );
     let expected = "expected a processor (`gfx90a`, `sm_80`) or a host triple";
     assert_eq!(

@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use support::device_libraries;
 use support::package::{Package, text};
 
 const OUT: &str = "target/build/pack-0123/out";
@@ -311,48 +312,7 @@ fn names_device_libraries_that_lie_beside_another_clang() {
     };
     Tree::new(&package, "rocm");
     let folder = package.at("rocm/lib/llvm-17/lib/clang/17/amdgcn/bitcode");
-    fs::create_dir_all(&folder).unwrap();
-    // Those that clang 19 asks for, with one function among them.
-    package.put(
-        "ocml.c",
-        "double __ocml_twice(double x) { return x + x; }\n",
-    );
-    package.put("none.c", "");
-    let names = [
-        "ocml",
-        "ockl",
-        "opencl",
-        "hip",
-        "oclc_isa_version_90a",
-        "oclc_isa_version_1100",
-        "oclc_abi_version_500",
-    ];
-    let switches = [
-        "wavefrontsize64",
-        "finite_only",
-        "unsafe_math",
-        "daz_opt",
-        "correctly_rounded_sqrt",
-    ];
-    let switches = switches
-        .iter()
-        .flat_map(|name| ["on", "off"].map(|way| format!("oclc_{name}_{way}")));
-    for name in names.map(str::to_owned).into_iter().chain(switches) {
-        let source = if name == "ocml" { "ocml.c" } else { "none.c" };
-        let mut command = Command::new(&clang);
-        command
-            .args([
-                "--target=amdgcn-amd-amdhsa",
-                "-nogpulib",
-                "-emit-llvm",
-                "-O1",
-                "-c",
-            ])
-            .arg(package.at(source))
-            .arg("-o")
-            .arg(folder.join(name + ".bc"));
-        support::run(&mut command);
-    }
+    device_libraries::put(&folder, "double __ocml_twice(double x) { return x + x; }\n");
     // Not for this clang to read.
     package.put(
         "rocm/lib/llvm-22/lib/clang/22/amdgcn/bitcode/ocml.bc",

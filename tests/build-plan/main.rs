@@ -14,6 +14,7 @@ mod gpu_header;
 mod host_code;
 mod machine_code;
 mod nvcc_registration;
+mod openmp_libraries;
 mod prebuilt;
 mod ptx_targets;
 mod source_images;

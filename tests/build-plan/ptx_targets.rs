@@ -201,6 +201,27 @@ fn makes_ptx_of_llvm_ir() {
     assert_eq!(program(&package, main), "[\"scale\"] 3\n");
 }
 
+/// clang 22 chooses PTX 4.2 without a toolkit, which has no sm_80, and crashes.
+#[test]
+fn compiles_llvm_ir_for_nvidia_without_a_toolkit() {
+    let (Some(package), Some(clang)) = (package(""), support::tool("llvm22", &["clang"])) else {
+        return;
+    };
+    package.put(
+        "kernels/k.ll",
+        "target triple = \"nvptx64-nvidia-cuda\"\n\
+         define ptx_kernel void @scale(ptr %x) #0 {\n  store float 2.0, ptr %x\n  ret void\n}\n\
+         attributes #0 = { \"target-cpu\"=\"sm_80\" }\n",
+    );
+    let keys = "language = \"bitcode\"\nsources = [\"kernels/*.ll\"]\n";
+    declare(&package, &format!("{keys}{}", targets(&["compute_80"])));
+    let mut script = package.script();
+    text(&script.env("OFFLOAD_COMPILER", clang).output().unwrap());
+    let ptx = fs::read_to_string(image(&package, "compute_80")).unwrap();
+    assert!(ptx.contains(".visible .entry scale("), "{ptx}");
+    assert!(ptx.contains(".version 7.8"), "{ptx}");
+}
+
 #[test]
 fn refuses_ptx_that_the_driver_would_not_load() {
     let keys = format!(

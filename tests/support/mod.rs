@@ -14,6 +14,7 @@ pub mod beside;
 pub mod crates;
 pub mod cuda_package;
 pub mod dependencies;
+pub mod device_libraries;
 pub mod folder;
 pub mod launches;
 pub mod package;

@@ -7,7 +7,7 @@ use crate::files;
 use crate::installed::rocm::RocmTree;
 use crate::process::command::Command;
 use offload_formats::names::Triple;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// HIP for an AMD GPU (`gfx90a:xnack-`); `rocm` is the root of ROCm's headers and device libraries, unless the
 /// source does without.
@@ -68,32 +68,68 @@ pub(crate) fn bitcode(
     processor: &str,
     compile: &Compile<'_>,
 ) -> Command {
-    let option = if triple.is_amdgpu() {
-        "-mcpu"
-    } else {
-        "-march"
-    };
-    Command::new(clang.clang)
-        .with_colors(clang.colors)
+    of_ir(
+        Command::new(clang.clang).with_colors(clang.colors),
+        triple,
+        processor,
+    )
+    .arg("-Werror=override-module")
+    .args(compile.flags)
+    .arg("-c")
+    .arg(compile.source)
+    .arg("-o")
+    .arg(files::part(compile.output))
+}
+
+/// Links functions that the bitcode `input` calls into it, and what these call: as clang does in a compile, with internal linkage.
+#[must_use]
+pub(crate) fn join(
+    clang: &Path,
+    triple: &Triple,
+    processor: &str,
+    libraries: &[PathBuf],
+    (input, output): (&Path, &Path),
+) -> Command {
+    let mut command = of_ir(Command::new(clang), triple, processor);
+    for library in libraries {
+        let option = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang"];
+        command = command.args(option).arg(library);
+    }
+    command.arg("-c").arg(input).arg("-o").arg(output)
+}
+
+/// Makes bitcode of the LLVM IR in the file `input`.
+#[must_use]
+pub(crate) fn assemble_ir(
+    clang: &Path,
+    triple: &Triple,
+    processor: &str,
+    (input, output): (&Path, &Path),
+) -> Command {
+    join(clang, triple, processor, &[], (input, output))
+}
+
+/// Adds options that make bitcode of LLVM IR. The device link optimizes it, for all sources together.
+fn of_ir(command: Command, triple: &Triple, processor: &str) -> Command {
+    let command = command
         .arg("--no-default-config")
-        .args([
-            format!("--target={triple}"),
-            format!("{option}={processor}"),
-        ])
-        .args([
-            "-nogpulib",
-            "-x",
-            "ir",
-            "-emit-llvm",
-            "-Werror=override-module",
-        ])
-        // The device link does that, for all sources together.
-        .args(["-Xclang", "-disable-llvm-passes"])
-        .args(compile.flags)
-        .arg("-c")
-        .arg(compile.source)
-        .arg("-o")
-        .arg(files::part(compile.output))
+        .arg(format!("--target={triple}"))
+        .arg(target_option(triple, processor))
+        .args(["-nogpulib", "-x", "ir", "-emit-llvm"])
+        .args(["-Xclang", "-disable-llvm-passes"]);
+    match triple.is_nvptx() {
+        true => command.args(ptxas::options(processor)),
+        false => command,
+    }
+}
+
+/// Returns the option that names a processor.
+pub(crate) fn target_option(triple: &Triple, processor: &str) -> String {
+    let option = match triple.is_amdgpu() {
+        true => "-mcpu",
+        false => "-march",
+    };
+    format!("{option}={processor}")
 }
 
 fn start(clang: &Clang<'_>, language: &str, processor: &str, compile: &Compile<'_>) -> Command {

@@ -1,6 +1,7 @@
 //! Command lines that compile one source with clang, nvcc and ptxas.
 
 pub(crate) mod clang;
+pub(crate) mod critical_lock;
 pub(crate) mod device;
 pub(crate) mod host;
 pub(crate) mod nvcc;

@@ -13,6 +13,19 @@ pub(crate) fn assemble(ptxas: &Path, processor: &str, assembly: &Path, output: &
         .arg(output)
 }
 
+/// Options with which clang writes PTX for `processor` that [`assemble`] reads, whatever toolkit is installed.
+#[must_use]
+pub(crate) fn options(processor: &str) -> [String; 5] {
+    [
+        // Or a ptxas in PATH makes clang choose the newest PTX that it knows itself.
+        "--cuda-path=/nonexistent".to_owned(),
+        "-Xclang".to_owned(),
+        "-target-feature".to_owned(),
+        "-Xclang".to_owned(),
+        format!("+{}", ptx_version(processor)),
+    ]
+}
+
 /// The PTX version to ask clang for: the first that knows `processor`, but none older than CUDA 11.8's,
 /// which OpenMP's device runtime needs.
 ///

@@ -35,8 +35,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("sources", Form::List),
     key("targets", Form::List),
     key("include", Form::List),
-    key("archives", Form::List),
-    key("link", Form::List),
+    target_key("archives", Form::List),
+    target_key("link", Form::List),
     key("artifact", Form::List),
     key("container", Form::Choice(&Container::NAMES)),
     key("compress", Form::Text),
@@ -207,6 +207,12 @@ impl Settings {
             Some(Setting::List(list)) => list,
             _ => &[],
         }
+    }
+
+    /// Tells whether the list `name` has values, for all targets or for one.
+    pub(crate) fn has_list(&self, name: &'static str) -> bool {
+        let mut places = std::iter::once(self).chain(self.targets.values());
+        places.any(|settings| !settings.list(name).is_empty())
     }
 
     pub(crate) fn map(&self, name: &'static str) -> BTreeMap<String, Option<String>> {

@@ -29,6 +29,12 @@ impl LinkJob {
         self.uses_openmp_runtime && self.kinds.contains(&OffloadKind::OPENMP) && self.has_bitcode()
     }
 
+    /// Tells whether the job makes an OpenMP image for an AMD or NVIDIA GPU.
+    pub(crate) fn is_openmp_gpu(&self) -> bool {
+        let is_gpu = self.triple.is_amdgpu() || self.triple.is_nvptx();
+        is_gpu && self.kinds.contains(&OffloadKind::OPENMP)
+    }
+
     pub(crate) fn is_spirv(&self) -> bool {
         self.triple.arch().starts_with("spirv")
     }

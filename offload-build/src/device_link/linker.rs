@@ -1,10 +1,11 @@
 //! Options that all device links of one build share, and the parts that several command lines share.
 
+use crate::compile::device::target_option;
 use crate::device_link::job::{DeviceInput, LinkJob};
 use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
 use crate::process::search::{NotFound, Search};
-use offload_formats::names::{ImageKind, Triple};
+use offload_formats::names::ImageKind;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -92,7 +93,8 @@ pub struct PlannedLink {
 }
 
 impl DeviceLinker<'_> {
-    /// The one module of all bitcode among the inputs, and the commands that make it.
+    /// Returns the one module of all bitcode among the inputs, with the functions of LLVM's C library for GPUs that it calls, and
+    /// the commands that make it.
     pub(crate) fn module_of(
         &self,
         job: &LinkJob,
@@ -106,18 +108,31 @@ impl DeviceLinker<'_> {
                 _ => None,
             })
             .collect();
-        match bitcode.as_slice() {
-            [] => Ok((Vec::new(), None)),
-            [one] => Ok((Vec::new(), Some((*one).clone()))),
+        let (mut commands, module) = match bitcode.as_slice() {
+            [] => return Ok((Vec::new(), None)),
+            [one] => (Vec::new(), (*one).clone()),
             several => {
                 let merged = output.with_extension("merged.bc");
-                let link = Command::new(self.llvm()?.program("llvm-link")?)
-                    .arg("-o")
-                    .arg(&merged)
-                    .args(several);
-                Ok((vec![link], Some(merged)))
+                let link = self.llvm_link(&merged)?.args(several);
+                (vec![link], merged)
             }
+        };
+        let libraries = match (self.llvm, job.is_openmp_gpu()) {
+            (Some(llvm), true) => llvm.gpu_libraries(job.triple.as_str()),
+            _ => Vec::new(),
+        };
+        if libraries.is_empty() {
+            return Ok((commands, Some(module)));
         }
+        let complete = output.with_extension("libc.bc");
+        let link = self.llvm_link(&complete)?.arg("--only-needed");
+        commands.push(link.arg(module).args(libraries));
+        Ok((commands, Some(complete)))
+    }
+
+    fn llvm_link(&self, output: &Path) -> Result<Command, NotFound> {
+        let program = self.llvm()?.program("llvm-link")?;
+        Ok(Command::new(program).arg("-o").arg(output))
     }
 
     /// Returns options for a foreign CPU: lld if it has no linker of its own, and no C library if it has none.
@@ -160,7 +175,7 @@ impl DeviceLinker<'_> {
             .arg("--no-default-config")
             .arg(format!("--target={}", job.triple));
         if !job.processor.is_empty() {
-            command = command.arg(processor_flag(&job.triple, &job.processor));
+            command = command.arg(target_option(&job.triple, &job.processor));
         }
         Ok(command)
     }
@@ -246,14 +261,6 @@ impl DeviceLinker<'_> {
             )
         })
     }
-}
-
-pub(crate) fn processor_flag(triple: &Triple, processor: &str) -> String {
-    let flag = match triple.is_amdgpu() {
-        true => "-mcpu",
-        false => "-march",
-    };
-    format!("{flag}={processor}")
 }
 
 /// Returns each of `values` after the option that takes it.

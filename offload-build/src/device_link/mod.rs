@@ -13,8 +13,10 @@
 //! | NVPTX, its image PTX | bitcode | `llvm-link`, `clang -S` |
 //! | all others | | LLVM's, in `wrapper_line.rs` |
 //!
+//! For OpenMP on GPUs, `llvm-link` adds functions of LLVM's C library for GPUs that the bitcode calls, if this library lies beside clang.
+//!
 //! Specification: `docs/spec/linker-wrapper.md` §3.2–3.6. Differently from LLVM, OpenMP's device runtime joins here and
-//! not at each compile, so that an image has one copy of it, and neither ROCm nor CUDA is needed.
+//! not at each compile, so that an image has one copy of it.
 
 pub(crate) mod fatbinary;
 mod job;

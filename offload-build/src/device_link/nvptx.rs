@@ -76,18 +76,9 @@ impl DeviceLinker<'_> {
     }
 
     fn ptx(&self, job: &LinkJob, module: &Path, assembly: &Path) -> Result<Command, NotFound> {
-        let feature = format!("+{}", ptxas::ptx_version(&job.processor));
-        let command = self.clang(job)?.args([
-            "-nogpulib",
-            // Or a ptxas in PATH makes clang choose the newest PTX that it knows itself.
-            "--cuda-path=/nonexistent",
-            "-S",
-            "-Xclang",
-            "-target-feature",
-            "-Xclang",
-            &feature,
-        ]);
+        let command = self.clang(job)?.args(["-nogpulib", "-S"]);
         let command = command
+            .args(ptxas::options(&job.processor))
             .args(self.device_runtime("nvptx", job)?)
             .arg("-o")
             .arg(assembly);

@@ -50,6 +50,8 @@ struct Case<'a> {
     helper: bool,
     /// A file of the installation that is not there.
     without: &'a str,
+    /// More files of the installation.
+    more: &'a [&'a str],
     triple: &'a str,
     processor: &'a str,
     kind: OffloadKind,
@@ -68,6 +70,7 @@ impl Default for Case<'_> {
             release: "22",
             helper: false,
             without: "",
+            more: &[],
             triple: "",
             processor: "",
             kind: OffloadKind::OPENMP,
@@ -85,6 +88,7 @@ impl Case<'_> {
         let mut more = vec![headers.as_str()];
         let helper = self.helper || self.way == Way::Llvm;
         more.extend(helper.then_some("bin/clang-nvlink-wrapper"));
+        more.extend(self.more);
         let tree = Tree::new(self.name, &more);
         let folder = &tree.0;
         if !self.without.is_empty() {
@@ -294,11 +298,58 @@ fn plans_no_openmp_for_hip() {
     );
 }
 
+/// LLVM's libraries for GPUs join OpenMP's images alone, and those of the target's triple.
+#[test]
+fn links_the_c_library_for_gpus() {
+    let case = Case {
+        name: "libc",
+        triple: NVIDIA,
+        processor: "sm_80",
+        inputs: &["a.bc", "b.bc"],
+        more: &[
+            "lib/nvptx64-nvidia-cuda/libc.a",
+            "lib/nvptx64-nvidia-cuda/libm.a",
+            "lib/amdgcn-amd-amdhsa/libc.a",
+        ],
+        ..Case::default()
+    };
+    let lines = case.lines();
+    let folder = "lib/nvptx64-nvidia-cuda";
+    let expected = [
+        "bin/llvm-link -o k.merged.bc a.bc b.bc".to_owned(),
+        format!(
+            "bin/llvm-link -o k.libc.bc --only-needed k.merged.bc {folder}/libm.a {folder}/libc.a"
+        ),
+    ];
+    assert_eq!(lines[..2], expected);
+    assert!(lines[2].contains(" -x ir k.libc.bc "), "{}", lines[2]);
+    let amd = Case {
+        name: "libc-amd",
+        triple: "amdgcn-amd-amdhsa",
+        processor: "gfx90a",
+        inputs: &["a.bc"],
+        ..case
+    };
+    assert_eq!(
+        amd.lines()[0],
+        "bin/llvm-link -o k.libc.bc --only-needed a.bc lib/amdgcn-amd-amdhsa/libc.a"
+    );
+    let cuda = Case {
+        name: "libc-cuda",
+        kind: OffloadKind::CUDA,
+        triple: NVIDIA,
+        processor: "sm_80",
+        inputs: &["a.bc"],
+        ..amd
+    };
+    assert!(cuda.lines().iter().all(|line| !line.contains("libc")));
+}
+
 #[test]
 fn plans_an_assembly_for_nvidia() {
     let target = "--target=nvptx64-nvidia-cuda -march=sm_80 -nogpulib";
     let compile = format!(
-        "bin/clang --no-default-config {target} --cuda-path=/nonexistent -S -Xclang -target-feature -Xclang +ptx78"
+        "bin/clang --no-default-config {target} -S --cuda-path=/nonexistent -Xclang -target-feature -Xclang +ptx78"
     );
     let case = Case {
         name: "nvidia",

@@ -4,7 +4,8 @@
 //! assembler for all that is called `.s` (clang 19, `-###`). No pass runs over the IR: that is the
 //! link's affair. PTX is text, too, but its tools link it as it is.
 
-use crate::device_link::linker::{DeviceLinker, processor_flag};
+use crate::compile::device::target_option;
+use crate::device_link::linker::DeviceLinker;
 use crate::process::command::Command;
 use crate::process::search::NotFound;
 use offload_formats::names::Triple;
@@ -48,7 +49,7 @@ impl DeviceLinker<'_> {
             .arg(format!("--target={triple}"));
         // IR goes through no back end, and of an NVIDIA processor clang 22 wants the version of PTX.
         if language == SourceText::Assembly && !processor.is_empty() {
-            command = command.arg(processor_flag(triple, processor));
+            command = command.arg(target_option(triple, processor));
         }
         let how: &[&str] = match language {
             SourceText::Ir => &[

@@ -5,8 +5,9 @@
 //! own process first; here the linker does, as in later releases, so that lines with bitcode have arguments for it
 //! (`docs/spec/linker-wrapper.md` §3.6).
 
+use crate::compile::device::target_option;
 use crate::device_link::job::{DeviceInput, LinkJob};
-use crate::device_link::linker::{DeviceLinker, LLD, Way, behind, processor_flag};
+use crate::device_link::linker::{DeviceLinker, LLD, Way, behind};
 use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
 use crate::process::install::Need;
@@ -71,7 +72,7 @@ impl DeviceLinker<'_> {
         };
         let mut command = command.arg(format!("--target={}", job.triple.as_str()));
         if !processor.is_empty() {
-            command = command.arg(processor_flag(&job.triple, processor));
+            command = command.arg(target_option(&job.triple, processor));
         }
         let (levels, rest): (Vec<OsString>, Vec<OsString>) =
             self.compiler_args.iter().cloned().partition(is_level);
@@ -123,7 +124,7 @@ impl DeviceLinker<'_> {
         }
         command = command.arg(format!("--target={}", triple.as_str()));
         if !job.processor.is_empty() {
-            command = command.arg(processor_flag(&job.triple, &job.processor));
+            command = command.arg(target_option(&job.triple, &job.processor));
         }
         if self.way == Way::Own && job.has_bitcode() && !self.compiler_args.iter().any(is_level) {
             command = command.arg(format!("-O{}", self.opt_level));

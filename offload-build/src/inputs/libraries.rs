@@ -153,8 +153,8 @@ impl fmt::Display for Library {
 
 /// The files of `archives`, and for each library of `link` the one that is for the target.
 fn paths(module: &Module, target: &Target) -> Result<Vec<PathBuf>, Error> {
-    let mut paths = module.archives.clone();
-    for name in &module.link {
+    let mut paths = target.libraries.archives.clone();
+    for name in &target.libraries.link {
         let names = names(name, target);
         let folders = module
             .library_dirs

@@ -2,12 +2,13 @@
 
 use crate::declare::family::Family;
 use crate::declare::language::Language;
-use crate::declare::module::{Module, Register};
+use crate::declare::module::{Module, Register, Target};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::files;
 use crate::installed::answers::Answers;
 use crate::installed::compilers::Compiler;
+use crate::installed::device_libraries::{self, DeviceLibraries};
 use crate::installed::host::Host;
 use crate::installed::runtimes::Runtime;
 use crate::process::command::Command;
@@ -28,6 +29,10 @@ pub(crate) struct Machine {
     /// The one that registers the images, decided.
     pub(crate) registration: Registrar,
     pub(crate) answers: Answers,
+    /// The vendors' device libraries, by target (`Target::written`).
+    pub(crate) device_libraries: Vec<(String, DeviceLibraries)>,
+    /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).
+    pub(crate) without_critical_lock: Vec<String>,
 }
 
 /// The one that links and registers the images of a module.
@@ -68,6 +73,14 @@ impl Machine {
         let launcher = launcher(module, root, environment, &search)?;
         let registration = registration(module, environment)?;
         Ok(Self {
+            device_libraries: device_libraries::find(
+                module,
+                compiler.llvm.as_ref(),
+                environment,
+                &search,
+                &answers,
+            ),
+            without_critical_lock: without_critical_lock(module, &compiler),
             runtime: Runtime::of(module, &compiler, host, environment),
             compiler,
             launcher,
@@ -76,6 +89,19 @@ impl Machine {
             answers,
         })
     }
+}
+
+/// Returns the targets whose device runtime lacks the lock of `omp critical`.
+fn without_critical_lock(module: &Module, compiler: &Compiler) -> Vec<String> {
+    let llvm = compiler.llvm.as_ref();
+    let Some(llvm) = llvm.filter(|_| module.language == Language::OpenMp) else {
+        return Vec::new();
+    };
+    let lacks = |target: &&Target| {
+        target.triple.is_nvptx() && llvm.lacks_critical_lock(target.id.processor())
+    };
+    let lacking = module.targets.iter().filter(lacks);
+    lacking.map(|target| target.written.clone()).collect()
 }
 
 /// Decides who registers the images of `module`.

@@ -84,14 +84,28 @@ pub(crate) fn clang(root: &Path) -> Option<Llvm> {
     paths.into_iter().find(|path| path.is_file()).map(Llvm::of)
 }
 
+/// Returns the folder of a tree's device libraries that a clang of `release` reads.
+#[must_use]
+pub(crate) fn bitcode(root: &Path, release: Option<u32>) -> Option<PathBuf> {
+    found_by_clang(root).or_else(|| device_libraries(root, release))
+}
+
+fn has_libraries(folder: &Path) -> bool {
+    folder.join("ocml.bc").is_file()
+}
+
+/// Returns the folder of a tree's device libraries if it is where AMD's own tree has it.
+fn found_by_clang(root: &Path) -> Option<PathBuf> {
+    let folders = ["amdgcn/bitcode", "lib/amdgcn/bitcode"].map(|name| root.join(name));
+    folders.into_iter().find(|folder| has_libraries(folder))
+}
+
 /// Returns the folder of a tree's device libraries if clang does not find it by itself: distributions keep them beside
 /// the clang of
 /// their release. A clang of `release` reads those of its own and of older ones, of which the newest is taken.
 #[must_use]
 pub(crate) fn device_libraries(root: &Path, release: Option<u32>) -> Option<PathBuf> {
-    let has_libraries = |folder: &PathBuf| folder.join("ocml.bc").is_file();
-    let by_itself = ["amdgcn/bitcode", "lib/amdgcn/bitcode"].map(|name| root.join(name));
-    if by_itself.iter().any(has_libraries) {
+    if found_by_clang(root).is_some() {
         return None;
     }
     let lib = root.join("lib");
@@ -106,7 +120,7 @@ pub(crate) fn device_libraries(root: &Path, release: Option<u32>) -> Option<Path
         let folders = folders.into_iter().flat_map(|own| [own.join("lib"), own]);
         folders
             .map(|folder| folder.join("amdgcn/bitcode"))
-            .find(has_libraries)
+            .find(|folder| has_libraries(folder))
     };
     let newest = release.unwrap_or(*RELEASES.end());
     let releases = RELEASES.rev().filter(|release| *release <= newest);
@@ -114,7 +128,7 @@ pub(crate) fn device_libraries(root: &Path, release: Option<u32>) -> Option<Path
         // Debian 12, for its clang 14 and 15: those of no release.
         let folders = ["x86_64", "aarch64"].map(|arch| lib.join(format!("{arch}-linux-gnu")));
         let folders = folders.map(|folder| folder.join("amdgcn/bitcode"));
-        folders.into_iter().find(has_libraries)
+        folders.into_iter().find(|folder| has_libraries(folder))
     })
 }
 

@@ -5,7 +5,7 @@
 
 use crate::declare::family::Family;
 use crate::declare::language::Language;
-use crate::declare::module::Module;
+use crate::declare::module::{Module, Target};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::answers::Answers;
@@ -110,6 +110,17 @@ pub(crate) fn roots(module: &Module, environment: &Environment) -> Vec<PathBuf> 
 pub(crate) fn variable(module: &Module) -> &'static str {
     let sdk = Sdk::of(module);
     sdk.and_then(|sdk| sdk.variables.first()).unwrap_or(&"")
+}
+
+/// Returns the flag of `target` that leaves out the vendor's device libraries.
+pub(crate) fn without_libraries(target: &Target) -> Option<&str> {
+    let sdk = match target.triple.is_amdgpu() {
+        true => &ROCM,
+        false => &CUDA,
+    };
+    let [_, names] = sdk.without;
+    let mut flags = target.own.flags.iter().map(String::as_str);
+    flags.find(|flag| names.contains(flag))
 }
 
 impl Sdk {

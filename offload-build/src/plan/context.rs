@@ -7,6 +7,7 @@ use crate::declare::module::{Module, Target};
 use crate::files;
 use crate::inputs::libraries::Libraries;
 use crate::installed::compilers::Compiler;
+use crate::installed::device_libraries::DeviceLibraries;
 use crate::installed::host::Host;
 use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
@@ -41,6 +42,10 @@ pub(crate) struct Context<'a> {
     pub(crate) unique: &'a str,
     pub(crate) deferred: bool,
     pub(crate) libraries: &'a Libraries,
+    /// The vendors' device libraries, by target (`Target::written`).
+    pub(crate) device_libraries: &'a [(String, DeviceLibraries)],
+    /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).
+    pub(crate) without_critical_lock: &'a [String],
 }
 
 /// The side that a compile is for.
@@ -142,6 +147,7 @@ impl Context<'_> {
             inputs,
             depfile,
             output: output.to_owned(),
+            joined: Vec::new(),
             finish: match module.language {
                 Language::OpenMp => Finish::OwnRegions(self.module_number(module)),
                 _ => Finish::None,

@@ -298,7 +298,7 @@ impl Context<'_> {
             );
             tasks.push(step(match is_machine_code {
                 true => self.assembled(task, target),
-                false => task,
+                false => self.with_device_libraries(task, target),
             }));
             unit.images.push((target.clone(), output.clone()));
             let input = match bitcode {

@@ -1,23 +1,26 @@
 //! The device link of a module for one target, as a task, and hints for undefined functions.
 
-use crate::compile::nvcc;
+use crate::compile::{critical_lock, device, nvcc};
 use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::files;
 use crate::generate::SourceName;
+use crate::installed::device_libraries::{self, DeviceLibraries};
 use crate::plan::context::Context;
 use crate::process::search::NotFound;
 use crate::steps::task::finish::Finish;
+use crate::steps::task::joined::{self, Joined};
 use crate::steps::task::{SymbolHints, Task};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const CRATES_HINT: &str = "device functions of other crates are found when offload-link is Cargo's linker: \
     it links the device code of all crates together";
-const GPU_HINT: &str = "images for GPUs have no math library (`sin`) and no C library (`printf`) yet; \
-    device functions of other crates are found when offload-link is Cargo's linker";
+const GPU_HINT: &str = "for a function of the C library, install LLVM with its C library for GPUs (`lib/amdgcn-amd-amdhsa/libc.a`, \
+    `lib/nvptx64-nvidia-cuda/libc.a` beside clang; no Debian package has it); device functions of other crates are found when \
+    offload-link is Cargo's linker";
 const REGISTER_HINT: &str = "device functions of other crates are found when both say `register = \"deferred\"` \
     and offload-link is Cargo's linker";
 const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
@@ -32,6 +35,64 @@ const SHARED_HINT: &str = "kernels and variables belong to the image, also with 
     `images = \"source\"`";
 
 impl Context<'_> {
+    /// Returns the vendor's device libraries for `target`; nothing if the language does not join them here.
+    fn device_libraries(&self, target: &Target) -> Option<&DeviceLibraries> {
+        let mut all = self.device_libraries.iter();
+        let (_, libraries) = all.find(|(written, _)| *written == target.written)?;
+        Some(libraries)
+    }
+
+    /// Lets the output of a device compile call the vendor's device libraries, and what the device runtime lacks.
+    pub(crate) fn with_device_libraries(&self, task: Task, target: &Target) -> Task {
+        let (processor, program) = (target.id.to_string(), &self.compiler.program);
+        let compiled = files::part(&task.output);
+        let output = joined::joined(&compiled);
+        let join = |libraries: &[PathBuf]| {
+            let paths = (compiled.as_path(), output.as_path());
+            device::join(program, &target.triple, &processor, libraries, paths)
+        };
+        let mut all = task.joined;
+        if let Some(DeviceLibraries::Found(files)) = self.device_libraries(target) {
+            all.push(Joined {
+                prefixes: device_libraries::prefixes(target),
+                source: None,
+                commands: vec![join(files)],
+                files: files.clone(),
+            });
+        }
+        if self.lacks_critical_lock(target) {
+            let [text, lock] = ["lock.ll", "lock.bc"].map(|name| compiled.with_extension(name));
+            let paths = (text.as_path(), lock.as_path());
+            let assemble = device::assemble_ir(program, &target.triple, &processor, paths);
+            all.push(Joined {
+                prefixes: critical_lock::FUNCTIONS,
+                commands: vec![assemble, join(&[lock])],
+                source: Some((text, critical_lock::SOURCE)),
+                files: Vec::new(),
+            });
+        }
+        Task {
+            joined: all,
+            ..task
+        }
+    }
+
+    /// Tells whether the device runtime that joins images for `target` lacks the lock of `omp critical`.
+    fn lacks_critical_lock(&self, target: &Target) -> bool {
+        let mut lacking = self.without_critical_lock.iter();
+        lacking.any(|written| *written == target.written)
+    }
+
+    /// Returns the hint for calls of the vendor's device libraries if these are missing.
+    fn missing_library(&self, target: &Target) -> Option<(&'static [&'static str], String)> {
+        match self.device_libraries(target)? {
+            DeviceLibraries::Found(_) => None,
+            DeviceLibraries::Missing(reason) => {
+                Some((device_libraries::prefixes(target), reason.clone()))
+            }
+        }
+    }
+
     /// Plans the image that `output` will be.
     pub(crate) fn device_link(
         &self,
@@ -94,23 +155,29 @@ impl Context<'_> {
             inputs: files,
             depfile: None,
             output: output.to_owned(),
+            joined: Vec::new(),
             finish,
             environment: self.variables.to_owned(),
-            hints: SymbolHints {
-                undefined: match module.language {
-                    Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
-                    Language::OpenMp => GPU_HINT,
-                    Language::Hip | Language::Cuda if !module.rdc => OWN_HINT,
-                    _ if module.has_host_code => REGISTER_HINT,
-                    _ => MODULE_HINT,
-                },
-                duplicate: match module.language {
-                    Language::Hip if !module.rdc => SHARED_HINT,
-                    Language::Cuda if !module.has_host_code => SOURCE_HINT,
-                    Language::Hip | Language::Cuda => APART_HINT,
-                    _ => "",
-                },
-            },
+            hints: self.symbol_hints(module, target),
         })
+    }
+
+    fn symbol_hints(&self, module: &Module, target: &Target) -> SymbolHints {
+        SymbolHints {
+            library: self.missing_library(target),
+            undefined: match module.language {
+                Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
+                Language::OpenMp => GPU_HINT,
+                Language::Hip | Language::Cuda if !module.rdc => OWN_HINT,
+                _ if module.has_host_code => REGISTER_HINT,
+                _ => MODULE_HINT,
+            },
+            duplicate: match module.language {
+                Language::Hip if !module.rdc => SHARED_HINT,
+                Language::Cuda if !module.has_host_code => SOURCE_HINT,
+                Language::Hip | Language::Cuda => APART_HINT,
+                _ => "",
+            },
+        }
     }
 }

@@ -49,6 +49,7 @@ impl Context<'_> {
             inputs,
             depfile: None,
             output: object.to_owned(),
+            joined: Vec::new(),
             finish: Finish::None,
             environment: String::new(),
             hints: SymbolHints::default(),

@@ -33,8 +33,7 @@ impl Context<'_> {
             && !module.rdc
             && self.compiler.family != Family::Nvcc
             && release.is_some_and(|release| release >= GROUPS)
-            && module.archives.is_empty()
-            && module.link.is_empty()
+            && !module.has_libraries()
             && module.artifacts.is_empty()
     }
 

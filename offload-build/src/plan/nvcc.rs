@@ -102,9 +102,11 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
         inputs: objects.to_vec(),
         depfile: None,
         output,
+        joined: Vec::new(),
         finish: Finish::None,
         environment: context.variables.to_owned(),
         hints: SymbolHints {
+            library: None,
             undefined: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
             duplicate: APART_HINT,
         },
@@ -160,6 +162,11 @@ fn check(module: &Module, context: &Context<'_>) -> Result<Objects, Error> {
             "module `{name}`: PTX for `{}` is not linked by `nvcc`\n\
              hint: set `rdc = false`; clang links it, without `compiler`",
             target.written
+        )));
+    }
+    if module.has_libraries() {
+        return Err(Error::new(format_args!(
+            "module `{name}`: `nvcc` links no libraries of device code (`archives`, `link`) into host objects\n{hint}"
         )));
     }
     // Levels are the same for all targets, and no table has one.

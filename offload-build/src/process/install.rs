@@ -19,6 +19,8 @@ pub(crate) enum Need {
     CudaToolkit,
     /// Headers of HIP, and AMD's device libraries.
     Rocm,
+    /// AMD's device libraries alone.
+    DeviceLibraries,
     /// `spirv-link`.
     SpirvTools,
 }
@@ -37,7 +39,7 @@ const PACMAN: &str = "Arch";
 const CONDA: &str = "conda-forge";
 const PYPI: &str = "PyPI";
 
-const ROWS: [Package; 9] = [
+const ROWS: [Package; 10] = [
     Package {
         need: Need::Clang,
         what: "clang",
@@ -112,6 +114,16 @@ const ROWS: [Package; 9] = [
             (APT, "apt install libamdhip64-dev rocm-device-libs"),
             (DNF, "dnf install rocm-hip-devel rocm-device-libs"),
             (PACMAN, "pacman -S hip-runtime-amd rocm-device-libs"),
+        ],
+    },
+    Package {
+        need: Need::DeviceLibraries,
+        what: "ROCm's device libraries",
+        commands: &[
+            (APT, "apt install rocm-device-libs-17"),
+            ("Debian 12", "apt install rocm-device-libs"),
+            (DNF, "dnf install rocm-device-libs"),
+            (PACMAN, "pacman -S rocm-device-libs"),
         ],
     },
     Package {

@@ -88,6 +88,8 @@ pub(crate) fn prepare(
         unique: &unique,
         deferred: machine.registration == Registrar::LastLink,
         libraries: &Libraries::of(module),
+        device_libraries: &machine.device_libraries,
+        without_critical_lock: &machine.without_critical_lock,
     };
     let (plan, targets) = plan_compiled(module, &context)?;
     if let Some(error) = skipped::refused(module, &plan.skipped, &targets, modules) {

@@ -141,8 +141,7 @@ pub(crate) fn images(
 /// Tells whether another key is about device functions that sources or libraries share.
 fn needs_rdc(settings: &Settings) -> bool {
     let lists = ["archives", "link", "artifact"];
-    settings.text("register") == Some("deferred")
-        || lists.iter().any(|key| !settings.list(key).is_empty())
+    settings.text("register") == Some("deferred") || lists.iter().any(|key| settings.has_list(key))
 }
 
 /// Checks that the declared compiler supports the language and the other keys.
@@ -177,7 +176,7 @@ pub(crate) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
     let without_rdc =
         settings.flag("rdc") == Some(false) || settings.text("images") == Some("source");
     for key in ["archives", "link"] {
-        if without_rdc && !settings.list(key).is_empty() {
+        if without_rdc && settings.has_list(key) {
             let problem = format!(
                 "without `rdc` nothing is linked with what `nvcc` makes, and `{key}` names libraries"
             );

@@ -2,6 +2,7 @@
 
 mod choices;
 mod flags;
+mod library_names;
 mod sources;
 mod target;
 
@@ -16,7 +17,6 @@ use crate::declare::module::flags::is_identifier;
 use crate::declare::settings::Settings;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::readable;
 use offload_formats::container::decompression_limit::{self, DecompressionLimit};
 use offload_formats::format::compressed_bundle::Method;
 use std::collections::BTreeSet;
@@ -37,11 +37,7 @@ pub(crate) struct Module {
     pub(crate) watched: Vec<PathBuf>,
     pub(crate) targets: Vec<Target>,
     pub(crate) include: Vec<PathBuf>,
-    /// Libraries of device code, by path.
-    pub(crate) archives: Vec<PathBuf>,
-    /// Libraries of device code, by name.
-    pub(crate) link: Vec<String>,
-    /// Folders in which `link` is looked for.
+    /// Folders in which libraries of device code are looked for by name.
     pub(crate) library_dirs: Vec<PathBuf>,
     /// Libraries that it comes out as , and what they are called.
     pub(crate) artifacts: Vec<ArtifactKind>,
@@ -81,8 +77,13 @@ impl Module {
     /// Tells whether C++ may be linked: libraries and flags do not say.
     pub(crate) fn may_have_cpp(&self) -> bool {
         let flags = &self.own.flags;
-        let has_others = !self.archives.is_empty() || !self.link.is_empty();
-        has_others || self.has_cpp() || flags.iter().any(|flag| flag.starts_with("-x"))
+        self.has_libraries() || self.has_cpp() || flags.iter().any(|flag| flag.starts_with("-x"))
+    }
+
+    /// Tells whether a device link takes libraries of device code.
+    pub(crate) fn has_libraries(&self) -> bool {
+        let mut targets = self.targets.iter();
+        targets.any(|target| !target.libraries.is_empty())
     }
 
     /// Returns the family of its compiler.
@@ -119,7 +120,7 @@ impl Module {
         if sources.is_empty() {
             return Err(Error::new(format_args!("module `{name}` has no `sources`")));
         }
-        let targets = target::targets(settings, language, &own)?;
+        let targets = target::targets(settings, language, &own, &root)?;
         // Of GPUs that nobody looks for.
         if targets.is_empty() && environment.variable("DOCS_RS").is_none() {
             return Err(Error::new(format_args!("module `{name}` has no `targets`")));
@@ -127,7 +128,6 @@ impl Module {
         warnings.extend(unmatched(settings, &targets, &root, &sources));
         let include = settings.list("include").iter();
         let include = include.map(|folder| root.join(folder)).collect();
-        let archives = archives(settings, &root)?;
         let library_dirs = library_dirs(environment, &root);
         let package = environment.cargo("CARGO_PKG_NAME");
         let library = settings.text("name").map(str::to_owned).or(package);
@@ -147,8 +147,6 @@ impl Module {
             watched,
             targets,
             include,
-            archives,
-            link: settings.list("link").to_vec(),
             library_dirs,
             artifacts: choices::artifacts(settings, language)?,
             library: library.unwrap_or_else(|| name.clone()),
@@ -251,15 +249,4 @@ fn library_dirs(environment: &Environment, root: &Path) -> Vec<PathBuf> {
         .filter(|folder| !folder.as_os_str().is_empty())
         .chain([root.to_owned()])
         .collect()
-}
-
-fn archives(settings: &Settings, root: &Path) -> Result<Vec<PathBuf>, Error> {
-    let paths = settings.list("archives").iter().map(|text| {
-        let path = root.join(text);
-        match readable::is_file(&path)? {
-            true => Ok(path),
-            false => Err(settings.error_at("archives", format_args!("`{text}`: no such file"))),
-        }
-    });
-    paths.collect()
 }

@@ -2,9 +2,11 @@
 
 use crate::declare::language::Language;
 use crate::declare::module::flags::Flags;
+use crate::declare::module::library_names::LibraryNames;
 use crate::declare::settings::{Settings, nearest};
 use crate::error::Error;
 use offload_formats::names::{Processor, TargetId, Triple, spelling};
+use std::path::Path;
 
 /// The optimization level of device code in every profile: kernels that nobody optimized say nothing about a GPU.
 const OPT_LEVEL: &str = "3";
@@ -18,6 +20,8 @@ pub(crate) struct Target {
     /// The target ID; empty if the triple says all.
     pub(crate) id: TargetId,
     pub(crate) own: Flags,
+    /// Libraries for its device link: the module's, then its own.
+    pub(crate) libraries: LibraryNames,
     /// True if it does without sources that other targets have.
     pub(crate) leaves_out: bool,
     /// Its image is PTX, which the driver compiles.
@@ -36,6 +40,7 @@ impl Target {
                 triple,
                 id,
                 own,
+                libraries: LibraryNames::default(),
                 leaves_out: false,
                 is_ptx: false,
             })
@@ -140,8 +145,10 @@ pub(crate) fn targets(
     settings: &Settings,
     language: Language,
     own: &Flags,
+    root: &Path,
 ) -> Result<Vec<Target>, Error> {
     let written = settings.list("targets");
+    let libraries = LibraryNames::new(settings, root)?;
     let mut targets: Vec<Target> = Vec::new();
     for text in written {
         let mut target =
@@ -157,17 +164,19 @@ pub(crate) fn targets(
         target.own = own.clone();
         let level = settings.text("opt-level").unwrap_or(OPT_LEVEL);
         target.own.opt_level = level.to_owned();
-        if let Some(over) = settings.targets.get(text) {
-            for (name, value) in over.map("define") {
+        target.libraries = libraries.clone();
+        if let Some(table) = settings.targets.get(text) {
+            for (name, value) in table.map("define") {
                 match value {
                     Some(value) => target.own.define.insert(name, value),
                     None => target.own.define.remove(&name),
                 };
             }
-            let over = Flags::new(over, level)?;
+            let over = Flags::new(table, level)?;
             target.own.flags.extend(over.flags);
             target.leaves_out = !over.exclude.is_empty();
             target.own.exclude.extend(over.exclude);
+            target.libraries.extend(LibraryNames::new(table, root)?);
         }
         targets.push(target);
     }

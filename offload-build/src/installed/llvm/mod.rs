@@ -8,6 +8,8 @@ use crate::process::command::Command;
 use crate::process::install::Need;
 use crate::process::search::{NotFound, Search, program_in};
 use offload_formats::container::elf::Machine;
+use offload_formats::format::bitcode;
+use offload_formats::format::global_symbol::GlobalSymbol;
 use std::env::consts::EXE_SUFFIX;
 use std::fs::File;
 use std::io::Read;
@@ -15,6 +17,9 @@ use std::path::{Path, PathBuf};
 
 /// The newest LLVM release whose versioned program names (`clang-23`) are looked for, and the oldest.
 pub(crate) const RELEASES: std::ops::RangeInclusive<u32> = 16..=24;
+
+/// The function that enters a critical region, `impl::setCriticalLock(omp_lock_t *)`.
+const CRITICAL_LOCK: &[u8] = b"_ZN4impl15setCriticalLockEP10omp_lock_t";
 
 /// The processor of this machine, as triples name it.
 const HERE: &str = std::env::consts::ARCH;
@@ -151,6 +156,25 @@ impl Llvm {
             NotFound::new(&name, searched.collect(), hint)
                 .with_supported(self.processors(&format!("{prefix}-")))
         })
+    }
+
+    /// Tells whether the device runtime for an NVIDIA processor declares the lock of `omp critical` and does not define it.
+    pub(crate) fn lacks_critical_lock(&self, processor: &str) -> bool {
+        let runtime = self.device_runtime("nvptx", processor).ok();
+        let Some(bytes) = runtime.and_then(|path| std::fs::read(path).ok()) else {
+            return false;
+        };
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let symbols = bitcode::symbols(bytes.as_slice(), 0..size).unwrap_or_default();
+        let is_lock = |symbol: &GlobalSymbol<'_>| !symbol.defined && symbol.name == CRITICAL_LOCK;
+        symbols.iter().any(is_lock)
+    }
+
+    /// Returns LLVM's C and math libraries for GPUs of `triple`, if they are installed: archives of bitcode.
+    pub(crate) fn gpu_libraries(&self, triple: &str) -> Vec<PathBuf> {
+        let folder = self.prefix.join("lib").join(triple);
+        let files = ["libm.a", "libc.a"].map(|name| folder.join(name));
+        files.into_iter().filter(|path| path.is_file()).collect()
     }
 
     /// The processors for which there are device runtimes whose names start so, sorted.

@@ -11,8 +11,12 @@
 pub(crate) mod depfile;
 pub(crate) mod file_numbers;
 pub(crate) mod finish;
+mod hints;
+pub(crate) mod joined;
 mod regions;
 pub(crate) mod returned;
+
+pub(crate) use crate::steps::task::hints::SymbolHints;
 
 use crate::error::Error;
 use crate::files;
@@ -23,6 +27,7 @@ use crate::process::temporary;
 use crate::steps::digests::{Digests, hex};
 use crate::steps::step::{Done, Made, Step};
 use crate::steps::task::finish::Finish;
+use crate::steps::task::joined::{JoinError, Joined};
 use md5::{Digest, Md5};
 use offload_formats::escape;
 use std::collections::BTreeSet;
@@ -48,6 +53,8 @@ pub(crate) struct Task {
     pub depfile: Option<PathBuf>,
     /// The file that is made.
     pub output: PathBuf,
+    /// Libraries that join the output if it calls them.
+    pub joined: Vec<Joined>,
     /// Work of this process on the output before it gets its name.
     pub finish: Finish,
     /// Variables that compilers read, which decide the content, too.
@@ -56,41 +63,11 @@ pub(crate) struct Task {
     pub hints: SymbolHints,
 }
 
-/// Hints for links that fail because of symbols; empty if there is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SymbolHints {
-    /// A symbol is undefined.
-    pub undefined: &'static str,
-    /// Two inputs define a symbol.
-    pub duplicate: &'static str,
-}
-
-impl SymbolHints {
-    /// Returns the hint for a command that failed with this output.
-    fn of(self, output: &str) -> &'static str {
-        let has = |words: &[&str]| words.iter().any(|word| output.contains(word));
-        // Of lld, llvm-link, nvlink and GNU ld.
-        if has(&[
-            "duplicate symbol",
-            "multiply defined",
-            "Multiple definition",
-            "multiple definition",
-        ]) {
-            return self.duplicate;
-        }
-        // The second is of ptxas.
-        match has(&["undefined", "Unresolved extern"]) {
-            true => self.undefined,
-            false => "",
-        }
-    }
-}
-
 /// The reason why a task failed. Prints what the task was for, then its cause.
 #[derive(Debug)]
 pub(crate) enum TaskError {
     /// A command failed; a hint, or nothing.
-    Command(Box<CommandError>, &'static str),
+    Command(Box<CommandError>, String),
     /// All commands of this task succeeded, and their output is incomplete.
     Output(Box<Task>, String),
     /// A file could not be read, written or renamed.
@@ -100,7 +77,7 @@ pub(crate) enum TaskError {
 impl fmt::Display for TaskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Command(error, "") => error.fmt(f),
+            Self::Command(error, hint) if hint.is_empty() => error.fmt(f),
             Self::Command(error, hint) => write!(f, "{error}\nhint: {hint}"),
             Self::Output(task, problem) => {
                 let output = task.output.display();
@@ -114,6 +91,15 @@ impl fmt::Display for TaskError {
 }
 
 impl std::error::Error for TaskError {}
+
+impl From<JoinError> for TaskError {
+    fn from(error: JoinError) -> Self {
+        match error {
+            JoinError::Command(error) => Self::Command(Box::new(error), String::new()),
+            JoinError::File(path, error) => Self::File(path, error),
+        }
+    }
+}
 
 impl Task {
     /// Makes the output unless it is up to date.
@@ -142,7 +128,7 @@ impl Task {
         fs::create_dir_all(folder).map_err(|error| TaskError::File(folder.to_owned(), error))?;
         let part = files::part(&self.output);
         let started = SystemTime::now();
-        let messages = match self.launch(&part) {
+        let mut messages = match self.launch(&part) {
             Some(Ok(messages)) => messages,
             Some(Err(problem)) => problem + &self.run_plainly(&part)?,
             None => self.run_plainly(&part)?,
@@ -153,6 +139,9 @@ impl Task {
             let _ = fs::remove_file(&part);
             TaskError::Output(Box::new(self.clone()), problem)
         })?;
+        for joined in &self.joined {
+            messages += &joined.run(&part)?;
+        }
         // While names still hold the numbers of files.
         let named = match &self.depfile {
             Some(_) => file_numbers::named_files(&part)
@@ -239,7 +228,7 @@ impl Task {
         run_all(&self.commands, &variables).map_err(|error| {
             let _ = fs::remove_file(part);
             let hint = self.hints.of(error.output());
-            TaskError::Command(Box::new(error), hint)
+            TaskError::Command(Box::new(error), hint.to_owned())
         })
     }
 
@@ -304,6 +293,9 @@ impl Task {
                 files::identity(command.program())
             ));
         }
+        for joined in &self.joined {
+            hash.update(format!("\0{}", joined.recipe()));
+        }
         hash.update(format!("\0{:?}", self.finish));
         hex(hash)
     }
@@ -347,6 +339,12 @@ impl Step for Task {
                 .try_for_each(|command| writeln!(f, "{command}"))?,
         }
         let part = files::part(&self.output);
+        for joined in &self.joined {
+            let prefixes = joined.prefixes.join("…`, `");
+            for command in &joined.commands {
+                writeln!(f, "# if the output calls `{prefixes}…`: {command}")?;
+            }
+        }
         if let Some(what) = self.finish.what() {
             let part = Quoted(part.as_os_str());
             writeln!(f, "# {what}, in this process: {part}")?;

@@ -36,6 +36,7 @@ impl Bench {
             inputs: vec![at("k.c")],
             depfile: Some(at("k.d")),
             output: at("k.out"),
+            joined: Vec::new(),
             finish: Finish::None,
             environment: String::new(),
             hints: SymbolHints::default(),

@@ -1,0 +1,36 @@
+//! Hints for links that fail because of symbols.
+
+/// Hints for links that fail because of symbols; empty if there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SymbolHints {
+    /// A symbol is undefined.
+    pub undefined: &'static str,
+    /// An undefined symbol has one of these prefixes: a function of a library that is missing.
+    pub library: Option<(&'static [&'static str], String)>,
+    /// Two inputs define a symbol.
+    pub duplicate: &'static str,
+}
+
+impl SymbolHints {
+    /// Returns the hint for a command that failed with this output.
+    pub(crate) fn of(&self, output: &str) -> &str {
+        let has = |words: &[&str]| words.iter().any(|word| output.contains(word));
+        // Of lld, llvm-link, nvlink and GNU ld.
+        if has(&[
+            "duplicate symbol",
+            "multiply defined",
+            "Multiple definition",
+            "multiple definition",
+        ]) {
+            return self.duplicate;
+        }
+        // The second is of ptxas.
+        if !has(&["undefined", "Unresolved extern"]) {
+            return "";
+        }
+        match &self.library {
+            Some((prefixes, hint)) if has(prefixes) => hint,
+            _ => self.undefined,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Libraries of device functions that join bitcode which calls them.
+
+use crate::files;
+use crate::process::command::{Command, CommandError};
+use crate::process::temporary;
+use offload_formats::format::bitcode;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Libraries that join the output of a compile if it calls one of their functions. Without such a call the output keeps its bytes,
+/// whether the libraries are installed or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Joined {
+    /// Prefixes of the functions' names.
+    pub prefixes: &'static [&'static str],
+    /// A library in LLVM IR: the file that it is written to before the commands run, and its text.
+    pub source: Option<(PathBuf, &'static str)>,
+    /// Read the compile's output, and write the file that [`joined`] names.
+    pub commands: Vec<Command>,
+    /// The libraries.
+    pub files: Vec<PathBuf>,
+}
+
+/// The reason why libraries were not joined.
+#[derive(Debug)]
+pub(crate) enum JoinError {
+    Command(CommandError),
+    File(PathBuf, io::Error),
+}
+
+/// Returns the file that the command writes, for the compile's output.
+#[must_use]
+pub(crate) fn joined(compiled: &Path) -> PathBuf {
+    let mut name = compiled.as_os_str().to_owned();
+    name.push(".joined");
+    name.into()
+}
+
+impl Joined {
+    /// Joins the libraries with the bitcode in the file `compiled` if it calls them; returns the messages.
+    pub(crate) fn run(&self, compiled: &Path) -> Result<String, JoinError> {
+        let in_file = |error| JoinError::File(compiled.to_owned(), error);
+        let bytes = fs::read(compiled).map_err(in_file)?;
+        if !self.is_called(&bytes) {
+            return Ok(String::new());
+        }
+        if let Some((path, text)) = &self.source {
+            files::write(path, text.as_bytes())
+                .map_err(|error| JoinError::File(path.clone(), error))?;
+        }
+        let variables = temporary::variables(compiled.parent().unwrap_or(Path::new(".")));
+        let mut messages = String::new();
+        for command in &self.commands {
+            let output = command.run_with(&variables).map_err(|error| {
+                let _ = fs::remove_file(joined(compiled));
+                JoinError::Command(error)
+            })?;
+            messages += &output.stderr;
+        }
+        fs::rename(joined(compiled), compiled).map_err(in_file)?;
+        Ok(messages)
+    }
+
+    /// Tells whether bitcode calls a function of the libraries. Bitcode whose symbols cannot be read may call one.
+    fn is_called(&self, bytes: &[u8]) -> bool {
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let Ok(symbols) = bitcode::symbols(bytes, 0..size) else {
+            return true;
+        };
+        let has_prefix = |name: &[u8]| {
+            let mut prefixes = self.prefixes.iter();
+            prefixes.any(|prefix| name.starts_with(prefix.as_bytes()))
+        };
+        let mut undefined = symbols.iter().filter(|symbol| !symbol.defined);
+        undefined.any(|symbol| has_prefix(symbol.name))
+    }
+
+    /// Returns what the output depends on, for its key.
+    pub(crate) fn recipe(&self) -> String {
+        let commands = self.commands.iter().map(|command| {
+            let program = files::identity(command.program());
+            format!("{command}\0{program}")
+        });
+        let files = self.files.iter().map(|file| files::identity(file));
+        let text = self.source.as_ref().map(|(_, text)| (*text).to_owned());
+        let parts: Vec<String> = commands.chain(files).chain(text).collect();
+        parts.join("\0")
+    }
+}
