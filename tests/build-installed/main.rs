@@ -8,6 +8,8 @@
 mod support;
 
 mod compilers;
+mod cuda;
+mod fitting_clangs;
 mod native;
 mod nvcc;
 mod rocm;

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod compilers;
+pub(crate) mod fitting_clangs;
 pub(crate) mod host;
 pub(crate) mod llvm;
 pub(crate) mod machine;

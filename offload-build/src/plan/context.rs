@@ -9,6 +9,7 @@ use crate::inputs::libraries::Libraries;
 use crate::installed::compilers::Compiler;
 use crate::installed::host::Host;
 use crate::installed::llvm::Llvm;
+use crate::installed::sdk;
 use crate::process::command::Command;
 use crate::process::launcher::{Launched, Launcher};
 use crate::process::search::Search;
@@ -82,6 +83,12 @@ impl Context<'_> {
         // After the user's own folders.
         let headers = kernel_headers::folder(module.language, self.out);
         let include: Vec<PathBuf> = module.include.iter().cloned().chain(headers).collect();
+        let (own, what_for) = match side {
+            Side::Host(what_for) => (&module.own, what_for),
+            Side::Device(target) => (&target.own, target.written.as_str()),
+        };
+        let flags = self.flags(module, source, &own.flags);
+        let include_last = self.include_last(module, &flags);
         let clang = Clang {
             clang: &self.compiler.program,
             release: self.compiler.llvm.as_ref().and_then(Llvm::release),
@@ -90,15 +97,11 @@ impl Context<'_> {
             host_options: self.host.code_options(),
             std: module.std.as_deref(),
             include: &include,
+            include_last: &include_last,
             debug: self.debug,
             colors: self.colors,
         };
-        let (own, what_for) = match side {
-            Side::Host(what_for) => (&module.own, what_for),
-            Side::Device(target) => (&target.own, target.written.as_str()),
-        };
         let is_device = matches!(side, Side::Device(_));
-        let flags = self.flags(module, source, &own.flags);
         let compile = Compile {
             source,
             output,
@@ -162,6 +165,17 @@ impl Context<'_> {
             }
         }
         flags
+    }
+
+    /// Returns the folders that a source searches after those of the system: parts of CUDA's toolkit that clang does not
+    /// find, or that NVIDIA leaves out of its wheels.
+    fn include_last(&self, module: &Module, flags: &[String]) -> Vec<PathBuf> {
+        if module.language != Language::Cuda || !sdk::uses_headers(flags) {
+            return Vec::new();
+        }
+        let mut folders = self.compiler.include_last.clone();
+        folders.extend(kernel_headers::toolkit_folder(self.out));
+        folders
     }
 
     /// The same in every checkout.

@@ -76,6 +76,8 @@ pub(crate) fn hipcc(
         // It names them to its clang.
         sdk: None,
         device_libraries: None,
+        lacks_wavefront_size: false,
+        include_last: Vec::new(),
         sysroot: None,
         version: rocm::version_line(&answer),
     })

@@ -14,6 +14,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::answers::Answers;
 use crate::installed::compilers::choice::INSTEAD;
+use crate::installed::fitting_clangs::UsedSdk;
 use crate::installed::host::Host;
 use crate::installed::llvm::Llvm;
 use crate::installed::rocm;
@@ -72,6 +73,10 @@ impl Compiler {
         );
         let is_declared = declared.is_some();
         let found = declared.unwrap_or_else(|| clangs(module, search, sdk.as_ref().ok()));
+        let root = sdk.as_ref().ok().and_then(Option::as_ref);
+        let root = root.map(|root| root.path.as_path());
+        let headers = sdk::headers(module, root);
+        let used = UsedSdk::new(module, headers.as_deref(), root, environment);
         let refused = |llvm: &Llvm| is_declared.then(|| refuse_others(llvm, answers)).flatten();
         let no_compiler = || {
             let refused = found.first().and_then(refused);
@@ -89,7 +94,7 @@ impl Compiler {
                 let first = found.first().ok_or_else(no_compiler)?;
                 let chosen = match is_declared {
                     true => first.clone(),
-                    false => choice::choose(module, &found, answers)?,
+                    false => choice::choose(module, &found, &used, answers)?,
                 };
                 (chosen, None)
             }
@@ -97,13 +102,22 @@ impl Compiler {
         if let Some(error) = refused(&llvm) {
             return Err(error);
         }
+        let misfit = used.misfit(&llvm).filter(|misfit| misfit.is_certain);
+        if let Some(misfit) = misfit {
+            return Err(choice::misfit(module, &llvm, &misfit));
+        }
+        let lacks_wavefront_size = used.lacks_wavefront_size(&llvm);
         let sdk = sdk?.map(|root| root.path);
         // Where the variable says it, clang reads that.
         let rocm = sdk.as_deref().filter(|_| module.language == Language::Hip);
         let rocm = rocm.filter(|_| environment.variable("HIP_DEVICE_LIB_PATH").is_none());
+        let libraries = rocm.and_then(|root| rocm::device_libraries(root, llvm.release()));
+        let libraries = libraries.filter(|libraries| !libraries.is_found_by_clang);
         Ok(Self {
             version: version(&llvm, answers)?,
-            device_libraries: rocm.and_then(|root| rocm::device_libraries(root, llvm.release())),
+            device_libraries: libraries.map(|libraries| libraries.folder),
+            lacks_wavefront_size,
+            include_last: sdk::folders_last(module, headers.as_deref()),
             sdk,
             program: llvm.clang.clone(),
             family: Family::Clang,
@@ -121,7 +135,8 @@ impl Compiler {
         // The build failed already: a compiler that does not answer explains nothing.
         let problem = choice::unknown(module, llvm, answers).ok()??;
         let others = self.search.clangs();
-        Some(match choice::choose(module, &others, answers) {
+        let any_sdk = UsedSdk::default();
+        Some(match choice::choose(module, &others, &any_sdk, answers) {
             Ok(other) => format!(
                 "{problem}\nhint: `{}` does; without `compiler` it is found",
                 other.clang.display()
