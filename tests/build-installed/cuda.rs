@@ -91,7 +91,7 @@ fn finds_headers_of_toolkits_that_clang_does_not_search() {
     let plan = String::from_utf8(plan.stderr).unwrap();
     assert!(plan.contains("-nogpuinc"), "{plan}");
     assert!(
-        !plan.contains("-idirafter") && !plan.contains("assert.h"),
+        !plan.contains("-idirafter") && !plan.contains("nvcc.h"),
         "{plan}"
     );
 }
@@ -111,4 +111,31 @@ fn asserts_in_device_code_without_a_header_as_nvcc_does() {
     let ptx = package.at(OUT).join("offload/kernels/compute_80/image");
     let ptx = fs::read_to_string(ptx).unwrap();
     assert!(!ptx.contains("__assertfail"), "{ptx}");
+}
+
+#[test]
+fn knows_functions_that_the_toolkits_headers_call() {
+    let source = "extern \"C\" __global__ void k(unsigned *x, int *y) {\n\
+          y[0] = __dp4a(y[1], y[2], y[3]) + __dp2a_lo(y[4], y[5], y[6]) + __dp2a_hi(y[7], y[8], y[9]);\n\
+          x[0] = __dp4a(x[1], x[2], x[3]) + __dp2a_lo(x[4], x[5], x[6]) + __dp2a_hi(x[7], x[8], x[9]);\n\
+          x[10] = __nv_bswap16(x[11]) + __nv_bswap32(x[12]) + __nv_bswap64(x[13]);\n\
+        }\n";
+    let Some((package, mut script)) = package(source, CUDA) else {
+        return;
+    };
+    text(&script.output().unwrap());
+    let ptx = package.at(OUT).join("offload/kernels/compute_80/image");
+    let ptx = fs::read_to_string(ptx).unwrap();
+    for instruction in [
+        "dp4a.s32.s32",
+        "dp4a.u32.u32",
+        "dp2a.lo.s32.s32",
+        "dp2a.hi.u32.u32",
+    ] {
+        assert!(ptx.contains(instruction), "{instruction}: {ptx}");
+    }
+    assert!(!ptx.contains("_impl"), "{ptx}");
+    // ptxas takes them all.
+    declare(&package, &CUDA.replace("compute_80", "sm_80"));
+    text(&script.output().unwrap());
 }

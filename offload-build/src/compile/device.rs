@@ -182,7 +182,7 @@ mod tests {
         let target = "--offload-device-only --offload-arch=sm_80 -fgpu-rdc -emit-llvm -cuid=12ab --cuda-feature=+ptx78 \
                       -Wno-unknown-cuda-version --cuda-path=/cuda";
         // The text has the header already.
-        let header = "-include assert.h -O3";
+        let header = "-include offload/toolkit/nvcc.h -O3";
         let mine = "-I inc -idirafter last -DTILE=64 -Wall -MD -MF k.bc.d -MT out";
         assert_eq!(
             [whole, preprocess, compile],

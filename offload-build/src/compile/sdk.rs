@@ -77,12 +77,13 @@ pub(crate) fn toolkit(command: Command, cuda: Option<&Path>, compile: &Compile<'
     }
 }
 
-/// Adds the header that nvcc includes in front of the device code of every source, and clang does not: kernels use
-/// `assert` without including it. (`printf`, `min`, `memcpy` and others come with clang's own header for CUDA.)
+/// Includes what nvcc has in front of the device code of every source, and clang does not: kernels call `assert` without a header,
+/// and the toolkit's headers call functions of nvcc's code generator. (`printf`, `min`, `memcpy` and others come with clang's
+/// own header for CUDA.)
 pub(crate) fn included_by_nvcc(command: Command, compile: &Compile<'_>) -> Command {
     match compile.part {
         Part::Whole | Part::Preprocess(_) if uses_headers(compile.flags) => {
-            command.args(["-include", "assert.h"])
+            command.args(["-include", "offload/toolkit/nvcc.h"])
         }
         _ => command,
     }

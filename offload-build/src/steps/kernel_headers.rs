@@ -32,6 +32,7 @@ headers![
     "offload/gpu/runtime.h",
     "offload/gpu/warp.h",
     "offload/toolkit/curand_mtgp32_kernel.h",
+    "offload/toolkit/nvcc.h",
 ];
 
 /// Returns the folder in which compilers look for the headers, if sources of `language` may include them.
