@@ -12,4 +12,5 @@ mod cuda;
 mod fitting_clangs;
 mod native;
 mod nvcc;
+mod path_variables;
 mod rocm;

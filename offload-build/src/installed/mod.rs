@@ -7,6 +7,7 @@ pub(crate) mod host;
 pub(crate) mod llvm;
 pub(crate) mod machine;
 pub(crate) mod native;
+pub(crate) mod path_variables;
 pub(crate) mod rocm;
 pub(crate) mod runtimes;
 pub(crate) mod sdk;

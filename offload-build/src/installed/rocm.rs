@@ -169,6 +169,15 @@ pub(crate) fn llvm_of(clang: PathBuf) -> Llvm {
     }
 }
 
+/// Tells whether `program` has the name of ROCm's own clang.
+pub(crate) fn is_amdclang(program: &str) -> bool {
+    let stem = Path::new(program)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy();
+    stem.starts_with("amdclang") || stem == "amdllvm"
+}
+
 /// The clang behind a hipcc, by what that says to `--version`: its folder and release.
 #[must_use]
 pub(crate) fn clang_behind(version: &str) -> Option<Llvm> {

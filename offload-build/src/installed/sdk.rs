@@ -138,6 +138,36 @@ pub(crate) fn roots(module: &Module, environment: &Environment) -> Vec<PathBuf> 
     roots
 }
 
+/// Returns the root of the SDK of `language`, whatever the sources of a module use; `tree` is that of its compiler.
+///
+/// # Errors
+///
+/// If no root is found, with the places that were searched.
+pub(crate) fn any_root(
+    language: Language,
+    environment: &Environment,
+    answers: &Answers,
+    tree: Vec<PathBuf>,
+) -> Result<PathBuf, Error> {
+    let search = environment.search();
+    let (sdk, found) = match language {
+        Language::Hip => {
+            let asked = || rocm::asked_roots(&search, answers);
+            (&ROCM, ROCM.find(environment, tree, asked)?)
+        }
+        _ => {
+            // nvcc reads the headers of its own toolkit, whatever variables say.
+            let own = tree.iter().find(|root| root.join(CUDA.header).is_file());
+            if let Some(own) = own {
+                return Ok(own.clone());
+            }
+            (&CUDA, CUDA.find(environment, tree, || Ok(Vec::new()))?)
+        }
+    };
+    let root = found.map(|root| root.path);
+    root.map_err(|searched| Error::missing(sdk.not_found(&searched)))
+}
+
 /// Returns the variable that names the vendor's tree.
 pub(crate) fn main_variable(language: Language) -> &'static str {
     let sdk = Sdk::of(language);
@@ -196,6 +226,25 @@ impl Sdk {
         if targets.all(|flags| does_without(flags) || is_named(flags)) {
             return Ok(None);
         }
+        match self.find(environment, tree, asked)? {
+            Ok(root) => Ok(Some(root)),
+            Err(searched) => Err(Error::missing(format_args!(
+                "module `{}`: no {} for `{}`: {}, or do without: include `<offload/gpu.h>` in each source, or set `flags = [\"-nogpuinc\", \"-nogpulib\"]`",
+                module.name,
+                self.vendor,
+                module.language.name(),
+                self.not_found(&searched),
+            ))),
+        }
+    }
+
+    /// Returns the root of the SDK, or the places without one that were searched.
+    fn find(
+        &self,
+        environment: &Environment,
+        tree: Vec<PathBuf>,
+        asked: impl FnOnce() -> Result<Vec<PathBuf>, Error>,
+    ) -> Result<Result<Root, Vec<PathBuf>>, Error> {
         let [mut roots, usual] = self.places(environment);
         let count = roots.len();
         roots.extend(tree);
@@ -205,25 +254,26 @@ impl Sdk {
             roots.extend(asked()?);
             roots.extend(usual);
         }
-        if let Some(place) = roots.iter().position(has_header) {
-            return Ok(Some(Root {
+        Ok(match roots.iter().position(has_header) {
+            Some(place) => Ok(Root {
                 path: roots.swap_remove(place),
                 is_named: place < count,
-            }));
-        }
-        let searched: Vec<String> = roots.iter().map(|root| shown(root)).collect();
-        Err(Error::missing(format_args!(
-            "module `{}`: no {} for `{}`: `{}` not found (searched: {}, and {} name others)\n\
-             hint: {} and name its root by {}, or do without: include `<offload/gpu.h>` in each source, or set `flags = [\"-nogpuinc\", \"-nogpulib\"]`",
-            module.name,
-            self.vendor,
-            module.language.name(),
+            }),
+            None => Err(roots),
+        })
+    }
+
+    /// Says where the SDK was looked for, and how to get it.
+    fn not_found(&self, searched: &[PathBuf]) -> String {
+        let searched: Vec<String> = searched.iter().map(|root| shown(root)).collect();
+        format!(
+            "`{}` not found (searched: {}, and {} name others)\nhint: {} and name its root by {}",
             self.header,
             searched.join(", "),
             self.variables.join(", "),
             self.need.install(None),
             self.variables.first().unwrap_or(&""),
-        )))
+        )
     }
 }
 

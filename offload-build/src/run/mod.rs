@@ -18,6 +18,7 @@ use crate::error::{self, Error};
 use crate::files;
 use crate::inputs::without_sdk;
 use crate::installed::native::Native;
+use crate::installed::path_variables;
 use crate::messages;
 use crate::plan::Plan;
 use crate::process::jobserver::Jobs;
@@ -76,7 +77,9 @@ impl<'a> Run<'a> {
                 continue;
             }
             native.put_into(&mut settings)?;
+            let missing_sdk = path_variables::expand(&mut settings, environment)?;
             let mut module = Module::new(&settings, environment)?;
+            module.missing_sdk = missing_sdk;
             module.sources_without_sdk = without_sdk::sources(&module)?;
             cfg_names.extend(module.targets.iter().map(Target::cfg_name));
             if checked.iter().any(|other| other.name == module.name) {

@@ -10,7 +10,7 @@ use crate::installed::rocm;
 use crate::process::command::Command;
 use crate::process::search::NotFound;
 use crate::process::search::Search;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A program of a ROCm tree that `module` declares: in `PATH`, else in the trees that are found.
 pub(crate) fn find(
@@ -81,13 +81,4 @@ pub(crate) fn hipcc(
         sysroot: None,
         version: rocm::version_line(&answer),
     })
-}
-
-/// Tells whether `program` has the name of ROCm's own clang.
-pub(crate) fn is_amdclang(program: &str) -> bool {
-    let stem = Path::new(program)
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy();
-    stem.starts_with("amdclang") || stem == "amdllvm"
 }

@@ -52,7 +52,7 @@ impl Compiler {
             (Family::Hipcc, Some(hipcc)) => {
                 return hipcc::hipcc(module, in_rocm(hipcc)?, search, answers);
             }
-            (_, Some(clang)) if hipcc::is_amdclang(clang) => {
+            (_, Some(clang)) if rocm::is_amdclang(clang) => {
                 Some(vec![rocm::llvm_of(in_rocm(clang)?)])
             }
             (_, Some(clang)) => Some(search.programs(clang).map(Llvm::of).collect()),
@@ -61,7 +61,7 @@ impl Compiler {
         let amdclang = module
             .compiler
             .as_deref()
-            .filter(|clang| hipcc::is_amdclang(clang));
+            .filter(|clang| rocm::is_amdclang(clang));
         let tree = declared.iter().flatten().filter(|_| amdclang.is_some());
         let tree = tree.flat_map(|llvm: &Llvm| llvm.prefix.ancestors().take(3));
         let sdk = sdk::root(
