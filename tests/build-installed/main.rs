@@ -14,3 +14,4 @@ mod native;
 mod nvcc;
 mod path_variables;
 mod rocm;
+mod target_words;

@@ -4,6 +4,7 @@
 use crate::compile::clang::{Clang, Compile};
 use crate::compile::{ptxas, sdk};
 use crate::files;
+use crate::installed::fitting_clangs::CODE_OBJECT_6;
 use crate::installed::rocm::RocmTree;
 use crate::process::command::Command;
 use offload_formats::names::Triple;
@@ -24,8 +25,27 @@ pub(crate) fn hip(
         // To the front end alone: it names kernels as it does for the host, and the driver still has each source by itself.
         command = command.args(["-Xclang", "-fgpu-rdc"]);
     }
+    let command = code_object_version(command, clang, processor, compile);
     let wavefront = sdk::wavefront(processor, compile.flags);
     clang.finish_hip(sdk::of_tree(command, rocm, wavefront, compile), compile)
+}
+
+/// Asks for code objects that can be for a generic processor (`gfx11-generic`). Clang 19 makes older ones by default.
+fn code_object_version(
+    command: Command,
+    clang: &Clang<'_>,
+    processor: &str,
+    compile: &Compile<'_>,
+) -> Command {
+    let option = "-mcode-object-version=";
+    let is_old = clang.release.is_some_and(|release| release < CODE_OBJECT_6);
+    let is_generic = processor
+        .split(':')
+        .next()
+        .is_some_and(|name| name.ends_with("-generic"));
+    let is_chosen = compile.flags.iter().any(|flag| flag.starts_with(option));
+    let version = (is_old && is_generic && !is_chosen).then(|| format!("{option}6"));
+    command.args(version)
 }
 
 /// Makes an object of the text that [`hip`] has written.

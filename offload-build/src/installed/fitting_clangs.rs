@@ -68,8 +68,8 @@ pub(crate) const FITS: [Fit; 5] = [
     },
 ];
 
-/// The first release of clang whose device code needs libraries for version 6 of AMD's code objects.
-const CODE_OBJECT_6: u32 = 20;
+/// The first release of clang that makes version 6 of AMD's code objects by default.
+pub(crate) const CODE_OBJECT_6: u32 = 20;
 
 /// The first release of clang that does not define `__AMDGCN_WAVEFRONT_SIZE`.
 const NO_WAVEFRONT_SIZE: u32 = 22;

@@ -1,5 +1,6 @@
 //! Programs and files that this machine has: compilers, SDKs, runtimes, the host, and GPUs.
 
+pub(crate) mod all_processors;
 pub(crate) mod answers;
 pub(crate) mod compilers;
 pub(crate) mod fitting_clangs;

@@ -17,6 +17,7 @@ use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::files;
 use crate::inputs::without_sdk;
+use crate::installed::all_processors;
 use crate::installed::native::Native;
 use crate::installed::path_variables;
 use crate::messages;
@@ -77,6 +78,7 @@ impl<'a> Run<'a> {
                 continue;
             }
             native.put_into(&mut settings)?;
+            all_processors::put_into(&mut settings, environment)?;
             let missing_sdk = path_variables::expand(&mut settings, environment)?;
             let mut module = Module::new(&settings, environment)?;
             module.missing_sdk = missing_sdk;
