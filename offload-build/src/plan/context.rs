@@ -3,7 +3,7 @@
 use crate::compile::clang::{self, Clang, Compile, Part};
 use crate::declare::family::Family;
 use crate::declare::language::{Images, Language};
-use crate::declare::module::{Module, Target};
+use crate::declare::module::{Flags, Module, Target};
 use crate::files;
 use crate::inputs::libraries::Libraries;
 use crate::installed::compilers::Compiler;
@@ -52,6 +52,16 @@ pub(crate) enum Side<'a> {
     Device(&'a Target),
 }
 
+impl<'a> Side<'a> {
+    /// Returns the options of compiles for this side, and its name for people.
+    fn of(self, module: &'a Module) -> (&'a Flags, &'a str) {
+        match self {
+            Self::Host(what_for) => (&module.own, what_for),
+            Self::Device(target) => (&target.own, target.written.as_str()),
+        }
+    }
+}
+
 impl Context<'_> {
     /// The folder of a module's intermediate files.
     pub(crate) fn folder(&self, module: &Module) -> PathBuf {
@@ -83,10 +93,7 @@ impl Context<'_> {
         // After the user's own folders.
         let headers = kernel_headers::folder(module.language, self.out);
         let include: Vec<PathBuf> = module.include.iter().cloned().chain(headers).collect();
-        let (own, what_for) = match side {
-            Side::Host(what_for) => (&module.own, what_for),
-            Side::Device(target) => (&target.own, target.written.as_str()),
-        };
+        let (own, what_for) = side.of(module);
         let flags = self.flags(module, source, &own.flags);
         let include_last = self.include_last(module, &flags);
         let clang = Clang {

@@ -6,7 +6,7 @@
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
 use crate::installed::answers::Answers;
-use crate::installed::fitting_clangs::{Misfit, UsedSdk};
+use crate::installed::fitting_clangs::UsedSdk;
 use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
 use crate::process::install::Need;
@@ -50,14 +50,17 @@ pub(crate) fn choose(
     Err(no_clang(module, &problems.join("; "), hint))
 }
 
-/// Returns the error of a compiler that cannot compile for the SDK in use.
-pub(crate) fn misfit(module: &Module, llvm: &Llvm, misfit: &Misfit) -> Error {
-    Error::missing(format_args!(
-        "module `{}`: {} {misfit}\nhint: {}",
-        module.name,
-        named(llvm),
-        misfit.hint
-    ))
+/// Checks that a declared compiler can compile for the SDK in use.
+pub(crate) fn check_declared(module: &Module, llvm: &Llvm, sdk: &UsedSdk) -> Result<(), Error> {
+    let misfit = sdk.misfit(llvm).filter(|misfit| misfit.is_certain);
+    misfit.map_or(Ok(()), |misfit| {
+        Err(Error::missing(format_args!(
+            "module `{}`: {} {misfit}\nhint: {}",
+            module.name,
+            named(llvm),
+            misfit.hint
+        )))
+    })
 }
 
 /// Returns a clang's path and release, for messages.

@@ -58,19 +58,8 @@ impl Compiler {
             (_, Some(clang)) => Some(search.programs(clang).map(Llvm::of).collect()),
             (_, None) => None,
         };
-        let amdclang = module
-            .compiler
-            .as_deref()
-            .filter(|clang| rocm::is_amdclang(clang));
-        let tree = declared.iter().flatten().filter(|_| amdclang.is_some());
-        let tree = tree.flat_map(|llvm: &Llvm| llvm.prefix.ancestors().take(3));
-        let sdk = sdk::root(
-            module,
-            environment,
-            search,
-            answers,
-            tree.map(Path::to_owned).collect(),
-        );
+        let tree = tree(module, declared.iter().flatten());
+        let sdk = sdk::root(module, environment, search, answers, tree);
         let is_declared = declared.is_some();
         let found = declared.unwrap_or_else(|| clangs(module, search, sdk.as_ref().ok()));
         let root = sdk.as_ref().ok().and_then(Option::as_ref);
@@ -102,20 +91,12 @@ impl Compiler {
         if let Some(error) = refused(&llvm) {
             return Err(error);
         }
-        let misfit = used.misfit(&llvm).filter(|misfit| misfit.is_certain);
-        if let Some(misfit) = misfit {
-            return Err(choice::misfit(module, &llvm, &misfit));
-        }
+        choice::check_declared(module, &llvm, &used)?;
         let lacks_wavefront_size = used.lacks_wavefront_size(&llvm);
         let sdk = sdk?.map(|root| root.path);
-        // Where the variable says it, clang reads that.
-        let rocm = sdk.as_deref().filter(|_| module.language == Language::Hip);
-        let rocm = rocm.filter(|_| environment.variable("HIP_DEVICE_LIB_PATH").is_none());
-        let libraries = rocm.and_then(|root| rocm::device_libraries(root, llvm.release()));
-        let libraries = libraries.filter(|libraries| !libraries.is_found_by_clang);
         Ok(Self {
             version: version(&llvm, answers)?,
-            device_libraries: libraries.map(|libraries| libraries.folder),
+            device_libraries: device_libraries(module, sdk.as_deref(), &llvm, environment),
             lacks_wavefront_size,
             include_last: sdk::folders_last(module, headers.as_deref()),
             sdk,
@@ -144,6 +125,30 @@ impl Compiler {
             Err(_) => problem,
         })
     }
+}
+
+/// Returns the places of the ROCm tree that the declared clangs of `module` belong to.
+fn tree<'l>(module: &Module, declared: impl Iterator<Item = &'l Llvm>) -> Vec<PathBuf> {
+    let compiler = module.compiler.as_deref();
+    let is_of_rocm = compiler.is_some_and(rocm::is_amdclang);
+    let declared = declared.filter(|_| is_of_rocm);
+    let folders = declared.flat_map(|llvm| llvm.prefix.ancestors().take(3));
+    folders.map(Path::to_owned).collect()
+}
+
+/// Returns the folder of ROCm's device libraries, if clang must be told where it is.
+fn device_libraries(
+    module: &Module,
+    sdk: Option<&Path>,
+    llvm: &Llvm,
+    environment: &Environment,
+) -> Option<PathBuf> {
+    let is_hip = module.language == Language::Hip;
+    // Where the variable says it, clang reads that.
+    let is_named = environment.variable("HIP_DEVICE_LIB_PATH").is_some();
+    let root = sdk.filter(|_| is_hip && !is_named)?;
+    let libraries = rocm::device_libraries(root, llvm.release())?;
+    (!libraries.is_found_by_clang).then_some(libraries.folder)
 }
 
 /// Checks that OpenMP's offload runtime supports a host.
