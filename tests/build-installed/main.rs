@@ -8,6 +8,10 @@
 mod support;
 
 mod compilers;
+mod cuda;
+mod fitting_clangs;
 mod native;
 mod nvcc;
+mod path_variables;
 mod rocm;
+mod target_words;

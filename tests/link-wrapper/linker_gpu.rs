@@ -19,6 +19,10 @@ use tempfile::TempDir;
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
 
+const TOOLKIT_HEADERS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../offload-build/include/offload/toolkit"
+);
 const CUDA: &str = "#include \"cuda_runtime.h\"\n#include <stdio.h>\n#define MANAGED\n";
 
 /// Three files, of which each uses device code of another, and a file for a library.
@@ -220,7 +224,10 @@ impl Place {
             "-x", language, targets, "-O1", "-fPIC", "-c", &file, "-o", object,
         ]);
         match &self.cuda {
-            Some(root) => clang.arg(format!("--cuda-path={}", root.display())),
+            Some(root) => clang
+                .arg(format!("--cuda-path={}", root.display()))
+                // Headers that NVIDIA's wheels lack.
+                .args(["-idirafter", TOOLKIT_HEADERS]),
             None => clang.args(["-nogpulib", "-nogpuinc"]),
         };
         if self.language == Language::Cuda && self.release == "19" {

@@ -39,6 +39,8 @@ pub(crate) struct Clang<'a> {
     pub std: Option<&'a str>,
     /// `-I`, in order.
     pub include: &'a [PathBuf],
+    /// Folders that `#include` searches after the system's, in order.
+    pub include_last: &'a [PathBuf],
     /// Debug information in host objects.
     pub debug: bool,
     /// Colors of messages.
@@ -221,6 +223,9 @@ impl Clang<'_> {
         for folder in self.include {
             command = command.arg("-I").arg(folder);
         }
+        for folder in self.include_last {
+            command = command.arg("-idirafter").arg(folder);
+        }
         for (name, value) in compile.define {
             let equals = if value.is_empty() { "" } else { "=" };
             command = command.arg(format!("-D{name}{equals}{value}"));
@@ -250,6 +255,7 @@ mod tests {
             host_options: &["-fPIC"],
             std: Some("c11"),
             include: &include,
+            include_last: &[],
             debug: true,
             colors: Colors::Removed,
         };

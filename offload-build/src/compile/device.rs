@@ -4,6 +4,7 @@
 use crate::compile::clang::{Clang, Compile};
 use crate::compile::{ptxas, sdk};
 use crate::files;
+use crate::installed::fitting_clangs::CODE_OBJECT_6;
 use crate::installed::rocm::RocmTree;
 use crate::process::command::Command;
 use offload_formats::names::Triple;
@@ -24,7 +25,27 @@ pub(crate) fn hip(
         // To the front end alone: it names kernels as it does for the host, and the driver still has each source by itself.
         command = command.args(["-Xclang", "-fgpu-rdc"]);
     }
-    clang.finish_hip(sdk::of_tree(command, rocm, compile), compile)
+    let command = code_object_version(command, clang, processor, compile);
+    let wavefront = sdk::wavefront(processor, compile.flags);
+    clang.finish_hip(sdk::of_tree(command, rocm, wavefront, compile), compile)
+}
+
+/// Asks for code objects that can be for a generic processor (`gfx11-generic`). Clang 19 makes older ones by default.
+fn code_object_version(
+    command: Command,
+    clang: &Clang<'_>,
+    processor: &str,
+    compile: &Compile<'_>,
+) -> Command {
+    let option = "-mcode-object-version=";
+    let is_old = clang.release.is_some_and(|release| release < CODE_OBJECT_6);
+    let is_generic = processor
+        .split(':')
+        .next()
+        .is_some_and(|name| name.ends_with("-generic"));
+    let is_chosen = compile.flags.iter().any(|flag| flag.starts_with(option));
+    let version = (is_old && is_generic && !is_chosen).then(|| format!("{option}6"));
+    command.args(version)
 }
 
 /// Makes an object of the text that [`hip`] has written.
@@ -57,7 +78,7 @@ pub(crate) fn cuda(
     let command =
         start(clang, "cuda", processor, compile).arg(format!("--cuda-feature=+{feature}"));
     let command = sdk::toolkit(command, cuda, compile);
-    clang.finish(command, compile)
+    clang.finish(sdk::included_by_nvcc(command, compile), compile)
 }
 
 /// LLVM IR for that target, as bitcode or text. What is for another one is an error.
@@ -162,6 +183,7 @@ mod tests {
             host_options: &[],
             std: None,
             include: &["inc".into()],
+            include_last: &["last".into()],
             debug: true,
             colors: Default::default(),
         };
@@ -214,15 +236,17 @@ mod tests {
         });
         let head = "clang --no-default-config";
         let target = "--offload-device-only --offload-arch=sm_80 -fgpu-rdc -emit-llvm -cuid=12ab --cuda-feature=+ptx78 \
-                      -Wno-unknown-cuda-version --cuda-path=/cuda -O3";
-        let mine = "-I inc -DTILE=64 -Wall -MD -MF k.bc.d -MT out";
+                      -Wno-unknown-cuda-version --cuda-path=/cuda";
+        // The text has the header already.
+        let header = "-include offload/toolkit/nvcc.h -O3";
+        let mine = "-I inc -idirafter last -DTILE=64 -Wall -MD -MF k.bc.d -MT out";
         assert_eq!(
             [whole, preprocess, compile],
             [
-                format!("{head} -x cuda {target} {mine} -c k.hip -o k.bc.part"),
-                format!("{head} -x cuda {target} {mine} -E k.hip -o k.ii"),
+                format!("{head} -x cuda {target} {header} {mine} -c k.hip -o k.bc.part"),
+                format!("{head} -x cuda {target} {header} {mine} -E k.hip -o k.ii"),
                 format!(
-                    "{head} --language=cuda {target} -Wall -nogpuinc -Wno-unused-command-line-argument \
+                    "{head} --language=cuda {target} -O3 -Wall -nogpuinc -Wno-unused-command-line-argument \
                      -c k.ii -o k.bc.part"
                 ),
             ]

@@ -28,7 +28,10 @@ pub(crate) fn hip_host(
     compile: &Compile<'_>,
 ) -> Command {
     let command = start(clang, "hip", registrar, compile);
-    clang.finish(sdk::of_tree(command, rocm, compile), compile)
+    clang.finish(
+        sdk::of_tree(command, rocm, sdk::HOST_WAVEFRONT, compile),
+        compile,
+    )
 }
 
 /// CUDA's; `cuda` is the root of the toolkit, unless the source does without.

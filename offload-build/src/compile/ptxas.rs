@@ -33,14 +33,35 @@ pub(crate) fn options(processor: &str) -> [String; 5] {
 #[must_use]
 pub(crate) fn ptx_version(processor: &str) -> &'static str {
     let number = processor.trim_start_matches("sm_");
-    if number.ends_with('f') {
-        return "ptx88";
-    }
-    match number.trim_end_matches('a') {
+    match number.trim_end_matches(['a', 'f']) {
+        "88" | "110" => "ptx90",
+        _ if number.ends_with('f') => "ptx88",
         "90" if number.ends_with('a') => "ptx80",
         "100" | "101" => "ptx86",
         "120" => "ptx87",
         "103" | "121" => "ptx88",
         _ => "ptx78",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asks_for_a_ptx_version_that_knows_the_processor() {
+        // The minimum that clang 22 names in its error for a lower one.
+        for (processor, version) in [
+            ("sm_75", "ptx78"),
+            ("sm_90", "ptx78"),
+            ("sm_90a", "ptx80"),
+            ("sm_88", "ptx90"),
+            ("sm_100f", "ptx88"),
+            ("sm_110", "ptx90"),
+            ("sm_110f", "ptx90"),
+            ("sm_121", "ptx88"),
+        ] {
+            assert_eq!(ptx_version(processor), version, "{processor}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::compile::clang::{Compile, Part};
 use crate::installed::rocm::RocmTree;
+use crate::installed::sdk::{uses_headers, uses_libraries};
 use crate::process::command::Command;
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,26 +11,55 @@ use std::path::Path;
 /// Launches as CUDA 9.2 and later have them: without a toolkit clang takes those of before.
 const NEW_LAUNCHES: [&str; 2] = ["-Xclang", "-target-sdk-version=9.2"];
 
+const WAVEFRONT_SIZE: &str = "__AMDGCN_WAVEFRONT_SIZE";
+
+/// The value of `__AMDGCN_WAVEFRONT_SIZE` in host code, as clang 16 to 21 define it.
+pub(crate) const HOST_WAVEFRONT: u32 = 64;
+
+/// Returns the number of threads in a wavefront of `processor`: 64 before gfx10.
+pub(crate) fn wavefront(processor: &str, flags: &[String]) -> u32 {
+    let name = processor.split(':').next().unwrap_or_default();
+    let number = name.trim_start_matches("gfx");
+    // The last two digits are minor number and stepping; in a generic name (`gfx9-4-generic`) the major number ends before a dash.
+    let major = match number.split_once('-') {
+        Some((major, _)) => major,
+        None => number
+            .get(..number.len().saturating_sub(2))
+            .unwrap_or_default(),
+    };
+    let is_wide = flags.iter().any(|flag| flag == "-mwavefrontsize64");
+    match major.parse::<u32>() {
+        Ok(major) if major >= 10 && !is_wide => 32,
+        _ => 64,
+    }
+}
+
 /// Adds the places of ROCm's headers and libraries: the same for every pass over a source.
+///
+/// `wavefront` is the number of threads in a wavefront, which headers before ROCm 7 read from a macro that clang 22 does not define.
 pub(crate) fn of_tree(
     command: Command,
     rocm: Option<RocmTree<'_>>,
+    wavefront: u32,
     compile: &Compile<'_>,
 ) -> Command {
     let Some(rocm) = rocm else { return command };
-    let has = |flags: &[&str]| {
-        compile
-            .flags
-            .iter()
-            .any(|flag| flags.contains(&flag.as_str()))
-    };
     let mut command = root(command, "--rocm-path=", Some(rocm.root));
     let libraries = rocm.device_libraries;
-    if !has(&["-nogpulib", "-no-gpulib", "-nohiplib"]) {
+    if uses_libraries(compile.flags) {
         command = root(command, "--rocm-device-lib-path=", libraries);
     }
     // clang searches that folder last, behind the system's own, which may have headers of another ROCm.
-    if rocm.root != Path::new("/usr") && !has(&["-nogpuinc", "-nohipinc"]) {
+    let is_defined = || {
+        let option = format!("-D{WAVEFRONT_SIZE}");
+        let mut flags = compile.flags.iter();
+        compile.define.contains_key(WAVEFRONT_SIZE) || flags.any(|flag| flag.starts_with(&option))
+    };
+    let is_source = !matches!(compile.part, Part::Compile(_));
+    if rocm.lacks_wavefront_size && is_source && uses_headers(compile.flags) && !is_defined() {
+        command = command.arg(format!("-D{WAVEFRONT_SIZE}={wavefront}"));
+    }
+    if rocm.root != Path::new("/usr") && uses_headers(compile.flags) {
         command = command.arg("-isystem").arg(rocm.root.join("include"));
     }
     command
@@ -44,6 +74,18 @@ pub(crate) fn toolkit(command: Command, cuda: Option<&Path>, compile: &Compile<'
         Some(_) => root(command, "--cuda-path=", cuda),
         None if flags.any(|flag| flag.starts_with("--cuda-path")) => command,
         None => command.args(NEW_LAUNCHES),
+    }
+}
+
+/// Includes what nvcc has in front of the device code of every source, and clang does not: kernels call `assert` without a header,
+/// and the toolkit's headers call functions of nvcc's code generator. (`printf`, `min`, `memcpy` and others come with clang's
+/// own header for CUDA.)
+pub(crate) fn included_by_nvcc(command: Command, compile: &Compile<'_>) -> Command {
+    match compile.part {
+        Part::Whole | Part::Preprocess(_) if uses_headers(compile.flags) => {
+            command.args(["-include", "offload/toolkit/nvcc.h"])
+        }
+        _ => command,
     }
 }
 

@@ -3,7 +3,7 @@
 //! They are read for modules of their language, lie over the manifest and under `OFFLOAD_*`. Where several are set,
 //! the first counts.
 
-use crate::declare::settings::{self, Settings};
+use crate::declare::settings::{self, Setting, Settings};
 use crate::environment::Environment;
 use crate::error::Error;
 
@@ -14,15 +14,16 @@ struct Alias {
     variables: &'static [(&'static str, Parts)],
 }
 
-type Parts = fn(&str) -> Vec<String>;
+/// What a part of a value stands for in a module with these `targets`.
+type Parts = fn(&str, &[String]) -> Vec<String>;
 
 const ALIASES: [Alias; 4] = [
     Alias {
         language: "hip",
         key: "targets",
         variables: &[
-            ("GPU_TARGETS", as_it_is),
-            ("AMDGPU_TARGETS", as_it_is),
+            ("GPU_TARGETS", amd_target),
+            ("AMDGPU_TARGETS", amd_target),
             ("CMAKE_HIP_ARCHITECTURES", as_it_is),
             ("HIP_ARCH_LIST", as_it_is),
         ],
@@ -68,42 +69,58 @@ pub(crate) fn apply(
         let (Some((name, called, value)), Some(key)) = (set, settings::find(alias.key)) else {
             continue;
         };
-        let parts = value.split([';', ',', ' ']).filter(|part| !part.is_empty());
-        let value = match key.form {
-            settings::Form::List => {
-                let mut targets: Vec<String> = Vec::new();
-                for target in parts.flat_map(called) {
-                    if !targets.contains(&target) {
-                        targets.push(target);
-                    }
-                }
-                targets.join(";")
-            }
-            _ => value,
-        };
-        let setting = key.form.parse(&value);
-        let setting = setting.map_err(|problem| Error::new(format_args!("{name}: {problem}")))?;
         for module in meant {
-            module.set(alias.key, setting.clone(), name);
+            let setting = match key.form {
+                settings::Form::List => Setting::List(list(&value, called, module.list(key.name))),
+                form => form
+                    .parse(&value)
+                    .map_err(|problem| Error::new(format_args!("{name}: {problem}")))?,
+            };
+            module.set(alias.key, setting, name);
         }
     }
     Ok(())
 }
 
-fn as_it_is(text: &str) -> Vec<String> {
+/// Returns the targets that a value stands for, each once.
+fn list(value: &str, called: &Parts, declared: &[String]) -> Vec<String> {
+    let parts = value.split([';', ',', ' ']).filter(|part| !part.is_empty());
+    let mut targets: Vec<String> = Vec::new();
+    for target in parts.flat_map(|part| called(part, declared)) {
+        if !targets.contains(&target) {
+            targets.push(target);
+        }
+    }
+    targets
+}
+
+fn as_it_is(text: &str, _declared: &[String]) -> Vec<String> {
     vec![text.to_owned()]
 }
 
-/// `8.0`, `80` and `90a` are `sm_80` and so on.
-fn processor(text: &str) -> Vec<String> {
+/// `all` stands for the targets of the module, as in ROCm's libraries.
+fn amd_target(text: &str, declared: &[String]) -> Vec<String> {
+    match text {
+        "all" => declared.to_vec(),
+        text => as_it_is(text, declared),
+    }
+}
+
+/// `8.0`, `80` and `90a` are `sm_80` and so on; `compute_80` if the module has no other targets than PTX.
+fn processor(text: &str, declared: &[String]) -> Vec<String> {
+    let is_ptx = |target: &String| target.starts_with("compute_");
+    let start = match !declared.is_empty() && declared.iter().all(is_ptx) {
+        true => "compute",
+        false => "sm",
+    };
     match number(text) {
-        Some(number) => vec![format!("sm_{number}")],
-        None => as_it_is(text),
+        Some(number) => vec![format!("{start}_{number}")],
+        None => as_it_is(text, declared),
     }
 }
 
 /// Reads a value of CMake's `CUDA_ARCHITECTURES`: `80-real` is an image, `80-virtual` PTX, and `80` both.
-fn architecture(text: &str) -> Vec<String> {
+fn architecture(text: &str, declared: &[String]) -> Vec<String> {
     let (name, is_real, is_virtual) =
         match (text.strip_suffix("-real"), text.strip_suffix("-virtual")) {
             (Some(name), _) => (name, true, false),
@@ -111,7 +128,7 @@ fn architecture(text: &str) -> Vec<String> {
             _ => (text, true, true),
         };
     let Some(number) = number(name) else {
-        return as_it_is(text);
+        return as_it_is(text, declared);
     };
     let image = is_real.then(|| format!("sm_{number}"));
     let ptx = is_virtual.then(|| format!("compute_{number}"));
@@ -127,7 +144,6 @@ fn number(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::declare::settings::Setting;
 
     fn applied(language: &str, variables: &[(&str, &str)]) -> Settings {
         let pairs = variables
@@ -144,6 +160,18 @@ mod tests {
         assert_eq!(modules, kept);
         let [module] = modules;
         module
+    }
+
+    #[test]
+    fn makes_ptx_for_modules_of_ptx() {
+        let ptx = ["compute_70".to_owned(), "compute_80".to_owned()];
+        assert_eq!(processor("9.0", &ptx), ["compute_90"]);
+        assert_eq!(processor("90a", &["sm_70".to_owned()]), ["sm_90a"]);
+        let both = ["compute_70".to_owned(), "sm_80".to_owned()];
+        assert_eq!(processor("90", &both), ["sm_90"]);
+        assert_eq!(processor("90", &[]), ["sm_90"]);
+        // CMake's value says itself what it means.
+        assert_eq!(architecture("90-real", &ptx), ["sm_90"]);
     }
 
     #[test]
@@ -167,6 +195,8 @@ mod tests {
             archs.list("targets"),
             ["sm_75", "sm_80", "compute_80", "compute_90a"]
         );
+        let every = applied("hip", &[("GPU_TARGETS", "all")]);
+        assert_eq!(every.list("targets"), ["sm_70"]);
         let all = applied("cuda", &[("CUDAARCHS", "all-major")]);
         assert_eq!(all.list("targets"), ["all-major"]);
         let compiler = applied("hip", &[("HIPCXX", "/opt/my llvm/bin/clang++")]);

@@ -135,7 +135,10 @@ fn amd_folder(llvm: &Llvm, environment: &Environment) -> Result<PathBuf, Vec<Str
         .chain(rocm::ROCM_FOLDERS.iter().map(PathBuf::from))
         .collect();
     let release = llvm.release();
-    let found = roots.iter().find_map(|root| rocm::bitcode(root, release));
+    let found = roots
+        .iter()
+        .find_map(|root| rocm::device_libraries(root, release));
+    let found = found.map(|libraries| libraries.folder);
     found.ok_or_else(|| {
         let shown = roots.iter().map(|root| root.display().to_string());
         shown.collect()

@@ -1,12 +1,15 @@
 //! Programs and files that this machine has: compilers, SDKs, runtimes, the host, and GPUs.
 
+pub(crate) mod all_processors;
 pub(crate) mod answers;
 pub(crate) mod compilers;
 pub(crate) mod device_libraries;
+pub(crate) mod fitting_clangs;
 pub(crate) mod host;
 pub(crate) mod llvm;
 pub(crate) mod machine;
 pub(crate) mod native;
+pub(crate) mod path_variables;
 pub(crate) mod rocm;
 pub(crate) mod runtimes;
 pub(crate) mod sdk;

@@ -11,6 +11,9 @@ use crate::installed::llvm::RELEASES;
 use crate::process::command::Command;
 use crate::process::search::Search;
 use crate::process::search::program_in;
+use crate::readable::Readable;
+use offload_formats::format::bitcode;
+use offload_formats::format::bytes::ReadAt;
 use std::path::{Path, PathBuf};
 
 /// Usual folders of a ROCm tree.
@@ -65,6 +68,8 @@ pub(crate) struct RocmTree<'a> {
     pub root: &'a Path,
     /// The folder of the device libraries, where they do not lie as in AMD's own tree.
     pub device_libraries: Option<&'a Path>,
+    /// True if the headers need `__AMDGCN_WAVEFRONT_SIZE` and the compiler does not define it.
+    pub lacks_wavefront_size: bool,
 }
 
 /// Folders of a tree's programs: its own, and those of its LLVM.
@@ -84,30 +89,47 @@ pub(crate) fn clang(root: &Path) -> Option<Llvm> {
     paths.into_iter().find(|path| path.is_file()).map(Llvm::of)
 }
 
-/// Returns the folder of a tree's device libraries that a clang of `release` reads.
-#[must_use]
-pub(crate) fn bitcode(root: &Path, release: Option<u32>) -> Option<PathBuf> {
-    found_by_clang(root).or_else(|| device_libraries(root, release))
+/// The device libraries of a tree.
+#[derive(Clone, Debug)]
+pub(crate) struct RocmLibraries {
+    pub(crate) folder: PathBuf,
+    /// True if clang finds them from the root of the tree.
+    pub(crate) is_found_by_clang: bool,
 }
 
-fn has_libraries(folder: &Path) -> bool {
-    folder.join("ocml.bc").is_file()
-}
-
-/// Returns the folder of a tree's device libraries if it is where AMD's own tree has it.
-fn found_by_clang(root: &Path) -> Option<PathBuf> {
-    let folders = ["amdgcn/bitcode", "lib/amdgcn/bitcode"].map(|name| root.join(name));
-    folders.into_iter().find(|folder| has_libraries(folder))
-}
-
-/// Returns the folder of a tree's device libraries if clang does not find it by itself: distributions keep them beside
-/// the clang of
-/// their release. A clang of `release` reads those of its own and of older ones, of which the newest is taken.
-#[must_use]
-pub(crate) fn device_libraries(root: &Path, release: Option<u32>) -> Option<PathBuf> {
-    if found_by_clang(root).is_some() {
-        return None;
+impl RocmLibraries {
+    /// Returns the release of LLVM that wrote the libraries, if it is known.
+    pub(crate) fn release(&self) -> Option<u32> {
+        let file = Readable::open(&self.folder.join(LIBRARY)).ok()?;
+        let size = file.data().size()?;
+        bitcode::release(file.data(), 0..size).ok()?
     }
+}
+
+/// A library that every folder of device libraries contains.
+const LIBRARY: &str = "ocml.bc";
+
+/// Returns a tree's device libraries. Distributions keep them beside the clang of their release, where clang does not find them.
+/// A clang of `release` reads those of its own release and of older ones, of which this returns the newest.
+#[must_use]
+pub(crate) fn device_libraries(root: &Path, release: Option<u32>) -> Option<RocmLibraries> {
+    let has_libraries = |folder: &PathBuf| folder.join(LIBRARY).is_file();
+    let by_itself = ["amdgcn/bitcode", "lib/amdgcn/bitcode"].map(|name| root.join(name));
+    let found = by_itself.into_iter().find(has_libraries);
+    let is_found_by_clang = found.is_some();
+    let folder = found.or_else(|| beside_clang(root, release, has_libraries))?;
+    Some(RocmLibraries {
+        folder,
+        is_found_by_clang,
+    })
+}
+
+/// Returns the folder of device libraries beside a clang of `release` or an older one.
+fn beside_clang(
+    root: &Path,
+    release: Option<u32>,
+    has_libraries: impl Fn(&PathBuf) -> bool,
+) -> Option<PathBuf> {
     let lib = root.join("lib");
     let of_release = |release: u32| {
         let clangs = [
@@ -120,7 +142,7 @@ pub(crate) fn device_libraries(root: &Path, release: Option<u32>) -> Option<Path
         let folders = folders.into_iter().flat_map(|own| [own.join("lib"), own]);
         folders
             .map(|folder| folder.join("amdgcn/bitcode"))
-            .find(|folder| has_libraries(folder))
+            .find(&has_libraries)
     };
     let newest = release.unwrap_or(*RELEASES.end());
     let releases = RELEASES.rev().filter(|release| *release <= newest);
@@ -145,6 +167,15 @@ pub(crate) fn llvm_of(clang: PathBuf) -> Llvm {
         Some(prefix) => Llvm { prefix, ..llvm },
         None => llvm,
     }
+}
+
+/// Tells whether `program` has the name of ROCm's own clang.
+pub(crate) fn is_amdclang(program: &str) -> bool {
+    let stem = Path::new(program)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy();
+    stem.starts_with("amdclang") || stem == "amdllvm"
 }
 
 /// The clang behind a hipcc, by what that says to `--version`: its folder and release.
@@ -218,9 +249,13 @@ mod tests {
             fs::write(folder.join("ocml.bc"), "").unwrap();
             folder
         };
-        assert_eq!(device_libraries(root, None), None);
+        let found = |root: &Path, release| {
+            let libraries = device_libraries(root, release)?;
+            Some((libraries.folder, libraries.is_found_by_clang))
+        };
+        assert_eq!(found(root, None), None);
         let debian12 = put("lib/x86_64-linux-gnu/amdgcn/bitcode");
-        assert_eq!(device_libraries(root, Some(19)), Some(debian12.clone()));
+        assert_eq!(found(root, Some(19)), Some((debian12.clone(), false)));
         let of_21 = put("lib/llvm-21/lib/clang/21/amdgcn/bitcode");
         let of_17 = put("lib/llvm-17/lib/clang/17/lib/amdgcn/bitcode");
         for (release, expected) in [
@@ -230,15 +265,14 @@ mod tests {
             (22, of_21.clone()),
         ] {
             assert_eq!(
-                device_libraries(root, Some(release)),
-                Some(expected),
+                found(root, Some(release)),
+                Some((expected, false)),
                 "{release}"
             );
         }
-        assert_eq!(device_libraries(root, None), Some(of_21));
-        // AMD's own tree needs no word.
-        put("amdgcn/bitcode");
-        assert_eq!(device_libraries(root, Some(22)), None);
+        assert_eq!(found(root, None), Some((of_21, false)));
+        let of_amd = put("amdgcn/bitcode");
+        assert_eq!(found(root, Some(22)), Some((of_amd, true)));
     }
 
     #[test]

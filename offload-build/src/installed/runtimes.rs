@@ -130,7 +130,7 @@ fn missing(module: &Module, file: &str, searched: &[PathBuf]) -> NotFound {
     let hint = format!(
         "programs with this module are linked with it; its folder may be named by LIBRARY_PATH or by `-L` in \
          Cargo's `rustflags`, its tree by {}",
-        sdk::variable(module)
+        sdk::main_variable(module.language)
     );
     NotFound::new(file, searched.collect(), hint)
 }

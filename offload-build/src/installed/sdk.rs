@@ -24,8 +24,6 @@ struct Sdk {
     header: &'static str,
     /// Options that say where it is.
     options: &'static [&'static str],
-    /// Spellings of what does without headers, and without device libraries.
-    without: [&'static [&'static str]; 2],
     need: Need,
 }
 
@@ -36,16 +34,30 @@ pub(crate) struct Root {
     pub(crate) is_named: bool,
 }
 
+/// Spellings of the option that leaves the vendor's headers out.
+const NO_HEADERS: &[&str] = &["-nogpuinc", "-nohipinc", "-nocudainc"];
+
+/// Spellings of the option that leaves the vendor's device libraries out.
+const NO_LIBRARIES: &[&str] = &["-nogpulib", "-no-gpulib", "-nohiplib", "-nocudalib"];
+
+/// Tells whether a compile with `flags` reads the vendor's headers.
+pub(crate) fn uses_headers(flags: &[String]) -> bool {
+    !flags.iter().any(|flag| NO_HEADERS.contains(&flag.as_str()))
+}
+
+/// Tells whether a compile with `flags` links the vendor's device libraries.
+pub(crate) fn uses_libraries(flags: &[String]) -> bool {
+    !flags
+        .iter()
+        .any(|flag| NO_LIBRARIES.contains(&flag.as_str()))
+}
+
 static ROCM: Sdk = Sdk {
     vendor: "ROCm",
     variables: rocm::VARIABLES,
     usual: rocm::ROCM_FOLDERS,
     header: "include/hip/hip_runtime.h",
     options: &["--rocm-path", "--hip-path"],
-    without: [
-        &["-nogpuinc", "-nohipinc"],
-        &["-nogpulib", "-no-gpulib", "-nohiplib"],
-    ],
     need: Need::Rocm,
 };
 
@@ -60,10 +72,6 @@ static CUDA: Sdk = Sdk {
     usual: &["/usr/local/cuda"],
     header: "include/cuda_runtime.h",
     options: &["--cuda-path"],
-    without: [
-        &["-nogpuinc", "-nocudainc"],
-        &["-nogpulib", "-no-gpulib", "-nocudalib"],
-    ],
     need: Need::CudaToolkit,
 };
 
@@ -87,49 +95,109 @@ pub(crate) fn root(
     }
 }
 
+/// Returns the root of the headers that sources of `module` include: the one that was `found`, or the one that `flags` name.
+pub(crate) fn headers(module: &Module, found: Option<&Path>) -> Option<PathBuf> {
+    let named = || {
+        let sdk = Sdk::of(module.language)?;
+        let targets = module.targets.iter().map(|target| &target.own.flags);
+        let flags = targets.filter(|flags| uses_headers(flags)).flatten();
+        sdk.in_flags(flags).last()
+    };
+    match found {
+        Some(root) => Some(root.to_owned()),
+        None if has_sources_with_sdk(module) => named(),
+        None => None,
+    }
+}
+
+/// Returns the folders of headers below `root` that compilers search last: from CUDA 13 on, libcu++, CUB and Thrust have one of
+/// their own, which clang 22 does not search.
+pub(crate) fn folders_last(module: &Module, root: Option<&Path>) -> Vec<PathBuf> {
+    let root = root.filter(|_| module.language == Language::Cuda);
+    let folder = root.map(|root| root.join("include").join("cccl"));
+    folder.into_iter().filter(|path| path.is_dir()).collect()
+}
+
+/// Tells whether a source of `module` uses the vendor's SDK.
+fn has_sources_with_sdk(module: &Module) -> bool {
+    let without = &module.sources_without_sdk;
+    module
+        .sources
+        .iter()
+        .any(|source| !without.contains(source))
+}
+
 /// Returns places of the vendor's tree, for files that do not depend on the sources: named by `flags`, by a variable,
-/// or
-/// in a usual place.
+/// or in a usual place.
 pub(crate) fn roots(module: &Module, environment: &Environment) -> Vec<PathBuf> {
-    let Some(sdk) = Sdk::of(module) else {
+    let Some(sdk) = Sdk::of(module.language) else {
         return Vec::new();
     };
-    let mut roots = Vec::new();
-    for flag in &module.own.flags {
-        if let Some((name, root)) = flag.split_once('=') {
-            if sdk.options.contains(&name) {
-                roots.push(PathBuf::from(root));
-            }
-        }
-    }
+    let mut roots: Vec<PathBuf> = sdk.in_flags(&module.own.flags).collect();
     roots.extend(sdk.places(environment).concat());
     roots
 }
 
-/// The variable that names the vendor's tree.
-pub(crate) fn variable(module: &Module) -> &'static str {
-    let sdk = Sdk::of(module);
+/// Returns the root of the SDK of `language`, whatever the sources of a module use; `tree` is that of its compiler.
+///
+/// # Errors
+///
+/// If no root is found, with the places that were searched.
+pub(crate) fn any_root(
+    language: Language,
+    environment: &Environment,
+    answers: &Answers,
+    tree: Vec<PathBuf>,
+) -> Result<PathBuf, Error> {
+    let search = environment.search();
+    let (sdk, found) = match language {
+        Language::Hip => {
+            let asked = || rocm::asked_roots(&search, answers);
+            (&ROCM, ROCM.find(environment, tree, asked)?)
+        }
+        _ => {
+            // nvcc reads the headers of its own toolkit, whatever variables say.
+            let own = tree.iter().find(|root| root.join(CUDA.header).is_file());
+            if let Some(own) = own {
+                return Ok(own.clone());
+            }
+            (&CUDA, CUDA.find(environment, tree, || Ok(Vec::new()))?)
+        }
+    };
+    let root = found.map(|root| root.path);
+    root.map_err(|searched| Error::missing(sdk.not_found(&searched)))
+}
+
+/// Returns the variable that names the vendor's tree.
+pub(crate) fn main_variable(language: Language) -> &'static str {
+    let sdk = Sdk::of(language);
     sdk.and_then(|sdk| sdk.variables.first()).unwrap_or(&"")
 }
 
 /// Returns the flag of `target` that leaves out the vendor's device libraries.
 pub(crate) fn without_libraries(target: &Target) -> Option<&str> {
-    let sdk = match target.triple.is_amdgpu() {
-        true => &ROCM,
-        false => &CUDA,
-    };
-    let [_, names] = sdk.without;
     let mut flags = target.own.flags.iter().map(String::as_str);
-    flags.find(|flag| names.contains(flag))
+    flags.find(|flag| NO_LIBRARIES.contains(flag))
 }
 
 impl Sdk {
-    fn of(module: &Module) -> Option<&'static Self> {
-        match module.language {
+    fn of(language: Language) -> Option<&'static Self> {
+        match language {
             Language::OpenMp | Language::Bitcode | Language::Prebuilt => None,
             Language::Hip => Some(&ROCM),
             Language::Cuda => Some(&CUDA),
         }
+    }
+
+    /// Returns the roots that `flags` name.
+    fn in_flags<'f>(
+        &'f self,
+        flags: impl IntoIterator<Item = &'f String>,
+    ) -> impl Iterator<Item = PathBuf> {
+        flags.into_iter().filter_map(|flag| {
+            let (name, root) = flag.split_once('=')?;
+            self.options.contains(&name).then(|| PathBuf::from(root))
+        })
     }
 
     /// Returns the places that variables name, and the usual ones.
@@ -147,11 +215,6 @@ impl Sdk {
         tree: Vec<PathBuf>,
         asked: impl FnOnce() -> Result<Vec<PathBuf>, Error>,
     ) -> Result<Option<Root>, Error> {
-        // Of all targets: those that need it read the same installation.
-        let does_without = |flags: &[String]| {
-            let has = |names: &&[&str]| flags.iter().any(|flag| names.contains(&flag.as_str()));
-            self.without.iter().all(has)
-        };
         let names_root = |flag: &String| {
             let name = flag
                 .split('=')
@@ -159,15 +222,35 @@ impl Sdk {
                 .expect("a split text has a first part");
             self.options.contains(&name)
         };
-        let uses_sdk = |source| !module.sources_without_sdk.contains(source);
-        if module.family() != Family::Nvcc && !module.sources.iter().any(uses_sdk) {
+        if module.family() != Family::Nvcc && !has_sources_with_sdk(module) {
             return Ok(None);
         }
+        // Of all targets: those that need it read the same installation.
         let mut targets = module.targets.iter().map(|target| &target.own.flags);
         let is_named = |flags: &Vec<String>| flags.iter().any(names_root);
+        let does_without = |flags: &Vec<String>| !uses_headers(flags) && !uses_libraries(flags);
         if targets.all(|flags| does_without(flags) || is_named(flags)) {
             return Ok(None);
         }
+        match self.find(environment, tree, asked)? {
+            Ok(root) => Ok(Some(root)),
+            Err(searched) => Err(Error::missing(format_args!(
+                "module `{}`: no {} for `{}`: {}, or do without: include `<offload/gpu.h>` in each source, or set `flags = [\"-nogpuinc\", \"-nogpulib\"]`",
+                module.name,
+                self.vendor,
+                module.language.name(),
+                self.not_found(&searched),
+            ))),
+        }
+    }
+
+    /// Returns the root of the SDK, or the places without one that were searched.
+    fn find(
+        &self,
+        environment: &Environment,
+        tree: Vec<PathBuf>,
+        asked: impl FnOnce() -> Result<Vec<PathBuf>, Error>,
+    ) -> Result<Result<Root, Vec<PathBuf>>, Error> {
         let [mut roots, usual] = self.places(environment);
         let count = roots.len();
         roots.extend(tree);
@@ -177,26 +260,26 @@ impl Sdk {
             roots.extend(asked()?);
             roots.extend(usual);
         }
-        if let Some(place) = roots.iter().position(has_header) {
-            return Ok(Some(Root {
+        Ok(match roots.iter().position(has_header) {
+            Some(place) => Ok(Root {
                 path: roots.swap_remove(place),
                 is_named: place < count,
-            }));
-        }
-        let searched: Vec<String> = roots.iter().map(|root| shown(root)).collect();
-        let [no_headers, no_libraries] = self.without.map(|names| names[0]);
-        Err(Error::missing(format_args!(
-            "module `{}`: no {} for `{}`: `{}` not found (searched: {}, and {} name others)\n\
-             hint: {} and name its root by {}, or do without: include `<offload/gpu.h>` in each source, or set `flags = [\"{no_headers}\", \"{no_libraries}\"]`",
-            module.name,
-            self.vendor,
-            module.language.name(),
+            }),
+            None => Err(roots),
+        })
+    }
+
+    /// Says where the SDK was looked for, and how to get it.
+    fn not_found(&self, searched: &[PathBuf]) -> String {
+        let searched: Vec<String> = searched.iter().map(|root| shown(root)).collect();
+        format!(
+            "`{}` not found (searched: {}, and {} name others)\nhint: {} and name its root by {}",
             self.header,
             searched.join(", "),
             self.variables.join(", "),
             self.need.install(None),
             self.variables.first().unwrap_or(&""),
-        )))
+        )
     }
 }
 

@@ -3,13 +3,14 @@
 use crate::compile::clang::{self, Clang, Compile, Part};
 use crate::declare::family::Family;
 use crate::declare::language::{ImageSources, Language};
-use crate::declare::module::{Module, Target};
+use crate::declare::module::{Flags, Module, Target};
 use crate::files;
 use crate::inputs::libraries::Libraries;
 use crate::installed::compilers::Compiler;
 use crate::installed::device_libraries::DeviceLibraries;
 use crate::installed::host::Host;
 use crate::installed::llvm::Llvm;
+use crate::installed::sdk;
 use crate::process::command::Command;
 use crate::process::launcher::{Launched, Launcher};
 use crate::process::search::Search;
@@ -56,6 +57,16 @@ pub(crate) enum Side<'a> {
     Device(&'a Target),
 }
 
+impl<'a> Side<'a> {
+    /// Returns the options of compiles for this side, and its name for people.
+    fn of(self, module: &'a Module) -> (&'a Flags, &'a str) {
+        match self {
+            Self::Host(what_for) => (&module.own, what_for),
+            Self::Device(target) => (&target.own, target.written.as_str()),
+        }
+    }
+}
+
 impl Context<'_> {
     /// The folder of a module's intermediate files.
     pub(crate) fn folder(&self, module: &Module) -> PathBuf {
@@ -87,6 +98,9 @@ impl Context<'_> {
         // After the user's own folders.
         let headers = kernel_headers::folder(module.language, self.out);
         let include: Vec<PathBuf> = module.include.iter().cloned().chain(headers).collect();
+        let (own, what_for) = side.of(module);
+        let flags = self.flags(module, source, &own.flags);
+        let include_last = self.include_last(module, &flags);
         let clang = Clang {
             clang: &self.compiler.program,
             release: self.compiler.llvm.as_ref().and_then(Llvm::release),
@@ -95,15 +109,11 @@ impl Context<'_> {
             host_options: self.host.code_options(),
             std: module.std.as_deref(),
             include: &include,
+            include_last: &include_last,
             debug: self.debug,
             colors: self.colors,
         };
-        let (own, what_for) = match side {
-            Side::Host(what_for) => (&module.own, what_for),
-            Side::Device(target) => (&target.own, target.written.as_str()),
-        };
         let is_device = matches!(side, Side::Device(_));
-        let flags = self.flags(module, source, &own.flags);
         let compile = Compile {
             source,
             output,
@@ -168,6 +178,17 @@ impl Context<'_> {
             }
         }
         flags
+    }
+
+    /// Returns the folders that a source searches after those of the system: parts of CUDA's toolkit that clang does not
+    /// find, or that NVIDIA leaves out of its wheels.
+    fn include_last(&self, module: &Module, flags: &[String]) -> Vec<PathBuf> {
+        if module.language != Language::Cuda || !sdk::uses_headers(flags) {
+            return Vec::new();
+        }
+        let mut folders = self.compiler.include_last.clone();
+        folders.extend(kernel_headers::toolkit_folder(self.out));
+        folders
     }
 
     /// The same in every checkout.

@@ -17,7 +17,9 @@ use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::files;
 use crate::inputs::without_sdk;
+use crate::installed::all_processors;
 use crate::installed::native::Native;
+use crate::installed::path_variables;
 use crate::messages;
 use crate::plan::Plan;
 use crate::process::jobserver::Jobs;
@@ -76,7 +78,10 @@ impl<'a> Run<'a> {
                 continue;
             }
             native.put_into(&mut settings)?;
+            all_processors::put_into(&mut settings, environment)?;
+            let missing_sdk = path_variables::expand(&mut settings, environment)?;
             let mut module = Module::new(&settings, environment)?;
+            module.missing_sdk = missing_sdk;
             module.sources_without_sdk = without_sdk::sources(&module)?;
             cfg_names.extend(module.targets.iter().map(Target::cfg_name));
             if checked.iter().any(|other| other.name == module.name) {

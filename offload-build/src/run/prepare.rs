@@ -53,6 +53,9 @@ pub(crate) fn prepare(
     environment: &Environment,
     out: &Path,
 ) -> Result<Prepared, Error> {
+    if let Some(problem) = &module.missing_sdk {
+        return Err(Error::missing(problem));
+    }
     let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
     let host = Host::of(environment)?;
     if module.language == Language::Prebuilt {

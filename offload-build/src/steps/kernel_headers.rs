@@ -1,4 +1,5 @@
-//! Writes the headers that sources of HIP and CUDA include as `<offload/gpu.h>`.
+//! Writes the headers that sources of HIP and CUDA include as `<offload/gpu.h>`, and those that clang misses in CUDA's
+//! toolkit.
 //!
 //! They come with this crate as text: no compile reads a file of the folder in which Cargo keeps its source.
 
@@ -30,6 +31,8 @@ headers![
     "offload/gpu/nvidia.h",
     "offload/gpu/runtime.h",
     "offload/gpu/warp.h",
+    "offload/toolkit/curand_mtgp32_kernel.h",
+    "offload/toolkit/nvcc.h",
 ];
 
 /// Returns the folder in which compilers look for the headers, if sources of `language` may include them.
@@ -40,6 +43,12 @@ pub(crate) fn folder(language: Language, out: &Path) -> Option<PathBuf> {
         Language::Hip | Language::Cuda => Some(out.join("offload").join("kernel-headers")),
         Language::OpenMp | Language::Bitcode | Language::Prebuilt => None,
     }
+}
+
+/// Returns the folder with headers that clang includes and NVIDIA's wheels lack. Compilers search it last, so a header that
+/// the toolkit has comes first.
+pub(crate) fn toolkit_folder(out: &Path) -> Option<PathBuf> {
+    folder(Language::Cuda, out).map(|folder| folder.join("offload").join("toolkit"))
 }
 
 /// Writes the headers of all modules to one folder.
@@ -97,6 +106,7 @@ mod tests {
         };
         let mut expected = list("offload");
         expected.extend(list("offload/gpu"));
+        expected.extend(list("offload/toolkit"));
         let carried = HEADERS.iter().map(|(name, _)| (*name).to_owned());
         assert_eq!(carried.collect::<BTreeSet<_>>(), expected);
     }

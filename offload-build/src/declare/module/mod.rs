@@ -61,6 +61,8 @@ pub(crate) struct Module {
     pub(crate) decompressed: DecompressionLimit,
     /// Hints about targets, as the manifest spells them, shown if something fails.
     doubts: Vec<(String, String)>,
+    /// The error of a value that names an SDK which is not installed.
+    pub(crate) missing_sdk: Option<String>,
     /// Oddities that are not errors.
     pub(crate) warnings: Vec<String>,
 }
@@ -172,6 +174,7 @@ impl Module {
             register,
             missing: choices::missing(settings),
             doubts,
+            missing_sdk: None,
             warnings,
         })
     }

@@ -6,6 +6,7 @@
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
 use crate::installed::answers::Answers;
+use crate::installed::fitting_clangs::UsedSdk;
 use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
 use crate::process::install::Need;
@@ -20,20 +21,53 @@ const NO_BACK_END: &str = "No available targets are compatible";
 pub(crate) const INSTEAD: &str = "set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: \
     OFFLOAD_MISSING=stub";
 
-/// The first of `found` that knows every GPU of `module`. Those with lld come before those without.
+/// The first of `found` that knows every GPU of `module` and can compile for the SDK in use. Those with lld come before those
+/// without.
 ///
 /// A compiler that does not answer is an error: without it another would be chosen, in this build only.
-pub(crate) fn choose(module: &Module, found: &[Llvm], answers: &Answers) -> Result<Llvm, Error> {
+pub(crate) fn choose(
+    module: &Module,
+    found: &[Llvm],
+    sdk: &UsedSdk,
+    answers: &Answers,
+) -> Result<Llvm, Error> {
     let has_lld = |llvm: &&Llvm| llvm.sibling("ld.lld").is_ok();
     let without: Vec<&Llvm> = found.iter().filter(|llvm| !has_lld(llvm)).collect();
-    let mut problems = Vec::new();
+    let (mut problems, mut hints) = (Vec::new(), Vec::new());
     for llvm in found.iter().filter(has_lld).chain(without) {
+        if let Some(misfit) = sdk.misfit(llvm) {
+            problems.push(format!("{} {misfit}", named(llvm)));
+            hints.push(misfit.hint);
+            continue;
+        }
         match unknown(module, llvm, answers)? {
             None => return Ok(llvm.clone()),
             Some(problem) => problems.push(problem),
         }
     }
-    Err(no_clang(module, &problems.join("; ")))
+    // If another clang fits the SDK, the targets are the problem.
+    let hint = hints.pop().filter(|_| hints.len() + 1 == problems.len());
+    Err(no_clang(module, &problems.join("; "), hint))
+}
+
+/// Checks that a declared compiler can compile for the SDK in use.
+pub(crate) fn check_declared(module: &Module, llvm: &Llvm, sdk: &UsedSdk) -> Result<(), Error> {
+    let misfit = sdk.misfit(llvm).filter(|misfit| misfit.is_certain);
+    misfit.map_or(Ok(()), |misfit| {
+        Err(Error::missing(format_args!(
+            "module `{}`: {} {misfit}\nhint: {}",
+            module.name,
+            named(llvm),
+            misfit.hint
+        )))
+    })
+}
+
+/// Returns a clang's path and release, for messages.
+fn named(llvm: &Llvm) -> String {
+    let release = llvm.release().map(|release| format!(" (LLVM {release})"));
+    let clang = llvm.clang.display();
+    format!("`{clang}`{}", release.unwrap_or_default())
 }
 
 /// Returns what `llvm` does not know; nothing if it knows all targets of `module`.
@@ -66,12 +100,7 @@ pub(crate) fn unknown(
     if problems.is_empty() {
         return Ok(None);
     }
-    let release = llvm.release().map(|release| format!(" (LLVM {release})"));
-    let (clang, problems) = (llvm.clang.display(), problems.join(", "));
-    Ok(Some(format!(
-        "`{clang}`{} {problems}",
-        release.unwrap_or_default()
-    )))
+    Ok(Some(format!("{} {}", named(llvm), problems.join(", "))))
 }
 
 fn processor(target: &Target) -> &str {
@@ -100,8 +129,12 @@ fn parse(answer: &str) -> BTreeSet<String> {
     names.map(|name| name.trim().to_owned()).collect()
 }
 
-fn no_clang(module: &Module, problem: &str) -> Error {
+fn no_clang(module: &Module, problem: &str, hint: Option<String>) -> Error {
     let name = &module.name;
+    if let Some(hint) = hint {
+        let problem = format!("module `{name}`: no compiler for its SDK: {problem}");
+        return Error::missing(format_args!("{problem}\nhint: {hint}"));
+    }
     let problem = format!("module `{name}`: no compiler for its targets: {problem}");
     // No release knows it, so none helps; what may be meant follows.
     if module.is_doubtful() {

@@ -27,6 +27,10 @@ pub(crate) struct Compiler {
     pub(crate) sdk: Option<PathBuf>,
     /// The folder of ROCm's device libraries, if clang does not find it in the tree.
     pub(crate) device_libraries: Option<PathBuf>,
+    /// True if ROCm's headers need `__AMDGCN_WAVEFRONT_SIZE` and the compiler does not define it.
+    pub(crate) lacks_wavefront_size: bool,
+    /// Folders of the toolkit's headers that clang does not search by itself.
+    pub(crate) include_last: Vec<PathBuf>,
     /// The root of the host's files, where `flags` say so.
     pub(crate) sysroot: Option<PathBuf>,
     /// The line of `--version` that tells its release.
@@ -39,6 +43,7 @@ impl Compiler {
         self.sdk.as_deref().map(|root| RocmTree {
             root,
             device_libraries: self.device_libraries.as_deref(),
+            lacks_wavefront_size: self.lacks_wavefront_size,
         })
     }
 

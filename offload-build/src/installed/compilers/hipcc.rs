@@ -10,7 +10,7 @@ use crate::installed::rocm;
 use crate::process::command::Command;
 use crate::process::search::NotFound;
 use crate::process::search::Search;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A program of a ROCm tree that `module` declares: in `PATH`, else in the trees that are found.
 pub(crate) fn find(
@@ -76,16 +76,9 @@ pub(crate) fn hipcc(
         // It names them to its clang.
         sdk: None,
         device_libraries: None,
+        lacks_wavefront_size: false,
+        include_last: Vec::new(),
         sysroot: None,
         version: rocm::version_line(&answer),
     })
-}
-
-/// Tells whether `program` has the name of ROCm's own clang.
-pub(crate) fn is_amdclang(program: &str) -> bool {
-    let stem = Path::new(program)
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy();
-    stem.starts_with("amdclang") || stem == "amdllvm"
 }

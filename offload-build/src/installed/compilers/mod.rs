@@ -14,6 +14,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::answers::Answers;
 use crate::installed::compilers::choice::INSTEAD;
+use crate::installed::fitting_clangs::UsedSdk;
 use crate::installed::host::Host;
 use crate::installed::llvm::Llvm;
 use crate::installed::rocm;
@@ -51,27 +52,20 @@ impl Compiler {
             (Family::Hipcc, Some(hipcc)) => {
                 return hipcc::hipcc(module, in_rocm(hipcc)?, search, answers);
             }
-            (_, Some(clang)) if hipcc::is_amdclang(clang) => {
+            (_, Some(clang)) if rocm::is_amdclang(clang) => {
                 Some(vec![rocm::llvm_of(in_rocm(clang)?)])
             }
             (_, Some(clang)) => Some(search.programs(clang).map(Llvm::of).collect()),
             (_, None) => None,
         };
-        let amdclang = module
-            .compiler
-            .as_deref()
-            .filter(|clang| hipcc::is_amdclang(clang));
-        let tree = declared.iter().flatten().filter(|_| amdclang.is_some());
-        let tree = tree.flat_map(|llvm: &Llvm| llvm.prefix.ancestors().take(3));
-        let sdk = sdk::root(
-            module,
-            environment,
-            search,
-            answers,
-            tree.map(Path::to_owned).collect(),
-        );
+        let tree = tree(module, declared.iter().flatten());
+        let sdk = sdk::root(module, environment, search, answers, tree);
         let is_declared = declared.is_some();
         let found = declared.unwrap_or_else(|| clangs(module, search, sdk.as_ref().ok()));
+        let root = sdk.as_ref().ok().and_then(Option::as_ref);
+        let root = root.map(|root| root.path.as_path());
+        let headers = sdk::headers(module, root);
+        let used = UsedSdk::new(module, headers.as_deref(), root, environment);
         let refused = |llvm: &Llvm| is_declared.then(|| refuse_others(llvm, answers)).flatten();
         let no_compiler = || {
             let refused = found.first().and_then(refused);
@@ -89,7 +83,7 @@ impl Compiler {
                 let first = found.first().ok_or_else(no_compiler)?;
                 let chosen = match is_declared {
                     true => first.clone(),
-                    false => choice::choose(module, &found, answers)?,
+                    false => choice::choose(module, &found, &used, answers)?,
                 };
                 (chosen, None)
             }
@@ -97,13 +91,14 @@ impl Compiler {
         if let Some(error) = refused(&llvm) {
             return Err(error);
         }
+        choice::check_declared(module, &llvm, &used)?;
+        let lacks_wavefront_size = used.lacks_wavefront_size(&llvm);
         let sdk = sdk?.map(|root| root.path);
-        // Where the variable says it, clang reads that.
-        let rocm = sdk.as_deref().filter(|_| module.language == Language::Hip);
-        let rocm = rocm.filter(|_| environment.variable("HIP_DEVICE_LIB_PATH").is_none());
         Ok(Self {
             version: version(&llvm, answers)?,
-            device_libraries: rocm.and_then(|root| rocm::device_libraries(root, llvm.release())),
+            device_libraries: device_libraries(module, sdk.as_deref(), &llvm, environment),
+            lacks_wavefront_size,
+            include_last: sdk::folders_last(module, headers.as_deref()),
             sdk,
             program: llvm.clang.clone(),
             family: Family::Clang,
@@ -121,7 +116,8 @@ impl Compiler {
         // The build failed already: a compiler that does not answer explains nothing.
         let problem = choice::unknown(module, llvm, answers).ok()??;
         let others = self.search.clangs();
-        Some(match choice::choose(module, &others, answers) {
+        let any_sdk = UsedSdk::default();
+        Some(match choice::choose(module, &others, &any_sdk, answers) {
             Ok(other) => format!(
                 "{problem}\nhint: `{}` does; without `compiler` it is found",
                 other.clang.display()
@@ -129,6 +125,30 @@ impl Compiler {
             Err(_) => problem,
         })
     }
+}
+
+/// Returns the places of the ROCm tree that the declared clangs of `module` belong to.
+fn tree<'l>(module: &Module, declared: impl Iterator<Item = &'l Llvm>) -> Vec<PathBuf> {
+    let compiler = module.compiler.as_deref();
+    let is_of_rocm = compiler.is_some_and(rocm::is_amdclang);
+    let declared = declared.filter(|_| is_of_rocm);
+    let folders = declared.flat_map(|llvm| llvm.prefix.ancestors().take(3));
+    folders.map(Path::to_owned).collect()
+}
+
+/// Returns the folder of ROCm's device libraries, if clang must be told where it is.
+fn device_libraries(
+    module: &Module,
+    sdk: Option<&Path>,
+    llvm: &Llvm,
+    environment: &Environment,
+) -> Option<PathBuf> {
+    let is_hip = module.language == Language::Hip;
+    // Where the variable says it, clang reads that.
+    let is_named = environment.variable("HIP_DEVICE_LIB_PATH").is_some();
+    let root = sdk.filter(|_| is_hip && !is_named)?;
+    let libraries = rocm::device_libraries(root, llvm.release())?;
+    (!libraries.is_found_by_clang).then_some(libraries.folder)
 }
 
 /// Checks that OpenMP's offload runtime supports a host.

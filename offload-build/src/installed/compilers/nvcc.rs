@@ -61,6 +61,8 @@ pub(crate) fn find(
         runtime: None,
         sdk: Some(root),
         device_libraries: None,
+        lacks_wavefront_size: false,
+        include_last: Vec::new(),
         sysroot: None,
         version: release
             .or(answer.lines().next())

@@ -1,0 +1,141 @@
+//! Sources written for nvcc, compiled by clang with the headers of a toolkit.
+
+use crate::support;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::cuda_package::{declare, program};
+use support::package::{Package, text};
+
+const OUT: &str = "target/build/pack-0123/out";
+const CUDA: &str =
+    "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"compute_80\"]\n";
+
+/// A toolkit with NVIDIA's headers, without those that wheels lack, and with libcu++ in a folder of its own, as CUDA 13 has it.
+fn toolkit(package: &Package) -> Option<PathBuf> {
+    let real = support::cuda_package::cuda()?;
+    let headers = real.join("include");
+    support::tool("cuda", &["../include/cuda_runtime.h"])?;
+    let link = |from: &Path, to: &str| {
+        let to = package.at("cuda").join(to);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        symlink(from, to).unwrap();
+    };
+    for name in ["bin", "nvvm", "lib64"] {
+        link(&real.join(name), name);
+    }
+    for header in fs::read_dir(headers).unwrap() {
+        let header = header.unwrap();
+        let name = header.file_name().into_string().unwrap();
+        if !["cccl", "curand_mtgp32_kernel.h"].contains(&name.as_str()) {
+            link(&header.path(), &format!("include/{name}"));
+        }
+    }
+    let array = "#pragma once\nnamespace cuda { namespace std { template <class T, int n> struct array { T at[n]; }; } }\n";
+    package.put("cuda/include/cccl/cuda/std/array", array);
+    // The toolkit's own comes first.
+    package.put(
+        "cuda/include/cccl/cuda_runtime.h",
+        "#error found before the toolkit's header\n",
+    );
+    Some(package.at("cuda"))
+}
+
+/// A package with one source, and its build script with clang 22 and that toolkit.
+fn package(source: &str, keys: &str) -> Option<(Package, Command)> {
+    let clang = support::tool("llvm22", &["clang"])?;
+    let package = Package::new("")?;
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put("kernels/k.cu", source);
+    declare(&package, keys);
+    let toolkit = toolkit(&package)?;
+    let mut script = package.script();
+    script
+        .env("OFFLOAD_COMPILER", clang)
+        .env("CUDA_PATH", toolkit);
+    Some((package, script))
+}
+
+#[test]
+fn finds_headers_of_toolkits_that_clang_does_not_search() {
+    let source = "#include <cuda_runtime.h>\n#include <cuda/std/array>\n\
+        extern \"C\" __global__ void first(float *x) { cuda::std::array<float, 1> a = {x[1]}; x[0] = a.at[0]; }\n";
+    let Some((package, mut script)) = package(source, CUDA) else {
+        return;
+    };
+    text(&script.output().unwrap());
+    let main = "println!(\"{}\", kernels::kernel::first.name);";
+    assert_eq!(program(&package, main), "first\n");
+    // Host code includes the same headers.
+    declare(
+        &package,
+        &format!("{CUDA}host = true\n").replace("compute_80", "sm_80"),
+    );
+    text(&script.output().unwrap());
+    // The header that wheels lack is the toolkit's own if it has one.
+    package.put(
+        "cuda/include/curand_mtgp32_kernel.h",
+        "#define FROM_TOOLKIT 1\n",
+    );
+    package.put(
+        "kernels/k.cu",
+        &format!("{source}static_assert(FROM_TOOLKIT);\n"),
+    );
+    text(&script.output().unwrap());
+    // Nothing of this without the toolkit.
+    let alone = "#include <offload/gpu.h>\n__global__ void k(int *x) { *x = 1; }\n";
+    package.put("kernels/k.cu", alone);
+    let plan = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
+    let plan = String::from_utf8(plan.stderr).unwrap();
+    assert!(plan.contains("-nogpuinc"), "{plan}");
+    assert!(
+        !plan.contains("-idirafter") && !plan.contains("nvcc.h"),
+        "{plan}"
+    );
+}
+
+#[test]
+fn asserts_in_device_code_without_a_header_as_nvcc_does() {
+    let source = "extern \"C\" __global__ void k(unsigned *x, unsigned n) { assert(n > 1); x[0] = min(n, 2u); }\n";
+    let Some((package, mut script)) = package(source, CUDA) else {
+        return;
+    };
+    text(&script.output().unwrap());
+    let ptx = package.at(OUT).join("offload/kernels/compute_80/image");
+    let ptx = fs::read_to_string(ptx).unwrap();
+    assert!(ptx.contains("__assertfail"), "{ptx}");
+    declare(&package, &format!("{CUDA}define = {{ NDEBUG = true }}\n"));
+    text(&script.output().unwrap());
+    let ptx = package.at(OUT).join("offload/kernels/compute_80/image");
+    let ptx = fs::read_to_string(ptx).unwrap();
+    assert!(!ptx.contains("__assertfail"), "{ptx}");
+}
+
+#[test]
+fn knows_functions_that_the_toolkits_headers_call() {
+    let source = "extern \"C\" __global__ void k(unsigned *x, int *y) {\n\
+          y[0] = __dp4a(y[1], y[2], y[3]) + __dp2a_lo(y[4], y[5], y[6]) + __dp2a_hi(y[7], y[8], y[9]);\n\
+          x[0] = __dp4a(x[1], x[2], x[3]) + __dp2a_lo(x[4], x[5], x[6]) + __dp2a_hi(x[7], x[8], x[9]);\n\
+          x[10] = __nv_bswap16(x[11]) + __nv_bswap32(x[12]) + __nv_bswap64(x[13]);\n\
+        }\n";
+    let Some((package, mut script)) = package(source, CUDA) else {
+        return;
+    };
+    text(&script.output().unwrap());
+    let ptx = package.at(OUT).join("offload/kernels/compute_80/image");
+    let ptx = fs::read_to_string(ptx).unwrap();
+    for instruction in [
+        "dp4a.s32.s32",
+        "dp4a.u32.u32",
+        "dp2a.lo.s32.s32",
+        "dp2a.hi.u32.u32",
+    ] {
+        assert!(ptx.contains(instruction), "{instruction}: {ptx}");
+    }
+    assert!(!ptx.contains("_impl"), "{ptx}");
+    // ptxas takes them all.
+    declare(&package, &CUDA.replace("compute_80", "sm_80"));
+    text(&script.output().unwrap());
+}

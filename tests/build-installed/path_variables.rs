@@ -1,0 +1,90 @@
+//! Variables in values of the manifest: roots of SDKs, and folders of Cargo.
+
+use crate::support;
+
+use std::fs;
+use std::process::Command;
+use support::cuda_package::declare;
+use support::package::Package;
+
+const KEYS: &str =
+    "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"compute_80\"]\n";
+
+fn package(keys: &str) -> Option<Package> {
+    support::tool("llvm22", &["clang-22", "clang"])?;
+    let package = Package::new("")?;
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put("kernels/k.cu", "__global__ void k() {}\n");
+    package.put("cuda/include/cuda_runtime.h", "");
+    package.put("rocm/include/hip/hip_runtime.h", "");
+    declare(&package, &format!("{KEYS}{keys}"));
+    Some(package)
+}
+
+/// A dry run with both SDKs.
+fn script(package: &Package) -> Command {
+    let mut script = package.script();
+    script
+        .env("OFFLOAD_COMPILER", "clang-22")
+        .env("OFFLOAD_DRY_RUN", "1")
+        .env("CUDA_PATH", package.at("cuda"))
+        .env("ROCM_PATH", package.at("rocm"));
+    script
+}
+
+fn plan(package: &Package, script: &mut Command) -> String {
+    let output = script.output().unwrap();
+    let plan = String::from_utf8(output.stderr).unwrap();
+    plan.replace(&format!("{}/", package.folder.path().display()), "")
+}
+
+#[test]
+fn puts_the_roots_of_sdks_and_folders_of_cargo_in_values() {
+    let keys = "include = [\"${CUDA}/extras\", \"own\"]\n\
+        flags = [\"-I${ROCM}/x\", \"-DHERE=${CARGO_MANIFEST_DIR}/$\", \"-DPLAIN=$${CUDA}\"]\n\
+        [package.metadata.offload.target.compute_80]\nflags = [\"-I${OUT_DIR}/made\"]\n";
+    let Some(package) = package(keys) else { return };
+    let plan = |script: &mut Command| plan(&package, script);
+    let made = plan(&mut script(&package));
+    assert!(made.contains(" -I cuda/extras -I own "), "{made}");
+    for flags in [
+        " -Irocm/x '-DHERE=$' ",
+        " '-DPLAIN=${CUDA}' -Itarget/build/pack-0123/out/made ",
+    ] {
+        assert!(made.contains(flags), "{flags}: {made}");
+    }
+    // The toolkit of nvcc, whatever variables say.
+    package.put("other/include/cuda_runtime.h", "");
+    let nvcc = "#!/bin/sh\necho release 13.5\n";
+    package.put("other/bin/nvcc", nvcc);
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(package.at("other/bin/nvcc"), executable).unwrap();
+    package.put("other/bin/nvlink", nvcc);
+    let nvcc = plan(script(&package).env("OFFLOAD_COMPILER", package.at("other/bin/nvcc")));
+    assert!(nvcc.contains("other/extras"), "{nvcc}");
+}
+
+#[test]
+fn says_which_value_names_an_sdk_that_is_missing() {
+    let Some(package) = package("include = [\"a\", \"${CUDA}/extras\"]\n") else {
+        return;
+    };
+    fs::remove_file(package.at("cuda/include/cuda_runtime.h")).unwrap();
+    let error = package.fails(&mut script(&package));
+    let start = "Cargo.toml:8:1: `${CUDA}/extras`: `include/cuda_runtime.h` not found (searched: cuda, /usr/local/cuda, and ";
+    assert!(error.starts_with(start), "{error}");
+    let hint = "\nhint: install NVIDIA's CUDA toolkit (";
+    assert!(error.contains(hint), "{error}");
+    for (name, value) in [("OFFLOAD_MISSING", "stub"), ("DOCS_RS", "1")] {
+        let mut script = script(&package);
+        script.env_remove("OFFLOAD_DRY_RUN").env(name, value);
+        let told = support::package::text(&script.output().unwrap());
+        assert!(told.contains("cargo::rustc-cfg=offload_stub\n"), "{told}");
+    }
+    declare(&package, &format!("{KEYS}flags = [\"-I${{Cuda}}/x\"]\n"));
+    assert_eq!(
+        package.fails(&mut script(&package)),
+        "Cargo.toml:8:1: `-I${Cuda}/x`: unknown variable `${Cuda}` (expected one of `${CUDA}`, `${ROCM}`, `${OUT_DIR}`, \
+         `${CARGO_MANIFEST_DIR}`); did you mean `CUDA`?"
+    );
+}
