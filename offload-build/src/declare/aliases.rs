@@ -14,7 +14,7 @@ struct Alias {
     variables: &'static [(&'static str, Parts)],
 }
 
-/// What a part of a value stands for in a module with these `targets`.
+/// Value of one part of a list, in a module with these `targets`.
 type Parts = fn(&str, &[String]) -> Vec<String>;
 
 const ALIASES: [Alias; 4] = [

@@ -18,7 +18,7 @@ const KEYS: [&str; 3] = ["include", "flags", "archives"];
 const NAMES: [&str; 4] = ["CUDA", "ROCM", "OUT_DIR", "CARGO_MANIFEST_DIR"];
 
 /// Reason why a variable has no value.
-enum Problem {
+enum VariableProblem {
     Wrong(String),
     /// The SDK is not installed.
     Missing(String),
@@ -52,7 +52,7 @@ pub(crate) fn expand(
 
 fn expand_table(
     settings: &mut Settings,
-    value: impl Fn(&str) -> Result<String, Problem>,
+    value: impl Fn(&str) -> Result<String, VariableProblem>,
 ) -> Result<Option<String>, Error> {
     let mut missing = None;
     for key in KEYS {
@@ -64,11 +64,11 @@ fn expand_table(
         for text in listed {
             match replace(text, &value) {
                 Ok(text) => expanded.push(text),
-                Err(Problem::Wrong(problem)) => return Err(settings.error_at(key, problem)),
-                Err(Problem::Missing(problem)) => {
+                Err(VariableProblem::Wrong(problem)) => return Err(settings.error_at(key, problem)),
+                Err(VariableProblem::Missing(problem)) => {
                     missing = Some(settings.error_at(key, problem).to_string());
                 }
-                Err(Problem::Failed(error)) => return Err(error),
+                Err(VariableProblem::Failed(error)) => return Err(error),
             }
         }
         let origin = settings.origin(key).to_owned();
@@ -78,7 +78,10 @@ fn expand_table(
 }
 
 /// Replaces the variables in `text`; `$${` stands for `${`.
-fn replace(text: &str, value: impl Fn(&str) -> Result<String, Problem>) -> Result<String, Problem> {
+fn replace(
+    text: &str,
+    value: impl Fn(&str) -> Result<String, VariableProblem>,
+) -> Result<String, VariableProblem> {
     let mut replaced = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -90,18 +93,20 @@ fn replace(text: &str, value: impl Fn(&str) -> Result<String, Problem>) -> Resul
         }
         let Some((name, end)) = after.split_once('}') else {
             let problem = format!("`{text}`: missing `}}` after `${{`; `$${{` is a plain `${{`");
-            return Err(Problem::Wrong(problem));
+            return Err(VariableProblem::Wrong(problem));
         };
         if !NAMES.contains(&name) {
             let names = NAMES.map(|name| format!("`${{{name}}}`")).join(", ");
             let hint = nearest(name, NAMES);
-            return Err(Problem::Wrong(format!(
+            return Err(VariableProblem::Wrong(format!(
                 "`{text}`: unknown variable `${{{name}}}` (expected one of {names}){hint}"
             )));
         }
         replaced.push_str(before);
         replaced.push_str(&value(name).map_err(|problem| match problem {
-            Problem::Missing(problem) => Problem::Missing(format!("`{text}`: {problem}")),
+            VariableProblem::Missing(problem) => {
+                VariableProblem::Missing(format!("`{text}`: {problem}"))
+            }
             problem => problem,
         })?);
         rest = end;
@@ -111,8 +116,8 @@ fn replace(text: &str, value: impl Fn(&str) -> Result<String, Problem>) -> Resul
 }
 
 /// Returns the value of a variable for a module with that `compiler`.
-fn value(name: &str, compiler: &str, environment: &Environment) -> Result<String, Problem> {
-    let folder = |name| environment.required(name).map_err(Problem::Failed);
+fn value(name: &str, compiler: &str, environment: &Environment) -> Result<String, VariableProblem> {
+    let folder = |name| environment.required(name).map_err(VariableProblem::Failed);
     let language = match name {
         "CUDA" => Language::Cuda,
         "ROCM" => Language::Hip,
@@ -123,8 +128,8 @@ fn value(name: &str, compiler: &str, environment: &Environment) -> Result<String
     let root = sdk::any_root(language, environment, &Answers::below(&out, ""), tree);
     match root {
         Ok(root) => Ok(root.to_string_lossy().into_owned()),
-        Err(error) if error.is_missing() => Err(Problem::Missing(error.to_string())),
-        Err(error) => Err(Problem::Failed(error)),
+        Err(error) if error.is_missing() => Err(VariableProblem::Missing(error.to_string())),
+        Err(error) => Err(VariableProblem::Failed(error)),
     }
 }
 
@@ -153,14 +158,14 @@ mod tests {
     #[test]
     fn replaces_variables_and_keeps_other_dollars() {
         let value = |name: &str| match name {
-            "ROCM" => Err(Problem::Missing("not found".to_owned())),
+            "ROCM" => Err(VariableProblem::Missing("not found".to_owned())),
             name => Ok(format!("/{}", name.to_lowercase())),
         };
         let replaced = |text: &str| match replace(text, value) {
             Ok(text) => text,
-            Err(Problem::Wrong(text)) => format!("wrong: {text}"),
-            Err(Problem::Missing(text)) => format!("missing: {text}"),
-            Err(Problem::Failed(_)) => "failed".to_owned(),
+            Err(VariableProblem::Wrong(text)) => format!("wrong: {text}"),
+            Err(VariableProblem::Missing(text)) => format!("missing: {text}"),
+            Err(VariableProblem::Failed(_)) => "failed".to_owned(),
         };
         for (text, expected) in [
             ("-I${CUDA}/a:${OUT_DIR}", "-I/cuda/a:/out_dir"),
