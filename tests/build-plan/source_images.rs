@@ -182,7 +182,7 @@ fn hosted(language: &str, keys: &str, end: &str, header: &str) -> Option<Package
     Some(package)
 }
 
-/// A runtime in the place of the vendor's, which writes down what it is told.
+/// Builds a runtime that replaces the vendor's and logs every call.
 fn runtime(package: &Package, prefix: &str, library: &str) -> PathBuf {
     package.put("runtime/runtime.c", RUNTIME);
     let mut command = Command::new("cc");

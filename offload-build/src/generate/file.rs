@@ -120,7 +120,48 @@ pub(crate) enum Place {
     Nowhere,
 }
 
+/// Images that are made of the same sources, as the file shows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PartFile {
+    /// The source; nothing if the images are made of all sources.
+    pub(crate) source: Option<SourceName>,
+    pub(crate) described: Vec<Described>,
+    pub(crate) content: Content,
+    /// PTX of the source for each target that is PTX.
+    pub(crate) ptx: Vec<Ptx>,
+}
+
 impl HostFile {
+    /// Returns the file of a module that consists of `parts`: one of all sources, or one of each source.
+    pub(crate) fn of_parts(module: String, parts: Vec<PartFile>, skipped: Vec<Skipped>) -> Self {
+        let mut sources = Vec::new();
+        for part in parts {
+            let PartFile {
+                source,
+                described,
+                content,
+                ptx,
+            } = part;
+            let Some(name) = source else {
+                return Self {
+                    module,
+                    kernels: described.iter().map(|kernel| kernel.name.clone()).collect(),
+                    described,
+                    skipped,
+                    content,
+                    sources,
+                };
+            };
+            sources.push(SourceFile {
+                name,
+                described,
+                content,
+                ptx,
+            });
+        }
+        Self::of_sources(module, sources, skipped)
+    }
+
     /// Returns the file of a module whose sources have images of their own.
     ///
     /// Kernels that several sources define stand only in the Rust modules of these, unless all agree on them.

@@ -10,7 +10,7 @@ mod template;
 mod words;
 
 pub(crate) use crate::generate::file::{
-    Content, Described, HostFile, Image, Place, Ptx, SourceFile, Stub,
+    Content, Described, HostFile, Image, PartFile, Place, Ptx, SourceFile, Stub,
 };
 pub(crate) use crate::generate::source_name::{SourceName, source_names};
 

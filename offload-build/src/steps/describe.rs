@@ -2,7 +2,7 @@
 
 use crate::error::{self, Error};
 use crate::files;
-use crate::generate::{Content, Described, HostFile, Place, SourceFile, Stub};
+use crate::generate::{Content, Described, HostFile, PartFile, Place, Stub};
 use crate::installed::host::Objects;
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
@@ -49,34 +49,19 @@ pub(crate) struct DescribedPart {
 
 impl Description {
     fn run(&self) -> Result<Done, Error> {
-        let (mut sources, mut whole) = (Vec::new(), None);
-        for part in &self.parts {
-            let described = part.described(&self.own)?;
-            let content = Content::Kept {
-                anchor: self.anchor.clone(),
-                images: part.shown(),
-            };
-            match part.images.source.clone() {
-                Some(name) => sources.push(SourceFile {
-                    name,
-                    described,
-                    content,
-                    ptx: part.ptx(&self.out),
-                }),
-                None => whole = Some((described, content)),
-            }
-        }
-        let file = match whole {
-            Some((described, content)) => HostFile {
-                module: self.module.clone(),
-                kernels: described.iter().map(|kernel| kernel.name.clone()).collect(),
-                described,
-                skipped: self.skipped.clone(),
-                content,
-                sources: Vec::new(),
-            },
-            None => HostFile::of_sources(self.module.clone(), sources, self.skipped.clone()),
+        let part = |part: &DescribedPart| {
+            Ok(PartFile {
+                source: part.images.source.clone(),
+                described: part.described(&self.own)?,
+                content: Content::Kept {
+                    anchor: self.anchor.clone(),
+                    images: part.shown(),
+                },
+                ptx: part.ptx(&self.out),
+            })
         };
+        let parts: Vec<PartFile> = self.parts.iter().map(part).collect::<Result<_, Error>>()?;
+        let file = HostFile::of_parts(self.module.clone(), parts, self.skipped.clone());
         if file.kernels.is_empty() {
             return Err(no_kernel());
         }

@@ -5,7 +5,7 @@ use crate::declare::module::Module;
 use crate::declare::skipped::Skipped;
 use crate::error::{self, Error};
 use crate::files;
-use crate::generate::{Content, HostFile, Place, SourceFile};
+use crate::generate::{Content, HostFile, PartFile, Place};
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::images::{Images, Packed, PartImages, no_kernel};
@@ -89,37 +89,19 @@ impl Packing {
         if checked.iter().all(|(.., described)| described.is_empty()) {
             return Err(no_kernel());
         }
-        let (mut sources, mut whole, mut warnings) = (Vec::new(), None, String::new());
+        let (mut parts, mut warnings) = (Vec::new(), String::new());
         for (container, images, described) in checked {
             let packed = container.write(&images)?;
-            warnings.extend(
-                packed
-                    .warning
-                    .iter()
-                    .map(|text| format!("warning: {text}\n")),
-            );
-            let content = self.content(container, &packed);
-            match container.images.source.clone() {
-                Some(name) => sources.push(SourceFile {
-                    name,
-                    described,
-                    content,
-                    ptx: container.images.ptx(&self.out),
-                }),
-                None => whole = Some((described, content)),
-            }
-        }
-        let file = match whole {
-            Some((described, content)) => HostFile {
-                module: self.module.clone(),
-                kernels: described.iter().map(|kernel| kernel.name.clone()).collect(),
+            let warning = packed.warning.iter();
+            warnings.extend(warning.map(|text| format!("warning: {text}\n")));
+            parts.push(PartFile {
+                source: container.images.source.clone(),
                 described,
-                skipped: self.skipped.clone(),
-                content,
-                sources: Vec::new(),
-            },
-            None => HostFile::of_sources(self.module.clone(), sources, self.skipped.clone()),
-        };
+                content: self.content(container, &packed),
+                ptx: container.images.ptx(&self.out),
+            });
+        }
+        let file = HostFile::of_parts(self.module.clone(), parts, self.skipped.clone());
         let (text, path) = (file.to_string(), self.host_file());
         files::write(&path, text.as_bytes()).map_err(error::io(&path))?;
         Ok(Done {

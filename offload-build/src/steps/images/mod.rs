@@ -88,8 +88,8 @@ impl Images {
         Ok(())
     }
 
-    /// Returns the kernels of all images, after a check that each image is what its target loads. What defines no kernel,
-    /// because its source does not, is no image that a target checks.
+    /// Returns the kernels of all images, and checks that each image is one that its target loads. Images of a source without
+    /// kernels are not checked: their flags do not name the target's features.
     pub(crate) fn described(&self, images: &[Vec<u8>]) -> Result<Vec<Described>, Error> {
         let described = self.kernels(images)?;
         if !described.is_empty() {
