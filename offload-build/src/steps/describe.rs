@@ -1,8 +1,9 @@
 //! Reads the images that a compiler put into host code and registered, and writes the file that Rust includes.
 
+use crate::declare::skipped::Skipped;
 use crate::error::{self, Error};
 use crate::files;
-use crate::generate::{Content, Described, HostFile, PartFile, Place, Stub};
+use crate::generate::{Content, Described, HostFile, Image, PartFile, Place, Ptx, Stub};
 use crate::installed::host::Objects;
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
@@ -28,7 +29,7 @@ const SECTION: &str = ".nv_fatbin";
 pub(crate) struct Description {
     pub(crate) module: String,
     pub(crate) parts: Vec<DescribedPart>,
-    pub(crate) skipped: Vec<crate::declare::skipped::Skipped>,
+    pub(crate) skipped: Vec<Skipped>,
     pub(crate) host: Objects,
     pub(crate) anchor: String,
     pub(crate) own: Own,
@@ -106,14 +107,14 @@ impl DescribedPart {
         Ok(described)
     }
 
-    fn shown(&self) -> Vec<crate::generate::Image> {
+    fn shown(&self) -> Vec<Image> {
         let images = self.images.planned.iter();
         images
             .map(|image| self.images.shown(image, Place::Nowhere))
             .collect()
     }
 
-    fn ptx(&self, out: &Path) -> Vec<crate::generate::Ptx> {
+    fn ptx(&self, out: &Path) -> Vec<Ptx> {
         match self.linked {
             Some(_) => Vec::new(),
             None => self.images.ptx(out),
