@@ -16,7 +16,6 @@ mod options;
 mod packager;
 mod signals;
 
-use std::io::{BufWriter, Write as _};
 use std::process::ExitCode;
 
 /// Runs the linker wrapper or the offload wrapper, depending on the name under which it was started.
@@ -46,15 +45,11 @@ pub fn packager() -> ExitCode {
 
 /// Runs `cargo offload`.
 pub fn cargo_offload() -> ExitCode {
-    // Standard output flushes at each line; a buffer needs fewer writes.
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let done = cargo_offload::run(std::env::args_os(), &mut out);
-    let flushed = out
-        .flush()
-        .map_err(cargo_offload::CargoOffloadError::unwritten);
+    let done = cargo_offload::run(std::env::args_os());
     let read = files::check().map_err(cargo_offload::CargoOffloadError::unread);
-    match read.and(done).and(flushed) {
-        Ok(()) => ExitCode::SUCCESS,
+    match read.and(done) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) if error.is_closed_output() => ExitCode::SUCCESS,
         Err(error) => {
             say::error("", &error);
             ExitCode::FAILURE

@@ -92,7 +92,6 @@ fn names_the_file_and_the_place_of_what_is_broken() {
     );
     assert!(cut.contains(" runs past the end at 0x"), "{cut}");
     assert!(fails(&["none.bin"]).starts_with("error: none.bin: No such file or directory"));
-    assert!(fails(&[]).starts_with("error: inspect: expected a file\nusage: "));
 }
 
 #[test]

@@ -8,6 +8,7 @@
 mod support;
 
 mod cargo_offload;
+mod command_line;
 mod cross_builds;
 mod examples;
 mod gpu_kit;

@@ -14,7 +14,6 @@ mod line;
 mod merge;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -26,29 +25,24 @@ use crate::bundler::{self, BundleForm, Contents};
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::table;
 use crate::llvm_tool::{Sources, outputs};
-use line::{ArchiveLine, USAGE};
+pub(super) use line::ArchiveLine;
+use line::{ArchiveCommand, SplitLine};
 
-/// Runs the command in the first of `args`.
-pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    let (command, args) = match args {
-        [] => return Err(CargoOffloadError::new(USAGE)),
-        [command, args @ ..] => (command.to_string_lossy(), args),
-    };
-    let line = ArchiveLine::read(args)?;
-    match &*command {
-        "list" => {
-            let (files, limit) = (line.files()?, line.limit()?);
-            files.iter().try_for_each(|path| list(path, limit, out))
+/// Runs the command.
+pub(super) fn run(line: &ArchiveLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    match &line.command {
+        ArchiveCommand::List(line) => {
+            let limit = line.limit.value()?.files();
+            let mut files = line.files.iter();
+            files.try_for_each(|path| list(path, limit, out))
         }
-        "check" => {
-            let (files, limit) = (line.files()?, line.limit()?);
-            files.iter().try_for_each(|path| check::check(path, limit))
+        ArchiveCommand::Check(line) => {
+            let limit = line.limit.value()?.files();
+            let mut files = line.files.iter();
+            files.try_for_each(|path| check::check(path, limit))
         }
-        "split" => split(&line, out),
-        "merge" => merge::run(&line),
-        other => Err(CargoOffloadError::new(format_args!(
-            "archive: `{other}` is not a command\n{USAGE}"
-        ))),
+        ArchiveCommand::Split(line) => split(line, out),
+        ArchiveCommand::Merge(line) => merge::run(line),
     }
 }
 
@@ -96,14 +90,9 @@ fn target_text(id: &EntryId) -> String {
     }
 }
 
-fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    let files = line.files()?;
-    let [file] = files.as_slice() else {
-        return Err(CargoOffloadError::new(format_args!(
-            "archive split: expected one file\n{USAGE}"
-        )));
-    };
-    let limit = line.limit()?;
+fn split(line: &SplitLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    let file = line.file.as_path();
+    let limit = line.limit.value()?.files();
     let mut sources = Sources::default();
     let contents =
         bundler::read_archive(file, limit, &mut sources).map_err(CargoOffloadError::new)?;
@@ -121,7 +110,7 @@ fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), CargoOffloadErr
     if let Some(path) = paths.iter().find(|path| !taken.insert(*path)) {
         return Err(CargoOffloadError::new(format_args!(
             "{}: two targets have the same file name, {}",
-            terminal(file.as_path()),
+            terminal(file),
             terminal(path.as_path())
         )));
     }
@@ -144,7 +133,7 @@ fn split(line: &ArchiveLine, out: &mut impl Write) -> Result<(), CargoOffloadErr
         {
             warn(format!(
                 "{}: member `{}`: entry `{}` has an unknown kind and is not in any archive",
-                terminal(file.as_path()),
+                terminal(file),
                 terminal(bundle.member.as_deref().unwrap_or_default()),
                 terminal(&entry.id)
             ));

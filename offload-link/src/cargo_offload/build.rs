@@ -15,10 +15,24 @@ use serde::Deserialize;
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::files::is_absent;
 
-const USAGE: &str = "usage: cargo offload build [--out DIR] [OPTIONS OF CARGO BUILD]
-
-Builds, and prints the libraries that modules with the key `artifact` came out as: `hda`, an archive of
-bundles, and `device-archive`, an archive for each target. With --out they are copied to DIR.";
+/// Builds with Cargo and lists the libraries of device code.
+///
+/// Modules with the key `artifact` make libraries: `hda`, an archive of bundles, and `device-archive`, an archive for
+/// each target.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cargo offload build --release
+  cargo offload build --out dist -p kernels")]
+pub(super) struct BuildLine {
+    /// Options of `cargo build`, and `--out DIR`, which copies the libraries to DIR.
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "OPTIONS"
+    )]
+    options: Vec<OsString>,
+}
 
 /// Folder of the libraries in `OUT_DIR`.
 const FOLDER: &str = "offload/artifacts";
@@ -37,8 +51,8 @@ struct Library {
     package: String,
 }
 
-pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    let (folder, rest) = read(args)?;
+pub(super) fn run(line: &BuildLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    let (folder, rest) = read(&line.options)?;
     let libraries = build(&rest)?;
     let Some(folder) = folder else {
         return libraries
@@ -76,9 +90,8 @@ fn read(args: &[OsString]) -> Result<(Option<PathBuf>, Vec<&OsStr>), CargoOffloa
         }
         if text == "--out" {
             let value = args.next();
-            let value = value.ok_or_else(|| {
-                CargoOffloadError::new(format_args!("build: `--out` needs a folder\n{USAGE}"))
-            })?;
+            let value =
+                value.ok_or_else(|| CargoOffloadError::new("build: `--out` needs a folder"))?;
             folder = Some(PathBuf::from(value));
         } else if let Some(value) = text.strip_prefix("--out=") {
             folder = Some(PathBuf::from(value));

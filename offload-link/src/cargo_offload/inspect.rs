@@ -1,14 +1,13 @@
 //! `cargo offload inspect`: prints the images in any file as a table.
 
 use crate::cargo_offload::error::CargoOffloadError;
+use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::table;
-use crate::cargo_offload::usage::USAGE;
-use crate::decompressed::{self, DecompressionLimit, OPTION};
+use crate::decompressed;
 use crate::files::{Here, Nesting, Opened, Reading};
 use offload_formats::container::{self, FoundImage, FoundItem, Standing};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -16,12 +15,25 @@ use std::path::{Path, PathBuf};
 
 const HEADER: [&str; 5] = ["target", "kind", "for", "size", "where"];
 
+/// Lists the device images of files.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cargo offload inspect target/release/app
+  cargo offload inspect libkernels.a kernels.o")]
+pub(super) struct InspectLine {
+    #[command(flatten)]
+    limit: LimitOption,
+    /// Objects, archives, programs, libraries and containers of device code.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
 /// Prints the images of each file and of the files that a thin archive names. Reads only headers, whatever the size
 /// of the images, and inflates compressed offload binaries in memory.
-pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    let (files, limit) = line(args)?;
-    let mut memory = limit.memory();
-    for path in &files {
+pub(super) fn run(line: &InspectLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    let mut memory = line.limit.value()?.memory();
+    for path in &line.files {
         let shown = terminal(path.as_os_str()).to_string();
         let mut table = ImageTable {
             rows: Vec::new(),
@@ -35,45 +47,6 @@ pub(super) fn run(args: &[OsString], out: &mut impl Write) -> Result<(), CargoOf
         table.print(&shown, out).map_err(|error| wrong(&error))?;
     }
     Ok(())
-}
-
-/// Parses the command line: files, and the limit on decompressed data.
-fn line(args: &[OsString]) -> Result<(Vec<PathBuf>, DecompressionLimit), CargoOffloadError> {
-    let (mut files, mut limit) = (Vec::new(), None);
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let text = arg.to_string_lossy();
-        let (name, joined) = match text.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (&*text, None),
-        };
-        let shown = terminal(&*text);
-        match name.strip_prefix("--") {
-            Some("") => files.extend(args.by_ref().map(PathBuf::from)),
-            Some(OPTION) => {
-                let value = joined.or_else(|| Some(args.next()?.to_string_lossy().into_owned()));
-                let missing = || {
-                    CargoOffloadError::new(format_args!(
-                        "inspect: `{shown}` needs a value\n{USAGE}"
-                    ))
-                };
-                limit = Some(value.ok_or_else(missing)?);
-            }
-            None if name == "-" || !name.starts_with('-') => files.push(arg.into()),
-            _ => {
-                return Err(CargoOffloadError::new(format_args!(
-                    "inspect: `{shown}` is not an option\n{USAGE}"
-                )));
-            }
-        }
-    }
-    if files.is_empty() {
-        return Err(CargoOffloadError::new(format_args!(
-            "inspect: expected a file\n{USAGE}"
-        )));
-    }
-    let limit = decompressed::limit(limit.as_deref()).map_err(CargoOffloadError::new)?;
-    Ok((files, limit))
 }
 
 /// Printed facts about a file.

@@ -1,46 +1,92 @@
 //! `cargo offload …`: commands for people.
+//!
+//! | file             | command |
+//! |------------------|---------|
+//! | `line.rs`        | the command line: each command's arguments are a type in the command's file |
+//! | `archive.rs`     | `archive`: archives of bundles and device archives |
+//! | `build.rs`       | `build`: Cargo, and the libraries of device code that a build makes |
+//! | `inspect.rs`     | `inspect`: the device images of any file |
+//! | `limit_option.rs` | an option of commands that unpack images |
+//! | `pages.rs`       | `completions`, `man` |
 
 mod archive;
 mod build;
 mod error;
 mod inspect;
+mod limit_option;
+mod line;
+mod pages;
 mod table;
-mod usage;
 
 use std::ffi::OsString;
 use std::io::Write;
 
+use anstream::{AutoStream, ColorChoice};
+use clap::{CommandFactory as _, FromArgMatches as _};
+
 pub(crate) use error::CargoOffloadError;
 
-use usage::USAGE;
+use line::{CargoOffloadCommand, CargoOffloadLine, When};
 
-/// Runs the command that `args` name, and writes its answer to `out`.
+/// Exit status for an invalid command line.
+const USAGE_STATUS: u8 = 2;
+
+/// Runs the command that `args` name, and writes its answer to standard output.
 ///
 /// # Errors
 ///
-/// Fails if the command does not exist or fails.
-pub(crate) fn run(
-    args: impl Iterator<Item = OsString>,
-    out: &mut impl Write,
-) -> Result<(), CargoOffloadError> {
+/// Fails if the command fails. An invalid command line is not an error, but a status: it was reported.
+pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOffloadError> {
+    let mut args = args.peekable();
+    let program = args.next().unwrap_or_else(|| "cargo-offload".into());
     // Cargo passes the name of the subcommand first.
-    let mut args = args.skip(1).peekable();
-    args.next_if(|word| word == "offload");
-    let command = args.next().unwrap_or_default();
-    let rest: Vec<OsString> = args.collect();
-    let help = |word: &OsString| word == "--help" || word == "-h";
-    if help(&command) || rest.iter().any(help) {
-        return writeln!(out, "{USAGE}").map_err(CargoOffloadError::new);
+    let by_cargo = args.next_if(|word| word == "offload").is_some();
+    let mut command = CargoOffloadLine::command();
+    if !by_cargo {
+        command = command.bin_name("cargo-offload");
     }
-    match command.to_str() {
-        Some("inspect") => inspect::run(&rest, out),
-        Some("archive") => archive::run(&rest, out),
-        Some("build") => build::run(&rest, out),
-        _ => {
-            let command = command.to_string_lossy();
-            Err(CargoOffloadError::new(format_args!(
-                "`{command}` is not a command\n{USAGE}"
-            )))
+    let matches = command.try_get_matches_from_mut(std::iter::once(program).chain(args));
+    let line = matches.and_then(|matches| CargoOffloadLine::from_arg_matches(&matches));
+    let line = match line {
+        Ok(line) => line,
+        Err(answer) => {
+            answer.print().map_err(CargoOffloadError::unwritten)?;
+            return Ok(if answer.use_stderr() { USAGE_STATUS } else { 0 });
         }
-    }
+    };
+    let mut out = output(line.color);
+    let Some(command_line) = &line.command else {
+        let help = command.render_help().ansi().to_string();
+        write!(out, "{help}").map_err(CargoOffloadError::unwritten)?;
+        return out
+            .flush()
+            .map_err(CargoOffloadError::unwritten)
+            .map(|()| 0);
+    };
+    let done = match command_line {
+        CargoOffloadCommand::Inspect(line) => inspect::run(line, &mut out),
+        CargoOffloadCommand::Archive(line) => archive::run(line, &mut out),
+        CargoOffloadCommand::Build(line) => build::run(line, &mut out),
+        CargoOffloadCommand::Completions(line) => pages::completions(line, &mut out),
+        CargoOffloadCommand::Man(line) => pages::man(line),
+    };
+    let flushed = out.flush().map_err(CargoOffloadError::unwritten);
+    done.and(flushed).map(|()| 0)
+}
+
+/// Returns standard output. It drops styles unless a terminal shows them or the user asks for color.
+fn output(color: Option<When>) -> impl Write {
+    let choice = match color {
+        Some(When::Always) => ColorChoice::Always,
+        Some(When::Never) => ColorChoice::Never,
+        Some(When::Auto) => ColorChoice::Auto,
+        // Cargo's variable, as for Cargo itself.
+        None => match std::env::var("CARGO_TERM_COLOR").as_deref() {
+            Ok("always") => ColorChoice::Always,
+            Ok("never") => ColorChoice::Never,
+            _ => ColorChoice::Auto,
+        },
+    };
+    // Standard output flushes at each line; a buffer needs fewer writes.
+    std::io::BufWriter::new(AutoStream::new(std::io::stdout(), choice))
 }

@@ -20,7 +20,7 @@ use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
 use offload_formats::names::{ConflictScope, EntryId, conflict};
 
-use super::line::{ArchiveLine, USAGE};
+use super::line::MergeLine;
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::llvm_tool::{Output, Sources, Style, outputs};
 
@@ -36,12 +36,8 @@ const HOSTS: [(u16, &str); 5] = [
     (elf::EM_S390.0, "host-s390x-unknown-linux-gnu-"),
 ];
 
-pub(super) fn run(line: &ArchiveLine) -> Result<(), CargoOffloadError> {
-    let path = line.out.clone().ok_or_else(|| {
-        CargoOffloadError::new(format_args!(
-            "archive merge: expected `--out` with the new archive\n{USAGE}"
-        ))
-    })?;
+pub(super) fn run(line: &MergeLine) -> Result<(), CargoOffloadError> {
+    let path = &line.out;
     let mut sources = Sources::default();
     let mut merged = Merged::default();
     if let Some(host) = &line.host {
@@ -49,11 +45,10 @@ pub(super) fn run(line: &ArchiveLine) -> Result<(), CargoOffloadError> {
             merged.add_host(member)?;
         }
     }
-    for other in &line.others {
-        let text = other.to_string_lossy();
+    for text in &line.archives {
         let Some((target, file)) = text.split_once('=') else {
             return Err(CargoOffloadError::new(format_args!(
-                "archive merge: `{text}` is not TARGET=FILE\n{USAGE}"
+                "archive merge: `{text}` is not TARGET=FILE"
             )));
         };
         let id = EntryId::parse_target(target);

@@ -1,0 +1,51 @@
+//! Command line of `cargo offload`.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use super::archive::ArchiveLine;
+use super::build::BuildLine;
+use super::inspect::InspectLine;
+use super::pages::{CompletionsLine, ManLine};
+
+/// Inspects, measures, checks and builds GPU device code, for GPUs of any vendor.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo-offload",
+    bin_name = "cargo offload",
+    version,
+    after_help = EXIT_STATUS
+)]
+pub(super) struct CargoOffloadLine {
+    /// When to use color; `auto` uses it on terminals, unless `NO_COLOR` is set.
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        display_order = 900
+    )]
+    pub(super) color: Option<When>,
+    #[command(subcommand)]
+    pub(super) command: Option<CargoOffloadCommand>,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status: 0 success; 1 failure, or an input that could not be read; 2 invalid command line.";
+
+/// A value of `--color`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+/// A command of `cargo offload`.
+#[derive(Debug, Subcommand)]
+pub(super) enum CargoOffloadCommand {
+    Inspect(InspectLine),
+    Archive(ArchiveLine),
+    Build(BuildLine),
+    Completions(CompletionsLine),
+    Man(ManLine),
+}

@@ -1,0 +1,58 @@
+//! `cargo offload completions` and `cargo offload man`: files for shells and for `man`, made from the command line's
+//! definition.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+use offload_formats::escape::terminal;
+
+use super::error::CargoOffloadError;
+use super::line::CargoOffloadLine;
+
+/// Prints a completion script for a shell.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cargo offload completions bash > ~/.local/share/bash-completion/completions/cargo-offload
+  cargo offload completions fish > ~/.config/fish/completions/cargo-offload.fish")]
+pub(super) struct CompletionsLine {
+    shell: Shell,
+}
+
+/// Writes the manual pages to a folder.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  cargo offload man ~/.local/share/man/man1")]
+pub(super) struct ManLine {
+    /// Folder of the pages; it is created if it is missing.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+/// Prints the script for the program `cargo-offload`: shells complete `cargo offload` by Cargo's own script.
+pub(super) fn completions(
+    line: &CompletionsLine,
+    out: &mut impl Write,
+) -> Result<(), CargoOffloadError> {
+    // The generator panics if it cannot write.
+    let mut script = Vec::new();
+    let mut command = CargoOffloadLine::command();
+    clap_complete::generate(line.shell, &mut command, "cargo-offload", &mut script);
+    out.write_all(&script).map_err(CargoOffloadError::unwritten)
+}
+
+/// Writes a page for `cargo-offload` and one for each command.
+pub(super) fn man(line: &ManLine) -> Result<(), CargoOffloadError> {
+    let folder = &line.folder;
+    let failed = |problem: std::io::Error| {
+        CargoOffloadError::new(format_args!("{}: {problem}", terminal(folder.as_path())))
+    };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let command = CargoOffloadLine::command()
+        .bin_name("cargo-offload")
+        .disable_help_subcommand(true);
+    clap_mangen::generate_to(command, folder).map_err(failed)
+}
