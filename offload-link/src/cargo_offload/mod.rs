@@ -67,8 +67,10 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOfflo
         CargoOffloadCommand::Inspect(line) => inspect::run(line, &mut out),
         CargoOffloadCommand::Archive(line) => archive::run(line, &mut out),
         CargoOffloadCommand::Build(line) => build::run(line, &mut out),
-        CargoOffloadCommand::Completions(line) => pages::completions(line, &mut out),
-        CargoOffloadCommand::Man(line) => pages::man(line),
+        CargoOffloadCommand::Completions(line) => {
+            pages::completions(line, CargoOffloadLine::command(), &mut out)
+        }
+        CargoOffloadCommand::Man(line) => pages::man(line, CargoOffloadLine::command()),
     };
     let flushed = out.flush().map_err(CargoOffloadError::unwritten);
     done.and(flushed).map(|()| 0)

@@ -4,12 +4,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 use offload_formats::escape::terminal;
 
 use super::error::CargoOffloadError;
-use super::line::CargoOffloadLine;
 
 /// Prints a completion script for a shell.
 #[derive(Debug, clap::Args)]
@@ -35,23 +33,23 @@ pub(super) struct ManLine {
 /// Prints the script for the program `cargo-offload`: shells complete `cargo offload` by Cargo's own script.
 pub(super) fn completions(
     line: &CompletionsLine,
+    mut command: clap::Command,
     out: &mut impl Write,
 ) -> Result<(), CargoOffloadError> {
     // The generator panics if it cannot write.
     let mut script = Vec::new();
-    let mut command = CargoOffloadLine::command();
     clap_complete::generate(line.shell, &mut command, "cargo-offload", &mut script);
     out.write_all(&script).map_err(CargoOffloadError::unwritten)
 }
 
 /// Writes a page for `cargo-offload` and one for each command.
-pub(super) fn man(line: &ManLine) -> Result<(), CargoOffloadError> {
+pub(super) fn man(line: &ManLine, command: clap::Command) -> Result<(), CargoOffloadError> {
     let folder = &line.folder;
     let failed = |problem: std::io::Error| {
         CargoOffloadError::new(format_args!("{}: {problem}", terminal(folder.as_path())))
     };
     std::fs::create_dir_all(folder).map_err(failed)?;
-    let command = CargoOffloadLine::command()
+    let command = command
         .bin_name("cargo-offload")
         .disable_help_subcommand(true);
     clap_mangen::generate_to(command, folder).map_err(failed)

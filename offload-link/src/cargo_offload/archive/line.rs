@@ -13,7 +13,7 @@ Examples:
   cargo offload archive list libkernels.a
   cargo offload archive split --out device libkernels.a
   cargo offload archive merge --out libkernels.a hip-amdgcn-amd-amdhsa--gfx90a=libkernels-gfx90a.a")]
-pub(in crate::cargo_offload) struct ArchiveLine {
+pub(crate) struct ArchiveLine {
     #[command(subcommand)]
     pub(super) command: ArchiveCommand,
 }
