@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use libfuzzer_sys::fuzz_target;
 use offload_formats::container::kernels::kernels;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
-use offload_build::tools::{check, processor_of, spirv};
+use offload_build::tools::{check, spirv};
+use offload_formats::names::elf_flags::processor_of;
 use offload_formats::names::{TargetId, Triple};
 
 const TARGETS: [(&str, &str); 8] = [

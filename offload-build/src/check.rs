@@ -4,59 +4,9 @@ use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSymbol, elf};
 use offload_formats::container::kernels;
 use offload_formats::format::ptx;
-use offload_formats::names::{TargetId, Triple};
+use offload_formats::names::{TargetId, Triple, elf_flags};
 use std::collections::BTreeSet;
 use std::fmt;
-
-/// Machine numbers in `e_flags` of AMD code objects, bits 0–7.
-///
-/// Source: LLVM's AMDGPUUsage, table "AMDGPU `EF_AMDGPU_MACH` Values" (LLVM 22).
-const AMD_MACHINES: &[(&str, u32)] = &[
-    ("gfx700", 0x22),
-    ("gfx701", 0x23),
-    ("gfx702", 0x24),
-    ("gfx703", 0x25),
-    ("gfx704", 0x26),
-    ("gfx705", 0x3b),
-    ("gfx801", 0x28),
-    ("gfx802", 0x29),
-    ("gfx803", 0x2a),
-    ("gfx805", 0x3c),
-    ("gfx810", 0x2b),
-    ("gfx900", 0x2c),
-    ("gfx902", 0x2d),
-    ("gfx904", 0x2e),
-    ("gfx906", 0x2f),
-    ("gfx908", 0x30),
-    ("gfx909", 0x31),
-    ("gfx90a", 0x3f),
-    ("gfx90c", 0x32),
-    ("gfx940", 0x40),
-    ("gfx941", 0x4b),
-    ("gfx942", 0x4c),
-    ("gfx950", 0x4f),
-    ("gfx1010", 0x33),
-    ("gfx1011", 0x34),
-    ("gfx1012", 0x35),
-    ("gfx1013", 0x42),
-    ("gfx1030", 0x36),
-    ("gfx1031", 0x37),
-    ("gfx1032", 0x38),
-    ("gfx1033", 0x39),
-    ("gfx1034", 0x3e),
-    ("gfx1035", 0x3d),
-    ("gfx1036", 0x45),
-    ("gfx1100", 0x41),
-    ("gfx1101", 0x46),
-    ("gfx1102", 0x47),
-    ("gfx1103", 0x44),
-    ("gfx1150", 0x43),
-    ("gfx1151", 0x4a),
-    ("gfx1152", 0x55),
-    ("gfx1153", 0x58),
-    ("gfx1200", 0x48),
-    ("gfx1201", 0x4e),
-];
 
 /// Reason to refuse an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,25 +156,6 @@ pub(crate) fn check_ptx(
     }
 }
 
-/// The processor that a linked image is for, as the header of the ELF file says it: `machine` is
-/// its `e_machine`, `flags` its `e_flags`. Nothing for CPUs, and for GPUs that are not known.
-#[must_use]
-pub fn processor_of(machine: u16, flags: u32) -> Option<String> {
-    let [low, second, third, _] = flags.to_le_bytes();
-    match elf::Machine(machine) {
-        elf::EM_AMDGPU => {
-            let known = AMD_MACHINES
-                .iter()
-                .find(|(_, number)| *number == u32::from(low));
-            known.map(|(name, _)| (*name).to_owned())
-        }
-        // Up to the ABI of CUDA 12 the number is there twice, since then in the second byte.
-        elf::EM_CUDA if low == third => Some(format!("sm_{low}")),
-        elf::EM_CUDA => Some(format!("sm_{second}")),
-        _ => None,
-    }
-}
-
 fn machine(found: u16, triple: &Triple) -> Result<(), CheckError> {
     let expected = match triple.arch() {
         "amdgcn" => elf::EM_AMDGPU,
@@ -246,8 +177,8 @@ fn flags(found: u32, triple: &Triple, id: &TargetId) -> Result<(), CheckError> {
     let processor = id.processor();
     if triple.is_amdgpu() {
         // A processor that the table does not know is left to the compiler that knew it.
-        let known = AMD_MACHINES.iter().find(|(name, _)| *name == processor);
-        if let Some((_, number)) = known.filter(|(_, number)| found & 0xff != *number) {
+        let known = elf_flags::amd_machine(processor);
+        if let Some(number) = known.filter(|number| found & 0xff != *number) {
             return wrong(format!("{processor} ({number:#x} in bits 0-7)"));
         }
         for (feature, shift) in [("xnack", 8), ("sramecc", 10)] {
@@ -281,25 +212,6 @@ mod tests {
     use super::*;
     use object::write::{Object, StandardSection, Symbol, SymbolSection};
     use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
-
-    #[test]
-    fn names_the_processor_of_an_image() {
-        // As `llvm-readelf-22 -h` prints the flags of images of clang 22, and of CUDA 12.4 and 13.5.
-        for (machine, flags, expected) in [
-            (224, 0x53f, Some("gfx90a")),
-            (224, 0x54c, Some("gfx942")),
-            (224, 0x5fe, None),
-            (190, 0x0050_0550, Some("sm_80")),
-            (190, 0x0600_5004, Some("sm_80")),
-            (62, 0, None),
-        ] {
-            assert_eq!(
-                processor_of(machine, flags).as_deref(),
-                expected,
-                "{flags:#x}"
-            );
-        }
-    }
 
     /// An ELF file for `machine` and `flags` that defines `kernel` and needs `missing`.
     fn image(machine: u16, flags: u32) -> Vec<u8> {

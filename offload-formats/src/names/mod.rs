@@ -10,6 +10,7 @@
 //! # Ok::<(), offload_formats::names::EntryIdError>(())
 //! ```
 
+pub mod elf_flags;
 pub mod entry_id;
 pub mod image_target;
 pub mod kind;

@@ -2,7 +2,6 @@
 //! holds is read when it is taken.
 
 use crate::check;
-use crate::check::processor_of;
 use crate::declare::module::Target;
 use crate::error;
 use crate::error::Error;
@@ -15,6 +14,7 @@ use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::fatbin::{self, FatbinKind};
 use offload_formats::format::magic::Magic;
 use offload_formats::format::ptx;
+use offload_formats::names::elf_flags::processor_of;
 use offload_formats::names::{ImageTarget, OffloadKind};
 use std::fmt;
 use std::ops::Range;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use object::elf;
-use offload_build::tools::processor_of;
 use offload_formats::container::elf::Elf;
+use offload_formats::names::elf_flags::processor_of;
 use offload_formats::names::{ImageKind, OffloadKind};
 
 use crate::linker_wrapper::error::LinkError;

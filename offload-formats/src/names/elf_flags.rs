@@ -1,0 +1,161 @@
+//! Targets of GPU images, according to the headers of the ELF files: `e_machine` and `e_flags`.
+//!
+//! | machine | bits of `e_flags` | content |
+//! |---|---|---|
+//! | AMD (224) | 0–7 | the processor, a number of the table below |
+//! |           | 8–9, 10–11 | XNACK, SRAMECC since code object version 4: 0 unsupported, 1 any, 2 off, 3 on |
+//! |           | 8, 9 | XNACK, SRAMECC in code object version 3: 1 on |
+//! | NVIDIA (190) | 0–7, 16–23 | the number of the processor twice, up to the ABI of CUDA 12 |
+//! |           | 8–15 | the number of the processor, since the ABI of CUDA 13 |
+//!
+//! Specification: <https://llvm.org/docs/AMDGPUUsage.html#amdgpu-elf-header>, "AMDGPU `EF_AMDGPU_MACH` Values" (LLVM 22).
+//! NVIDIA documents no flags; `nvcc` of CUDA 12.4 and 13.5 writes these.
+
+use object::elf::{EM_AMDGPU, EM_CUDA, Machine};
+
+/// Bits 0–7 of AMD's flags, by processor.
+const AMD_MACHINES: [(&str, u8); 55] = [
+    ("gfx600", 0x20),
+    ("gfx601", 0x21),
+    ("gfx602", 0x3a),
+    ("gfx700", 0x22),
+    ("gfx701", 0x23),
+    ("gfx702", 0x24),
+    ("gfx703", 0x25),
+    ("gfx704", 0x26),
+    ("gfx705", 0x3b),
+    ("gfx801", 0x28),
+    ("gfx802", 0x29),
+    ("gfx803", 0x2a),
+    ("gfx805", 0x3c),
+    ("gfx810", 0x2b),
+    ("gfx900", 0x2c),
+    ("gfx902", 0x2d),
+    ("gfx904", 0x2e),
+    ("gfx906", 0x2f),
+    ("gfx908", 0x30),
+    ("gfx909", 0x31),
+    ("gfx90a", 0x3f),
+    ("gfx90c", 0x32),
+    ("gfx940", 0x40),
+    ("gfx941", 0x4b),
+    ("gfx942", 0x4c),
+    ("gfx950", 0x4f),
+    ("gfx1010", 0x33),
+    ("gfx1011", 0x34),
+    ("gfx1012", 0x35),
+    ("gfx1013", 0x42),
+    ("gfx1030", 0x36),
+    ("gfx1031", 0x37),
+    ("gfx1032", 0x38),
+    ("gfx1033", 0x39),
+    ("gfx1034", 0x3e),
+    ("gfx1035", 0x3d),
+    ("gfx1036", 0x45),
+    ("gfx1100", 0x41),
+    ("gfx1101", 0x46),
+    ("gfx1102", 0x47),
+    ("gfx1103", 0x44),
+    ("gfx1150", 0x43),
+    ("gfx1151", 0x4a),
+    ("gfx1152", 0x55),
+    ("gfx1153", 0x58),
+    ("gfx1200", 0x48),
+    ("gfx1201", 0x4e),
+    ("gfx1250", 0x49),
+    ("gfx1251", 0x5a),
+    ("gfx9-generic", 0x51),
+    ("gfx9-4-generic", 0x5f),
+    ("gfx10-1-generic", 0x52),
+    ("gfx10-3-generic", 0x53),
+    ("gfx11-generic", 0x54),
+    ("gfx12-generic", 0x59),
+];
+
+/// `EI_ABIVERSION` of code object version 3.
+const CODE_OBJECT_V3: u8 = 1;
+
+/// Returns bits 0–7 of `e_flags` in code objects for an AMD processor; `None` for unknown processors.
+#[must_use]
+pub fn amd_machine(processor: &str) -> Option<u32> {
+    let row = AMD_MACHINES.iter().find(|(name, _)| *name == processor);
+    row.map(|(_, number)| (*number).into())
+}
+
+/// Returns the processor of an image with these `e_machine` and `e_flags`; `None` for CPUs, and for unknown GPUs.
+#[must_use]
+pub fn processor_of(machine: u16, flags: u32) -> Option<String> {
+    let [low, second, third, _] = flags.to_le_bytes();
+    match Machine(machine) {
+        EM_AMDGPU => {
+            let row = AMD_MACHINES.iter().find(|(_, number)| *number == low);
+            row.map(|(name, _)| (*name).to_owned())
+        }
+        EM_CUDA if low == third => Some(format!("sm_{low}")),
+        EM_CUDA => Some(format!("sm_{second}")),
+        _ => None,
+    }
+}
+
+/// Returns the target ID of an image with these `e_machine`, `e_flags` and `EI_ABIVERSION`, such as
+/// `gfx90a:sramecc+:xnack-`; `None` for CPUs, and for unknown GPUs. Letters of NVIDIA's processors, as in `sm_90a`, are
+/// not in the header.
+#[must_use]
+pub fn target_id_of(machine: u16, flags: u32, abi_version: u8) -> Option<String> {
+    let mut target_id = processor_of(machine, flags)?;
+    if Machine(machine) == EM_AMDGPU {
+        for (feature, v3, v4) in [("sramecc", 9, 10), ("xnack", 8, 8)] {
+            let setting = match abi_version {
+                CODE_OBJECT_V3 if flags >> v3 & 1 == 1 => 3,
+                CODE_OBJECT_V3 => 0,
+                _ => flags >> v4 & 3,
+            };
+            match setting {
+                2 => target_id += &format!(":{feature}-"),
+                3 => target_id += &format!(":{feature}+"),
+                _ => {}
+            }
+        }
+    }
+    Some(target_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_processor_of_an_image() {
+        // As `llvm-readelf-22 -h` prints the flags of images of clang 22, and of CUDA 12.4 and 13.5.
+        for (machine, flags, expected) in [
+            (224, 0x53f, Some("gfx90a")),
+            (224, 0x54c, Some("gfx942")),
+            (224, 0x5fe, None),
+            (190, 0x0050_0550, Some("sm_80")),
+            (190, 0x0600_5004, Some("sm_80")),
+            (62, 0, None),
+        ] {
+            assert_eq!(
+                processor_of(machine, flags).as_deref(),
+                expected,
+                "{flags:#x}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_the_features_of_an_image() {
+        // As clang 22 writes them; for ABI version 1, clang 16 with -mcode-object-version=3.
+        for (flags, abi_version, expected) in [
+            (0x53f, 2, "gfx90a"),
+            (0xb3f, 4, "gfx90a:sramecc-:xnack+"),
+            (0x33f, 1, "gfx90a:sramecc+:xnack+"),
+            (0x03f, 1, "gfx90a"),
+            (0x041, 4, "gfx1100"),
+            (0x0100_0054, 4, "gfx11-generic"),
+        ] {
+            let found = target_id_of(224, flags, abi_version);
+            assert_eq!(found.as_deref(), Some(expected), "{flags:#x}");
+        }
+    }
+}
