@@ -50,6 +50,7 @@ pub fn cargo_offload() -> ExitCode {
     match read.and(done) {
         Ok(status) => ExitCode::from(status),
         Err(error) if error.is_closed_output() => ExitCode::SUCCESS,
+        Err(error) if error.is_reported() => ExitCode::FAILURE,
         Err(error) => {
             say::error("", &error);
             ExitCode::FAILURE

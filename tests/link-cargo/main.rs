@@ -13,5 +13,6 @@ mod cross_builds;
 mod examples;
 mod gpu_kit;
 mod images;
+mod inspect;
 mod registration_matrix;
 mod windows_hosts;

@@ -254,7 +254,12 @@ impl BundledEntry {
     ///
     /// Fails if the entry ID has an unknown kind or too few fields.
     pub fn target(&self) -> Result<Option<DeviceTarget>, EntryIdError> {
-        let id = EntryId::parse(&self.id)?;
+        Self::target_of(&self.id)
+    }
+
+    /// Returns the target that an entry ID names; `None` for the host's entry.
+    pub(super) fn target_of(id: &str) -> Result<Option<DeviceTarget>, EntryIdError> {
+        let id = EntryId::parse(id)?;
         if id.kind() == EntryKind::Host {
             return Ok(None);
         }

@@ -42,6 +42,8 @@ pub mod elf;
 pub mod embed;
 pub mod fatbin;
 mod find;
+#[cfg(feature = "tools")]
+pub mod inventory;
 pub mod kernels;
 mod macho;
 pub mod object_bundle;

@@ -29,7 +29,7 @@ use std::ops::Range;
 use super::bytes::{Cursor, OutOfBounds, ReadAt, record};
 use super::global_symbol::GlobalSymbol;
 use super::magic::Magic;
-use bitstream::{BitcodeRecord, blocks};
+use bitstream::{BitcodeRecord, BlockInfo, BlockItem, Keep, blocks};
 
 pub use embedded::embedded_objects;
 pub use error::{BitcodeError, EmbeddedProblem};
@@ -157,6 +157,34 @@ pub fn release<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Option<u
     Ok(release)
 }
 
+/// Reads the target triple of the bitcode in a range of `data`, such as `amdgcn-amd-amdhsa`.
+///
+/// If the file has several modules, the first one counts. Returns `None` if it has no triple.
+///
+/// # Errors
+///
+/// If the range is not bitcode, or a block or record exceeds its container.
+pub fn triple<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Option<String>, BitcodeError> {
+    let mut blocks = blocks(data, unwrap(data, range)?)?.into_iter();
+    let Some(module) = blocks.find(|block| block.id == MODULE) else {
+        return Ok(None);
+    };
+    let mut items = module.open(data)?;
+    let none = BlockInfo::default();
+    while let Some(item) = items.next(&none, Keep::Bytes)? {
+        match item {
+            BlockItem::Record(record) if record.code == TRIPLE => {
+                return Ok(String::from_utf8(record.bytes).ok());
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
 fn release_of(producer: &[u64]) -> Option<u32> {
     let chars = producer.iter();
     let text: String = chars
@@ -169,6 +197,8 @@ const IDENTIFICATION: u64 = 13;
 /// Record of the identification block that names the producer.
 const PRODUCER: u64 = 1;
 const MODULE: u64 = 8;
+/// Record of the module block with the triple, a byte in each field.
+const TRIPLE: u64 = 2;
 const STRTAB: u64 = 23;
 const SYMTAB: u64 = 25;
 

@@ -17,13 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use anstyle::Style;
 use offload_formats::escape::{terminal, terminal_lines};
 use offload_formats::names::library_name::{self, LibraryName};
 use offload_formats::names::{EntryId, EntryKind};
 
 use crate::bundler::{self, BundleForm, Contents};
 use crate::cargo_offload::error::CargoOffloadError;
-use crate::cargo_offload::table;
+use crate::cargo_offload::text::{self, Align, TextTable};
 use crate::llvm_tool::{Sources, outputs};
 pub(super) use line::ArchiveLine;
 use line::{ArchiveCommand, SplitLine};
@@ -50,7 +51,16 @@ fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), CargoOffloa
     let mut sources = Sources::default();
     let contents =
         bundler::read_archive(path, limit, &mut sources).map_err(CargoOffloadError::new)?;
-    let mut rows = Vec::new();
+    let plain = Style::new();
+    let mut table = TextTable::new([
+        (Align::Left, plain),
+        (Align::Left, plain),
+        (Align::Left, text::TARGET),
+        (Align::Right, plain),
+        (Align::Left, plain),
+    ]);
+    table.push(["member", "kind", "target", "size", "form"].map(str::to_owned));
+    let mut count = 0;
     for bundle in &contents.bundles {
         for entry in &bundle.entries {
             let id = entry.parsed();
@@ -62,7 +72,8 @@ fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), CargoOffloa
                 (BundleForm::Binary, Some(_)) => "compressed",
                 (BundleForm::Binary, None) => "bundle",
             };
-            rows.push([
+            count += 1;
+            table.push([
                 terminal(bundle.member.as_deref().unwrap_or_default()).to_string(),
                 kind.to_owned(),
                 terminal(&target).to_string(),
@@ -71,14 +82,12 @@ fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), CargoOffloa
             ]);
         }
     }
-    if rows.is_empty() {
-        return writeln!(out, "{}: no bundles", terminal(path))
-            .map_err(CargoOffloadError::unwritten);
-    }
-    writeln!(out, "{}: {} entries", terminal(path), rows.len())
-        .map_err(CargoOffloadError::unwritten)?;
-    let header = ["member", "kind", "target", "size", "form"].map(str::to_owned);
-    table::print_columns(&header, &rows, 3, out).map_err(CargoOffloadError::unwritten)
+    let written = match count {
+        0 => writeln!(out, "{}: no bundles", terminal(path)),
+        _ => writeln!(out, "{}: {count} entries", terminal(path))
+            .and_then(|()| table.print("  ", out)),
+    };
+    written.map_err(CargoOffloadError::unwritten)
 }
 
 /// Returns triple and target ID in the form for people.

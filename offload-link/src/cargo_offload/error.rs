@@ -8,15 +8,25 @@ use crate::files::ReadFailure;
 #[derive(Debug)]
 pub(crate) struct CargoOffloadError {
     message: String,
-    /// Nobody reads the output any more: `cargo offload inspect … | head`.
-    closed: bool,
+    report: ErrorReport,
+}
+
+/// Tells what is left to do with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ErrorReport {
+    /// Print the message.
+    Print,
+    /// Nothing: the message was printed.
+    Printed,
+    /// Nothing: nobody reads the output any more, as in `cargo offload inspect … | head`.
+    Closed,
 }
 
 impl CargoOffloadError {
     pub(crate) fn new(problem: impl fmt::Display) -> Self {
         Self {
             message: problem.to_string(),
-            closed: false,
+            report: ErrorReport::Print,
         }
     }
 
@@ -28,14 +38,30 @@ impl CargoOffloadError {
     /// Returns the error for failed output.
     pub(crate) fn unwritten(problem: std::io::Error) -> Self {
         Self {
-            closed: problem.kind() == std::io::ErrorKind::BrokenPipe,
+            report: match problem.kind() {
+                std::io::ErrorKind::BrokenPipe => ErrorReport::Closed,
+                _ => ErrorReport::Print,
+            },
             ..Self::new(format_args!("cannot write: {problem}"))
         }
     }
 
     /// Tells whether the reader of the output stopped reading, which is no failure.
     pub(crate) fn is_closed_output(&self) -> bool {
-        self.closed
+        self.report == ErrorReport::Closed
+    }
+
+    /// Returns the error of a command that has printed its errors.
+    pub(crate) fn reported() -> Self {
+        Self {
+            report: ErrorReport::Printed,
+            ..Self::new("")
+        }
+    }
+
+    /// Tells whether the message was printed.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.report == ErrorReport::Printed
     }
 }
 

@@ -6,17 +6,23 @@
 //! | `archive.rs`     | `archive`: archives of bundles and device archives |
 //! | `build.rs`       | `build`: Cargo, and the libraries of device code that a build makes |
 //! | `inspect.rs`     | `inspect`: the device images of any file |
+//! | `inputs.rs`      | input files: named ones, folders, standard input |
+//! | `images.rs`, `image_text.rs` | the images of an input, and facts about them for people |
+//! | `text.rs`        | numbers and tables for people |
 //! | `limit_option.rs` | an option of commands that unpack images |
 //! | `pages.rs`       | `completions`, `man` |
 
 mod archive;
 mod build;
 mod error;
+mod image_text;
+mod images;
+mod inputs;
 mod inspect;
 mod limit_option;
 mod line;
 mod pages;
-mod table;
+mod text;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -1,0 +1,183 @@
+//! Identifies an image by its first bytes.
+
+use std::ops::Range;
+
+use object::elf;
+
+use crate::container::elf::Elf;
+use crate::format::bytes::{Cursor, ReadAt};
+use crate::format::magic::Magic;
+use crate::format::{bitcode, ptx};
+use crate::names::elf_flags::target_id_of;
+use crate::names::{ImageKind, Triple};
+
+/// Form of an image's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ImageForm {
+    /// No bytes.
+    Empty,
+    /// A linked ELF file for AMD's GPUs.
+    CodeObject,
+    /// An ELF file for NVIDIA's GPUs.
+    Cubin,
+    /// An ELF object for AMD's GPUs that is not linked.
+    DeviceObject,
+    /// An ELF file for a CPU.
+    HostElf,
+    /// PTX, NVIDIA's assembly.
+    Ptx,
+    /// LLVM bitcode.
+    Bitcode,
+    /// SPIR-V.
+    SpirV,
+    /// A container of images.
+    Container,
+    /// An archive.
+    Archive,
+    /// Another format.
+    Unknown,
+}
+
+impl ImageForm {
+    /// Returns the form's name, such as `code object`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::CodeObject => "code object",
+            Self::Cubin => "cubin",
+            Self::DeviceObject => "device object",
+            Self::HostElf => "host ELF",
+            Self::Ptx => "PTX",
+            Self::Bitcode => "bitcode",
+            Self::SpirV => "SPIR-V",
+            Self::Container => "container",
+            Self::Archive => "archive",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns the extension of file names of this form, without the dot.
+    #[must_use]
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::CodeObject => "co",
+            Self::Cubin => "cubin",
+            Self::DeviceObject | Self::HostElf => "o",
+            Self::Ptx => "ptx",
+            Self::Bitcode => ImageKind::BITCODE.extension(),
+            Self::SpirV => ImageKind::SPIRV.extension(),
+            Self::Archive => "a",
+            Self::Empty | Self::Container | Self::Unknown => "bin",
+        }
+    }
+}
+
+/// An image's own statement of what it is.
+pub(super) struct Identity {
+    pub form: ImageForm,
+    pub triple: Option<String>,
+    pub target_id: Option<String>,
+}
+
+/// First bytes of SPIR-V, in both byte orders.
+const SPIRV: [[u8; 4]; 2] = [[0x03, 0x02, 0x23, 0x07], [0x07, 0x23, 0x02, 0x03]];
+
+/// Size of the start of PTX that has version and target, in bytes: compilers write them after a comment.
+const PTX_HEAD: u64 = 4096;
+
+impl Identity {
+    fn of_form(form: ImageForm) -> Self {
+        Self {
+            form,
+            triple: None,
+            target_id: None,
+        }
+    }
+
+    /// Tells whether the bytes are an image for a GPU without a container.
+    pub(super) fn is_device_image(&self) -> bool {
+        match self.form {
+            ImageForm::CodeObject
+            | ImageForm::Cubin
+            | ImageForm::DeviceObject
+            | ImageForm::Ptx
+            | ImageForm::SpirV => true,
+            ImageForm::Bitcode => self.triple.as_deref().is_some_and(is_for_gpu),
+            _ => false,
+        }
+    }
+
+    /// Identifies a range of `data`. Reads headers; bitcode as far as its triple.
+    pub(super) fn of<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
+        if range.is_empty() {
+            return Self::of_form(ImageForm::Empty);
+        }
+        match Magic::at(data, range.clone()) {
+            Magic::Elf => Self::of_elf(data, range),
+            Magic::Bitcode => Self {
+                triple: bitcode::triple(data, range).ok().flatten(),
+                ..Self::of_form(ImageForm::Bitcode)
+            },
+            Magic::Bundle
+            | Magic::CompressedBundle
+            | Magic::TextBundle
+            | Magic::Fatbin
+            | Magic::OffloadBinary => Self::of_form(ImageForm::Container),
+            Magic::Archive | Magic::ThinArchive => Self::of_form(ImageForm::Archive),
+            _ => Self::of_text(data, range),
+        }
+    }
+
+    fn of_elf<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
+        /// Offset of `EI_ABIVERSION`.
+        const ABI_VERSION: u64 = 8;
+        let version = Cursor::new(data, range.clone()).at(range.start.saturating_add(ABI_VERSION));
+        let version = version.clone().read(1, "ABI version").ok();
+        let version = version.and_then(|bytes| bytes.first().copied());
+        let (Ok(elf), Some(version)) = (Elf::parse(data, range), version) else {
+            return Self::of_form(ImageForm::Unknown);
+        };
+        let (form, triple) = match elf::Machine(elf.machine) {
+            elf::EM_AMDGPU if elf.file_type == elf::ET_REL.0 => {
+                (ImageForm::DeviceObject, "amdgcn-amd-amdhsa")
+            }
+            elf::EM_AMDGPU => (ImageForm::CodeObject, "amdgcn-amd-amdhsa"),
+            elf::EM_CUDA => (ImageForm::Cubin, "nvptx64-nvidia-cuda"),
+            _ => return Self::of_form(ImageForm::HostElf),
+        };
+        Self {
+            form,
+            triple: Some(triple.to_owned()),
+            target_id: target_id_of(elf.machine, elf.flags, version),
+        }
+    }
+
+    fn of_text<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
+        let mut cursor = Cursor::new(data, range);
+        let size = cursor.end().saturating_sub(cursor.position());
+        let Ok(head) = cursor.read(size.min(PTX_HEAD), "image") else {
+            return Self::of_form(ImageForm::Unknown);
+        };
+        if SPIRV.iter().any(|magic| head.starts_with(magic)) {
+            return Self::of_form(ImageForm::SpirV);
+        }
+        // The directive may follow comments only.
+        let text = ptx::stripped(head);
+        if !text.trim_ascii_start().starts_with(b".version") {
+            return Self::of_form(ImageForm::Unknown);
+        }
+        Self {
+            form: ImageForm::Ptx,
+            triple: Some("nvptx64-nvidia-cuda".to_owned()),
+            target_id: ptx::target(head).map(|target| target.replacen("sm_", "compute_", 1)),
+        }
+    }
+}
+
+fn is_for_gpu(triple: &str) -> bool {
+    Triple::parse(triple).is_ok_and(|triple| {
+        triple.is_amdgpu() || triple.is_nvptx() || triple.arch().starts_with("spir")
+    })
+}

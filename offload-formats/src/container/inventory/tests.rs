@@ -1,0 +1,194 @@
+use super::*;
+use crate::container::Standing;
+use crate::container::archive::{self, NewMember};
+use crate::container::elf::Machine;
+use crate::container::embed::elf_object;
+use crate::format::bundle::{self, BundleImage};
+use crate::format::compressed_bundle;
+use crate::format::offload_binary::BinaryImage;
+use crate::names::{ImageKind, LlvmRelease, OffloadKind};
+use std::num::NonZeroU64;
+
+/// Written by `fatbinary` of CUDA 13.5: `sm_80` and `sm_100a`.
+const FATBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/two-images.fatbin");
+/// Written by `nvcc` of CUDA 13.5 for `sm_90`.
+const CUBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/kernels.cubin");
+const PTX: &[u8] = b"// a comment\n.version 8.0\n.target sm_90a\n.address_size 64\n";
+
+fn find(bytes: &[u8]) -> Inventory {
+    inventory(bytes, &mut Unpacking::in_memory(1 << 20))
+}
+
+/// Returns target, form and offset of every image.
+fn images(bytes: &[u8]) -> Vec<(String, Option<ImageForm>, u64)> {
+    let found = find(bytes);
+    assert!(found.problems.is_empty(), "{}", found.problems[0]);
+    let images = found.images().into_iter();
+    let images = images.map(|placed| {
+        let image = placed.image;
+        (image.target.to_string(), image.form, image.range.start)
+    });
+    images.collect()
+}
+
+fn bundled(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let images: Vec<BundleImage<'_>> = entries
+        .iter()
+        .map(|(id, image)| BundleImage { id, image })
+        .collect();
+    bundle::to_bytes(&images, NonZeroU64::MIN).unwrap()
+}
+
+fn binary(arch: &str, kind: OffloadKind, image: &[u8]) -> Vec<u8> {
+    let binary = BinaryImage {
+        image_kind: ImageKind::OBJECT,
+        offload_kind: kind,
+        strings: &[("triple", "nvptx64-nvidia-cuda"), ("arch", arch)],
+        image,
+        ..BinaryImage::default()
+    };
+    binary.to_bytes(LlvmRelease::V22).unwrap()
+}
+
+#[test]
+fn finds_images_without_a_container() {
+    let text = |target: &str| format!("nvptx64-nvidia-cuda {target}");
+    assert_eq!(images(CUBIN), [(text("sm_90"), Some(ImageForm::Cubin), 0)]);
+    assert_eq!(
+        images(PTX),
+        [(text("compute_90a"), Some(ImageForm::Ptx), 0)]
+    );
+    let spirv = [&[0x03, 0x02, 0x23, 0x07][..], &[0; 16]].concat();
+    assert_eq!(images(&spirv), [(String::new(), Some(ImageForm::SpirV), 0)]);
+    for other in [&b"plain text"[..], b"", b"\x7fEL", b"//.version"] {
+        assert_eq!(images(other), [], "{other:?}");
+    }
+}
+
+#[test]
+fn finds_the_images_of_every_container() {
+    let plain = bundled(&[
+        ("host-x86_64-unknown-linux-gnu-", b""),
+        ("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+", b"0123"),
+    ]);
+    // Header 32, two entry headers of 24, IDs of 30 and 38 bytes.
+    let expected = |form, offset| [("amdgcn-amd-amdhsa gfx90a:xnack+".to_owned(), form, offset)];
+    assert_eq!(images(&plain), expected(Some(ImageForm::Unknown), 148));
+    let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
+    assert_eq!(images(&packed), expected(None, 148));
+    let found = find(&packed);
+    let compression = found.containers[0].compression.unwrap();
+    assert_eq!(compression.uncompressed_size, plain.len() as u64);
+
+    let cuda = |name: &str, form, offset| (format!("nvptx64-nvidia-cuda {name}"), form, offset);
+    // The offsets are those of the golden test of `format/fatbin.rs`.
+    let expected = [
+        cuda("sm_80", Some(ImageForm::Cubin), 0x50),
+        cuda("sm_100a", Some(ImageForm::Cubin), 0xc70),
+    ];
+    assert_eq!(images(FATBIN), expected);
+}
+
+#[test]
+fn finds_containers_in_images() {
+    let file = binary("sm_80", OffloadKind::CUDA, FATBIN);
+    let found = find(&file);
+    let images = found.images();
+    assert_eq!(images.len(), 2);
+    assert_eq!(images[1].image.target.processor, "sm_100a");
+    assert_eq!(images[1].container().format, ContainerFormat::Fatbin);
+    assert_eq!(images[1].outermost().format, ContainerFormat::OffloadBinary);
+    // Ranges of containers in images are from the start of the file, too.
+    let start = found.containers[0].images[0].range.start;
+    assert_eq!(images[0].image.range.start, start + 0x50);
+}
+
+#[test]
+fn finds_containers_in_sections_and_members() {
+    let binary = binary("sm_80", OffloadKind::OPENMP, CUBIN);
+    let object = elf_object(Machine::X86_64, &binary).unwrap();
+    let member = |name, bytes| NewMember {
+        name,
+        bytes,
+        symbols: &[],
+    };
+    let file = archive::write(&[member("k.o", &object), member("c.cubin", CUBIN)]);
+    let found = find(&file);
+    assert!(found.problems.is_empty());
+    let [one, two] = &found.containers[..] else {
+        panic!("{:?}", found.containers);
+    };
+    assert_eq!(one.members, [b"k.o"]);
+    assert_eq!(one.section.as_deref(), Some(&b".llvm.offloading"[..]));
+    assert_eq!(one.standing, Some(Standing::Excluded));
+    assert_eq!(one.images[0].target.kind, OffloadKind::OPENMP);
+    assert_eq!(one.images[0].own_target_id.as_deref(), Some("sm_90"));
+    assert_eq!(
+        (&two.members[..], two.section.as_ref()),
+        (&[b"c.cubin".to_vec()][..], None)
+    );
+    assert_eq!(two.format, ContainerFormat::Image);
+}
+
+#[test]
+fn reports_damage_and_finds_the_other_images() {
+    let good = binary("sm_80", OffloadKind::OPENMP, CUBIN);
+    let good = elf_object(Machine::X86_64, &good).unwrap();
+    let mut bad = good.clone();
+    let magic = bad
+        .windows(4)
+        .position(|bytes| bytes == b"\x10\xff\x10\xad");
+    // The version.
+    bad[magic.unwrap() + 4] = 9;
+    let member = |name, bytes| NewMember {
+        name,
+        bytes,
+        symbols: &[],
+    };
+    let file = archive::write(&[member("bad.o", &bad), member("good.o", &good)]);
+    let found = find(&file);
+    assert_eq!(found.images().len(), 1);
+    let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 1);
+    let start = "member `bad.o`: section `.llvm.offloading`: offload binary 0: ";
+    assert!(problems[0].starts_with(start), "{}", problems[0]);
+}
+
+#[test]
+fn respects_the_limit_on_unpacked_bytes() {
+    let plain = bundled(&[("hip-amdgcn-amd-amdhsa--gfx90a", &[7; 4096])]);
+    let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
+    let limited = |limit| inventory(&packed[..], &mut Unpacking::in_memory(limit));
+    let size = plain.len() as u64;
+    assert_eq!(limited(size).images().len(), 1);
+    let found = limited(size - 1);
+    assert!(found.images().is_empty());
+    assert!(found.problems[0].is_limit);
+}
+
+/// Every truncation and change gives images or problems, never a panic, and ranges inside the file.
+#[test]
+fn survives_truncations_and_changes() {
+    let bundle = bundled(&[("hip-amdgcn-amd-amdhsa--gfx90a", b"0123"), ("hip-x", PTX)]);
+    let packed = compressed_bundle::compress(&bundle, Default::default()).unwrap();
+    let nested = binary("sm_80", OffloadKind::CUDA, &FATBIN[..0x200]);
+    let object = elf_object(Machine::X86_64, &binary("sm_80", OffloadKind::CUDA, FATBIN)).unwrap();
+    for file in [&bundle[..], &packed, &nested, &object, FATBIN, PTX] {
+        let check = |bytes: &[u8]| {
+            for container in find(bytes).containers {
+                assert!(container.range.end <= bytes.len() as u64);
+            }
+        };
+        for len in 0..file.len().min(600) {
+            check(&file[..len]);
+        }
+        let mut changed = file.to_vec();
+        for index in 0..file.len().min(600) {
+            for byte in [0, 1, 0x7f, 0xff] {
+                let before = std::mem::replace(&mut changed[index], byte);
+                check(&changed);
+                changed[index] = before;
+            }
+        }
+    }
+}

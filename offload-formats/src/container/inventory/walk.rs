@@ -1,0 +1,652 @@
+//! Walks a file: sections, members, containers, and containers in images.
+
+use std::error::Error;
+use std::ops::Range;
+use std::sync::Arc;
+
+use object::elf;
+
+use super::found::{
+    ContainerCompression, ContainerData, ContainerFormat, ImageContainer, Inventory,
+    InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, UnsupportedFile,
+};
+use super::identity::{Identity, ImageForm};
+use crate::container::archive::Archive;
+use crate::container::bundled::{BundledEntry, DeviceTarget, Unpacking};
+use crate::container::coff::{CoffError, Listing};
+use crate::container::elf::{Elf, FINISHED_SECTION, SHT_LLVM_OFFLOADING};
+use crate::container::object_bundle::{BUNDLE_SECTION, whole_bundle_sections};
+use crate::container::{Standing, macho};
+use crate::format::bitcode;
+use crate::format::bundle::Bundle;
+use crate::format::bundle_text::{self, Comment};
+use crate::format::bundles::{self, AnyBundle};
+use crate::format::bytes::{OutOfBounds, ReadAt};
+use crate::format::compressed_bundle::{CompressedBundle, CompressedBundleError};
+use crate::format::fatbin::{self, FatbinKind};
+use crate::format::magic::Magic;
+use crate::format::offload_binary::{self, InflateError, OffloadBinary};
+use crate::names::OffloadKind;
+
+/// Largest depth of archives in archives.
+const MAX_ARCHIVES: usize = 16;
+
+/// Limits amplification by overlapping sections and images: the size of all containers, in multiples of the file size.
+const OVERLAP: u64 = 16;
+
+type AnyProblem = Box<dyn Error + Send + Sync>;
+
+pub(super) fn walk<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+    unpacking: &mut Unpacking,
+) -> Inventory {
+    let size = range.end.saturating_sub(range.start);
+    let mut walker = Walker {
+        data,
+        place: ContainerPlace::default(),
+        depth: 0,
+        left: size.saturating_mul(OVERLAP),
+        unpacking,
+        found: Inventory::default(),
+    };
+    walker.file(range);
+    walker.found
+}
+
+/// Place of a container in the file.
+#[derive(Clone, Default)]
+struct ContainerPlace {
+    members: Vec<Vec<u8>>,
+    section: Option<Vec<u8>>,
+    standing: Option<Standing>,
+}
+
+struct Walker<'a, R> {
+    data: R,
+    place: ContainerPlace,
+    /// Number of containers around.
+    depth: usize,
+    /// Remaining limit on the size of containers in bytes.
+    left: u64,
+    unpacking: &'a mut Unpacking,
+    found: Inventory,
+}
+
+impl<'d, R: ReadAt<'d>> Walker<'_, R> {
+    /// Adds the containers of a file or archive member.
+    fn file(&mut self, range: Range<u64>) {
+        match Magic::at(self.data, range.clone()) {
+            Magic::Archive | Magic::ThinArchive | Magic::BigArchive => self.archive(range),
+            Magic::MachOUniversal => self.universal(range),
+            Magic::MachO => self.macho(range),
+            Magic::Elf => self.elf(range),
+            Magic::Coff | Magic::DosProgram => self.windows(range),
+            Magic::Bitcode => self.bitcode(range),
+            format @ (Magic::Wasm | Magic::Xcoff) => {
+                let members = self.place.members.clone();
+                let file = UnsupportedFile { members, format };
+                self.found.unsupported.push(file);
+            }
+            _ => {
+                let standing = Some(Standing::Raw);
+                let place = ContainerPlace {
+                    standing,
+                    ..self.place.clone()
+                };
+                let before = std::mem::replace(&mut self.place, place);
+                if !self.containers(range.clone()) {
+                    self.plain(range);
+                }
+                self.place = before;
+            }
+        }
+    }
+
+    fn problem(&mut self, problem: AnyProblem) {
+        let is_limit = match problem.downcast_ref() {
+            Some(CompressedBundleError::Limit { .. }) => true,
+            _ => matches!(problem.downcast_ref(), Some(InflateError::Limit { .. })),
+        };
+        self.found.problems.push(InventoryProblem {
+            members: self.place.members.clone(),
+            section: self.place.section.clone(),
+            problem,
+            is_limit,
+        });
+    }
+
+    fn noted<T, E: Error + Send + Sync + 'static>(&mut self, result: Result<T, E>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(problem) => {
+                self.problem(problem.into());
+                None
+            }
+        }
+    }
+
+    fn archive(&mut self, range: Range<u64>) {
+        if self.place.members.len() >= MAX_ARCHIVES {
+            let text = format!("archives are nested more than {MAX_ARCHIVES} deep");
+            return self.problem(text.into());
+        }
+        let archive = Archive::parse(self.data, range);
+        let Some(archive) = self.noted(archive) else {
+            return;
+        };
+        for member in archive.members {
+            self.place.members.push(member.name.to_vec());
+            match member.content {
+                Some(content) => self.file(content),
+                None => self.found.outside.push(OutsideMember {
+                    members: self.place.members.clone(),
+                    size: member.size,
+                }),
+            }
+            self.place.members.pop();
+        }
+    }
+
+    fn universal(&mut self, range: Range<u64>) {
+        let slices = macho::slices(self.data, &range);
+        let slices = self.noted(slices).flatten();
+        let mut end = range.start;
+        for (name, slice) in slices.into_iter().flatten() {
+            self.place.members.push(name);
+            let size = slice.end.saturating_sub(slice.start);
+            let here = OutOfBounds::check("slice", slice.start, size, range.end);
+            // In ascending order, so that no slice contains itself or is read twice.
+            match self.noted(here) {
+                Some(here) if here.start <= end => self.problem("slices overlap".into()),
+                Some(here) => {
+                    end = here.end.saturating_sub(1);
+                    if let Magic::MachO | Magic::Archive | Magic::Bitcode =
+                        Magic::at(self.data, here.clone())
+                    {
+                        self.file(here);
+                    }
+                }
+                None => {}
+            }
+            self.place.members.pop();
+        }
+    }
+
+    fn elf(&mut self, range: Range<u64>) {
+        if Identity::of(self.data, range.clone()).is_device_image() {
+            return self.plain(range);
+        }
+        let elf = Elf::parse(self.data, range.clone());
+        let Some(elf) = self.noted(elf) else { return };
+        let names = elf.names();
+        let Some(names) = self.noted(names) else {
+            return;
+        };
+        let mut has_bundle = false;
+        for section in elf.sections().skip(1) {
+            if section.section_type == elf::SHT_NOBITS.0 {
+                continue;
+            }
+            let name = names.of(&section);
+            let Some(name) = self.noted(name) else {
+                continue;
+            };
+            if name.starts_with(BUNDLE_SECTION.as_bytes()) {
+                has_bundle = true;
+                continue;
+            }
+            let standing = match name {
+                _ if name == FINISHED_SECTION.as_bytes() => Standing::Finished,
+                _ if section.allocated() => Standing::Allocated,
+                _ => Standing::Excluded,
+            };
+            let is_offloading = section.section_type == SHT_LLVM_OFFLOADING;
+            let end = section.offset.saturating_add(section.size);
+            if is_offloading || self.has_images(section.offset..end.min(range.end)) {
+                self.in_section(name, standing, elf.check(&section));
+            }
+        }
+        if has_bundle {
+            self.object_bundle(range);
+        }
+    }
+
+    fn windows(&mut self, range: Range<u64>) {
+        let listing = match Listing::parse(self.data, range.clone()) {
+            // The first bytes are ambiguous: a file of another format, or one without sections.
+            Ok(None) | Err(CoffError::Anonymous) => return,
+            listing => listing,
+        };
+        let Some(listing) = self.noted(listing).flatten() else {
+            return;
+        };
+        let mut has_bundle = false;
+        for section in listing.sections() {
+            let name = listing.name(&section).unwrap_or(section.header.raw_name());
+            if name.starts_with(BUNDLE_SECTION.as_bytes()) {
+                has_bundle = true;
+                continue;
+            }
+            let standing = match section.removed() {
+                _ if name.starts_with(FINISHED_SECTION.as_bytes()) => Standing::Finished,
+                true => Standing::Excluded,
+                false => Standing::Allocated,
+            };
+            let end = section.offset.saturating_add(section.size);
+            if self.has_images(section.offset..end.min(range.end)) {
+                self.in_section(name, standing, listing.check(&section));
+            }
+        }
+        if has_bundle {
+            self.object_bundle(range);
+        }
+    }
+
+    fn macho(&mut self, range: Range<u64>) {
+        let sections = macho::sections(self.data, &range);
+        for section in self.noted(sections).into_iter().flatten() {
+            let end = section.offset.saturating_add(section.size);
+            let standing = match section.excluded {
+                true => Standing::Excluded,
+                false => Standing::Allocated,
+            };
+            if self.has_images(section.offset..end.min(range.end)) {
+                let name = format!("{}", section.number);
+                let content =
+                    OutOfBounds::check("content", section.offset, section.size, range.end);
+                self.in_section(name.as_bytes(), standing, content);
+            }
+        }
+    }
+
+    /// Tells whether a section starts with a container or an image for a GPU.
+    fn has_images(&self, range: Range<u64>) -> bool {
+        match Magic::at(self.data, range.clone()) {
+            Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin | Magic::OffloadBinary => true,
+            Magic::Elf => Identity::of(self.data, range).is_device_image(),
+            _ => false,
+        }
+    }
+
+    fn in_section<E: Error + Send + Sync + 'static>(
+        &mut self,
+        name: &[u8],
+        standing: Standing,
+        content: Result<Range<u64>, E>,
+    ) {
+        let place = ContainerPlace {
+            section: Some(name.to_vec()),
+            standing: Some(standing),
+            ..self.place.clone()
+        };
+        let before = std::mem::replace(&mut self.place, place);
+        if let Some(content) = self.noted(content) {
+            if !self.containers(content.clone()) {
+                self.plain(content);
+            }
+        }
+        self.place = before;
+    }
+
+    fn bitcode(&mut self, range: Range<u64>) {
+        let identity = Identity::of(self.data, range.clone());
+        if identity.is_device_image() {
+            self.add_image(identity, range);
+            return;
+        }
+        let objects = bitcode::embedded_objects(self.data, range);
+        for bytes in self.noted(objects).into_iter().flatten() {
+            let all = 0..bytes.len() as u64;
+            let walked = offload_binary::walk(&bytes[..], all);
+            for binary in self.noted(walked).into_iter().flatten() {
+                let standing = Some(Standing::Excluded);
+                let data = ContainerData::Unpacked(Arc::clone(&bytes));
+                self.offload_binary(&bytes[..], binary, data, standing);
+            }
+        }
+    }
+
+    /// Adds the containers that a range starts with; returns false if it starts with none.
+    fn containers(&mut self, range: Range<u64>) -> bool {
+        let size = range.end.saturating_sub(range.start);
+        let magic = Magic::at(self.data, range.clone());
+        let comment = Comment::at(self.data, range.clone());
+        let is_container = matches!(
+            magic,
+            Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin | Magic::OffloadBinary
+        );
+        if !is_container && comment.is_none() {
+            return false;
+        }
+        let Some(left) = self.left.checked_sub(size) else {
+            self.problem("containers overlap too often".into());
+            return true;
+        };
+        self.left = left;
+        match (magic, comment) {
+            (_, Some(comment)) => self.text_bundle(range, comment),
+            (Magic::Fatbin, _) => self.fatbins(range),
+            (Magic::OffloadBinary, _) => self.offload_binaries(range),
+            _ => self.bundles(range),
+        }
+        true
+    }
+
+    fn container(&self, format: ContainerFormat, range: Range<u64>) -> ImageContainer {
+        ImageContainer {
+            members: self.place.members.clone(),
+            section: self.place.section.clone(),
+            format,
+            range,
+            compression: None,
+            standing: None,
+            data: ContainerData::File,
+            images: Vec::new(),
+        }
+    }
+
+    /// Adds a file, member or section that is an image itself.
+    fn plain(&mut self, range: Range<u64>) {
+        let identity = Identity::of(self.data, range.clone());
+        if identity.is_device_image() {
+            self.add_image(identity, range);
+        }
+    }
+
+    fn add_image(&mut self, identity: Identity, range: Range<u64>) {
+        let mut container = self.container(ContainerFormat::Image, range.clone());
+        let target = DeviceTarget {
+            kind: OffloadKind::NONE,
+            triple: String::new(),
+            processor: String::new(),
+        };
+        container.images.push(image(0, target, identity, range));
+        self.found.containers.push(container);
+    }
+
+    fn bundles(&mut self, range: Range<u64>) {
+        let end = range.end;
+        let walked = bundles::walk(self.data, range);
+        let Some(walked) = self.noted(walked) else {
+            return;
+        };
+        for bundle in walked.bundles {
+            match bundle {
+                AnyBundle::Plain(bundle) => {
+                    let container = self.container(ContainerFormat::Bundle, bundle.range());
+                    let entries = bundle.entries.into_iter();
+                    let entries = entries.map(|entry| (entry.id, entry.image)).collect();
+                    self.entries(container, entries, Some(self.data));
+                }
+                AnyBundle::Compressed(bundle) => self.compressed_bundle(bundle),
+            }
+        }
+        if walked.end < end {
+            let (offset, size) = (walked.end, end - walked.end);
+            let text = format!("{size:#x} bytes at offset {offset:#x} are not a bundle");
+            self.problem(text.into());
+        }
+    }
+
+    fn compressed_bundle(&mut self, bundle: CompressedBundle) {
+        let claimed = bundle.uncompressed_size;
+        let mut container = self.container(ContainerFormat::Bundle, bundle.range());
+        container.compression = Some(ContainerCompression {
+            method: bundle.method,
+            version: Some(bundle.version.raw()),
+            uncompressed_size: claimed,
+            hash: Some(bundle.hash),
+        });
+        let limit = self.unpacking.limit;
+        if claimed > limit {
+            let problem = CompressedBundleError::Limit { claimed, limit };
+            return self.problem(problem.into());
+        }
+        let contents = bundle.contents(self.data);
+        let Some(contents) = self.noted(contents) else {
+            return;
+        };
+        if let Some(inner) = contents {
+            container.data = ContainerData::Packed(Arc::new(bundle));
+            return self.bundle_entries(container, inner, None::<&[u8]>);
+        }
+        // A text bundle, which is read completely.
+        let bytes = bundle.decompress(self.data, self.unpacking.memory);
+        let Some(bytes) = self.noted(bytes) else {
+            return;
+        };
+        self.unpacking.memory = self.unpacking.memory.saturating_sub(claimed);
+        let bytes: Arc<[u8]> = bytes.into();
+        let all = 0..bytes.len() as u64;
+        let Some(comment) = Comment::at(&bytes[..], all.clone()) else {
+            return self.problem("expected a bundle in the compressed bundle".into());
+        };
+        container.format = ContainerFormat::TextBundle;
+        container.data = ContainerData::Unpacked(Arc::clone(&bytes));
+        let entries = bundle_text::parse(&bytes[..], all, comment);
+        if let Some(entries) = self.noted(entries) {
+            let entries = entries.into_iter().map(|entry| (entry.id, entry.text));
+            self.entries(container, entries.collect(), Some(&bytes[..]));
+        }
+    }
+
+    fn bundle_entries<'b, B: ReadAt<'b>>(
+        &mut self,
+        container: ImageContainer,
+        bundle: Bundle,
+        data: Option<B>,
+    ) {
+        let entries = bundle.entries.into_iter();
+        let entries = entries.map(|entry| (entry.id, entry.image)).collect();
+        self.entries(container, entries, data);
+    }
+
+    fn text_bundle(&mut self, range: Range<u64>, comment: Comment) {
+        let entries = bundle_text::parse(self.data, range.clone(), comment);
+        let Some(entries) = self.noted(entries) else {
+            return;
+        };
+        let container = self.container(ContainerFormat::TextBundle, range);
+        let entries = entries.into_iter().map(|entry| (entry.id, entry.text));
+        self.entries(container, entries.collect(), Some(self.data));
+    }
+
+    fn object_bundle(&mut self, range: Range<u64>) {
+        let sections = whole_bundle_sections(self.data, range.clone());
+        let Some(sections) = self.noted(sections) else {
+            return;
+        };
+        let container = self.container(ContainerFormat::ObjectBundle, range);
+        let entries = sections.into_iter();
+        let entries = entries.map(|section| (section.id, section.content));
+        self.entries(container, entries.collect(), Some(self.data));
+    }
+
+    /// Adds a container with a bundle's entries, whose images are in `data`, or else in bytes that were not unpacked.
+    fn entries<'b, B: ReadAt<'b>>(
+        &mut self,
+        mut container: ImageContainer,
+        entries: Vec<(String, Range<u64>)>,
+        data: Option<B>,
+    ) {
+        for (index, (id, range)) in entries.into_iter().enumerate() {
+            let target = BundledEntry::target_of(&id);
+            let is_host = matches!(target, Ok(None));
+            let unknown = DeviceTarget {
+                kind: OffloadKind::NONE,
+                triple: String::new(),
+                processor: String::new(),
+            };
+            // The entry ID remains of an entry for an unknown kind.
+            let target = target.ok().flatten().unwrap_or(unknown);
+            let (identity, inner) = match data {
+                Some(data) => (
+                    Some(Identity::of(data, range.clone())),
+                    self.inner(data, range.clone()),
+                ),
+                None => (None, Vec::new()),
+            };
+            container.images.push(InventoryImage {
+                index,
+                entry_id: Some(id),
+                is_host,
+                target,
+                own_target_id: identity.as_ref().and_then(|own| own.target_id.clone()),
+                form: identity.map(|own| own.form),
+                range,
+                is_compressed: false,
+                inner,
+            });
+        }
+        self.found.containers.push(container);
+    }
+
+    fn fatbins(&mut self, range: Range<u64>) {
+        let entries = fatbin::parse(self.data, range.clone());
+        let Some(entries) = self.noted(entries) else {
+            return;
+        };
+        let mut container = self.container(ContainerFormat::Fatbin, range);
+        for (index, entry) in entries.into_iter().enumerate() {
+            let number = entry.processor.trim_start_matches("sm_");
+            let (form, processor) = match entry.kind {
+                FatbinKind::Ptx => (Some(ImageForm::Ptx), format!("compute_{number}")),
+                FatbinKind::Cubin => (Some(ImageForm::Cubin), entry.processor),
+                FatbinKind::Other(_) => (None, entry.processor),
+            };
+            container.images.push(InventoryImage {
+                index,
+                entry_id: None,
+                is_host: false,
+                target: DeviceTarget {
+                    kind: OffloadKind::CUDA,
+                    triple: "nvptx64-nvidia-cuda".to_owned(),
+                    processor,
+                },
+                own_target_id: None,
+                form,
+                range: entry.image,
+                is_compressed: entry.is_compressed,
+                inner: Vec::new(),
+            });
+        }
+        self.found.containers.push(container);
+    }
+
+    fn offload_binaries(&mut self, range: Range<u64>) {
+        let walked = offload_binary::walk(self.data, range);
+        for binary in self.noted(walked).into_iter().flatten() {
+            let standing = self.place.standing;
+            self.offload_binary(self.data, binary, ContainerData::File, standing);
+        }
+    }
+
+    /// Adds an offload binary that was read from `data`, which is the file or unpacked bytes.
+    fn offload_binary<'b, B: ReadAt<'b>>(
+        &mut self,
+        data: B,
+        binary: OffloadBinary,
+        container_data: ContainerData,
+        standing: Option<Standing>,
+    ) {
+        let mut container = self.container(ContainerFormat::OffloadBinary, binary.range());
+        container.standing = standing;
+        container.data = container_data;
+        let Some(compressed) = &binary.compressed else {
+            return self.binary_images(container, binary, data);
+        };
+        container.compression = Some(ContainerCompression {
+            method: compressed.method,
+            version: None,
+            uncompressed_size: compressed.inflated_size,
+            hash: None,
+        });
+        let inflated = binary.inflate(data, self.unpacking.memory);
+        let Some(bytes) = self.noted(inflated) else {
+            return;
+        };
+        let size = bytes.len() as u64;
+        self.unpacking.memory = self.unpacking.memory.saturating_sub(size);
+        let bytes: Arc<[u8]> = bytes.into();
+        container.data = ContainerData::Unpacked(Arc::clone(&bytes));
+        let whole = OffloadBinary::parse(&bytes[..], 0, size);
+        if let Some(whole) = self.noted(whole) {
+            self.binary_images(container, whole, &bytes[..]);
+        }
+    }
+
+    fn binary_images<'b, B: ReadAt<'b>>(
+        &mut self,
+        mut container: ImageContainer,
+        binary: OffloadBinary,
+        data: B,
+    ) {
+        for (index, entry) in binary.entries.into_iter().enumerate() {
+            let target = DeviceTarget {
+                kind: entry.offload_kind,
+                triple: entry.triple().to_owned(),
+                processor: entry.arch().to_owned(),
+            };
+            let identity = Identity::of(data, entry.image.clone());
+            let mut image = image(index, target, identity, entry.image.clone());
+            image.inner = self.inner(data, entry.image);
+            container.images.push(image);
+        }
+        self.found.containers.push(container);
+    }
+
+    /// Returns the containers that an image in `data` consists of.
+    fn inner<'b, B: ReadAt<'b>>(&mut self, data: B, range: Range<u64>) -> Vec<ImageContainer> {
+        if self.depth + 1 >= MAX_NESTING {
+            return Vec::new();
+        }
+        let mut walker = Walker {
+            data,
+            place: ContainerPlace::default(),
+            depth: self.depth + 1,
+            left: self.left,
+            unpacking: self.unpacking,
+            found: Inventory::default(),
+        };
+        walker.containers(range);
+        let (left, found) = (walker.left, walker.found);
+        self.left = left;
+        for problem in found.problems {
+            let members = self.place.members.clone();
+            let section = self.place.section.clone();
+            self.found.problems.push(InventoryProblem {
+                members,
+                section,
+                ..problem
+            });
+        }
+        found.containers
+    }
+}
+
+/// Returns an image whose container states `target`; the image's own statement replaces missing fields.
+fn image(
+    index: usize,
+    mut target: DeviceTarget,
+    identity: Identity,
+    range: Range<u64>,
+) -> InventoryImage {
+    if target.triple.is_empty() {
+        target.triple = identity.triple.unwrap_or_default();
+    }
+    if target.processor.is_empty() {
+        target.processor = identity.target_id.clone().unwrap_or_default();
+    }
+    InventoryImage {
+        index,
+        entry_id: None,
+        is_host: false,
+        target,
+        own_target_id: identity.target_id,
+        form: Some(identity.form),
+        range,
+        is_compressed: false,
+        inner: Vec::new(),
+    }
+}

@@ -1,0 +1,130 @@
+//! The images of an input file, and of the files that its thin archives name.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use offload_formats::container::bundled::Unpacking;
+use offload_formats::container::inventory::{Inventory, inventory};
+use offload_formats::escape::terminal;
+use offload_formats::format::bytes::ReadCache;
+
+use super::inputs::OpenInput;
+use crate::decompressed::{self, DecompressionLimit};
+use crate::files::{Nesting, Opened, Reading, Stamp};
+
+/// The images of an input file.
+pub(super) struct FileImages {
+    /// The file, then members of thin archives.
+    pub(super) parts: Vec<FilePart>,
+    /// Parts that could not be read.
+    pub(super) problems: Vec<String>,
+    /// Objects of formats without a known place for images.
+    pub(super) notes: Vec<String>,
+}
+
+/// A file with images.
+pub(super) struct FilePart {
+    /// Names of the thin archives' members around the images; empty for the input file itself.
+    pub(super) members: Vec<Vec<u8>>,
+    /// Size in bytes.
+    pub(super) size: u64,
+    pub(super) inventory: Inventory,
+}
+
+/// Returns the limits for one command.
+pub(super) fn unpacking(limit: &DecompressionLimit) -> Unpacking {
+    Unpacking {
+        limit: limit.files(),
+        memory: limit.memory(),
+    }
+}
+
+impl FileImages {
+    /// Finds the images of a file. Reads only headers, whatever the size of the images.
+    pub(super) fn find(input: &OpenInput, unpacking: &mut Unpacking) -> Self {
+        let mut found = Self {
+            parts: Vec::new(),
+            problems: Vec::new(),
+            notes: Vec::new(),
+        };
+        let part = (input.name.clone(), Rc::clone(&input.reading), input.size);
+        found.add(part, Vec::new(), &Nesting::default(), unpacking);
+        found
+    }
+
+    /// Adds the images of a file that is in the thin archives' members `members`.
+    fn add(
+        &mut self,
+        (path, reading, size): (PathBuf, Rc<Reading>, u64),
+        members: Vec<Vec<u8>>,
+        nesting: &Nesting,
+        unpacking: &mut Unpacking,
+    ) {
+        let cache = ReadCache::new(reading.part(0..size));
+        let mut inventory = inventory(&cache, unpacking);
+        drop(cache);
+        if !members.is_empty() {
+            // A thin archive may have more members than a process may open files.
+            reading.file.close();
+        }
+        let around: String = members
+            .iter()
+            .map(|member| format!("member `{}`: ", terminal(&**member)))
+            .collect();
+        for problem in &inventory.problems {
+            let hint = match problem.is_limit {
+                true => format!("\nhint: {}", decompressed::hint()),
+                false => String::new(),
+            };
+            self.problems.push(format!("{around}{problem}{hint}"));
+        }
+        for file in &inventory.unsupported {
+            let members = members.iter().chain(&file.members);
+            let members: String = members
+                .map(|member| format!("member `{}`: ", terminal(&**member)))
+                .collect();
+            let format = file.format;
+            self.notes.push(format!(
+                "{members}device images in {format:?} files are not supported"
+            ));
+        }
+        let outside = std::mem::take(&mut inventory.outside);
+        self.parts.push(FilePart {
+            members: members.clone(),
+            size,
+            inventory,
+        });
+        for member in outside {
+            let name = member.members.last().map_or(&[][..], Vec::as_slice);
+            match nesting.open_member(&path, name, member.size) {
+                Ok((opened, inner)) => {
+                    let mut members = members.clone();
+                    members.extend(member.members);
+                    let stamp = Stamp::of(&opened.metadata);
+                    let file = Opened::new(&opened.path, opened.file, Some(stamp));
+                    let size = opened.metadata.len();
+                    let part = (opened.path, Reading::new(file), size);
+                    self.add(part, members, &inner, unpacking);
+                }
+                Err(problem) => {
+                    let problem = match problem.unopened() {
+                        Some((path, error)) => format!("member `{}`: {error}", terminal(path)),
+                        None => format!("member `{}`: {problem}", terminal(name)),
+                    };
+                    self.problems.push(format!("{around}{problem}"));
+                }
+            }
+        }
+    }
+
+    /// Returns the number of device images.
+    pub(super) fn count(&self) -> usize {
+        let counts = self.parts.iter().map(|part| part.inventory.images().len());
+        counts.sum()
+    }
+}
+
+/// Returns a path for messages.
+pub(super) fn shown(path: &Path) -> String {
+    terminal(path).to_string()
+}

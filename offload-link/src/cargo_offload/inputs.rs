@@ -1,0 +1,135 @@
+//! Input files of commands: named ones, those of folders, standard input.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use offload_formats::escape::terminal;
+
+use super::error::CargoOffloadError;
+use crate::files::{Opened, Reading};
+use crate::say;
+
+/// Arguments that name input files.
+#[derive(Debug, clap::Args)]
+pub(super) struct InputLine {
+    /// Search folders and their subfolders.
+    #[arg(long, short)]
+    pub(super) recursive: bool,
+    /// Programs, libraries, objects, archives, containers and images of device code; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// An open input file.
+pub(super) struct OpenInput {
+    /// Path, or `-`.
+    pub(super) name: PathBuf,
+    /// True if a folder was searched for it.
+    pub(super) is_searched: bool,
+    pub(super) reading: Rc<Reading>,
+    /// Size in bytes.
+    pub(super) size: u64,
+}
+
+impl InputLine {
+    /// Calls `work` for each file, in order; the files of a folder come in the order of their names. Reports the error
+    /// of a file and continues with the next one.
+    ///
+    /// # Errors
+    ///
+    /// Fails after the last file if there was an error; it was reported.
+    pub(super) fn each(
+        &self,
+        mut work: impl FnMut(&OpenInput) -> Result<(), CargoOffloadError>,
+    ) -> Result<(), CargoOffloadError> {
+        let mut failed = false;
+        let mut done = |result: Result<(), CargoOffloadError>| match result {
+            Err(error) if error.is_closed_output() => Err(error),
+            Err(error) => {
+                if !error.is_reported() {
+                    say::error("", &error);
+                }
+                failed = true;
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        };
+        for path in &self.files {
+            if path.as_os_str() == "-" {
+                done(standard_input().and_then(|file| work(&file)))?;
+                continue;
+            }
+            let is_folder = fs::metadata(path).is_ok_and(|metadata| metadata.is_dir());
+            if !is_folder {
+                done(open(path, false).and_then(|file| work(&file)))?;
+            } else if self.recursive {
+                let mut files = Vec::new();
+                done(search(path, &mut files))?;
+                for path in &files {
+                    done(open(path, true).and_then(|file| work(&file)))?;
+                }
+            } else {
+                done(Err(CargoOffloadError::new(format_args!(
+                    "{}: is a folder\nhint: pass -r to search it",
+                    terminal(path.as_path())
+                ))))?;
+            }
+        }
+        match failed {
+            true => Err(CargoOffloadError::reported()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Lists the regular files of a folder and its subfolders. Does not follow links, so that it ends.
+fn search(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), CargoOffloadError> {
+    let failed = |problem: io::Error| wrong(folder, &problem);
+    let mut entries = fs::read_dir(folder)
+        .and_then(Iterator::collect::<io::Result<Vec<_>>>)
+        .map_err(failed)?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let file_type = entry.file_type().map_err(failed)?;
+        if file_type.is_dir() {
+            search(&entry.path(), files)?;
+        } else if file_type.is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn open(path: &Path, is_searched: bool) -> Result<OpenInput, CargoOffloadError> {
+    let opened = Opened::open(path).and_then(|file| Ok((file.metadata()?, file)));
+    let (metadata, file) = opened.map_err(|problem| wrong(path, &problem))?;
+    if !metadata.is_file() {
+        return Err(wrong(path, &"not a regular file"));
+    }
+    Ok(OpenInput {
+        name: path.to_owned(),
+        is_searched,
+        reading: Reading::new(Opened::new(path, file, None)),
+        size: metadata.len(),
+    })
+}
+
+/// Copies standard input to a temporary file, because images are read in any order.
+fn standard_input() -> Result<OpenInput, CargoOffloadError> {
+    let name = Path::new("-");
+    let failed = |problem: io::Error| wrong(name, &problem);
+    let mut file: File = tempfile::tempfile().map_err(failed)?;
+    let size = io::copy(&mut io::stdin().lock(), &mut file).map_err(failed)?;
+    Ok(OpenInput {
+        name: name.to_owned(),
+        is_searched: false,
+        reading: Reading::new(Opened::new(name, file, None)),
+        size,
+    })
+}
+
+fn wrong(path: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {
+    CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)))
+}

@@ -1,0 +1,202 @@
+//! The JSON of `cargo offload inspect`; `docs/json.md` describes it.
+
+use std::collections::BTreeMap;
+
+use offload_formats::container::Standing;
+use offload_formats::container::inventory::{
+    ContainerData, ImageContainer, ImageForm, InventoryImage,
+};
+use offload_formats::names::OffloadKind;
+use serde::Serialize;
+
+use crate::cargo_offload::images::FileImages;
+use crate::cargo_offload::inputs::OpenInput;
+
+#[derive(Serialize)]
+pub(super) struct InspectDocument<'a> {
+    schema: u32,
+    files: &'a [InspectedFile],
+    totals: Vec<TargetTotal>,
+}
+
+#[derive(Serialize)]
+struct TargetTotal {
+    triple: String,
+    processor: String,
+    images: usize,
+    size: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct InspectedFile {
+    file: String,
+    size: u64,
+    containers: Vec<InspectedContainer>,
+    problems: Vec<String>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct InspectedContainer {
+    members: Vec<String>,
+    section: Option<String>,
+    format: &'static str,
+    offset: u64,
+    size: u64,
+    compression: Option<InspectedCompression>,
+    standing: Option<&'static str>,
+    unpacked: bool,
+    images: Vec<InspectedImage>,
+}
+
+#[derive(Serialize)]
+struct InspectedCompression {
+    method: &'static str,
+    version: Option<u16>,
+    uncompressed_size: u64,
+    hash: Option<String>,
+}
+
+#[derive(Serialize)]
+struct InspectedImage {
+    /// Number in the file; `null` for hosts' entries and for images that consist of containers.
+    number: Option<usize>,
+    index: usize,
+    entry_id: Option<String>,
+    host: bool,
+    kind: Option<String>,
+    triple: String,
+    processor: String,
+    own_target_id: Option<String>,
+    form: Option<&'static str>,
+    offset: u64,
+    size: u64,
+    compressed: bool,
+    containers: Vec<InspectedContainer>,
+}
+
+impl<'a> InspectDocument<'a> {
+    pub(super) fn of(files: &'a [InspectedFile]) -> Self {
+        let mut totals: BTreeMap<(&str, &str), (usize, u64)> = BTreeMap::new();
+        for file in files {
+            for container in &file.containers {
+                container.add_to(&mut totals);
+            }
+        }
+        let totals = totals.into_iter();
+        let totals = totals.map(|((triple, processor), (images, size))| TargetTotal {
+            triple: triple.to_owned(),
+            processor: processor.to_owned(),
+            images,
+            size,
+        });
+        Self {
+            schema: 1,
+            files,
+            totals: totals.collect(),
+        }
+    }
+}
+
+impl InspectedFile {
+    pub(super) fn of(input: &OpenInput, found: &FileImages) -> Self {
+        let mut number = 0;
+        let mut containers = Vec::new();
+        for part in &found.parts {
+            for container in &part.inventory.containers {
+                let mut container = InspectedContainer::of(container, &mut number);
+                let members = part.members.iter().map(|member| lossy(member));
+                container.members.splice(0..0, members);
+                containers.push(container);
+            }
+        }
+        Self {
+            file: input.name.to_string_lossy().into_owned(),
+            size: input.size,
+            containers,
+            problems: found.problems.clone(),
+            notes: found.notes.clone(),
+        }
+    }
+}
+
+impl InspectedContainer {
+    fn of(container: &ImageContainer, number: &mut usize) -> Self {
+        let compression = container.compression.as_ref();
+        Self {
+            members: container.members.iter().map(|name| lossy(name)).collect(),
+            section: container.section.as_ref().map(|name| lossy(name)),
+            format: container.format.name(),
+            offset: container.range.start,
+            size: container.range.end.saturating_sub(container.range.start),
+            compression: compression.map(|compression| InspectedCompression {
+                method: compression.method.name(),
+                version: compression.version,
+                uncompressed_size: compression.uncompressed_size,
+                hash: compression.hash.map(|hash| {
+                    let bytes = hash.iter();
+                    bytes.map(|byte| format!("{byte:02x}")).collect()
+                }),
+            }),
+            standing: container.standing.map(|standing| match standing {
+                Standing::Raw => "file",
+                Standing::Excluded => "to be linked",
+                Standing::Allocated | Standing::Finished => "linked",
+            }),
+            unpacked: !matches!(container.data, ContainerData::File),
+            images: container
+                .images
+                .iter()
+                .map(|image| InspectedImage::of(image, number))
+                .collect(),
+        }
+    }
+
+    fn add_to<'a>(&'a self, totals: &mut BTreeMap<(&'a str, &'a str), (usize, u64)>) {
+        for image in &self.images {
+            if image.number.is_some() {
+                let target = (image.triple.as_str(), image.processor.as_str());
+                let (images, size) = totals.entry(target).or_default();
+                *images += 1;
+                *size += image.size;
+            }
+            for container in &image.containers {
+                container.add_to(totals);
+            }
+        }
+    }
+}
+
+impl InspectedImage {
+    fn of(image: &InventoryImage, number: &mut usize) -> Self {
+        let is_numbered = !image.is_host && image.inner.is_empty();
+        let own_number = is_numbered.then_some(*number);
+        *number += usize::from(is_numbered);
+        Self {
+            number: own_number,
+            index: image.index,
+            entry_id: image.entry_id.clone(),
+            host: image.is_host,
+            kind: match image.target.kind {
+                OffloadKind::NONE => None,
+                kind => Some(kind.to_string()),
+            },
+            triple: image.target.triple.clone(),
+            processor: image.target.processor.clone(),
+            own_target_id: image.own_target_id.clone(),
+            form: image.form.map(ImageForm::name),
+            offset: image.range.start,
+            size: image.size(),
+            compressed: image.is_compressed,
+            containers: image
+                .inner
+                .iter()
+                .map(|container| InspectedContainer::of(container, number))
+                .collect(),
+        }
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

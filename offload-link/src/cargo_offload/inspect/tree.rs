@@ -1,0 +1,183 @@
+//! The tree of a file's images, and totals.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use anstyle::Style;
+use offload_formats::container::Standing;
+use offload_formats::container::inventory::{ContainerFormat, ImageContainer, PlacedImage};
+use offload_formats::escape::terminal;
+use offload_formats::names::OffloadKind;
+
+use crate::cargo_offload::image_text;
+use crate::cargo_offload::images::{FileImages, FilePart};
+use crate::cargo_offload::text::{self, Align, FAINT, NAME, TARGET, TextTable};
+
+const PLAIN: Style = Style::new();
+
+/// Columns of an image: its number in the file, target, kind, form, size, place.
+const COLUMNS: [(Align, Style); 6] = [
+    (Align::Right, FAINT),
+    (Align::Left, TARGET),
+    (Align::Left, PLAIN),
+    (Align::Left, PLAIN),
+    (Align::Right, PLAIN),
+    (Align::Left, FAINT),
+];
+
+/// Prints the images of a file.
+pub(super) fn print(name: &str, found: &FileImages, out: &mut impl Write) -> io::Result<()> {
+    let count = found.count();
+    if count == 0 {
+        writeln!(out, "{NAME}{name}{NAME:#}: no device images")?;
+        return print_notes(found, out);
+    }
+    let images = text::count(count, "device image");
+    let size = found.parts.first().map_or(0, |part| part.size);
+    let size = text::size(size);
+    writeln!(out, "{NAME}{name}{NAME:#}: {images}, file size {size}")?;
+    // Images are numbered through all parts of the file.
+    let mut first = 0;
+    for part in &found.parts {
+        let images = part.inventory.images();
+        print_part(part, &images, first, out)?;
+        first += images.len();
+    }
+    print_notes(found, out)
+}
+
+fn print_notes(found: &FileImages, out: &mut impl Write) -> io::Result<()> {
+    let mut notes = found.notes.iter();
+    notes.try_for_each(|note| writeln!(out, "  {note}"))
+}
+
+fn print_part(
+    part: &FilePart,
+    images: &[PlacedImage<'_>],
+    first: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut place: Option<Vec<String>> = None;
+    let mut remaining = images;
+    let mut number = first;
+    for container in &part.inventory.containers {
+        let is_inside = |placed: &&PlacedImage<'_>| std::ptr::eq(placed.outermost(), container);
+        let (inside, after) = remaining.split_at(remaining.iter().take_while(is_inside).count());
+        remaining = after;
+        let here = place_of(part, container);
+        if place.as_ref() != Some(&here) && !here.is_empty() {
+            writeln!(out, "  {}", here.join(", "))?;
+        }
+        place = Some(here);
+        if container.format != ContainerFormat::Image {
+            writeln!(out, "    {}", container_text(container))?;
+        }
+        let mut table = TextTable::new(COLUMNS);
+        for placed in inside {
+            table.push(row(number, placed));
+            number += 1;
+        }
+        table.print("      ", out)?;
+    }
+    Ok(())
+}
+
+/// Returns the members and the section around a container.
+fn place_of(part: &FilePart, container: &ImageContainer) -> Vec<String> {
+    let members = part.members.iter().chain(&container.members);
+    let members = members.map(|member| terminal(&**member).to_string());
+    let section = container.section.iter();
+    let section = section.map(|name| format!("section {}", terminal(&**name)));
+    members.chain(section).collect()
+}
+
+fn container_text(container: &ImageContainer) -> String {
+    let range = &container.range;
+    let size = text::size(range.end.saturating_sub(range.start));
+    let mut text = format!(
+        "{}, {size}, offset {:#x}",
+        container.format.name(),
+        range.start
+    );
+    if let Some(compression) = &container.compression {
+        let method = compression.method;
+        let version = compression.version;
+        let version = version.map_or(String::new(), |version| format!(" (CCOB {version})"));
+        let unpacked = text::size(compression.uncompressed_size);
+        text += &format!(", {method}{version}, {unpacked} unpacked");
+    }
+    match container.standing {
+        Some(Standing::Excluded) => text += ", to be linked",
+        Some(Standing::Allocated | Standing::Finished) => text += ", linked",
+        _ => {}
+    }
+    text
+}
+
+fn row(number: usize, placed: &PlacedImage<'_>) -> [String; 6] {
+    let kind = match placed.image.target.kind {
+        OffloadKind::NONE => String::new(),
+        kind => kind.to_string(),
+    };
+    let compressed = match placed.image.is_compressed {
+        true => ", compressed",
+        false => "",
+    };
+    [
+        number.to_string(),
+        image_text::target(placed),
+        kind,
+        image_text::form(placed).to_owned(),
+        text::size(placed.image.size()),
+        image_text::place(placed) + compressed,
+    ]
+}
+
+/// Numbers and sizes of images by target.
+#[derive(Default)]
+pub(super) struct Totals {
+    /// Count and bytes, unpacked.
+    targets: BTreeMap<String, (usize, u64)>,
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, found: &FileImages) {
+        for part in &found.parts {
+            for placed in part.inventory.images() {
+                let (count, size) = self.targets.entry(image_text::target(&placed)).or_default();
+                *count += 1;
+                *size += placed.image.size();
+            }
+        }
+    }
+
+    /// Prints a line for each target if there are several images, and the number of searched files without images.
+    pub(super) fn print(&self, without: usize, out: &mut impl Write) -> io::Result<()> {
+        let count: usize = self.targets.values().map(|(count, _)| count).sum();
+        let all: u64 = self.targets.values().map(|(_, size)| size).sum();
+        if count > 1 {
+            writeln!(out, "{NAME}total{NAME:#}")?;
+            let columns = [
+                (Align::Left, TARGET),
+                (Align::Right, PLAIN),
+                (Align::Right, PLAIN),
+                (Align::Right, FAINT),
+            ];
+            let mut table = TextTable::new(columns);
+            for (target, (count, size)) in &self.targets {
+                table.push([
+                    target.clone(),
+                    text::count(*count, "image"),
+                    text::size(*size),
+                    text::share(*size, all),
+                ]);
+            }
+            table.print("  ", out)?;
+        }
+        if without > 0 {
+            let files = text::count(without, "file");
+            writeln!(out, "{files} without device images")?;
+        }
+        Ok(())
+    }
+}

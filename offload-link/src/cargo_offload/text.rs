@@ -1,0 +1,149 @@
+//! Numbers and columns for people.
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+
+/// Style of names of files.
+pub(super) const NAME: Style = Style::new().bold();
+
+/// Style of targets.
+pub(super) const TARGET: Style = AnsiColor::Cyan.on_default();
+
+/// Style of facts that seldom matter.
+pub(super) const FAINT: Style = Style::new().dimmed();
+
+/// Returns a size in bytes for people, such as `11.2 MiB`.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    // Tenths, rounded: exact for any number of bytes.
+    let (mut unit, mut scale) = (0, 1024_u128);
+    while u128::from(bytes) * 10 + scale / 2 >= scale * 10 * 1024 && unit + 1 < UNITS.len() {
+        (unit, scale) = (unit + 1, scale * 1024);
+    }
+    let tenths = (u128::from(bytes) * 10 + scale / 2) / scale;
+    let (whole, tenth) = (tenths / 10, tenths % 10);
+    format!("{whole}.{tenth} {}", UNITS[unit])
+}
+
+/// Returns a share in percent, such as `14 %`, or `0.3 %` below 1 %.
+pub(super) fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return String::new();
+    }
+    let tenths = u128::from(part) * 1000 / u128::from(whole);
+    match tenths {
+        0..10 => format!("0.{tenths} %"),
+        _ => format!("{} %", tenths / 10),
+    }
+}
+
+/// Returns a count with its noun: `1 image`, `2 images`.
+pub(super) fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
+/// Side of a column to which its cells are aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Align {
+    Left,
+    Right,
+}
+
+/// A table whose columns are as wide as their widest cells.
+pub(super) struct TextTable<const COLUMNS: usize> {
+    columns: [(Align, Style); COLUMNS],
+    rows: Vec<[String; COLUMNS]>,
+}
+
+impl<const COLUMNS: usize> TextTable<COLUMNS> {
+    pub(super) fn new(columns: [(Align, Style); COLUMNS]) -> Self {
+        let rows = Vec::new();
+        Self { columns, rows }
+    }
+
+    pub(super) fn push(&mut self, row: [String; COLUMNS]) {
+        self.rows.push(row);
+    }
+
+    /// Prints the rows, each after `indent`. Cells are two blanks apart; columns without text take no space.
+    pub(super) fn print(&self, indent: &str, out: &mut impl Write) -> std::io::Result<()> {
+        let mut widths = [0; COLUMNS];
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = cell.chars().count().max(*width);
+            }
+        }
+        for row in &self.rows {
+            let mut line = indent.to_owned();
+            // Blanks before the next cell with text.
+            let mut blanks = 0;
+            for ((cell, width), (align, style)) in row.iter().zip(widths).zip(self.columns) {
+                if width == 0 {
+                    continue;
+                }
+                let gap = width - cell.chars().count();
+                let (before, after) = match align {
+                    Align::Left => (0, gap),
+                    Align::Right => (gap, 0),
+                };
+                blanks += before;
+                if !cell.is_empty() {
+                    line.extend(std::iter::repeat_n(' ', blanks));
+                    blanks = 0;
+                    line += &format!("{style}{cell}{style:#}");
+                }
+                blanks += after + 2;
+            }
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_sizes_to_tenths() {
+        for (bytes, expected) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (1_310_496_488, "1.2 GiB"),
+            // 1023.95 KiB would be 1024.0 KiB.
+            (1_048_525, "1.0 MiB"),
+            (1_048_000, "1023.4 KiB"),
+            (u64::MAX, "16777216.0 TiB"),
+        ] {
+            assert_eq!(size(bytes), expected, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn aligns_columns_and_leaves_out_empty_ones() {
+        let plain = Style::new();
+        let mut table = TextTable::new([
+            (Align::Left, plain),
+            (Align::Left, plain),
+            (Align::Right, plain),
+            (Align::Left, plain),
+        ]);
+        let row = |cells: [&str; 4]| cells.map(str::to_owned);
+        table.push(row(["a", "", "10", "x"]));
+        table.push(row(["long", "", "9", ""]));
+        table.push(row(["b", "", "", "y"]));
+        let mut out = Vec::new();
+        table.print("  ", &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "  a     10  x\n  long   9\n  b         y\n");
+    }
+}

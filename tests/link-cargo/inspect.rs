@@ -1,0 +1,275 @@
+//! `cargo offload inspect` beside NVIDIA's and LLVM's tools, on what compilers write.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{program, run, tool};
+
+const INSPECT: [&str; 2] = ["offload", "inspect"];
+
+fn cargo_offload(folder: &TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+    command.current_dir(folder.path()).args(INSPECT);
+    command
+}
+
+fn inspect(folder: &TempDir, file: &str) -> Value {
+    let text = run(cargo_offload(folder).args(["--json", file]));
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Returns the images in a list of containers, those in images too: target ID, form and size.
+fn images(containers: &Value, found: &mut Vec<(String, String, u64)>) {
+    for container in containers.as_array().unwrap() {
+        for image in container["images"].as_array().unwrap() {
+            if !image["number"].is_null() {
+                found.push((
+                    image["processor"].as_str().unwrap().to_owned(),
+                    image["form"].as_str().unwrap_or_default().to_owned(),
+                    image["size"].as_u64().unwrap(),
+                ));
+            }
+            images(&image["containers"], found);
+        }
+    }
+}
+
+fn images_of(folder: &TempDir, file: &str) -> Vec<(String, String, u64)> {
+    let inspected = inspect(folder, file);
+    assert_eq!(inspected["schema"], 1);
+    let file = &inspected["files"][0];
+    assert_eq!(file["problems"], Value::Array(Vec::new()));
+    let mut found = Vec::new();
+    images(&file["containers"], &mut found);
+    found
+}
+
+fn counts(images: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for name in images {
+        *counts.entry(name).or_default() += 1;
+    }
+    counts
+}
+
+const HIP: &str = "
+#include <offload/gpu.h>
+__global__ void scale(float *x) { x[threadIdx.x] *= 2; }
+";
+
+/// Compiles a HIP object with clang of that release, with images for gfx90a:xnack+ and gfx1100.
+fn hip_object(folder: &TempDir, clang: &Path, name: &str, flags: &[&str]) {
+    std::fs::write(folder.path().join("k.hip"), HIP).unwrap();
+    let mut command = Command::new(clang);
+    command
+        .args([
+            "-x",
+            "hip",
+            "-nogpuinc",
+            "-nogpulib",
+            "-c",
+            "k.hip",
+            "-o",
+            name,
+        ])
+        .arg(concat!(
+            "-I",
+            env!("CARGO_MANIFEST_DIR"),
+            "/../offload-build/include"
+        ))
+        .args(["--offload-arch=gfx90a:xnack+", "--offload-arch=gfx1100"])
+        .args(flags)
+        .current_dir(folder.path());
+    run(&mut command);
+}
+
+#[test]
+fn finds_the_images_of_every_form_of_hip_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let clangs = [("llvm19", "clang-19"), ("llvm22", "clang-22")];
+    for (word, name) in clangs {
+        let Some(clang) = tool(word, &[name]) else {
+            continue;
+        };
+        for flags in [
+            &["--no-offload-new-driver"][..],
+            &["--no-offload-new-driver", "--offload-compress"],
+            &["--offload-new-driver", "-fgpu-rdc"],
+            &["--offload-new-driver", "-fno-gpu-rdc"],
+            &["--no-offload-new-driver", "-fgpu-rdc"],
+        ] {
+            hip_object(&folder, &clang, "k.o", flags);
+            let found = images_of(&folder, "k.o");
+            let targets = counts(found.iter().map(|(target, ..)| target.clone()));
+            let both = ["gfx1100", "gfx90a:xnack+"].map(|name| (name.to_owned(), 1));
+            assert_eq!(targets, BTreeMap::from(both), "{name} {flags:?}: {found:?}");
+            // With relocatable device code, clang embeds bitcode.
+            let expected = match (
+                flags.contains(&"-fgpu-rdc"),
+                flags.contains(&"--offload-compress"),
+            ) {
+                (true, _) => "bitcode",
+                (_, true) => "",
+                _ => "code object",
+            };
+            for (target, form, size) in &found {
+                assert_eq!(form, expected, "{name} {flags:?}: {target}");
+                assert!(*size > 500, "{name} {flags:?}: {target} {size}");
+            }
+        }
+    }
+}
+
+/// LLVM's tool lists offload binaries.
+#[test]
+fn finds_the_images_that_llvm_objdump_lists() {
+    let (Some(clang), Some(objdump)) = (
+        tool("llvm22", &["clang-22"]),
+        tool("llvm22", &["llvm-objdump-22"]),
+    ) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    hip_object(
+        &folder,
+        &clang,
+        "k.o",
+        &["--offload-new-driver", "-fgpu-rdc"],
+    );
+    let listed = run(Command::new(objdump)
+        .args(["--offloading", "k.o"])
+        .current_dir(folder.path()));
+    let expected = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix("arch            "));
+    let expected = counts(expected.map(str::to_owned));
+    assert_eq!(expected.values().sum::<usize>(), 2, "{listed}");
+    let found = images_of(&folder, "k.o");
+    assert_eq!(
+        counts(found.into_iter().map(|(target, ..)| target)),
+        expected
+    );
+}
+
+/// NVIDIA's tool lists fat binaries, compressed or not.
+#[test]
+fn finds_the_images_that_cuobjdump_lists() {
+    let Some(nvcc) = program("nvcc").filter(|_| tool("cuda", &["cuobjdump"]).is_some()) else {
+        return;
+    };
+    let cuobjdump = nvcc.with_file_name("cuobjdump");
+    let folder = tempfile::tempdir().unwrap();
+    let source = "__global__ void scale(float *x) { x[threadIdx.x] *= 2; }\n";
+    std::fs::write(folder.path().join("k.cu"), source).unwrap();
+    for flags in [&[][..], &["-rdc=true"], &["--no-compress"]] {
+        run(Command::new(&nvcc)
+            .args([
+                "-c",
+                "k.cu",
+                "-o",
+                "k.o",
+                "-gencode=arch=compute_80,code=sm_80",
+            ])
+            .args(["-gencode=arch=compute_90,code=[sm_90,compute_90]"])
+            .args(flags)
+            .current_dir(folder.path()));
+        let list = |option: &str| {
+            let listed = run(Command::new(&cuobjdump)
+                .args([option, "k.o"])
+                .current_dir(folder.path()));
+            let words = listed.split(['.', '\n']);
+            let words = words.filter(|word| word.starts_with("sm_"));
+            words.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let ptx = list("--list-ptx").into_iter();
+        let ptx = ptx.map(|name| name.replace("sm_", "compute_"));
+        let expected = counts(list("--list-elf").into_iter().chain(ptx));
+        assert_eq!(
+            expected.values().sum::<usize>(),
+            3,
+            "{flags:?}: {expected:?}"
+        );
+        let found = images_of(&folder, "k.o");
+        let forms = counts(found.iter().map(|(_, form, _)| form.clone()));
+        assert_eq!(forms["cubin"], 2, "{flags:?}");
+        assert_eq!(
+            counts(found.into_iter().map(|(target, ..)| target)),
+            expected,
+            "{flags:?}"
+        );
+    }
+}
+
+#[test]
+fn searches_folders_and_reads_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    let ptx = b".version 8.0\n.target sm_90\n.address_size 64\n";
+    std::fs::create_dir_all(folder.path().join("tree/sub")).unwrap();
+    write("tree/sub/k.ptx", ptx);
+    write("tree/plain.txt", b"text");
+    write("tree/cut.bin", b"\x10\xff\x10\xad\x01");
+    let output = cargo_offload(&folder).arg("tree").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        said,
+        "error: tree: is a folder\nhint: pass -r to search it\n"
+    );
+
+    // The damaged file does not hide the one after it.
+    let output = cargo_offload(&folder)
+        .args(["-r", "tree"])
+        .output()
+        .unwrap();
+    let (out, said) = (output.stdout, String::from_utf8(output.stderr).unwrap());
+    let out = String::from_utf8(out).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said.starts_with("error: tree/cut.bin: offload binary 0: "),
+        "{said}"
+    );
+    assert!(
+        out.contains("tree/sub/k.ptx: 1 device image, file size 44 B\n"),
+        "{out}"
+    );
+    assert!(
+        out.contains("      0  compute_90  PTX  44 B  offset 0x0\n"),
+        "{out}"
+    );
+    assert!(out.ends_with("1 file without device images\n"), "{out}");
+
+    let mut child = cargo_offload(&folder)
+        .args(["--json", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), ptx).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let inspected: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(inspected["files"][0]["file"], "-");
+    assert_eq!(inspected["totals"][0]["processor"], "compute_90");
+}
+
+#[test]
+fn uses_color_only_where_it_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = b".version 8.0\n.target sm_90\n";
+    std::fs::write(folder.path().join("k.ptx"), ptx).unwrap();
+    let escapes = |arguments: &[&str], variable: &str| {
+        let mut command = cargo_offload(&folder);
+        command.args(arguments).env("CARGO_TERM_COLOR", variable);
+        command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+        run(command.arg("k.ptx")).contains('\x1b')
+    };
+    assert!(!escapes(&[], "auto"));
+    assert!(escapes(&[], "always"));
+    assert!(escapes(&["--color=always"], "never"));
+    assert!(!escapes(&["--color=never"], "always"));
+}
