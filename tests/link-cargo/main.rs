@@ -15,4 +15,5 @@ mod gpu_kit;
 mod images;
 mod inspect;
 mod registration_matrix;
+mod size;
 mod windows_hosts;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use offload_formats::container::bundled::Unpacking;
-use offload_formats::container::inventory::{Inventory, inventory};
+use offload_formats::container::inventory::{ImageContainer, Inventory, PlacedImage, inventory};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
 
@@ -121,6 +121,23 @@ impl FileImages {
     pub(super) fn count(&self) -> usize {
         let counts = self.parts.iter().map(|part| part.inventory.images().len());
         counts.sum()
+    }
+}
+
+impl FilePart {
+    /// Lists the outermost containers, each with the device images in it, in file order.
+    pub(super) fn containers(&self) -> Vec<(&ImageContainer, Vec<PlacedImage<'_>>)> {
+        let mut images = self.inventory.images().into_iter().peekable();
+        let containers = self.inventory.containers.iter();
+        let with_images = containers.map(|container| {
+            let is_inside = |placed: &PlacedImage<'_>| std::ptr::eq(placed.outermost(), container);
+            let mut inside = Vec::new();
+            while let Some(placed) = images.next_if(is_inside) {
+                inside.push(placed);
+            }
+            (container, inside)
+        });
+        with_images.collect()
     }
 }
 

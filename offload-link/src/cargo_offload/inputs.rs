@@ -26,11 +26,19 @@ pub(super) struct InputLine {
 pub(super) struct OpenInput {
     /// Path, or `-`.
     pub(super) name: PathBuf,
-    /// True if a folder was searched for it.
-    pub(super) is_searched: bool,
+    pub(super) origin: Origin,
     pub(super) reading: Rc<Reading>,
     /// Size in bytes.
     pub(super) size: u64,
+}
+
+/// Way that led to an input file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The user named it.
+    Named,
+    /// A folder has it.
+    Searched,
 }
 
 impl InputLine {
@@ -57,18 +65,14 @@ impl InputLine {
             Ok(()) => Ok(()),
         };
         for path in &self.files {
-            if path.as_os_str() == "-" {
-                done(standard_input().and_then(|file| work(&file)))?;
-                continue;
-            }
-            let is_folder = fs::metadata(path).is_ok_and(|metadata| metadata.is_dir());
+            let is_folder = !is_standard_input(path) && path.is_dir();
             if !is_folder {
-                done(open(path, false).and_then(|file| work(&file)))?;
+                done(open(path).and_then(|file| work(&file)))?;
             } else if self.recursive {
                 let mut files = Vec::new();
                 done(search(path, &mut files))?;
                 for path in &files {
-                    done(open(path, true).and_then(|file| work(&file)))?;
+                    done(open_file(path, Origin::Searched).and_then(|file| work(&file)))?;
                 }
             } else {
                 done(Err(CargoOffloadError::new(format_args!(
@@ -102,7 +106,19 @@ fn search(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), CargoOffloadErr
     Ok(())
 }
 
-fn open(path: &Path, is_searched: bool) -> Result<OpenInput, CargoOffloadError> {
+/// Opens an input that the user named.
+pub(super) fn open(path: &Path) -> Result<OpenInput, CargoOffloadError> {
+    match is_standard_input(path) {
+        true => standard_input(),
+        false => open_file(path, Origin::Named),
+    }
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn open_file(path: &Path, origin: Origin) -> Result<OpenInput, CargoOffloadError> {
     let opened = Opened::open(path).and_then(|file| Ok((file.metadata()?, file)));
     let (metadata, file) = opened.map_err(|problem| wrong(path, &problem))?;
     if !metadata.is_file() {
@@ -110,7 +126,7 @@ fn open(path: &Path, is_searched: bool) -> Result<OpenInput, CargoOffloadError> 
     }
     Ok(OpenInput {
         name: path.to_owned(),
-        is_searched,
+        origin,
         reading: Reading::new(Opened::new(path, file, None)),
         size: metadata.len(),
     })
@@ -124,7 +140,7 @@ fn standard_input() -> Result<OpenInput, CargoOffloadError> {
     let size = io::copy(&mut io::stdin().lock(), &mut file).map_err(failed)?;
     Ok(OpenInput {
         name: name.to_owned(),
-        is_searched: false,
+        origin: Origin::Named,
         reading: Reading::new(Opened::new(name, file, None)),
         size,
     })

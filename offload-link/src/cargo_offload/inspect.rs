@@ -7,7 +7,7 @@ use std::io::Write;
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::images::{self, FileImages};
-use crate::cargo_offload::inputs::InputLine;
+use crate::cargo_offload::inputs::{InputLine, Origin};
 use crate::cargo_offload::limit_option::LimitOption;
 use crate::{json as json_text, say};
 use json::InspectedFile;
@@ -42,7 +42,7 @@ pub(super) fn run(line: &InspectLine, out: &mut impl Write) -> Result<(), CargoO
     let done = line.input.each(|input| {
         let found = FileImages::find(input, &mut unpacking);
         let name = images::shown(&input.name);
-        if found.count() == 0 && found.problems.is_empty() && input.is_searched {
+        if found.count() == 0 && found.problems.is_empty() && input.origin == Origin::Searched {
             without += 1;
             return Ok(());
         }

@@ -6,6 +6,7 @@ use super::archive::ArchiveLine;
 use super::build::BuildLine;
 use super::inspect::InspectLine;
 use super::pages::{CompletionsLine, ManLine};
+use super::size::{DiffLine, SizeLine};
 
 /// Inspects, measures, checks and builds GPU device code, for GPUs of any vendor.
 #[derive(Debug, Parser)]
@@ -44,6 +45,8 @@ pub(super) enum When {
 #[derive(Debug, Subcommand)]
 pub(super) enum CargoOffloadCommand {
     Inspect(InspectLine),
+    Size(SizeLine),
+    Diff(DiffLine),
     Archive(ArchiveLine),
     Build(BuildLine),
     Completions(CompletionsLine),

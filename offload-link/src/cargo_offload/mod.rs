@@ -6,6 +6,7 @@
 //! | `archive.rs`     | `archive`: archives of bundles and device archives |
 //! | `build.rs`       | `build`: Cargo, and the libraries of device code that a build makes |
 //! | `inspect.rs`     | `inspect`: the device images of any file |
+//! | `size.rs`        | `size`, `diff`: bytes of device code, and how they changed |
 //! | `inputs.rs`      | input files: named ones, folders, standard input |
 //! | `images.rs`, `image_text.rs` | the images of an input, and facts about them for people |
 //! | `text.rs`        | numbers and tables for people |
@@ -22,6 +23,7 @@ mod inspect;
 mod limit_option;
 mod line;
 mod pages;
+mod size;
 mod text;
 
 use std::ffi::OsString;
@@ -71,6 +73,8 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOfflo
     };
     let done = match command_line {
         CargoOffloadCommand::Inspect(line) => inspect::run(line, &mut out),
+        CargoOffloadCommand::Size(line) => size::run(line, &mut out),
+        CargoOffloadCommand::Diff(line) => size::diff(line, &mut out),
         CargoOffloadCommand::Archive(line) => archive::run(line, &mut out),
         CargoOffloadCommand::Build(line) => build::run(line, &mut out),
         CargoOffloadCommand::Completions(line) => {

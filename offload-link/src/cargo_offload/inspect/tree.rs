@@ -37,11 +37,9 @@ pub(super) fn print(name: &str, found: &FileImages, out: &mut impl Write) -> io:
     let size = text::size(size);
     writeln!(out, "{NAME}{name}{NAME:#}: {images}, file size {size}")?;
     // Images are numbered through all parts of the file.
-    let mut first = 0;
+    let mut number = 0;
     for part in &found.parts {
-        let images = part.inventory.images();
-        print_part(part, &images, first, out)?;
-        first += images.len();
+        print_part(part, &mut number, out)?;
     }
     print_notes(found, out)
 }
@@ -51,19 +49,9 @@ fn print_notes(found: &FileImages, out: &mut impl Write) -> io::Result<()> {
     notes.try_for_each(|note| writeln!(out, "  {note}"))
 }
 
-fn print_part(
-    part: &FilePart,
-    images: &[PlacedImage<'_>],
-    first: usize,
-    out: &mut impl Write,
-) -> io::Result<()> {
+fn print_part(part: &FilePart, number: &mut usize, out: &mut impl Write) -> io::Result<()> {
     let mut place: Option<Vec<String>> = None;
-    let mut remaining = images;
-    let mut number = first;
-    for container in &part.inventory.containers {
-        let is_inside = |placed: &&PlacedImage<'_>| std::ptr::eq(placed.outermost(), container);
-        let (inside, after) = remaining.split_at(remaining.iter().take_while(is_inside).count());
-        remaining = after;
+    for (container, inside) in part.containers() {
         let here = place_of(part, container);
         if place.as_ref() != Some(&here) && !here.is_empty() {
             writeln!(out, "  {}", here.join(", "))?;
@@ -73,9 +61,9 @@ fn print_part(
             writeln!(out, "    {}", container_text(container))?;
         }
         let mut table = TextTable::new(COLUMNS);
-        for placed in inside {
-            table.push(row(number, placed));
-            number += 1;
+        for placed in &inside {
+            table.push(row(*number, placed));
+            *number += 1;
         }
         table.print("      ", out)?;
     }

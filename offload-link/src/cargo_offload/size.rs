@@ -1,0 +1,241 @@
+//! `cargo offload size` and `diff`: bytes of device code by target, container and image, and how they changed.
+
+mod changes;
+mod html;
+mod json;
+mod measure;
+mod svg;
+mod treemap;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anstyle::Style;
+use offload_formats::container::inventory::ContainerFormat;
+use offload_formats::escape::terminal;
+
+use crate::cargo_offload::error::CargoOffloadError;
+use crate::cargo_offload::images::{self, FileImages};
+use crate::cargo_offload::inputs;
+use crate::cargo_offload::limit_option::LimitOption;
+use crate::cargo_offload::text::{self, Align, FAINT, NAME, TARGET, TextTable};
+use crate::{json as json_text, say};
+use measure::{MeasuredContainer, MeasuredFile};
+
+/// Measures the device code of a file, by target and by container.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A compressed container's size is shared among its images by their unpacked sizes.
+
+Examples:
+  cargo offload size librocsparse.so.0
+  cargo offload size librocsparse.so.0 --svg sizes.svg
+  cargo offload size new/libkernels.so old/libkernels.so")]
+pub(super) struct SizeLine {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Draw a treemap of the images.
+    #[arg(long, value_name = "PATH", conflicts_with = "old")]
+    svg: Option<PathBuf>,
+    /// Write a page with the treemap and a table that sorts.
+    #[arg(long, value_name = "PATH", conflicts_with = "old")]
+    html: Option<PathBuf>,
+    /// Number of largest containers to show; 0 shows none.
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    top: usize,
+    #[command(flatten)]
+    limit: LimitOption,
+    /// The file; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// An older version of the file, to show what changed.
+    #[arg(value_name = "OLD")]
+    old: Option<PathBuf>,
+}
+
+/// Shows how the device code of a file changed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  cargo offload diff old/libkernels.so new/libkernels.so")]
+pub(super) struct DiffLine {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limit: LimitOption,
+    #[arg(value_name = "OLD")]
+    old: PathBuf,
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+}
+
+/// Prints the sizes of a file, or of the difference to an older one.
+pub(super) fn run(line: &SizeLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    if let Some(old) = &line.old {
+        return compare(old, &line.file, &line.limit, line.json, out);
+    }
+    let (file, is_whole) = measure(&line.file, &line.limit)?;
+    if let Some(path) = &line.svg {
+        write_file(path, &svg::draw(&file))?;
+    }
+    if let Some(path) = &line.html {
+        write_file(path, &html::page(&file))?;
+    }
+    let written = match line.json {
+        true => out.write_all(json_text::text(&json::SizeDocument::of(&file)).as_bytes()),
+        false => print(&file, line.top, out),
+    };
+    written.map_err(CargoOffloadError::unwritten)?;
+    finish(is_whole)
+}
+
+/// Prints the difference of two files.
+pub(super) fn diff(line: &DiffLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    compare(&line.old, &line.new, &line.limit, line.json, out)
+}
+
+fn compare(
+    old: &Path,
+    new: &Path,
+    limit: &LimitOption,
+    json: bool,
+    out: &mut impl Write,
+) -> Result<(), CargoOffloadError> {
+    let (old, is_old_whole) = measure(old, limit)?;
+    let (new, is_new_whole) = measure(new, limit)?;
+    let written = match json {
+        true => out.write_all(json_text::text(&json::DiffDocument::of(&old, &new)).as_bytes()),
+        false => changes::print(&old, &new, out),
+    };
+    written.map_err(CargoOffloadError::unwritten)?;
+    finish(is_old_whole && is_new_whole)
+}
+
+/// Measures a file, and tells whether all of it could be read; problems are reported.
+fn measure(path: &Path, limit: &LimitOption) -> Result<(MeasuredFile, bool), CargoOffloadError> {
+    let input = inputs::open(path)?;
+    let mut unpacking = images::unpacking(&limit.value()?);
+    let found = FileImages::find(&input, &mut unpacking);
+    for problem in &found.problems {
+        say::error("", &format_args!("{}: {problem}", terminal(path)));
+    }
+    let measured = MeasuredFile::of(&input, &found);
+    Ok((measured, found.problems.is_empty()))
+}
+
+fn finish(is_whole: bool) -> Result<(), CargoOffloadError> {
+    match is_whole {
+        true => Ok(()),
+        false => Err(CargoOffloadError::reported()),
+    }
+}
+
+/// Writes a file beside its place and renames it.
+fn write_file(path: &Path, content: &str) -> Result<(), CargoOffloadError> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let written = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(folder)
+        .and_then(|mut file| {
+            file.write_all(content.as_bytes())?;
+            file.persist(path).map_err(io::Error::from)
+        });
+    let failed = |problem| CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)));
+    written.map(drop).map_err(failed)
+}
+
+fn print(file: &MeasuredFile, top: usize, out: &mut impl Write) -> io::Result<()> {
+    let plain = Style::new();
+    let (all, device) = (file.size, file.device());
+    let name = &file.name;
+    let (size, code) = (text::size(all), text::size(device));
+    let share = text::share(device, all);
+    writeln!(
+        out,
+        "{NAME}{name}{NAME:#}: {size}, device code {code} ({share})"
+    )?;
+    let columns = [
+        (Align::Left, TARGET),
+        (Align::Right, plain),
+        (Align::Right, plain),
+        (Align::Right, FAINT),
+        (Align::Left, FAINT),
+    ];
+    let mut table = TextTable::new(columns);
+    for (target, sizes) in &file.targets {
+        let unpacked = match sizes.stored == sizes.unpacked {
+            true => String::new(),
+            false => format!("{} unpacked", text::size(sizes.unpacked)),
+        };
+        table.push([
+            target.clone(),
+            text::count(sizes.images, "image"),
+            text::size(sizes.stored),
+            text::share(sizes.stored, all),
+            unpacked,
+        ]);
+    }
+    table.print("  ", out)?;
+    let largest = largest(file, top);
+    if largest.len() > 1 {
+        writeln!(out, "largest containers")?;
+        let columns = [
+            (Align::Right, plain),
+            (Align::Right, FAINT),
+            (Align::Left, plain),
+            (Align::Left, FAINT),
+        ];
+        let mut table = TextTable::new(columns);
+        for container in largest {
+            table.push([
+                text::size(container.stored),
+                text::share(container.stored, all),
+                container.place.clone(),
+                text::count(container.images.len(), "image"),
+            ]);
+        }
+        table.print("  ", out)?;
+    }
+    print_savings(file, out)
+}
+
+fn largest(file: &MeasuredFile, top: usize) -> Vec<&MeasuredContainer> {
+    let mut containers: Vec<&MeasuredContainer> = file.containers.iter().collect();
+    containers.sort_by_key(|container| std::cmp::Reverse(container.stored));
+    containers.truncate(top);
+    containers
+}
+
+/// Prints how much smaller the file is without a target.
+fn print_savings(file: &MeasuredFile, out: &mut impl Write) -> io::Result<()> {
+    if file.targets.len() > 1 {
+        let largest = file
+            .targets
+            .iter()
+            .max_by_key(|(_, sizes)| sizes.stored)
+            .expect("there are targets");
+        let all: u64 = file.targets.values().map(|sizes| sizes.stored).sum();
+        let (target, sizes) = largest;
+        writeln!(
+            out,
+            "only {TARGET}{target}{TARGET:#} would save {}",
+            text::size(all.saturating_sub(sizes.stored))
+        )?;
+    }
+    let plain: u64 = file
+        .containers
+        .iter()
+        .filter(|container| !container.is_compressed && container.format == ContainerFormat::Bundle)
+        .map(MeasuredContainer::unpacked)
+        .sum();
+    if plain > 0 {
+        let plain = text::size(plain);
+        writeln!(out, "{plain} are in bundles that are not compressed")?;
+    }
+    Ok(())
+}

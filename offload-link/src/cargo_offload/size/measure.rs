@@ -1,0 +1,163 @@
+//! Sizes of a file's images, by target and by container.
+
+use std::collections::BTreeMap;
+
+use offload_formats::container::inventory::{ContainerFormat, ImageContainer, PlacedImage};
+use offload_formats::escape::terminal;
+
+use crate::cargo_offload::image_text;
+use crate::cargo_offload::images::{FileImages, FilePart};
+use crate::cargo_offload::inputs::OpenInput;
+
+/// Sizes of a file. All are in bytes.
+pub(super) struct MeasuredFile {
+    /// Path for people.
+    pub(super) name: String,
+    /// Size of the file. Members of thin archives are other files, and count, too.
+    pub(super) size: u64,
+    pub(super) targets: BTreeMap<String, ImageSizes>,
+    /// Containers of images in file order.
+    pub(super) containers: Vec<MeasuredContainer>,
+}
+
+/// Sizes of several images.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ImageSizes {
+    pub(super) images: usize,
+    /// Size in the file. The size of a compressed container is shared among its images by their unpacked sizes.
+    pub(super) stored: u64,
+    pub(super) unpacked: u64,
+}
+
+/// Sizes of a container of images.
+pub(super) struct MeasuredContainer {
+    /// Place for people: members, section, offset.
+    pub(super) place: String,
+    pub(super) format: ContainerFormat,
+    /// Size in the file.
+    pub(super) stored: u64,
+    pub(super) is_compressed: bool,
+    pub(super) images: Vec<MeasuredImage>,
+}
+
+/// Sizes of an image.
+pub(super) struct MeasuredImage {
+    /// Number in the file.
+    pub(super) number: usize,
+    pub(super) target: String,
+    pub(super) form: &'static str,
+    /// Size in the file, as for [`ImageSizes`].
+    pub(super) stored: u64,
+    pub(super) unpacked: u64,
+}
+
+impl MeasuredFile {
+    /// Measures the images of a file.
+    pub(super) fn of(input: &OpenInput, found: &FileImages) -> Self {
+        let sizes = found.parts.iter().map(|part| part.size);
+        let mut file = Self {
+            name: terminal(input.name.as_path()).to_string(),
+            size: sizes.fold(0, u64::saturating_add),
+            targets: BTreeMap::new(),
+            containers: Vec::new(),
+        };
+        let mut number = 0;
+        for part in &found.parts {
+            for (container, inside) in part.containers() {
+                let measured = MeasuredContainer::of(part, container, &inside, &mut number);
+                for image in &measured.images {
+                    let sizes = file.targets.entry(image.target.clone()).or_default();
+                    sizes.images += 1;
+                    sizes.stored = sizes.stored.saturating_add(image.stored);
+                    sizes.unpacked = sizes.unpacked.saturating_add(image.unpacked);
+                }
+                file.containers.push(measured);
+            }
+        }
+        file
+    }
+
+    /// Returns the size of all containers in the file.
+    pub(super) fn device(&self) -> u64 {
+        let sizes = self.containers.iter().map(|container| container.stored);
+        sizes.fold(0, u64::saturating_add)
+    }
+}
+
+impl MeasuredContainer {
+    fn of(
+        part: &FilePart,
+        container: &ImageContainer,
+        inside: &[PlacedImage<'_>],
+        number: &mut usize,
+    ) -> Self {
+        let is_compressed = container.compression.is_some();
+        let stored = match container.format {
+            // Its range is the whole object's.
+            ContainerFormat::ObjectBundle => total(inside),
+            _ => container.range.end.saturating_sub(container.range.start),
+        };
+        let unpacked = total(inside);
+        let images = inside.iter().map(|placed| {
+            let size = placed.image.size();
+            *number += 1;
+            MeasuredImage {
+                number: *number - 1,
+                target: image_text::target(placed),
+                form: image_text::form(placed),
+                stored: match is_compressed {
+                    true => part_of(stored, size, unpacked),
+                    false => size,
+                },
+                unpacked: size,
+            }
+        });
+        Self {
+            place: place(part, container),
+            format: container.format,
+            stored,
+            is_compressed,
+            images: images.collect(),
+        }
+    }
+
+    /// Returns the unpacked size of its images.
+    pub(super) fn unpacked(&self) -> u64 {
+        let sizes = self.images.iter().map(|image| image.unpacked);
+        sizes.fold(0, u64::saturating_add)
+    }
+}
+
+fn total(images: &[PlacedImage<'_>]) -> u64 {
+    let sizes = images.iter().map(|placed| placed.image.size());
+    sizes.fold(0, u64::saturating_add)
+}
+
+/// Returns `whole * size / all`, rounded down.
+fn part_of(whole: u64, size: u64, all: u64) -> u64 {
+    let part = u128::from(whole) * u128::from(size);
+    let part = part.checked_div(all.into()).unwrap_or(0);
+    u64::try_from(part).expect("an image is no larger than all images together")
+}
+
+fn place(part: &FilePart, container: &ImageContainer) -> String {
+    let members = part.members.iter().chain(&container.members);
+    let members = members.map(|member| terminal(&**member).to_string());
+    let section = container.section.iter();
+    let section = section.map(|name| terminal(&**name).to_string());
+    let offset = std::iter::once(format!("{:#x}", container.range.start));
+    let places: Vec<String> = members.chain(section).chain(offset).collect();
+    places.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_the_size_of_a_compressed_container() {
+        assert_eq!(part_of(10, 1, 3), 3);
+        assert_eq!(part_of(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
+        assert_eq!(part_of(10, 0, 0), 0);
+    }
+}

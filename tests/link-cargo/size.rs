@@ -1,0 +1,159 @@
+//! `cargo offload size` and `diff` on bundles of known sizes.
+
+use std::num::NonZeroU64;
+use std::process::{Command, Output};
+
+use offload_formats::format::bundle::{self, BundleImage};
+use offload_formats::format::compressed_bundle;
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn run(folder: &TempDir, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+    command.arg("offload").args(arguments).env("NO_COLOR", "1");
+    command.current_dir(folder.path()).output().unwrap()
+}
+
+fn printed(folder: &TempDir, arguments: &[&str]) -> String {
+    let output = run(folder, arguments);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A bundle whose headers have 200 bytes: 32, three times 24, and 96 of entry IDs.
+fn bundle(sizes: [usize; 3]) -> Vec<u8> {
+    let ids = [
+        "hip-amdgcn-amd-amdhsa--gfx90a:xnack+",
+        "hip-amdgcn-amd-amdhsa--gfx1100",
+        "hip-amdgcn-amd-amdhsa--gfx1200",
+    ];
+    assert_eq!(ids.concat().len(), 96);
+    let images = sizes.map(|size| vec![b'i'; size]);
+    let images: Vec<BundleImage<'_>> = std::iter::zip(ids, &images)
+        .map(|(id, image)| BundleImage { id, image })
+        .collect();
+    bundle::to_bytes(&images, NonZeroU64::MIN).unwrap()
+}
+
+fn folder(files: &[(&str, Vec<u8>)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn measures_targets_and_containers() {
+    let folder = folder(&[("k.hipfb", bundle([4096, 2048, 1024]))]);
+    assert_eq!(
+        printed(&folder, &["size", "k.hipfb"]),
+        "k.hipfb: 7.2 KiB, device code 7.2 KiB (100 %)\n\
+        \x20 gfx1100        1 image  2.0 KiB  27 %\n\
+        \x20 gfx1200        1 image  1.0 KiB  13 %\n\
+        \x20 gfx90a:xnack+  1 image  4.0 KiB  55 %\n\
+         only gfx90a:xnack+ would save 3.0 KiB\n\
+         7.0 KiB are in bundles that are not compressed\n"
+    );
+    let json: Value =
+        serde_json::from_str(&printed(&folder, &["size", "--json", "k.hipfb"])).unwrap();
+    assert_eq!(
+        (&json["size"], &json["device"]),
+        (&7368.into(), &7368.into())
+    );
+    let stored = |index: usize| json["targets"][index]["stored"].as_u64().unwrap();
+    assert_eq!([stored(0), stored(1), stored(2)], [2048, 1024, 4096]);
+}
+
+#[test]
+fn shares_the_size_of_compressed_bundles() {
+    let plain = bundle([4096, 2048, 2048]);
+    let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
+    let folder = folder(&[("k.hipfb", packed.clone())]);
+    let json: Value =
+        serde_json::from_str(&printed(&folder, &["size", "--json", "k.hipfb"])).unwrap();
+    let images = &json["containers"][0]["images"];
+    let all = packed.len() as u64;
+    assert_eq!(images[0]["stored"].as_u64(), Some(all / 2));
+    assert_eq!(images[1]["stored"].as_u64(), Some(all / 4));
+    assert_eq!(images[1]["unpacked"].as_u64(), Some(2048));
+    let text = printed(&folder, &["size", "k.hipfb"]);
+    assert!(text.contains("  4.0 KiB unpacked\n"), "{text}");
+    assert!(!text.contains("not compressed"), "{text}");
+}
+
+#[test]
+fn compares_two_files() {
+    let folder = folder(&[
+        ("old", bundle([4096, 2048, 0])),
+        ("new", bundle([1024, 2048, 1024])),
+    ]);
+    let expected = "old 6.2 KiB → new 4.2 KiB: -2.0 KiB\n\
+        \x20 gfx1100             1 image  2.0 KiB  2.0 KiB      same\n\
+        \x20 gfx1200             1 image      0 B  1.0 KiB  +1.0 KiB\n\
+        \x20 gfx90a:xnack+       1 image  4.0 KiB  1.0 KiB  -3.0 KiB\n\
+        \x20 host code and data               0 B      0 B      same\n";
+    assert_eq!(printed(&folder, &["diff", "old", "new"]), expected);
+    assert_eq!(printed(&folder, &["size", "new", "old"]), expected);
+    let json: Value =
+        serde_json::from_str(&printed(&folder, &["diff", "--json", "old", "new"])).unwrap();
+    assert_eq!(json["targets"][2]["old"]["stored"], 4096);
+    assert_eq!(json["targets"][2]["new"]["stored"], 1024);
+}
+
+/// Returns class and area of each rectangle.
+fn rectangles(svg: &str) -> Vec<(String, f64)> {
+    let rectangles = svg.split("<rect ").skip(1).map(|text| {
+        let value = |name: &str| {
+            let start = format!("{name}=\"");
+            let value = text.split(&*start).nth(1).unwrap();
+            value.split('"').next().unwrap().to_owned()
+        };
+        let number = |name| value(name).parse::<f64>().unwrap();
+        (value("class"), number("width") * number("height"))
+    });
+    rectangles.collect()
+}
+
+#[test]
+fn draws_areas_in_proportion() {
+    let folder = folder(&[("a<b>&k.hipfb", bundle([400_000, 200_000, 100_000]))]);
+    let arguments = ["size", "a<b>&k.hipfb", "--svg", "s.svg", "--html", "s.html"];
+    printed(&folder, &arguments);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let svg = read("s.svg");
+    let rectangles = rectangles(&svg);
+    let area = |class: &str| {
+        let mut found = rectangles.iter().filter(|(is, _)| is == class);
+        found.next().unwrap().1
+    };
+    // Classes are numbered by the targets' names: gfx1100, gfx1200, gfx90a:xnack+.
+    for (class, part) in [("c0", 2.0), ("c1", 1.0), ("c2", 4.0)] {
+        let found = area(class) / area("c1");
+        assert!((found - part).abs() < 0.02, "{class}: {found}");
+    }
+    assert!(svg.contains(">gfx90a:xnack+ 390.6 KiB</text>"), "{svg}");
+    assert!(svg.contains("a&lt;b&gt;&amp;k.hipfb: "), "{svg}");
+    assert!(svg.contains("prefers-color-scheme:dark") && !svg.contains("<script"));
+    let html = read("s.html");
+    assert_eq!(html.matches("<tr><td").count(), 3);
+    assert!(html.contains("data-v=\"400000\">390.6 KiB</td>"), "{html}");
+    assert!(html.contains("<title>a&lt;b&gt;&amp;k.hipfb</title>"));
+    // The same input gives the same bytes.
+    printed(&folder, &arguments);
+    assert_eq!(read("s.svg"), svg);
+}
+
+#[test]
+fn fails_for_files_that_cannot_be_read() {
+    let folder = folder(&[("cut", b"\x10\xff\x10\xad".to_vec())]);
+    for (file, expected) in [
+        ("cut", "error: cut: offload binary 0: "),
+        ("none", "error: none: No such file"),
+    ] {
+        let output = run(&folder, &["size", file, "--svg", "s.svg"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
