@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(entries.len(), 2);
         for (entry, place) in entries.iter().zip(written.images) {
             assert_eq!((entry.kind, entry.processor.as_str()), (FatbinKind::Ptx, "sm_90a"));
-            assert!(!entry.is_compressed && entry.image.start == place.start);
+            assert!(!entry.is_compressed() && entry.image.start == place.start);
             let text = bytes.get(place.start as usize..place.end as usize).expect("a place inside");
             assert_eq!(text.strip_suffix(b"\0"), Some(&*kept));
         }

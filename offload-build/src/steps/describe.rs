@@ -139,7 +139,7 @@ impl DescribedPart {
                 _ => FatbinKind::Cubin,
             };
             let mut found = entries.iter().filter(|entry| {
-                entry.kind == kind && entry.processor == processor && !entry.is_compressed
+                entry.kind == kind && entry.processor == processor && !entry.is_compressed()
             });
             let range = found.next().map(|entry| entry.image.clone());
             let bytes = range.and_then(|range| {

@@ -229,6 +229,16 @@ impl<'d, R: ReadAt<'d>> Cursor<'d, R> {
         Self { position, ..*self }
     }
 
+    /// Returns a cursor at the start of `range`, which is cut to the end of this cursor's range.
+    #[must_use]
+    pub(crate) fn within(&self, range: Range<u64>) -> Self {
+        Self {
+            position: range.start,
+            end: range.end.min(self.end),
+            ..*self
+        }
+    }
+
     /// Reads the next `size` bytes.
     ///
     /// # Errors

@@ -35,6 +35,7 @@ pub mod device_text;
 pub mod fatbin;
 pub mod global_symbol;
 pub mod hip_bundle;
+mod lz4;
 pub mod magic;
 pub mod msgpack;
 pub mod offload_binary;

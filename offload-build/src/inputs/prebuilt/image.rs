@@ -279,8 +279,8 @@ fn of_fatbin<'d, R: ReadAt<'d>>(
             processor: entry.processor.clone(),
         });
         let which = format!("image {index} ({entry})");
-        let mut found = PrebuiltImage::new(declared, data, entry.image, None);
-        if entry.is_compressed {
+        let mut found = PrebuiltImage::new(declared, data, entry.image.clone(), None);
+        if entry.is_compressed() {
             let is_ptx = entry.kind == FatbinKind::Ptx;
             found.content = ImageContent::Compressed { which, is_ptx };
         } else if let ImageContent::Elf { .. } = found.content {
