@@ -2,6 +2,7 @@
 
 use offload_formats::container::inventory::{ContainerData, ImageForm, PlacedImage};
 use offload_formats::escape::terminal;
+use offload_formats::format::fatbin::FatbinCompression;
 
 /// Returns the target for people: the target ID, after the triple unless the target ID implies it.
 pub(super) fn target(placed: &PlacedImage<'_>) -> String {
@@ -42,5 +43,14 @@ pub(super) fn place(placed: &PlacedImage<'_>) -> String {
     match is_unpacked {
         true => format!("unpacked offset {offset:#x}"),
         false => format!("offset {offset:#x}"),
+    }
+}
+
+/// Returns the name of the compression of an image in a CUDA fat binary.
+pub(super) fn compression(compression: FatbinCompression) -> &'static str {
+    match compression {
+        FatbinCompression::Lz4 => "lz4",
+        FatbinCompression::Zstd => "zstd",
+        _ => "unknown compression",
     }
 }

@@ -10,6 +10,7 @@ use crate::container::bundled::DeviceTarget;
 use crate::escape::terminal;
 use crate::format::bytes::ReadAt;
 use crate::format::compressed_bundle::{CompressedBundle, CompressedBundleError, Method};
+use crate::format::fatbin::{FatbinCompression, FatbinEntry};
 use crate::format::magic::Magic;
 
 /// The device images of a file.
@@ -125,17 +126,21 @@ pub struct InventoryImage {
     pub form: Option<ImageForm>,
     /// Range in the container's data.
     pub range: Range<u64>,
-    /// True if the image itself is compressed.
-    pub is_compressed: bool,
+    /// Size in bytes, uncompressed.
+    pub size: u64,
+    /// Size in the container's data in bytes. Images that are compressed together share theirs by their sizes.
+    pub stored_size: u64,
+    /// Entry of a CUDA fat binary, which [`FatbinUnpacker`](crate::format::fatbin::FatbinUnpacker) reads.
+    pub fatbin_entry: Option<FatbinEntry>,
     /// Containers that the image consists of, such as a fat binary in an offload binary.
     pub inner: Vec<ImageContainer>,
 }
 
 impl InventoryImage {
-    /// Returns the size of the image in the container's data, in bytes.
+    /// Returns the compression of the image itself.
     #[must_use]
-    pub fn size(&self) -> u64 {
-        self.range.end.saturating_sub(self.range.start)
+    pub fn compression(&self) -> Option<FatbinCompression> {
+        self.fatbin_entry.as_ref()?.compression
     }
 }
 

@@ -23,7 +23,7 @@ use crate::format::bundle_text::{self, Comment};
 use crate::format::bundles::{self, AnyBundle};
 use crate::format::bytes::{OutOfBounds, ReadAt};
 use crate::format::compressed_bundle::{CompressedBundle, CompressedBundleError};
-use crate::format::fatbin::{self, FatbinKind};
+use crate::format::fatbin::{self, FatbinEntry, FatbinKind};
 use crate::format::magic::Magic;
 use crate::format::offload_binary::{self, InflateError, OffloadBinary};
 use crate::names::OffloadKind;
@@ -494,8 +494,10 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 target,
                 own_target_id: identity.as_ref().and_then(|own| own.target_id.clone()),
                 form: identity.map(|own| own.form),
+                size: range.end.saturating_sub(range.start),
+                stored_size: range.end.saturating_sub(range.start),
                 range,
-                is_compressed: false,
+                fatbin_entry: None,
                 inner,
             });
         }
@@ -503,35 +505,17 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
     }
 
     fn fatbins(&mut self, range: Range<u64>) {
-        let entries = fatbin::parse(self.data, range.clone());
-        let Some(entries) = self.noted(entries) else {
-            return;
-        };
-        let mut container = self.container(ContainerFormat::Fatbin, range);
-        for (index, entry) in entries.into_iter().enumerate() {
-            let number = entry.processor.trim_start_matches("sm_");
-            let (form, processor) = match entry.kind {
-                FatbinKind::Ptx => (Some(ImageForm::Ptx), format!("compute_{number}")),
-                FatbinKind::Cubin => (Some(ImageForm::Cubin), entry.processor),
-                FatbinKind::Other(_) => (None, entry.processor),
+        for found in fatbin::walk(self.data, range) {
+            let Some(found) = self.noted(found) else {
+                return;
             };
-            container.images.push(InventoryImage {
-                index,
-                entry_id: None,
-                is_host: false,
-                target: DeviceTarget {
-                    kind: OffloadKind::CUDA,
-                    triple: "nvptx64-nvidia-cuda".to_owned(),
-                    processor,
-                },
-                own_target_id: None,
-                form,
-                range: entry.image,
-                is_compressed: entry.is_compressed,
-                inner: Vec::new(),
-            });
+            let mut container = self.container(ContainerFormat::Fatbin, found.range);
+            let images = found.entries.into_iter().enumerate();
+            container.images = images
+                .map(|(index, entry)| fatbin_image(index, entry))
+                .collect();
+            self.found.containers.push(container);
         }
-        self.found.containers.push(container);
     }
 
     fn offload_binaries(&mut self, range: Range<u64>) {
@@ -625,6 +609,41 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
     }
 }
 
+fn fatbin_image(index: usize, entry: FatbinEntry) -> InventoryImage {
+    let number = entry.processor.trim_start_matches("sm_");
+    let (form, processor) = match entry.kind {
+        FatbinKind::Ptx => (Some(ImageForm::Ptx), format!("compute_{number}")),
+        FatbinKind::Cubin => (Some(ImageForm::Cubin), entry.processor.clone()),
+        FatbinKind::Other(_) => (None, entry.processor.clone()),
+    };
+    let size = entry.uncompressed_size;
+    let range = entry.image.clone();
+    let stored = range.end.saturating_sub(range.start);
+    let shared = entry.group.as_ref().map(|group| {
+        let part = u128::from(stored) * u128::from(size);
+        let part = part.checked_div(group.size.into()).unwrap_or(0);
+        // The sizes of a damaged group may exceed it.
+        u64::try_from(part).map_or(stored, |part| part.min(stored))
+    });
+    InventoryImage {
+        index,
+        entry_id: None,
+        is_host: false,
+        target: DeviceTarget {
+            kind: OffloadKind::CUDA,
+            triple: "nvptx64-nvidia-cuda".to_owned(),
+            processor,
+        },
+        own_target_id: None,
+        form,
+        size,
+        stored_size: shared.unwrap_or(stored),
+        range,
+        fatbin_entry: Some(entry),
+        inner: Vec::new(),
+    }
+}
+
 /// Returns an image whose container states `target`; the image's own statement replaces missing fields.
 fn image(
     index: usize,
@@ -645,8 +664,10 @@ fn image(
         target,
         own_target_id: identity.target_id,
         form: Some(identity.form),
+        size: range.end.saturating_sub(range.start),
+        stored_size: range.end.saturating_sub(range.start),
         range,
-        is_compressed: false,
+        fatbin_entry: None,
         inner: Vec::new(),
     }
 }

@@ -9,6 +9,7 @@ use offload_formats::container::inventory::{
 use offload_formats::names::OffloadKind;
 use serde::Serialize;
 
+use crate::cargo_offload::image_text;
 use crate::cargo_offload::images::FileImages;
 use crate::cargo_offload::inputs::OpenInput;
 
@@ -71,7 +72,8 @@ struct InspectedImage {
     form: Option<&'static str>,
     offset: u64,
     size: u64,
-    compressed: bool,
+    stored_size: u64,
+    compression: Option<&'static str>,
     containers: Vec<InspectedContainer>,
 }
 
@@ -186,8 +188,9 @@ impl InspectedImage {
             own_target_id: image.own_target_id.clone(),
             form: image.form.map(ImageForm::name),
             offset: image.range.start,
-            size: image.size(),
-            compressed: image.is_compressed,
+            size: image.size,
+            stored_size: image.stored_size,
+            compression: image.compression().map(image_text::compression),
             containers: image
                 .inner
                 .iter()

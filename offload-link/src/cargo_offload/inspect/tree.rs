@@ -107,17 +107,21 @@ fn row(number: usize, placed: &PlacedImage<'_>) -> [String; 6] {
         OffloadKind::NONE => String::new(),
         kind => kind.to_string(),
     };
-    let compressed = match placed.image.is_compressed {
-        true => ", compressed",
-        false => "",
+    let compressed = match placed.image.compression() {
+        Some(compression) => format!(
+            ", {}, {} stored",
+            image_text::compression(compression),
+            text::size(placed.image.stored_size)
+        ),
+        None => String::new(),
     };
     [
         number.to_string(),
         image_text::target(placed),
         kind,
         image_text::form(placed).to_owned(),
-        text::size(placed.image.size()),
-        image_text::place(placed) + compressed,
+        text::size(placed.image.size),
+        image_text::place(placed) + &compressed,
     ]
 }
 
@@ -134,7 +138,7 @@ impl Totals {
             for placed in part.inventory.images() {
                 let (count, size) = self.targets.entry(image_text::target(&placed)).or_default();
                 *count += 1;
-                *size += placed.image.size();
+                *size += placed.image.size;
             }
         }
     }

@@ -92,24 +92,25 @@ impl MeasuredContainer {
         number: &mut usize,
     ) -> Self {
         let is_compressed = container.compression.is_some();
+        let sizes = inside.iter().map(|placed| placed.image.stored_size);
+        let whole = sizes.fold(0, u64::saturating_add);
         let stored = match container.format {
             // Its range is the whole object's.
-            ContainerFormat::ObjectBundle => total(inside),
+            ContainerFormat::ObjectBundle => whole,
             _ => container.range.end.saturating_sub(container.range.start),
         };
-        let unpacked = total(inside);
         let images = inside.iter().map(|placed| {
-            let size = placed.image.size();
+            let stored_size = placed.image.stored_size;
             *number += 1;
             MeasuredImage {
                 number: *number - 1,
                 target: image_text::target(placed),
                 form: image_text::form(placed),
                 stored: match is_compressed {
-                    true => part_of(stored, size, unpacked),
-                    false => size,
+                    true => part_of(stored, stored_size, whole),
+                    false => stored_size,
                 },
-                unpacked: size,
+                unpacked: placed.image.size,
             }
         });
         Self {
@@ -126,11 +127,6 @@ impl MeasuredContainer {
         let sizes = self.images.iter().map(|image| image.unpacked);
         sizes.fold(0, u64::saturating_add)
     }
-}
-
-fn total(images: &[PlacedImage<'_>]) -> u64 {
-    let sizes = images.iter().map(|placed| placed.image.size());
-    sizes.fold(0, u64::saturating_add)
 }
 
 /// Returns `whole * size / all`, rounded down.
