@@ -11,6 +11,7 @@ mod cargo_offload;
 mod command_line;
 mod cross_builds;
 mod examples;
+mod extract;
 mod gpu_kit;
 mod images;
 mod inspect;

@@ -46,7 +46,7 @@ pub(super) enum Lz4Error {
 /// Decompresses `block` to exactly `size` bytes.
 pub(super) fn decompress(block: &[u8], size: usize) -> Result<Vec<u8>, Lz4Error> {
     let room = size.min(block.len().saturating_mul(LARGEST_RATIO));
-    let mut output = Output {
+    let mut output = Lz4Output {
         bytes: Vec::with_capacity(room),
         size,
     };
@@ -112,12 +112,12 @@ impl<'d> Input<'d> {
 }
 
 /// Decompressed bytes, at most `size`.
-struct Output {
+struct Lz4Output {
     bytes: Vec<u8>,
     size: usize,
 }
 
-impl Output {
+impl Lz4Output {
     fn literals(&mut self, literals: &[u8]) -> Result<(), Lz4Error> {
         self.check(literals.len())?;
         self.bytes.extend_from_slice(literals);

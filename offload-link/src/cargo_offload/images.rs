@@ -26,6 +26,8 @@ pub(super) struct FileImages {
 pub(super) struct FilePart {
     /// Names of the thin archives' members around the images; empty for the input file itself.
     pub(super) members: Vec<Vec<u8>>,
+    pub(super) path: PathBuf,
+    pub(super) reading: Rc<Reading>,
     /// Size in bytes.
     pub(super) size: u64,
     pub(super) inventory: Inventory,
@@ -91,6 +93,8 @@ impl FileImages {
         let outside = std::mem::take(&mut inventory.outside);
         self.parts.push(FilePart {
             members: members.clone(),
+            path: path.clone(),
+            reading,
             size,
             inventory,
         });

@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::archive::ArchiveLine;
 use super::build::BuildLine;
+use super::extract::ExtractLine;
 use super::inspect::InspectLine;
 use super::pages::{CompletionsLine, ManLine};
 use super::size::{DiffLine, SizeLine};
@@ -47,6 +48,7 @@ pub(super) enum CargoOffloadCommand {
     Inspect(InspectLine),
     Size(SizeLine),
     Diff(DiffLine),
+    Extract(ExtractLine),
     Archive(ArchiveLine),
     Build(BuildLine),
     Completions(CompletionsLine),

@@ -7,6 +7,8 @@
 //! | `build.rs`       | `build`: Cargo, and the libraries of device code that a build makes |
 //! | `inspect.rs`     | `inspect`: the device images of any file |
 //! | `size.rs`        | `size`, `diff`: bytes of device code, and how they changed |
+//! | `extract.rs`     | `extract`: images as files |
+//! | `selection.rs`   | options that select images |
 //! | `inputs.rs`      | input files: named ones, folders, standard input |
 //! | `images.rs`, `image_text.rs` | the images of an input, and facts about them for people |
 //! | `text.rs`        | numbers and tables for people |
@@ -16,6 +18,7 @@
 mod archive;
 mod build;
 mod error;
+mod extract;
 mod image_text;
 mod images;
 mod inputs;
@@ -23,6 +26,7 @@ mod inspect;
 mod limit_option;
 mod line;
 mod pages;
+mod selection;
 mod size;
 mod text;
 
@@ -75,6 +79,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOfflo
         CargoOffloadCommand::Inspect(line) => inspect::run(line, &mut out),
         CargoOffloadCommand::Size(line) => size::run(line, &mut out),
         CargoOffloadCommand::Diff(line) => size::diff(line, &mut out),
+        CargoOffloadCommand::Extract(line) => extract::run(line, &mut out),
         CargoOffloadCommand::Archive(line) => archive::run(line, &mut out),
         CargoOffloadCommand::Build(line) => build::run(line, &mut out),
         CargoOffloadCommand::Completions(line) => {

@@ -99,6 +99,15 @@ impl Sources {
         self.list.len() - 1
     }
 
+    /// Adds a file that was opened by the caller.
+    pub(crate) fn add_opened(&mut self, name: &Path, file: &Rc<Reading>, size: u64) -> usize {
+        self.list.push(Source {
+            name: name.to_owned(),
+            data: Data::File(SourceFile::new(Rc::clone(file), 0, size)),
+        });
+        self.list.len() - 1
+    }
+
     /// Adds a member of a thin archive without a descriptor: an archive may have more members than a process may have
     /// open files.
     pub(crate) fn add_member(&mut self, member: ThinMember) -> usize {

@@ -1,0 +1,205 @@
+//! `cargo offload extract`: images as files.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use offload_formats::container::inventory::{ContainerData, ImageForm, PlacedImage};
+use offload_formats::escape::terminal;
+use offload_formats::format::bytes::ReadAt;
+use offload_formats::format::compressed_bundle::CompressedBundle;
+use offload_formats::format::fatbin::{FatbinEntry, FatbinKind, FatbinUnpackError, FatbinUnpacker};
+use offload_formats::format::pieces::Piece;
+
+use crate::cargo_offload::error::CargoOffloadError;
+use crate::cargo_offload::image_text;
+use crate::cargo_offload::images::{self, FileImages, FilePart};
+use crate::cargo_offload::inputs;
+use crate::cargo_offload::limit_option::LimitOption;
+use crate::cargo_offload::selection::SelectionOptions;
+use crate::llvm_tool::{Output, Sources, Style, outputs};
+use crate::say;
+
+/// Extracts device images to files.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Files are named by number and target, such as 03-gfx90a-xnack+.co, and are unpacked.
+
+Examples:
+  cargo offload extract libkernels.so --out images
+  cargo offload extract libkernels.so --target gfx942 --kind hip
+  cargo offload extract libkernels.so --index 0,4-7")]
+pub(super) struct ExtractLine {
+    #[command(flatten)]
+    selection: SelectionOptions,
+    /// Folder of the images; it is created if it is missing.
+    #[arg(long, short, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    #[command(flatten)]
+    limit: LimitOption,
+    /// The file; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Writes the selected images and prints their paths.
+pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    let input = inputs::open(&line.file)?;
+    let limit = line.limit.value()?;
+    let mut unpacking = images::unpacking(&limit);
+    let found = FileImages::find(&input, &mut unpacking);
+    let name = images::shown(&line.file);
+    for problem in &found.problems {
+        say::error("", &format_args!("{name}: {problem}"));
+    }
+    let digits = found.count().saturating_sub(1).to_string().len();
+    let mut plan = ExtractPlan {
+        sources: Sources::default(),
+        outputs: Vec::new(),
+        bundles: HashMap::new(),
+        limit: limit.memory(),
+    };
+    let (mut number, mut targets) = (0, BTreeSet::new());
+    for part in &found.parts {
+        let source = plan
+            .sources
+            .add_opened(&part.path, &part.reading, part.size);
+        for placed in part.inventory.images() {
+            targets.insert(image_text::target(&placed));
+            if line.selection.selects(number, &placed) {
+                let path = line.out.join(file_name(number, digits, &placed));
+                plan.add(source, part, &placed, path)?;
+            }
+            number += 1;
+        }
+    }
+    if plan.outputs.is_empty() {
+        let targets: Vec<String> = targets.into_iter().collect();
+        return Err(line.selection.nothing(&name, &targets));
+    }
+    std::fs::create_dir_all(&line.out).map_err(|problem| wrong(&line.out, &problem))?;
+    outputs::write(&plan.outputs, &plan.sources, false).map_err(CargoOffloadError::new)?;
+    for output in &plan.outputs {
+        let path = terminal(output.path.as_path());
+        writeln!(out, "{path}").map_err(CargoOffloadError::unwritten)?;
+    }
+    match found.problems.is_empty() {
+        true => Ok(()),
+        false => Err(CargoOffloadError::reported()),
+    }
+}
+
+/// Returns the name of an image's file: names sort in the order of images, and are unique.
+fn file_name(number: usize, digits: usize, placed: &PlacedImage<'_>) -> String {
+    let is_plain = |char: &char| char.is_ascii_alphanumeric() || "+-_.".contains(*char);
+    let target = image_text::target(placed);
+    let target: String = target
+        .chars()
+        .map(|char| if is_plain(&char) { char } else { '-' })
+        .take(80)
+        .collect();
+    // The form of an image in a compressed bundle is unknown; nearly all are code objects.
+    let form = placed.image.form;
+    let is_amd = placed.image.target.triple.starts_with("amdgcn");
+    let form = form.or(is_amd.then_some(ImageForm::CodeObject));
+    let extension = form.map_or("bin", ImageForm::extension);
+    format!("{number:0digits$}-{target}.{extension}")
+}
+
+fn wrong(path: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {
+    CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)))
+}
+
+/// Outputs and what they are copied from.
+struct ExtractPlan {
+    sources: Sources,
+    outputs: Vec<Output>,
+    /// Sources of the contents of compressed bundles, by the addresses of these.
+    bundles: HashMap<*const CompressedBundle, usize>,
+    /// Largest size of an image that is unpacked in memory, in bytes.
+    limit: u64,
+}
+
+impl ExtractPlan {
+    /// Plans the output of an image in `part`, which is that source.
+    fn add(
+        &mut self,
+        source: usize,
+        part: &FilePart,
+        placed: &PlacedImage<'_>,
+        path: PathBuf,
+    ) -> Result<(), CargoOffloadError> {
+        let image = placed.image;
+        let containers = placed.containers.iter().rev().flatten();
+        // The innermost data that is not in the file.
+        let data = containers
+            .map(|container| &container.data)
+            .find(|data| !matches!(data, ContainerData::File));
+        let is_copied =
+            |entry: &&FatbinEntry| entry.kind != FatbinKind::Ptx && !entry.is_compressed();
+        let unpacked = image.fatbin_entry.as_ref();
+        let unpacked = unpacked.filter(|entry| !is_copied(entry));
+        let failed = |problem: &dyn std::fmt::Display| {
+            let place = image_text::place(placed);
+            wrong(&part.path, &format_args!("image at {place}: {problem}"))
+        };
+        let piece = match (data, unpacked) {
+            (Some(ContainerData::Packed(bundle)), _) => Piece::Copy {
+                input: self.content_of(source, bundle),
+                range: image.range.clone(),
+            },
+            (Some(ContainerData::Unpacked(bytes)), Some(entry)) => Piece::Bytes(
+                self.unpack(&bytes[..], entry)
+                    .map_err(|error| failed(&error))?,
+            ),
+            (Some(ContainerData::Unpacked(bytes)), None) => {
+                let size = image.range.end.saturating_sub(image.range.start);
+                let bytes = bytes.as_ref().read_at(image.range.start, size);
+                let bytes = bytes.ok_or_else(|| failed(&"runs past the end of its container"))?;
+                Piece::Bytes(bytes.to_vec())
+            }
+            (_, Some(entry)) => {
+                let data = self.sources.file(source).apart();
+                Piece::Bytes(self.unpack(&data, entry).map_err(|error| failed(&error))?)
+            }
+            _ => Piece::Copy {
+                input: source,
+                range: image.range.clone(),
+            },
+        };
+        self.outputs.push(Output {
+            path,
+            pieces: vec![piece],
+            style: Style::Plain,
+        });
+        Ok(())
+    }
+
+    /// Returns the source of a compressed bundle's content.
+    fn content_of(&mut self, source: usize, bundle: &Arc<CompressedBundle>) -> usize {
+        let key = Arc::as_ptr(bundle);
+        if let Some(content) = self.bundles.get(&key) {
+            return *content;
+        }
+        let content = self.sources.compressed(source, bundle.as_ref().clone());
+        self.bundles.insert(key, content);
+        content
+    }
+
+    /// Reads an image of a fat binary. PTX loses the NULs at its end, which are not text.
+    fn unpack<'d, R: ReadAt<'d>>(
+        &self,
+        data: R,
+        entry: &FatbinEntry,
+    ) -> Result<Vec<u8>, FatbinUnpackError> {
+        let mut unpacker = FatbinUnpacker::new(data, self.limit);
+        let bytes = unpacker.image(entry)?;
+        let is_text = entry.kind == FatbinKind::Ptx;
+        let end = bytes
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .filter(|_| is_text);
+        Ok(end.map_or(bytes, |last| &bytes[..=last]).to_vec())
+    }
+}

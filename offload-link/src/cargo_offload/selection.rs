@@ -1,0 +1,92 @@
+//! The images that a command line selects.
+
+use offload_formats::container::inventory::PlacedImage;
+use offload_formats::names::TargetId;
+
+use super::error::CargoOffloadError;
+use super::image_text;
+
+/// Options that select images; without them all images are selected.
+#[derive(Debug, clap::Args)]
+pub(super) struct SelectionOptions {
+    /// Number of an image in the file, or a range such as 3-7, as `inspect` prints it.
+    #[arg(long = "index", value_name = "NUMBER", value_delimiter = ',', value_parser = IndexRange::parse)]
+    indices: Vec<IndexRange>,
+    /// Target: a processor such as gfx90a, a target ID such as gfx90a:xnack+, or a triple.
+    #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
+    targets: Vec<String>,
+    /// Kind: hip, cuda, openmp or sycl.
+    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',')]
+    kinds: Vec<String>,
+}
+
+/// Numbers of images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct IndexRange {
+    first: usize,
+    last: usize,
+}
+
+impl IndexRange {
+    fn parse(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse().ok();
+        let range = match text.split_once('-') {
+            Some((first, last)) => number(first).zip(number(last)),
+            None => number(text).zip(number(text)),
+        };
+        match range {
+            Some((first, last)) if first <= last => Ok(Self { first, last }),
+            _ => Err("expected a number or a range such as 3-7".to_owned()),
+        }
+    }
+}
+
+impl SelectionOptions {
+    /// Tells whether the options select the image with that number.
+    pub(super) fn selects(&self, number: usize, placed: &PlacedImage<'_>) -> bool {
+        let is_number = |range: &IndexRange| (range.first..=range.last).contains(&number);
+        let kind = placed.image.target.kind.to_string();
+        (self.indices.is_empty() || self.indices.iter().any(is_number))
+            && (self.kinds.is_empty() || self.kinds.contains(&kind))
+            && (self.targets.is_empty() || self.targets.iter().any(|wanted| is_for(placed, wanted)))
+    }
+
+    /// Returns the error for a file without selected images. `targets` are its targets.
+    pub(super) fn nothing(&self, name: &str, targets: &[String]) -> CargoOffloadError {
+        match targets {
+            [] => CargoOffloadError::new(format_args!("{name}: no device images")),
+            _ => CargoOffloadError::new(format_args!(
+                "{name}: no image matches; the file has images for {}",
+                targets.join(", ")
+            )),
+        }
+    }
+}
+
+/// Tells whether an image is for a target. A processor without features stands for all of its target IDs.
+fn is_for(placed: &PlacedImage<'_>, wanted: &str) -> bool {
+    let target = &placed.image.target;
+    let processor = match TargetId::parse(&target.processor) {
+        Ok(id) => id.processor().to_owned(),
+        Err(_) => target.processor.clone(),
+    };
+    let entry_id = placed.image.entry_id.as_deref();
+    [&processor, &target.processor, &target.triple].contains(&&wanted.to_owned())
+        || entry_id == Some(wanted)
+        || image_text::target(placed) == wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_numbers_and_ranges() {
+        let range = |first, last| Ok(IndexRange { first, last });
+        assert_eq!(IndexRange::parse("3"), range(3, 3));
+        assert_eq!(IndexRange::parse("3-7"), range(3, 7));
+        for bad in ["", "-", "3-", "-3", "7-3", "x", "1-2-3"] {
+            assert!(IndexRange::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

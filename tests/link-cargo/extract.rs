@@ -1,0 +1,148 @@
+//! `cargo offload extract` beside `cuobjdump`, and on bundles with known images.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use offload_formats::container::archive::{self, NewMember};
+use offload_formats::format::bundle::{self, BundleImage};
+use offload_formats::format::compressed_bundle;
+use tempfile::TempDir;
+
+use crate::support;
+
+fn extract(folder: &TempDir, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+    command.args(["offload", "extract"]).args(arguments);
+    command.current_dir(folder.path()).output().unwrap()
+}
+
+fn extracted(folder: &TempDir, arguments: &[&str]) -> Vec<String> {
+    let output = extract(folder, arguments);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn contents(folder: &Path) -> BTreeSet<Vec<u8>> {
+    let files = std::fs::read_dir(folder).unwrap();
+    let files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
+    files.collect()
+}
+
+/// Of every compression that `nvcc` knows.
+#[test]
+fn extracts_what_cuobjdump_extracts() {
+    let Some(nvcc) = support::program("nvcc") else {
+        return;
+    };
+    let Some(cuobjdump) = support::tool("cuda", &["cuobjdump"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let source = "__global__ void scale(float *x) { x[threadIdx.x] *= 2; }\n";
+    std::fs::write(folder.path().join("k.cu"), source).unwrap();
+    let modes = [
+        "--no-compress",
+        "--compress-mode=speed",
+        "--compress-mode=size",
+        "--compress-mode=balance",
+    ];
+    for mode in modes {
+        let theirs = folder.path().join(format!("theirs{mode}"));
+        std::fs::create_dir(&theirs).unwrap();
+        support::run(
+            Command::new(&nvcc)
+                .args(["-c", "k.cu", "-o", "k.o", "-Xfatbin=-compress-all", mode])
+                .args(["-gencode=arch=compute_80,code=[sm_80,compute_80]"])
+                .args(["-gencode=arch=compute_90,code=sm_90"])
+                .current_dir(folder.path()),
+        );
+        support::run(
+            Command::new(&cuobjdump)
+                .args(["-xelf", "all", "-xptx", "all", "../k.o"])
+                .current_dir(&theirs),
+        );
+        let ours = format!("ours{mode}");
+        let paths = extracted(&folder, &["k.o", "--out", &ours]);
+        let mut extensions: Vec<&str> = paths
+            .iter()
+            .filter_map(|path| path.split('.').nth(1))
+            .collect();
+        extensions.sort_unstable();
+        assert_eq!(extensions, ["cubin", "cubin", "ptx"], "{mode}: {paths:?}");
+        let (ours, theirs) = (contents(&folder.path().join(ours)), contents(&theirs));
+        assert_eq!(ours.len(), 3, "{mode}");
+        assert!(ours == theirs, "{mode}: images differ");
+    }
+}
+
+const ENTRIES: [(&str, &[u8]); 3] = [
+    ("host-x86_64-unknown-linux-gnu-", b""),
+    ("hip-amdgcn-amd-amdhsa--gfx90a:xnack+", b"first image"),
+    ("hip-amdgcn-amd-amdhsa--gfx1100", b"second"),
+];
+
+fn bundled() -> Vec<u8> {
+    let images = ENTRIES.map(|(id, image)| BundleImage { id, image });
+    bundle::to_bytes(&images, NonZeroU64::MIN).unwrap()
+}
+
+#[test]
+fn extracts_from_plain_and_compressed_bundles_and_archives() {
+    let plain = bundled();
+    let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
+    let member = |name, bytes| NewMember {
+        name,
+        bytes,
+        symbols: &[],
+    };
+    let archive = archive::write(&[member("a.o", &plain), member("b.o", &packed)]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("libk.a"), archive).unwrap();
+    let paths = extracted(&folder, &["libk.a", "-o", "images"]);
+    let expected = [
+        "0-gfx90a-xnack+",
+        "1-gfx1100",
+        "2-gfx90a-xnack+",
+        "3-gfx1100",
+    ];
+    // The form of an image in a compressed bundle is not read.
+    let extensions = ["bin", "bin", "co", "co"];
+    let expected = std::iter::zip(expected, extensions);
+    let expected: Vec<String> = expected
+        .map(|(name, end)| format!("images/{name}.{end}"))
+        .collect();
+    assert_eq!(paths, expected);
+    for (path, image) in std::iter::zip(paths, [1, 2, 1, 2]) {
+        let content = std::fs::read(folder.path().join(&path)).unwrap();
+        assert_eq!(content, ENTRIES[image].1, "{path}");
+    }
+}
+
+#[test]
+fn selects_images_by_number_target_and_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("k"), [bundled(), bundled()].concat()).unwrap();
+    for (arguments, expected) in [
+        (&["--index", "3"][..], &[3][..]),
+        (&["--index=0,2-3"], &[0, 2, 3]),
+        (&["--target=gfx90a"], &[0, 2]),
+        (&["--target", "gfx90a:xnack+", "--index=1-9"], &[2]),
+        (&["--target=amdgcn-amd-amdhsa", "--kind=hip"], &[0, 1, 2, 3]),
+    ] {
+        let paths = extracted(&folder, &[&["k", "-o", "out"], arguments].concat());
+        let numbers = paths
+            .iter()
+            .map(|path| path["out/".len()..][..1].parse().unwrap());
+        assert_eq!(numbers.collect::<Vec<usize>>(), expected, "{arguments:?}");
+    }
+    let output = extract(&folder, &["k", "-o", "none", "--target=gfx906"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: k: no image matches; the file has images for gfx1100, gfx90a:xnack+\n"
+    );
+    assert!(!folder.path().join("none").exists());
+}
