@@ -47,6 +47,8 @@ pub mod inventory;
 pub mod kernels;
 mod macho;
 pub mod object_bundle;
+#[cfg(feature = "tools")]
+pub mod prune;
 mod symbols;
 
 pub use find::{

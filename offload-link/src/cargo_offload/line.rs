@@ -7,6 +7,7 @@ use super::build::BuildLine;
 use super::extract::ExtractLine;
 use super::inspect::InspectLine;
 use super::pages::{CompletionsLine, ManLine};
+use super::prune::PruneLine;
 use super::size::{DiffLine, SizeLine};
 
 /// Inspects, measures, checks and builds GPU device code, for GPUs of any vendor.
@@ -49,6 +50,7 @@ pub(super) enum CargoOffloadCommand {
     Size(SizeLine),
     Diff(DiffLine),
     Extract(ExtractLine),
+    Prune(PruneLine),
     Archive(ArchiveLine),
     Build(BuildLine),
     Completions(CompletionsLine),

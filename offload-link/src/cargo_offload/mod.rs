@@ -8,6 +8,7 @@
 //! | `inspect.rs`     | `inspect`: the device images of any file |
 //! | `size.rs`        | `size`, `diff`: bytes of device code, and how they changed |
 //! | `extract.rs`     | `extract`: images as files |
+//! | `prune.rs`       | `prune`: files without the images of some targets |
 //! | `selection.rs`   | options that select images |
 //! | `inputs.rs`      | input files: named ones, folders, standard input |
 //! | `images.rs`, `image_text.rs` | the images of an input, and facts about them for people |
@@ -26,6 +27,7 @@ mod inspect;
 mod limit_option;
 mod line;
 mod pages;
+mod prune;
 mod selection;
 mod size;
 mod text;
@@ -80,6 +82,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOfflo
         CargoOffloadCommand::Size(line) => size::run(line, &mut out),
         CargoOffloadCommand::Diff(line) => size::diff(line, &mut out),
         CargoOffloadCommand::Extract(line) => extract::run(line, &mut out),
+        CargoOffloadCommand::Prune(line) => prune::run(line, &mut out),
         CargoOffloadCommand::Archive(line) => archive::run(line, &mut out),
         CargoOffloadCommand::Build(line) => build::run(line, &mut out),
         CargoOffloadCommand::Completions(line) => {

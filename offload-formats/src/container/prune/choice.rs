@@ -1,0 +1,205 @@
+//! Chooses the images to keep.
+
+use crate::format::fatbin::{FatbinEntry, FatbinKind};
+use crate::names::{EntryId, EntryKind, Processor, TargetId};
+
+/// Images to keep. Hosts' entries, and entries whose IDs are unknown, are always kept.
+///
+/// | name | stands for |
+/// |---|---|
+/// | `gfx90a`, `sm_80` | the processor, with all settings of its features |
+/// | `gfx90a:xnack+` | images that this target ID can use |
+/// | `gfx9`, `gfx11` | all processors of that major version, and their generic processors |
+/// | `gfx9-generic` | the generic processor |
+/// | `gfx10*`, `sm_9*` | names that start so |
+///
+/// To keep a processor keeps what can run on it, too: its generic processor, SPIR-V, and, of NVIDIA's cubins in the
+/// same fat binary, the newest one of the same major version if there is none of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PruneChoice {
+    names: Vec<String>,
+    mode: ChoiceMode,
+    ptx: PtxChoice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChoiceMode {
+    Keep,
+    Drop,
+}
+
+/// PTX in CUDA fat binaries, which drivers compile for GPUs without an image of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PtxChoice {
+    /// Keep all PTX.
+    #[default]
+    Keep,
+    /// Drop all PTX.
+    Drop,
+}
+
+impl PruneChoice {
+    /// Keeps the images for these names.
+    #[must_use]
+    pub fn keep(names: Vec<String>, ptx: PtxChoice) -> Self {
+        let mode = ChoiceMode::Keep;
+        Self { names, mode, ptx }
+    }
+
+    /// Keeps all images but those for these names.
+    #[must_use]
+    pub fn drop(names: Vec<String>, ptx: PtxChoice) -> Self {
+        let mode = ChoiceMode::Drop;
+        Self { names, mode, ptx }
+    }
+
+    /// Tells whether a bundle's entry is kept.
+    pub(super) fn keeps_entry(&self, id: &str) -> bool {
+        let Ok(id) = EntryId::parse(id) else {
+            return true;
+        };
+        if id.kind() == EntryKind::Host {
+            return true;
+        }
+        let target_id = id.target_id();
+        let is_named = self.names.iter().any(|name| is_named(target_id, name));
+        match self.mode {
+            ChoiceMode::Drop => !is_named,
+            ChoiceMode::Keep => {
+                is_named
+                    || target_id.is_empty()
+                    || !id.triple().is_amdgpu()
+                    || self.names.iter().any(|name| is_generic_of(target_id, name))
+            }
+        }
+    }
+
+    /// Tells for each image of a fat binary whether it is kept.
+    pub(super) fn keeps_fatbin(&self, entries: &[FatbinEntry]) -> Vec<bool> {
+        let kept = entries.iter().map(|entry| match (entry.kind, self.mode) {
+            (FatbinKind::Ptx, _) if self.ptx == PtxChoice::Drop => false,
+            (FatbinKind::Ptx, ChoiceMode::Keep) => true,
+            (FatbinKind::Ptx, ChoiceMode::Drop) => {
+                let name = entry.processor.replacen("sm_", "compute_", 1);
+                !self.names.iter().any(|wanted| is_named(&name, wanted))
+            }
+            (FatbinKind::Other(_), _) => true,
+            (FatbinKind::Cubin, ChoiceMode::Drop) => {
+                let name = &entry.processor;
+                !self.names.iter().any(|wanted| is_named(name, wanted))
+            }
+            (FatbinKind::Cubin, ChoiceMode::Keep) => {
+                let mut names = self.names.iter();
+                names.any(|wanted| {
+                    is_named(&entry.processor, wanted) || is_substitute(entry, wanted, entries)
+                })
+            }
+        });
+        kept.collect()
+    }
+}
+
+/// Tells whether a name stands for a target ID or processor.
+fn is_named(target_id: &str, name: &str) -> bool {
+    if let Some(start) = name.strip_suffix('*') {
+        return target_id.starts_with(start);
+    }
+    let id = TargetId::parse(target_id);
+    let processor = id.as_ref().map_or(target_id, |id| id.processor());
+    if processor == name || major(processor).is_some_and(|major| name == format!("gfx{major}")) {
+        return true;
+    }
+    let (Ok(id), Ok(wanted)) = (&id, TargetId::parse(name)) else {
+        return target_id == name;
+    };
+    // An image without a setting runs with either.
+    let fits = |(feature, on)| wanted.feature(feature) == Some(on);
+    id.processor() == wanted.processor()
+        && wanted.features().next().is_some()
+        && id.features().all(fits)
+}
+
+/// Returns the major version in the name of one of AMD's processors: its digits without the last two, or those before
+/// `-generic`.
+fn major(processor: &str) -> Option<&str> {
+    let number = processor.strip_prefix("gfx")?;
+    match number.split_once('-') {
+        Some((major, _)) => Some(major),
+        None => number.get(..number.len().checked_sub(2)?),
+    }
+}
+
+/// Tells whether a target ID is the generic processor of the processor with that name.
+fn is_generic_of(target_id: &str, name: &str) -> bool {
+    let generic = TargetId::parse(target_id);
+    let generic = generic.as_ref().map_or(target_id, |id| id.processor());
+    let wanted = name.split(':').next().unwrap_or(name);
+    let family = Processor::find(wanted).and_then(Processor::family);
+    family == Some(generic)
+}
+
+/// Tells whether a cubin is the best one for a processor that has no cubin of its own: NVIDIA's GPUs run cubins of the
+/// same major and no later minor version.
+fn is_substitute(entry: &FatbinEntry, wanted: &str, entries: &[FatbinEntry]) -> bool {
+    let number = |processor: &str| -> Option<u32> {
+        let number = processor.strip_prefix("sm_")?;
+        number.parse().ok()
+    };
+    let Some(wanted) = number(wanted) else {
+        return false;
+    };
+    let cubins = entries
+        .iter()
+        .filter(|other| other.kind == FatbinKind::Cubin);
+    let usable = cubins.filter_map(|other| number(&other.processor));
+    let usable = usable.filter(|other| other / 10 == wanted / 10 && *other <= wanted);
+    let best = usable.max();
+    best.is_some() && number(&entry.processor) == best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_processors_families_and_features() {
+        for (target_id, name, expected) in [
+            ("gfx90a:xnack+", "gfx90a", true),
+            ("gfx90a", "gfx90a:xnack+", true),
+            ("gfx90a:xnack-", "gfx90a:xnack+", false),
+            ("gfx90a:xnack+", "gfx90a:xnack+", true),
+            ("gfx908", "gfx9", true),
+            ("gfx90a", "gfx9", true),
+            ("gfx1030", "gfx9", false),
+            ("gfx1030", "gfx10", true),
+            ("gfx1030", "gfx1", false),
+            ("gfx9-4-generic", "gfx9", true),
+            ("gfx942", "gfx9-4-generic", false),
+            ("gfx942", "gfx94*", true),
+            ("gfx950", "gfx94*", false),
+            ("sm_80", "sm_8*", true),
+            ("sm_80", "sm_8", false),
+        ] {
+            assert_eq!(is_named(target_id, name), expected, "{target_id} {name}");
+        }
+    }
+
+    #[test]
+    fn keeps_what_a_kept_processor_can_run() {
+        let keep = |name: &str| PruneChoice::keep(vec![name.to_owned()], PtxChoice::Keep);
+        for (id, name, expected) in [
+            ("host-x86_64-unknown-linux-gnu-", "gfx942", true),
+            ("hipv4-amdgcn-amd-amdhsa--gfx942", "gfx942", true),
+            ("hipv4-amdgcn-amd-amdhsa--gfx9-4-generic", "gfx942", true),
+            ("hipv4-amdgcn-amd-amdhsa--gfx9-generic", "gfx942", false),
+            ("hipv4-amdgcn-amd-amdhsa--gfx11-generic", "gfx1100", true),
+            ("hipv4-spirv64-amd-amdhsa--amdgcnspirv", "gfx1100", true),
+            ("hipv4-amdgcn-amd-amdhsa--gfx1030", "gfx1100", false),
+        ] {
+            assert_eq!(keep(name).keeps_entry(id), expected, "{id} {name}");
+        }
+        let drop = PruneChoice::drop(vec!["gfx1030".to_owned()], PtxChoice::Keep);
+        assert!(!drop.keeps_entry("hip-amdgcn-amd-amdhsa--gfx1030"));
+        assert!(drop.keeps_entry("hip-amdgcn-amd-amdhsa--gfx1031"));
+    }
+}

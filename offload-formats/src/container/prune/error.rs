@@ -1,0 +1,155 @@
+//! Reasons why a file cannot be pruned.
+
+use std::fmt;
+
+use crate::container::elf::ElfError;
+use crate::escape::terminal;
+use crate::format::bundle::{BundleError, BundleWriteError};
+use crate::format::bundles::BundleSequenceError;
+use crate::format::bytes::OutOfBounds;
+use crate::format::compressed_bundle::{CompressedBundleError, CompressedBundleWriteError};
+use crate::format::fatbin::FatbinReadError;
+
+/// Reason why a file cannot be pruned, and the section that it concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PruneError {
+    /// Name of the section.
+    pub section: Option<Vec<u8>>,
+    /// The reason.
+    pub problem: PruneProblem,
+}
+
+/// Reason why a file cannot be pruned. Offsets are from the start of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PruneProblem {
+    /// Neither an ELF file nor a container of images.
+    Format,
+    /// An ELF file of another class, byte order or type.
+    ElfKind,
+    /// Damage in the ELF headers.
+    Elf(ElfError),
+    /// A table or section exceeds the file.
+    Outside(OutOfBounds),
+    /// The file has no section of bundles or fat binaries.
+    NoImages,
+    /// Damage in bundles.
+    Bundles(BundleSequenceError),
+    /// Damage in a bundle that was compressed.
+    Bundle(BundleError),
+    /// Damage in a compressed bundle.
+    Compressed(CompressedBundleError),
+    /// Damage in a fat binary.
+    Fatbin(FatbinReadError),
+    /// A fat binary's header has an unknown size.
+    FatbinHeader {
+        /// Offset of the fat binary.
+        offset: u64,
+    },
+    /// A new bundle cannot be written.
+    Write(BundleWriteError),
+    /// A new compressed bundle cannot be written.
+    Compress(CompressedBundleWriteError),
+    /// Bytes after the last bundle that are not zero.
+    Trailing {
+        /// Offset of the bytes.
+        offset: u64,
+        /// Size of the bytes.
+        size: u64,
+    },
+    /// A pointer into a bundle or fat binary, not to its start.
+    Inside {
+        /// The pointer's kind: `relocation`, `symbol`, `wrapper`.
+        what: &'static str,
+        /// Address that it points to.
+        address: u64,
+    },
+    /// A bundle or fat binary to which nothing points: code may refer to it.
+    Unregistered {
+        /// Offset of the unit.
+        offset: u64,
+    },
+    /// A relocation of a type that is not known to survive.
+    Relocation {
+        /// Its type.
+        kind: u32,
+        /// Address that it changes.
+        address: u64,
+    },
+    /// Another part of the file is where pages are cut.
+    Spans {
+        /// Type of the segment, or index of the section.
+        what: String,
+    },
+    /// There is no room for another program header.
+    NoRoom,
+    /// The new content is larger than the old one.
+    Grew,
+}
+
+impl PruneProblem {
+    /// Tells whether raising the limit on decompressed data mends it.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        matches!(self, Self::Compressed(CompressedBundleError::Limit { .. }))
+    }
+}
+
+impl fmt::Display for PruneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(section) = &self.section {
+            write!(f, "section `{}`: ", terminal(&section[..]))?;
+        }
+        self.problem.fmt(f)
+    }
+}
+
+impl fmt::Display for PruneProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Format => f.write_str(
+                "expected an ELF program or shared library, a bundle or a CUDA fat binary",
+            ),
+            Self::ElfKind => f.write_str(
+                "expected a 64-bit little-endian ELF program or shared library for x86-64 or AArch64",
+            ),
+            Self::Elf(problem) => problem.fmt(f),
+            Self::Outside(problem) => problem.fmt(f),
+            Self::NoImages => f.write_str(
+                "no section `.hip_fatbin`, `.nv_fatbin` or `__nv_relfatbin` with device images",
+            ),
+            Self::Bundles(problem) => problem.fmt(f),
+            Self::Bundle(problem) => problem.fmt(f),
+            Self::Compressed(problem) => problem.fmt(f),
+            Self::Fatbin(problem) => problem.fmt(f),
+            Self::FatbinHeader { offset } => write!(
+                f,
+                "CUDA fat binary at offset {offset:#x}: the size of its header is unknown"
+            ),
+            Self::Write(problem) => problem.fmt(f),
+            Self::Compress(problem) => problem.fmt(f),
+            Self::Trailing { offset, size } => {
+                write!(f, "{size:#x} bytes at offset {offset:#x} are not a bundle")
+            }
+            Self::Inside { what, address } => write!(
+                f,
+                "a {what} points to address {address:#x}, inside of device code"
+            ),
+            Self::Unregistered { offset } => write!(
+                f,
+                "nothing points to the device code at offset {offset:#x}; the program may use it by its address"
+            ),
+            Self::Relocation { kind, address } => write!(
+                f,
+                "the relocation at address {address:#x} of type {kind} refers to device code"
+            ),
+            Self::Spans { what } => write!(f, "{what} extends over the removed pages"),
+            Self::NoRoom => f.write_str("there is no room for another program header"),
+            Self::Grew => f.write_str("the pruned content is larger than the old one"),
+        }
+    }
+}
+
+impl std::error::Error for PruneError {}
+impl std::error::Error for PruneProblem {}

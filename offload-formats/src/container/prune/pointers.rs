@@ -1,0 +1,297 @@
+//! Pointers to units: relocations, wrappers, symbols.
+//!
+//! | pointer | x86-64, AArch64 | changed |
+//! |---|---|---|
+//! | relative relocation | 8 and 37, 1027 and 1032 | the addend, and the word if it is equal |
+//! | relocation against a symbol | 1, 257; others refer to the symbol's own address | the addend |
+//! | packed relative relocation (`DT_RELR`) | – | the word |
+//! | wrapper without a relocation | – | the word |
+//! | symbol | – | the value |
+//!
+//! A wrapper is a record of 24 bytes in `.hipFatBinSegment` or `.nvFatBinSegment`: magic, version (4 bytes each), and
+//! two pointers, of which the first is to a unit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use object::elf;
+
+use super::elf_headers::{ElfHeaders, Relocation64, SectionHeader64, Symbol64, records};
+use super::error::PruneProblem;
+use crate::format::bytes::{Cursor, ReadAt};
+
+/// Sections of wrappers.
+const WRAPPERS: [&str; 2] = [".hipFatBinSegment", ".nvFatBinSegment"];
+/// Magics of wrappers: HIP, CUDA.
+const WRAPPER_MAGICS: [u32; 2] = [0x4849_5046, 0x4662_43b1];
+const WRAPPER_SIZE: u64 = 24;
+
+/// New addresses of units.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AddressMap {
+    /// Addresses of the sections of units.
+    pub sections: Vec<Range<u64>>,
+    /// Old and new address of each unit, and its old and new size.
+    pub units: BTreeMap<u64, MovedUnit>,
+}
+
+/// A unit's new place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MovedUnit {
+    pub address: u64,
+    pub old_size: u64,
+    pub size: u64,
+    /// Offset in the old file.
+    pub offset: u64,
+}
+
+impl AddressMap {
+    /// Returns the new address for a pointer to a unit; `None` for other pointers.
+    fn target(&self, what: &'static str, address: u64) -> Result<Option<u64>, PruneProblem> {
+        if !self.sections.iter().any(|range| range.contains(&address)) {
+            return Ok(None);
+        }
+        match self.units.get(&address) {
+            Some(unit) => Ok(Some(unit.address)),
+            None => Err(PruneProblem::Inside { what, address }),
+        }
+    }
+}
+
+/// Words of 8 bytes to write, by their offsets in the old file.
+pub(super) type Words = BTreeMap<u64, u64>;
+
+/// Finds all pointers to units, and returns the words to change.
+pub(super) fn pointers<'d, R: ReadAt<'d>>(
+    data: R,
+    headers: &ElfHeaders,
+    map: &AddressMap,
+) -> Result<Words, PruneProblem> {
+    let mut finder = PointerFinder {
+        data,
+        headers,
+        map,
+        words: Words::new(),
+        found: BTreeSet::new(),
+        relocated: BTreeSet::new(),
+    };
+    for section in &headers.sections {
+        match elf::SectionType(section.kind) {
+            elf::SHT_RELA if section.is_allocated() => finder.relocations(section)?,
+            elf::SHT_RELR if section.is_allocated() => finder.packed(section)?,
+            elf::SHT_SYMTAB | elf::SHT_DYNSYM => finder.symbols(section)?,
+            _ => {}
+        }
+    }
+    finder.wrappers()?;
+    let mut units = map.units.iter();
+    match units.find(|(address, _)| !finder.found.contains(address)) {
+        Some((_, unit)) => Err(PruneProblem::Unregistered {
+            offset: unit.offset,
+        }),
+        None => Ok(finder.words),
+    }
+}
+
+struct PointerFinder<'a, R> {
+    data: R,
+    headers: &'a ElfHeaders,
+    map: &'a AddressMap,
+    words: Words,
+    /// Old addresses of units that something points to.
+    found: BTreeSet<u64>,
+    /// Addresses of words that relocations write.
+    relocated: BTreeSet<u64>,
+}
+
+/// Effect of a relocation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RelocationKind {
+    /// Writes an address: the load address and the addend.
+    Relative,
+    /// Writes a symbol's address and the addend.
+    Absolute,
+    /// Writes a symbol's address.
+    Symbol,
+    Other,
+}
+
+impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
+    fn kind(&self, number: u32) -> RelocationKind {
+        let [relative, indirect, absolute, data, jump] =
+            match elf::Machine(self.headers.file.machine) {
+                elf::EM_AARCH64 => [1027, 1032, 257, 1025, 1026],
+                _ => [8, 37, 1, 6, 7],
+            };
+        match number {
+            _ if number == relative || number == indirect => RelocationKind::Relative,
+            _ if number == absolute => RelocationKind::Absolute,
+            _ if number == data || number == jump => RelocationKind::Symbol,
+            _ => RelocationKind::Other,
+        }
+    }
+
+    fn relocations(&mut self, section: &SectionHeader64) -> Result<(), PruneProblem> {
+        let all = records(self.data, section, Relocation64::LEN, Relocation64::read)?;
+        let symbols = usize::try_from(section.link).ok();
+        let symbols = symbols.and_then(|index| self.headers.sections.get(index));
+        let symbols = match symbols.filter(|symbols| symbols.has_content()) {
+            Some(symbols) => records(self.data, symbols, Symbol64::LEN, Symbol64::read)?,
+            None => Vec::new(),
+        };
+        for (offset, relocation) in all {
+            let Relocation64 {
+                address,
+                info,
+                addend,
+            } = relocation;
+            // The lower half is the type.
+            let kind = info as u32;
+            let symbol = usize::try_from(info >> 32).ok();
+            let value = symbol.and_then(|index| symbols.get(index));
+            let value = value.map_or(0, |(_, symbol)| symbol.value);
+            /// Offset of the addend in a relocation.
+            const ADDEND: u64 = 16;
+            match self.kind(kind) {
+                RelocationKind::Relative => {
+                    if let Some(new) = self.map.target("relocation", addend)? {
+                        self.found.insert(addend);
+                        self.relocated.insert(address);
+                        self.words.insert(offset + ADDEND, new);
+                        self.change_word(address, addend, new);
+                    }
+                }
+                RelocationKind::Absolute => {
+                    let target = value.wrapping_add(addend);
+                    let new = self.map.target("relocation", target)?;
+                    let new_value = self.map.target("symbol", value)?;
+                    if let Some(new) = new {
+                        self.found.insert(target);
+                        self.relocated.insert(address);
+                        let addend = new.wrapping_sub(new_value.unwrap_or(value));
+                        self.words.insert(offset + ADDEND, addend);
+                    }
+                }
+                RelocationKind::Symbol => {
+                    if self.map.target("relocation", value)?.is_some() {
+                        self.found.insert(value);
+                    }
+                }
+                RelocationKind::Other => {
+                    let target = value.wrapping_add(addend);
+                    let mut sections = self.map.sections.iter();
+                    if sections.any(|range| range.contains(&target) || range.contains(&value)) {
+                        return Err(PruneProblem::Relocation { kind, address });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes a word in the file if it has the old value: some linkers write it beside the relocation.
+    fn change_word(&mut self, address: u64, old: u64, new: u64) {
+        let Some(offset) = self.headers.offset_of(address) else {
+            return;
+        };
+        if self.word(offset) == Some(old) {
+            self.words.insert(offset, new);
+        }
+    }
+
+    fn word(&self, offset: u64) -> Option<u64> {
+        let bytes = self.data.read_at(offset, 8)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    /// Reads packed relative relocations: an even word is an address; an odd one has a bit for each of the 63 words
+    /// after the last.
+    fn packed(&mut self, section: &SectionHeader64) -> Result<(), PruneProblem> {
+        let read = |cursor: &mut Cursor<'d, &'d [u8]>| crate::format::bytes::field(cursor, "word");
+        let mut next = 0_u64;
+        for (_, word) in records(self.data, section, 8, read)? {
+            let word: u64 = word;
+            if word & 1 == 0 {
+                self.packed_word(word)?;
+                next = word.wrapping_add(8);
+                continue;
+            }
+            for bit in 0..63 {
+                if word >> (bit + 1) & 1 == 1 {
+                    self.packed_word(next.wrapping_add(bit * 8))?;
+                }
+            }
+            next = next.wrapping_add(63 * 8);
+        }
+        Ok(())
+    }
+
+    fn packed_word(&mut self, address: u64) -> Result<(), PruneProblem> {
+        self.relocated.insert(address);
+        self.pointer("relocation", address)
+    }
+
+    /// Changes the word at an address if it points to a unit.
+    fn pointer(&mut self, what: &'static str, address: u64) -> Result<(), PruneProblem> {
+        let Some(offset) = self.headers.offset_of(address) else {
+            return Ok(());
+        };
+        let Some(old) = self.word(offset) else {
+            return Ok(());
+        };
+        if let Some(new) = self.map.target(what, old)? {
+            self.found.insert(old);
+            self.words.insert(offset, new);
+        }
+        Ok(())
+    }
+
+    fn wrappers(&mut self) -> Result<(), PruneProblem> {
+        for name in WRAPPERS {
+            let Some(section) = self.headers.find(name) else {
+                continue;
+            };
+            let section = self.headers.section(section);
+            for place in (0..section.size / WRAPPER_SIZE).map(|index| index * WRAPPER_SIZE) {
+                let magic = self.data.read_at(section.offset + place, 4);
+                let magic =
+                    magic.and_then(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)));
+                let address = section.address + place + 8;
+                let is_wrapper = magic.is_some_and(|magic| WRAPPER_MAGICS.contains(&magic));
+                if is_wrapper && !self.relocated.contains(&address) {
+                    self.pointer("wrapper", address)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn symbols(&mut self, section: &SectionHeader64) -> Result<(), PruneProblem> {
+        /// Offsets of value and size in a symbol.
+        const VALUE: u64 = 8;
+        const SIZE: u64 = 16;
+        for (offset, symbol) in records(self.data, section, Symbol64::LEN, Symbol64::read)? {
+            // Absolute and common symbols have no address.
+            let is_defined = (1..elf::SHN_LORESERVE).contains(&symbol.section);
+            let starts = |range: &Range<u64>| range.start == symbol.value;
+            let ends = |range: &Range<u64>| range.end == symbol.value;
+            if !is_defined || self.map.sections.iter().any(ends) {
+                continue;
+            }
+            let unit = self.map.units.get(&symbol.value);
+            match unit {
+                Some(unit) => {
+                    self.words.insert(offset + VALUE, unit.address);
+                    if symbol.size == unit.old_size {
+                        self.words.insert(offset + SIZE, unit.size);
+                    }
+                }
+                None if self.map.sections.iter().any(starts) => {}
+                None => {
+                    self.map.target("symbol", symbol.value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

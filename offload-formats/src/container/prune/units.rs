@@ -1,0 +1,294 @@
+//! The bundles and fat binaries of a section or file, and their replacements.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::ops::Range;
+
+use super::PruneProblem;
+use super::choice::PruneChoice;
+use crate::format::bundle::{self, Bundle, BundleImage, BundleLayout};
+use crate::format::bundles::{self, AnyBundle};
+use crate::format::bytes::{Cursor, ReadAt};
+use crate::format::compressed_bundle::{self, CompressedBundle, Compression};
+use crate::format::fatbin::{self, FatbinEntry, FatbinHeader, FatbinKind, FoundFatbin};
+use crate::format::magic::Magic;
+use crate::format::pieces::Piece;
+use crate::names::{EntryId, EntryKind};
+
+/// Alignment of bundles in sections, and of the images in them: the HIP runtime maps them.
+const PAGE: u64 = 0x1000;
+/// Alignment of CUDA's fat binaries.
+const FATBIN_ALIGNMENT: u64 = 8;
+
+/// A bundle or a fat binary, which a wrapper registers.
+#[derive(Debug)]
+pub(super) struct PrunedUnit {
+    /// Range in the old file.
+    pub old: Range<u64>,
+    /// Its replacement. Input 0 is the old file.
+    pub pieces: Vec<Piece>,
+    /// Size of the replacement in bytes.
+    pub size: u64,
+    /// Alignment of its address.
+    pub alignment: u64,
+    /// Images that are copied: range in the old file, and offset from the start of the replacement.
+    pub copied: Vec<(Range<u64>, u64)>,
+}
+
+/// Numbers and sizes of images by target, and units that have no images left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PruneCounts {
+    /// Number and bytes of kept images, unpacked, by target.
+    pub kept: BTreeMap<String, (usize, u64)>,
+    /// Number and bytes of removed images, unpacked, by target.
+    pub removed: BTreeMap<String, (usize, u64)>,
+    /// Number of bundles and fat binaries without any image now; they remain, because the program registers them.
+    pub empty: usize,
+}
+
+impl PruneCounts {
+    fn add(&mut self, target: &str, size: u64, is_kept: bool) {
+        let map = match is_kept {
+            true => &mut self.kept,
+            false => &mut self.removed,
+        };
+        let (count, bytes) = map.entry(target.to_owned()).or_default();
+        *count += 1;
+        *bytes = bytes.saturating_add(size);
+    }
+}
+
+/// Reads the units of a range and makes their replacements. Decompressed bundles may take `limit` bytes each.
+pub(super) fn units<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+    choice: &PruneChoice,
+    limit: u64,
+    counts: &mut PruneCounts,
+) -> Result<Vec<PrunedUnit>, PruneProblem> {
+    if Magic::at(data, range.clone()) == Magic::Fatbin {
+        let fatbins = fatbin::walk(data, range);
+        let units = fatbins.map(|found| {
+            let found = found.map_err(PruneProblem::Fatbin)?;
+            fatbin_unit(data, &found, choice, counts)
+        });
+        return units.collect();
+    }
+    let end = range.end;
+    let walked = bundles::walk(data, range).map_err(PruneProblem::Bundles)?;
+    if walked.end < end {
+        let (offset, size) = (walked.end, end - walked.end);
+        return Err(PruneProblem::Trailing { offset, size });
+    }
+    let units = walked.bundles.into_iter().map(|bundle| match bundle {
+        AnyBundle::Plain(bundle) => plain_unit(&bundle, choice, counts),
+        AnyBundle::Compressed(bundle) => compressed_unit(data, &bundle, choice, limit, counts),
+    });
+    units.collect()
+}
+
+/// Counts an entry, and tells whether it is kept.
+fn keep_entry(id: &str, size: u64, choice: &PruneChoice, counts: &mut PruneCounts) -> bool {
+    let is_kept = choice.keeps_entry(id);
+    match EntryId::parse(id) {
+        Ok(id) if id.kind() == EntryKind::Host => {}
+        Ok(id) if !id.target_id().is_empty() => counts.add(id.target_id(), size, is_kept),
+        _ => counts.add(id, size, is_kept),
+    }
+    is_kept
+}
+
+fn is_host(id: &str) -> bool {
+    EntryId::parse(id).is_ok_and(|id| id.kind() == EntryKind::Host)
+}
+
+/// Returns the alignment of a bundle's images: a page if all of them have it.
+fn alignment(bundle: &Bundle) -> NonZeroU64 {
+    let is_aligned = |start: u64| start.saturating_sub(bundle.offset) % PAGE == 0;
+    let mut entries = bundle.entries.iter();
+    let align = match entries.all(|entry| entry.image.is_empty() || is_aligned(entry.image.start)) {
+        true => PAGE,
+        false => 8,
+    };
+    NonZeroU64::new(align).expect("neither is 0")
+}
+
+fn plain_unit(
+    bundle: &Bundle,
+    choice: &PruneChoice,
+    counts: &mut PruneCounts,
+) -> Result<PrunedUnit, PruneProblem> {
+    let all = bundle.entries.len();
+    let kept: Vec<_> = bundle
+        .entries
+        .iter()
+        .filter(|entry| {
+            let size = entry.image.end.saturating_sub(entry.image.start);
+            keep_entry(&entry.id, size, choice, counts)
+        })
+        .collect();
+    if kept.len() == all {
+        let old = bundle.range();
+        let copied = kept.iter().map(|entry| {
+            let place = entry.image.start.saturating_sub(old.start);
+            (entry.image.clone(), place)
+        });
+        return Ok(PrunedUnit {
+            copied: copied.collect(),
+            ..whole(old, PAGE)
+        });
+    }
+    if kept.iter().all(|entry| is_host(&entry.id)) {
+        counts.empty += 1;
+    }
+    let sizes = kept.iter().map(|entry| {
+        let size = entry.image.end.saturating_sub(entry.image.start);
+        (entry.id.as_str(), size)
+    });
+    let layout = BundleLayout::new(sizes, alignment(bundle)).map_err(PruneProblem::Write)?;
+    let (mut size, mut copied) = (layout.head.len() as u64, Vec::new());
+    let mut pieces = vec![Piece::Bytes(layout.head)];
+    for (entry, place) in kept.iter().zip(layout.images) {
+        pieces.push(Piece::Zeros(place.start.saturating_sub(size)));
+        pieces.push(Piece::Copy {
+            input: 0,
+            range: entry.image.clone(),
+        });
+        copied.push((entry.image.clone(), place.start));
+        size = place.end;
+    }
+    Ok(PrunedUnit {
+        old: bundle.range(),
+        pieces,
+        size,
+        alignment: PAGE,
+        copied,
+    })
+}
+
+/// Returns a unit that stays as it is.
+fn whole(old: Range<u64>, alignment: u64) -> PrunedUnit {
+    PrunedUnit {
+        pieces: vec![Piece::Copy {
+            input: 0,
+            range: old.clone(),
+        }],
+        size: old.end.saturating_sub(old.start),
+        old,
+        alignment,
+        copied: Vec::new(),
+    }
+}
+
+fn compressed_unit<'d, R: ReadAt<'d>>(
+    data: R,
+    compressed: &CompressedBundle,
+    choice: &PruneChoice,
+    limit: u64,
+    counts: &mut PruneCounts,
+) -> Result<PrunedUnit, PruneProblem> {
+    let bytes = compressed.decompress(data, limit);
+    let bytes = bytes.map_err(PruneProblem::Compressed)?;
+    let bundle = Bundle::parse(&bytes[..], 0, bytes.len() as u64).map_err(PruneProblem::Bundle)?;
+    let mut images = Vec::new();
+    for entry in &bundle.entries {
+        let size = entry.image.end.saturating_sub(entry.image.start);
+        if keep_entry(&entry.id, size, choice, counts) {
+            let image = (&bytes[..]).read_at(entry.image.start, size);
+            images.push(BundleImage {
+                id: &entry.id,
+                image: image.expect("the reader has checked the range"),
+            });
+        }
+    }
+    if images.len() == bundle.entries.len() {
+        return Ok(whole(compressed.range(), PAGE));
+    }
+    if images.iter().all(|image| is_host(image.id)) {
+        counts.empty += 1;
+    }
+    let plain = bundle::to_bytes(&images, alignment(&bundle)).map_err(PruneProblem::Write)?;
+    let how = Compression {
+        version: compressed.version,
+        method: compressed.method,
+        ..Compression::default()
+    };
+    let packed = compressed_bundle::compress(&plain, how).map_err(PruneProblem::Compress)?;
+    Ok(PrunedUnit {
+        old: compressed.range(),
+        size: packed.len() as u64,
+        pieces: vec![Piece::Bytes(packed)],
+        alignment: PAGE,
+        copied: Vec::new(),
+    })
+}
+
+fn fatbin_unit<'d, R: ReadAt<'d>>(
+    data: R,
+    found: &FoundFatbin,
+    choice: &PruneChoice,
+    counts: &mut PruneCounts,
+) -> Result<PrunedUnit, PruneProblem> {
+    let old = found.range.clone();
+    let header = FatbinHeader::read(&mut Cursor::new(data, old.clone()));
+    let header = header.map_err(PruneProblem::Outside)?;
+    let start = FatbinHeader::LEN;
+    if u64::from(header.header_size) != start {
+        return Err(PruneProblem::FatbinHeader { offset: old.start });
+    }
+    let keep = choice.keeps_fatbin(&found.entries);
+    let mut kept = Vec::new();
+    let mut position = old.start.saturating_add(start);
+    for (entries, keeps) in groups(&found.entries, &keep) {
+        let image = entries.first().expect("a group has an image");
+        let range = position..image.image.end;
+        position = range.end;
+        // A group is compressed as a whole.
+        let is_kept = keeps.contains(&true);
+        for entry in entries {
+            let name = match entry.kind {
+                FatbinKind::Ptx => entry.processor.replacen("sm_", "compute_", 1),
+                _ => entry.processor.clone(),
+            };
+            counts.add(&name, entry.uncompressed_size, is_kept);
+        }
+        if is_kept {
+            kept.push((range, image.image.clone()));
+        }
+    }
+    let size = kept.iter().map(|(range, _)| range.end - range.start);
+    let size: u64 = size.sum();
+    if kept.is_empty() && !found.entries.is_empty() {
+        counts.empty += 1;
+    }
+    let mut head = Vec::new();
+    FatbinHeader { size, ..header }.write(&mut head);
+    let (mut pieces, mut copied, mut place) = (vec![Piece::Bytes(head)], Vec::new(), start);
+    for (range, image) in kept {
+        copied.push((image.clone(), place + (image.start - range.start)));
+        place += range.end - range.start;
+        pieces.push(Piece::Copy { input: 0, range });
+    }
+    Ok(PrunedUnit {
+        old,
+        pieces,
+        size: place,
+        alignment: FATBIN_ALIGNMENT,
+        copied,
+    })
+}
+
+/// Divides entries into those with the same stored bytes.
+fn groups<'a>(
+    entries: &'a [FatbinEntry],
+    keep: &'a [bool],
+) -> impl Iterator<Item = (&'a [FatbinEntry], &'a [bool])> {
+    let mut start = 0;
+    let groups = entries.chunk_by(|one, two| one.image == two.image);
+    groups.map(move |group| {
+        let end = start + group.len();
+        let kept = keep.get(start..end).expect("there is one for each entry");
+        start = end;
+        (group, kept)
+    })
+}
