@@ -15,6 +15,7 @@ mod extract;
 mod gpu_kit;
 mod images;
 mod inspect;
+mod prune;
 mod registration_matrix;
 mod size;
 mod windows_hosts;

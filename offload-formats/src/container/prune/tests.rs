@@ -1,1 +1,82 @@
+use super::*;
+use crate::format::bundle::{self, BundleImage};
+use crate::format::pieces::to_bytes;
+use std::num::NonZeroU64;
 
+/// Written by `fatbinary` of CUDA 13.5: `sm_80` and `sm_100a`.
+const FATBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/two-images.fatbin");
+
+fn keep(names: &[&str]) -> PruneChoice {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    PruneChoice::keep(names, PtxChoice::Keep)
+}
+
+fn bytes(file: &[u8], choice: &PruneChoice) -> Vec<u8> {
+    let pruned = prune(file, choice, 1 << 20).unwrap();
+    let bytes = to_bytes(&pruned.pieces, &[file]).unwrap();
+    assert_eq!(bytes.len() as u64, pruned.size);
+    for (old, new) in &pruned.copied {
+        let part = |bytes: &[u8], range: &Range<u64>| {
+            bytes[range.start as usize..range.end as usize].to_vec()
+        };
+        assert_eq!(part(file, old), part(&bytes, new));
+    }
+    bytes
+}
+
+#[test]
+fn writes_the_bundle_that_a_bundler_would_write() {
+    let entry = |id, image| BundleImage { id, image };
+    let all = [
+        entry("host-x86_64-unknown-linux-gnu-", &b""[..]),
+        entry("hip-amdgcn-amd-amdhsa--gfx906", b"one"),
+        entry("hip-amdgcn-amd-amdhsa--gfx1100", b"three"),
+    ];
+    let page = NonZeroU64::new(4096).unwrap();
+    let file = bundle::to_bytes(&all, page).unwrap();
+    let kept = bundle::to_bytes(&[all[0], all[2]], page).unwrap();
+    assert!(bytes(&file, &keep(&["gfx1100"])) == kept);
+    assert!(bytes(&file, &keep(&["gfx1100", "gfx906"])) == file);
+}
+
+#[test]
+fn keeps_headers_and_images_of_fat_binaries() {
+    // Offsets: those of the test of `format/fatbin.rs`; the first image's header starts after that of the file.
+    let mut expected = FATBIN[..0xbf8].to_vec();
+    expected[8..16].copy_from_slice(&(0xbf8_u64 - 16).to_le_bytes());
+    assert!(bytes(FATBIN, &keep(&["sm_80"])) == expected);
+    // `sm_90` can use neither.
+    let pruned = prune(FATBIN, &keep(&["sm_90"]), 0).unwrap();
+    assert!(pruned.counts.kept.is_empty());
+    assert_eq!(pruned.counts.empty, 1);
+    assert_eq!(pruned.size, 16);
+}
+
+#[test]
+fn survives_truncations_and_changes() {
+    let image = vec![7; 5000];
+    let entry = |id| BundleImage { id, image: &image };
+    let entries = [
+        entry("hip-amdgcn-amd-amdhsa--gfx906"),
+        entry("hip-amdgcn-amd-amdhsa--gfx1100"),
+    ];
+    let bundle = bundle::to_bytes(&entries, NonZeroU64::new(4096).unwrap()).unwrap();
+    for file in [&bundle[..], FATBIN] {
+        let check = |bytes: &[u8]| {
+            if let Ok(pruned) = prune(bytes, &keep(&["gfx906", "sm_80"]), 1 << 20) {
+                assert!(to_bytes(&pruned.pieces, &[bytes]).is_some());
+            }
+        };
+        for len in 0..file.len().min(400) {
+            check(&file[..len]);
+        }
+        let mut changed = file.to_vec();
+        for index in 0..file.len().min(400) {
+            for byte in [0, 1, 0x7f, 0xff] {
+                let before = std::mem::replace(&mut changed[index], byte);
+                check(&changed);
+                changed[index] = before;
+            }
+        }
+    }
+}

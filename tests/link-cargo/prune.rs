@@ -1,0 +1,460 @@
+//! `cargo offload prune`: programs that print their own registered images, before and after.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use offload_formats::format::bundle::{self, BundleImage};
+use offload_formats::format::compressed_bundle;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{program, run, tool};
+
+/// Two units in one section, each with a wrapper, and something behind them that has to stay where it is. The program
+/// prints each image's ID, the remainder of its address, its size and a checksum; of a compressed unit, the unit's.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <string.h>
+#include <stdint.h>
+__asm__(".section .hip_fatbin,\"a\"\n.p2align 12\n.globl unit_one\nunit_one:\n.incbin \"one\"\n"
+        ".p2align 12\n.globl unit_two\nunit_two:\n.incbin \"two\"\n.previous\n");
+extern const char unit_one[], unit_two[];
+struct wrapper { uint32_t magic, version; const char *unit; void *unused; };
+__attribute__((section(".hipFatBinSegment"), used)) struct wrapper wrappers[2] = {
+  {0x48495046, 1, unit_one, 0}, {0x48495046, 1, unit_two, 0}};
+static uint64_t word(const char *at) { uint64_t value; memcpy(&value, at, 8); return value; }
+static unsigned sum(const char *at, uint64_t size) {
+  unsigned hash = 5381;
+  for (uint64_t i = 0; i < size; i++) hash = hash * 33 + (unsigned char)at[i];
+  return hash;
+}
+int images(void) {
+  for (int i = 0; i < 2; i++) {
+    const char *unit = wrappers[i].unit, *head = unit + 32;
+    if (memcmp(unit, "CCOB", 4) == 0) {
+      printf("%d packed %u\n", i, (unsigned)((uintptr_t)unit % 4096));
+      continue;
+    }
+    for (uint64_t n = word(unit + 24); n > 0; n--) {
+      uint64_t start = word(head), size = word(head + 8), length = word(head + 16);
+      printf("%d %.*s %u %u %u\n", i, (int)length, head + 24, (unsigned)((uintptr_t)(unit + start) % 4096),
+             (unsigned)size, sum(unit + start, size));
+      head += 24 + length;
+    }
+  }
+  return 0;
+}
+"#;
+const MAIN: &str = "int images(void); int main(void) { return images(); }\n";
+const IDS: [&str; 4] = [
+    "host-x86_64-unknown-linux-gnu-",
+    "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+",
+    "hipv4-amdgcn-amd-amdhsa--gfx1100",
+    "hipv4-amdgcn-amd-amdhsa--gfx1201",
+];
+
+/// A bundle with images of about 300 KB.
+fn unit(seed: u64) -> Vec<u8> {
+    let images: Vec<Vec<u8>> = (0..4)
+        .map(|index| match index {
+            0 => Vec::new(),
+            _ => {
+                let mut state = seed * 31 + index;
+                let bytes = (0..300_000 + 1000 * index).map(|_| {
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1);
+                    (state >> 56) as u8
+                });
+                bytes.collect()
+            }
+        })
+        .collect();
+    let images: Vec<BundleImage<'_>> = std::iter::zip(IDS, &images)
+        .map(|(id, image)| BundleImage { id, image })
+        .collect();
+    bundle::to_bytes(&images, NonZeroU64::new(4096).unwrap()).unwrap()
+}
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    write("one", &unit(1));
+    write("two", &unit(2));
+    write("images.c", PROGRAM.as_bytes());
+    write("main.c", MAIN.as_bytes());
+    folder
+}
+
+fn prune(folder: &TempDir, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+    command.args(["offload", "prune"]).args(arguments);
+    command.current_dir(folder.path()).output().unwrap()
+}
+
+fn pruned(folder: &TempDir, arguments: &[&str]) -> String {
+    let output = prune(folder, arguments);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn cc(folder: &TempDir, compiler: &Path, arguments: &[&str]) {
+    run(Command::new(compiler)
+        .args(arguments)
+        .current_dir(folder.path()));
+}
+
+fn printed(folder: &TempDir, command: &[&str]) -> String {
+    let mut command_line = Command::new(command[0]);
+    command_line.args(&command[1..]).current_dir(folder.path());
+    run(&mut command_line)
+}
+
+fn size(folder: &TempDir, name: &str) -> u64 {
+    folder.path().join(name).metadata().unwrap().len()
+}
+
+/// Returns the lines without those for other GPUs than `kept`.
+fn without_others(lines: &str, kept: &[&str]) -> String {
+    let is_kept =
+        |line: &&str| line.contains(" host-") || kept.iter().any(|name| line.contains(name));
+    lines
+        .lines()
+        .filter(is_kept)
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+/// Checks a linked program or library: it prints the kept images as before, also after `strip`.
+fn check(folder: &TempDir, file: &str, command: &[&str], strip: &str, what: &str) {
+    let before = printed(folder, command);
+    assert_eq!(before.lines().count(), 8, "{what}: {before}");
+    let expected = without_others(&before, &["gfx1100"]);
+    assert_eq!(expected.lines().count(), 4, "{what}: {before}");
+    let old = size(folder, file);
+    pruned(folder, &["--keep=gfx1100", "--in-place", file]);
+    let new = size(folder, file);
+    assert_eq!(printed(folder, command), expected, "{what}");
+    // Four images of about 300 KB go, but for parts of pages.
+    assert!(new + 4 * 300_000 - 3 * 65_536 < old, "{what}: {old} {new}");
+    // A second time changes nothing.
+    let bytes = std::fs::read(folder.path().join(file)).unwrap();
+    pruned(folder, &["--keep=gfx1100", "--in-place", file]);
+    assert!(
+        bytes == std::fs::read(folder.path().join(file)).unwrap(),
+        "{what}"
+    );
+    run(Command::new(strip).arg(file).current_dir(folder.path()));
+    assert_eq!(printed(folder, command), expected, "{what}, stripped");
+}
+
+#[test]
+fn prunes_programs_of_every_kind_and_linker() {
+    let folder = folder();
+    let cc_path = Path::new("cc");
+    let mut linkers = vec!["-fuse-ld=bfd"];
+    let lld = tool("llvm22", &["ld.lld-22", "ld.lld"]);
+    let link = lld.as_ref().map(|lld| {
+        let parent = lld.parent().unwrap().display();
+        format!("-B{parent}")
+    });
+    if link.is_some() {
+        linkers.push("-fuse-ld=lld");
+    }
+    let prefix = link.as_deref().unwrap_or("-pipe");
+    let kinds: [(&str, &[&str]); 7] = [
+        ("pie", &["-pie"]),
+        ("not pie", &["-no-pie"]),
+        ("static", &["-static"]),
+        ("static pie", &["-static-pie"]),
+        (
+            "packed relocations",
+            &["-pie", "-Wl,-z,pack-relative-relocs"],
+        ),
+        ("one segment", &["-pie", "-Wl,-z,noseparate-code"]),
+        ("without relro", &["-pie", "-Wl,-z,norelro"]),
+    ];
+    for linker in linkers {
+        for (kind, flags) in kinds {
+            let what = format!("{linker} {kind}");
+            let arguments = [
+                &["-O1", "-fPIE", prefix, linker],
+                flags,
+                &["main.c", "images.c", "-o", "k"],
+            ]
+            .concat();
+            cc(&folder, cc_path, &arguments);
+            check(&folder, "k", &["./k"], "strip", &what);
+        }
+        let library = [
+            prefix, linker, "-shared", "-fPIC", "images.c", "-o", "libk.so",
+        ];
+        cc(&folder, cc_path, &library);
+        cc(
+            &folder,
+            cc_path,
+            &["main.c", "-L.", "-lk", "-Wl,-rpath,.", "-o", "k"],
+        );
+        check(
+            &folder,
+            "libk.so",
+            &["./k"],
+            "strip",
+            &format!("{linker} shared"),
+        );
+    }
+}
+
+#[test]
+fn prunes_programs_for_aarch64() {
+    let (Some(qemu), Some(compiler)) = (
+        tool("qemu", &["qemu-aarch64"]),
+        tool("qemu", &["aarch64-linux-gnu-gcc"]),
+    ) else {
+        return;
+    };
+    let folder = folder();
+    for flags in ["-pie", "-no-pie"] {
+        cc(
+            &folder,
+            &compiler,
+            &["-fPIE", flags, "main.c", "images.c", "-o", "k"],
+        );
+        let qemu = qemu.to_str().unwrap();
+        let command = [qemu, "-L", "/usr/aarch64-linux-gnu", "./k"];
+        check(&folder, "k", &command, "aarch64-linux-gnu-strip", flags);
+    }
+}
+
+#[test]
+fn prunes_compressed_bundles() {
+    let folder = folder();
+    let packed = compressed_bundle::compress(&unit(1), Default::default()).unwrap();
+    std::fs::write(folder.path().join("one"), &packed).unwrap();
+    cc(&folder, Path::new("cc"), &["main.c", "images.c", "-o", "k"]);
+    let text = pruned(&folder, &["--keep=gfx90a", "k", "-o", "small"]);
+    assert!(
+        text.contains("kept     gfx90a:xnack+  2 images  587.9 KiB\n"),
+        "{text}"
+    );
+    let lines = printed(&folder, &["./small"]);
+    assert!(lines.starts_with("0 packed 0\n"), "{lines}");
+    assert_eq!(lines.lines().count(), 3, "{lines}");
+    // The images in the compressed bundle are the old ones.
+    run(Command::new(env!("CARGO_BIN_EXE_cargo-offload"))
+        .args(["extract", "small", "-o", "out"])
+        .current_dir(folder.path()));
+    let image = std::fs::read(folder.path().join("out/0-gfx90a-xnack+.co")).unwrap();
+    assert_eq!(image.len(), 301_000);
+    assert!(unit(1).windows(image.len()).any(|part| part == image));
+}
+
+/// Prints the magics of a registered wrapper and of the fat binary that it points to.
+const CUDA_RUNTIME: &str = r#"
+#include <stdio.h>
+struct wrapper { int magic, version; const unsigned *data; void *more; };
+void **__cudaRegisterFatBinary(void *at) {
+  static void *handle;
+  const struct wrapper *wrapper = at;
+  printf("%x %x\n", wrapper->magic, wrapper->data[0]);
+  return &handle;
+}
+void __cudaRegisterFatBinaryEnd(void **handle) {}
+void __cudaUnregisterFatBinary(void **handle) {}
+void __cudaRegisterFunction(void) {}
+void __cudaRegisterVar(void) {}
+char __cudaInitModule(void) { return 1; }
+int cudaLaunchKernel(void) { return 0; }
+int __cudaLaunchKernel(void) { return 0; }
+int __cudaGetKernel(void) { return 0; }
+int __cudaPopCallConfiguration(void) { return 0; }
+int main(void) { return 0; }
+"#;
+
+/// CUDA's programs by `nvcc`, with and without relocatable device code, beside `cuobjdump`.
+#[test]
+fn prunes_cuda_programs() {
+    let (Some(nvcc), Some(cuobjdump)) = (program("nvcc"), tool("cuda", &["cuobjdump"])) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "k.cu",
+        "__device__ int v[70000] = {1};\n\
+         __global__ void scale(float *x) { x[threadIdx.x] *= v[threadIdx.x]; }\n",
+    );
+    write("runtime.c", CUDA_RUNTIME);
+    cc(&folder, Path::new("cc"), &["-c", "runtime.c"]);
+    let targets = [
+        "-gencode=arch=compute_75,code=sm_75",
+        "-gencode=arch=compute_80,code=sm_80",
+        "-gencode=arch=compute_90,code=[sm_90,compute_90]",
+    ];
+    for rdc in ["-rdc=false", "-rdc=true"] {
+        let compile = ["--no-compress", "-c", "k.cu", rdc];
+        cc(&folder, &nvcc, &[&compile[..], &targets].concat());
+        let mut link = vec!["runtime.o", "k.o", "-o", "k"];
+        if rdc == "-rdc=true" {
+            let device = [
+                "--no-compress",
+                "-dlink",
+                "-cudadevrt=none",
+                "k.o",
+                "-o",
+                "device.o",
+            ];
+            cc(&folder, &nvcc, &[&device[..], &targets].concat());
+            link.push("device.o");
+        }
+        cc(&folder, Path::new("g++"), &link);
+        let registered = printed(&folder, &["./k"]);
+        assert_eq!(registered, "466243b1 ba55ed50\n");
+        let old = size(&folder, "k");
+        let extract = |name: &str, wanted: &str| {
+            let out = folder.path().join(name);
+            std::fs::create_dir(&out).unwrap();
+            run(Command::new(&cuobjdump)
+                .args(["-xelf", wanted, "-all", "../k"])
+                .current_dir(&out));
+            let files = std::fs::read_dir(out).unwrap();
+            let files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
+            let mut files: Vec<Vec<u8>> = files.collect();
+            files.sort();
+            files
+        };
+        let before = extract(&format!("before{rdc}"), "sm_80");
+        assert!(!before.is_empty());
+        // sm_86 has no image of its own, and can use that of sm_80.
+        pruned(&folder, &["--keep=sm_86", "--in-place", "k"]);
+        assert_eq!(printed(&folder, &["./k"]), registered);
+        let after = extract(&format!("after{rdc}"), "all");
+        let own: Vec<Vec<u8>> = after
+            .into_iter()
+            .filter(|image| before.contains(image))
+            .collect();
+        assert!(own == before, "{rdc}");
+        let list = |option: &str| {
+            run(Command::new(&cuobjdump)
+                .args([option, "-all", "k"])
+                .current_dir(folder.path()))
+        };
+        assert!(!list("--list-elf").contains("sm_90"), "{rdc}");
+        assert!(list("--list-ptx").contains("sm_90"), "{rdc}");
+        assert!(size(&folder, "k") + 200_000 < old, "{rdc}");
+        pruned(&folder, &["--keep=sm_86", "--ptx=drop", "--in-place", "k"]);
+        assert_eq!(printed(&folder, &["./k"]), registered);
+    }
+}
+
+#[test]
+fn prunes_files_of_bundles() {
+    let folder = folder();
+    let both = [unit(1), unit(2)].concat();
+    std::fs::write(folder.path().join("k.hipfb"), &both).unwrap();
+    let text = pruned(
+        &folder,
+        &["--drop=gfx12,gfx90a", "--json", "k.hipfb", "-o", "small"],
+    );
+    let json: Value = serde_json::from_str(&text).unwrap();
+    let file = &json["files"][0];
+    let counts = |key: &str| -> BTreeMap<String, u64> {
+        let rows = file[key].as_array().unwrap().iter();
+        rows.map(|row| {
+            (
+                row["target"].as_str().unwrap().to_owned(),
+                row["images"].as_u64().unwrap(),
+            )
+        })
+        .collect()
+    };
+    assert_eq!(counts("kept"), BTreeMap::from([("gfx1100".to_owned(), 2)]));
+    assert_eq!(
+        counts("removed"),
+        BTreeMap::from([("gfx1201".to_owned(), 2), ("gfx90a:xnack+".to_owned(), 2)])
+    );
+    assert_eq!(file["new_size"], size(&folder, "small"));
+    // The old file is as it was.
+    assert!(std::fs::read(folder.path().join("k.hipfb")).unwrap() == both);
+}
+
+#[test]
+fn refuses_what_it_cannot_prune_and_writes_nothing() {
+    let folder = folder();
+    cc(&folder, Path::new("cc"), &["main.c", "images.c", "-o", "k"]);
+    // A pointer into the second unit, which would move.
+    let inside = format!("{PROGRAM}const char *inside = unit_two + 8;\n");
+    std::fs::write(folder.path().join("inside.c"), inside).unwrap();
+    cc(
+        &folder,
+        Path::new("cc"),
+        &["main.c", "inside.c", "-o", "inside"],
+    );
+    // A unit that nothing points to.
+    let alone = PROGRAM.replace("unit_two, 0}}", "unit_one, 0}}");
+    std::fs::write(folder.path().join("alone.c"), alone).unwrap();
+    cc(
+        &folder,
+        Path::new("cc"),
+        &["main.c", "alone.c", "-o", "alone"],
+    );
+    std::fs::write(folder.path().join("text"), "text").unwrap();
+    for (file, arguments, expected) in [
+        (
+            "k",
+            &["--keep=gfx906"][..],
+            "k: no image would remain; the file has images for gfx1100, gfx1201, gfx90a:xnack+\nhint: --allow-empty",
+        ),
+        (
+            "inside",
+            &["--keep=gfx1100"],
+            "inside: a relocation points to address 0x",
+        ),
+        (
+            "alone",
+            &["--keep=gfx1100"],
+            "alone: nothing points to the device code at offset 0x",
+        ),
+        (
+            "text",
+            &["--keep=gfx1100"],
+            "text: expected an ELF program or shared library, ",
+        ),
+        (
+            "main.c",
+            &["--keep=gfx1100"],
+            "main.c: expected an ELF program",
+        ),
+    ] {
+        let before = std::fs::read(folder.path().join(file)).unwrap();
+        let output = prune(&folder, &[arguments, &["--in-place", file]].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{file}: {said}");
+        assert!(
+            said.starts_with(&format!("error: {expected}")),
+            "{file}: {said}"
+        );
+        assert!(
+            before == std::fs::read(folder.path().join(file)).unwrap(),
+            "{file}"
+        );
+    }
+    let entries = std::fs::read_dir(folder.path()).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left: Vec<String> = names.filter(|name| name.starts_with('.')).collect();
+    assert!(left.is_empty(), "{left:?}");
+    for (arguments, expected) in [
+        (
+            &["k", "--in-place"][..],
+            "--keep <TARGETS>|--drop <TARGETS>",
+        ),
+        (&["k", "--keep=gfx1100"], "--output <PATH>|--in-place"),
+    ] {
+        let output = prune(&folder, arguments);
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(expected), "{said}");
+    }
+}
