@@ -36,14 +36,25 @@ const RESERVED: u32 = 1024;
 
 #[test]
 fn reads_both_forms_of_cubins() {
-    for (image, abi, shared_size) in [(SEVEN, (0x33, 7), 100), (EIGHT, (0x41, 8), 100 + RESERVED)] {
+    // Sizes of constants by `cuobjdump -res-usage`, those of functions by `readelf -s`.
+    for (image, abi, shared_size, constants, code_size) in [
+        (SEVEN, (0x33, 7), 100, 352, 384),
+        (EIGHT, (0x41, 8), 100 + RESERVED, 528, 512),
+    ] {
         assert_eq!((image[7], image[8]), abi);
+        let both = Kernel {
+            has_dynamic_stack: Some(false),
+            barriers: Some(0),
+            wavefront: Some(32),
+            ..Kernel::default()
+        };
         let nothing = Kernel {
             name: "nothing".to_owned(),
             required_threads: Some([32, 4, 2]),
             registers: Some(4),
-            wavefront: Some(32),
-            ..Kernel::default()
+            constant_size: Some(constants),
+            code_size: Some(256),
+            ..both.clone()
         };
         let scale = Kernel {
             name: "scale".to_owned(),
@@ -53,8 +64,9 @@ fn reads_both_forms_of_cubins() {
             shared_size,
             private_size: 24,
             registers: Some(12),
-            wavefront: Some(32),
-            ..Kernel::default()
+            constant_size: Some(constants + 20),
+            code_size: Some(code_size),
+            ..both.clone()
         };
         assert_eq!(kernels(image).unwrap(), [nothing, scale]);
     }
@@ -124,6 +136,10 @@ fn declared(ours: &[Kernel], processor: u32) -> Vec<Kernel> {
     assert_eq!(declared.len(), ours.len());
     for (declared, ours) in declared.iter_mut().zip(ours) {
         declared.registers = ours.registers;
+        declared.code_size = ours.code_size;
+        declared.constant_size = ours.constant_size;
+        declared.barriers = ours.barriers;
+        declared.has_dynamic_stack = Some(false);
         assert!(ours.registers.is_some_and(|count| count >= 4), "{ours:?}");
     }
     declared
@@ -168,8 +184,15 @@ fn survives_every_truncation() {
     for image in [SEVEN, EIGHT] {
         for size in 0..image.len() {
             let prefix = &image[..size];
-            // The table of sections is at the end.
-            assert!(kernels(prefix).is_err(), "{size}");
+            // Program headers, which are not read, and the table of sections are at the end.
+            let headers = u64::from_le_bytes(image[0x20..0x28].try_into().unwrap()) as usize;
+            match kernels(prefix) {
+                Ok(found) => assert!(
+                    size >= headers && found == kernels(image).unwrap(),
+                    "{size}"
+                ),
+                Err(error) => assert!(size < image.len(), "{error}"),
+            }
         }
     }
 }
@@ -449,6 +472,11 @@ fn theirs(name: &str, usage: &str, dump: &str) -> Kernel {
     let fields: BTreeMap<&str, &str> = fields.filter_map(|field| field.split_once(':')).collect();
     let number = |field: &str| fields[field].parse::<u32>().unwrap();
     kernel.registers = Some(number("REG"));
+    let banks = fields.keys().filter(|field| field.starts_with("CONSTANT["));
+    kernel.constant_size = Some(banks.map(|bank| number(bank)).sum());
+    kernel.barriers = Some(0);
+    kernel.has_dynamic_stack = Some(fields["STACK"] == "UNKNOWN");
+    kernel.code_size = Some(symbol_size(dump, name));
     kernel.shared_size = number("SHARED");
     kernel.private_size = match fields["STACK"] {
         "UNKNOWN" => function(dump, name, "frame size: "),
@@ -481,6 +509,7 @@ fn theirs(name: &str, usage: &str, dump: &str) -> Kernel {
                 assert_eq!(other, None);
             }
             "EIATTR_CBANK_PARAM_SIZE" => kernel.arguments_size = words()[0],
+            "EIATTR_NUM_BARRIERS" => kernel.barriers = Some(words()[0]),
             "EIATTR_MAX_THREADS" => kernel.max_threads = Some(words().iter().product()),
             "EIATTR_REQNTID" => kernel.required_threads = Some(words().try_into().unwrap()),
             _ => {}
@@ -488,6 +517,17 @@ fn theirs(name: &str, usage: &str, dump: &str) -> Kernel {
     }
     kernel.arguments = parameters.into_values().collect();
     kernel
+}
+
+/// The size of a kernel's symbol: `0x8  0  0x100  FUNC  GLOBAL  DEFAULT  ENTRY  0xe  <name>`.
+fn symbol_size(dump: &str, name: &str) -> u64 {
+    let mut lines = dump
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let fields = lines.find(|fields| {
+        fields.contains(&"FUNC") && fields.contains(&"ENTRY") && fields.last() == Some(&name)
+    });
+    hex(fields.unwrap()[2]).into()
 }
 
 /// The number of `function: <name>(0x12)`, a tab and `<what>0x34` in the dump of `.nv.info`.
