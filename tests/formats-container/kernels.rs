@@ -7,7 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use offload_formats::container::kernels::{Argument, ArgumentKind, Kernel, kernels};
+use offload_formats::container::kernels::{
+    Argument, ArgumentKind, Kernel, kernels, kernels_within,
+};
+use offload_formats::format::bytes::{ReadCache, Source};
 use support::{Random, run, tool};
 
 const HIP: &str = "
@@ -443,6 +446,45 @@ fn finds_the_note_in_segments_and_in_sections() {
         ..Kernel::default()
     });
     assert_eq!(ours, names);
+}
+
+/// A source that counts the bytes that are read.
+struct Counted<'a>(&'a [u8], &'a std::cell::Cell<u64>);
+
+impl Source for Counted<'_> {
+    fn size(&mut self) -> Option<u64> {
+        Some(self.0.len() as u64)
+    }
+
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
+        let start = usize::try_from(offset).ok()?;
+        buffer.copy_from_slice(self.0.get(start..)?.get(..buffer.len())?);
+        self.1.set(self.1.get() + buffer.len() as u64);
+        Some(())
+    }
+}
+
+#[test]
+fn reads_headers_symbols_and_notes_of_an_image_in_a_large_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(clang) = tool("llvm22", &["clang"]) else {
+        return;
+    };
+    let large = format!(
+        "{OPENCL}\nconstant int table[1 << 20] = {{1}};\nkernel void look(global int *p) {{ p[0] = table[p[1] & 7]; }}"
+    );
+    let image = fs::read(opencl(&clang, folder.path(), &large, &["-mcpu=gfx90a"])).unwrap();
+    assert!(image.len() > 4 << 20);
+    let whole = kernels(&image).unwrap();
+    assert_eq!(whole.len(), 3);
+    let (before, after) = (vec![0x7f; 12_345], vec![0x7f; 1 << 20]);
+    let file = [before.as_slice(), &image, &after].concat();
+    let read = std::cell::Cell::new(0);
+    let cache = ReadCache::new(Counted(&file, &read));
+    let start = before.len() as u64;
+    let range = start..start + image.len() as u64;
+    assert_eq!(kernels_within(&cache, range).unwrap(), whole);
+    assert!(read.get() < 32 << 10, "{}", read.get());
 }
 
 #[test]

@@ -16,6 +16,9 @@ const SEVEN: &[u8] = include_bytes!("../golden/cuda-12.4/kernels.cubin");
 /// By ptxas of CUDA 13.5, for sm_90: OS/ABI 0x41 with ABI version 8.
 const EIGHT: &[u8] = include_bytes!("../golden/cuda-13.5/kernels.cubin");
 
+/// By ptxas of CUDA 11.8, for sm_80. Of the same source, `ptxas -v` of CUDA 13.5 says "used 3 barriers" for `three`.
+const BARRIERS: &[u8] = include_bytes!("../golden/cuda-11.8/barriers.cubin");
+
 /// Sources, without the three directives that name the processor.
 const KERNELS: &str = include_str!("../kernels_cuda/kernels.ptx");
 const SAME_NAME: &str = include_str!("../kernels_cuda/same_name.ptx");
@@ -69,6 +72,35 @@ fn reads_both_forms_of_cubins() {
             ..both.clone()
         };
         assert_eq!(kernels(image).unwrap(), [nothing, scale]);
+    }
+}
+
+#[test]
+fn counts_barriers_of_older_cubins_in_the_flags_of_the_code() {
+    let counts = kernels(BARRIERS).unwrap().into_iter();
+    let counts: Vec<_> = counts
+        .map(|kernel| (kernel.name, kernel.barriers))
+        .collect();
+    let expected = [("none", 0), ("three", 3)];
+    assert_eq!(
+        counts,
+        expected.map(|(name, count)| (name.to_owned(), Some(count)))
+    );
+}
+
+#[test]
+fn counts_barriers_as_ptxas_does() {
+    let Some(cuda) = Cuda::find() else { return };
+    let source = ".visible .entry all(.param .u32 p) { .reg .b32 %r<2>; ld.param.u32 %r1, [p]; bar.sync %r1; ret; }\n\
+        .visible .entry none() { ret; }\n.visible .entry six() { bar.sync 0; bar.sync 5; ret; }\n";
+    for (processor, version) in PROCESSORS {
+        let Some(cubin) = cuda.assemble(processor, version, source, &[]) else {
+            continue;
+        };
+        let ours = kernels(&fs::read(&cubin).unwrap()).unwrap();
+        assert_eq!(cuda.described(&cubin, &ours), ours, "sm_{processor}");
+        let counts: Vec<_> = ours.iter().map(|kernel| kernel.barriers).collect();
+        assert_eq!(counts, [Some(16), Some(0), Some(6)], "sm_{processor}");
     }
 }
 
