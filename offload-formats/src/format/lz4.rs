@@ -46,11 +46,11 @@ pub(super) enum Lz4Error {
 /// Decompresses `block` to exactly `size` bytes.
 pub(super) fn decompress(block: &[u8], size: usize) -> Result<Vec<u8>, Lz4Error> {
     let room = size.min(block.len().saturating_mul(LARGEST_RATIO));
-    let mut output = Output {
+    let mut output = Lz4Output {
         bytes: Vec::with_capacity(room),
         size,
     };
-    let mut input = Input { block, position: 0 };
+    let mut input = Lz4Input { block, position: 0 };
     loop {
         let [token] = input.array()?;
         let literals = input.length(token >> 4)?;
@@ -70,12 +70,12 @@ pub(super) fn decompress(block: &[u8], size: usize) -> Result<Vec<u8>, Lz4Error>
 }
 
 /// The rest of a block.
-struct Input<'d> {
+struct Lz4Input<'d> {
     block: &'d [u8],
     position: usize,
 }
 
-impl<'d> Input<'d> {
+impl<'d> Lz4Input<'d> {
     fn is_at_end(&self) -> bool {
         self.position == self.block.len()
     }
@@ -112,12 +112,12 @@ impl<'d> Input<'d> {
 }
 
 /// Decompressed bytes, at most `size`.
-struct Output {
+struct Lz4Output {
     bytes: Vec<u8>,
     size: usize,
 }
 
-impl Output {
+impl Lz4Output {
     fn literals(&mut self, literals: &[u8]) -> Result<(), Lz4Error> {
         self.check(literals.len())?;
         self.bytes.extend_from_slice(literals);
