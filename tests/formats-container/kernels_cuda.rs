@@ -16,6 +16,9 @@ const SEVEN: &[u8] = include_bytes!("../golden/cuda-12.4/kernels.cubin");
 /// By ptxas of CUDA 13.5, for sm_90: OS/ABI 0x41 with ABI version 8.
 const EIGHT: &[u8] = include_bytes!("../golden/cuda-13.5/kernels.cubin");
 
+/// By ptxas of CUDA 11.8, for sm_80. Of the same source, `ptxas -v` of CUDA 13.5 says "used 3 barriers" for `three`.
+const BARRIERS: &[u8] = include_bytes!("../golden/cuda-11.8/barriers.cubin");
+
 /// Sources, without the three directives that name the processor.
 const KERNELS: &str = include_str!("../kernels_cuda/kernels.ptx");
 const SAME_NAME: &str = include_str!("../kernels_cuda/same_name.ptx");
@@ -36,14 +39,25 @@ const RESERVED: u32 = 1024;
 
 #[test]
 fn reads_both_forms_of_cubins() {
-    for (image, abi, shared_size) in [(SEVEN, (0x33, 7), 100), (EIGHT, (0x41, 8), 100 + RESERVED)] {
+    // Sizes of constants by `cuobjdump -res-usage`, those of functions by `readelf -s`.
+    for (image, abi, shared_size, constants, code_size) in [
+        (SEVEN, (0x33, 7), 100, 352, 384),
+        (EIGHT, (0x41, 8), 100 + RESERVED, 528, 512),
+    ] {
         assert_eq!((image[7], image[8]), abi);
+        let both = Kernel {
+            has_dynamic_stack: Some(false),
+            barriers: Some(0),
+            wavefront: Some(32),
+            ..Kernel::default()
+        };
         let nothing = Kernel {
             name: "nothing".to_owned(),
             required_threads: Some([32, 4, 2]),
             registers: Some(4),
-            wavefront: Some(32),
-            ..Kernel::default()
+            constant_size: Some(constants),
+            code_size: Some(256),
+            ..both.clone()
         };
         let scale = Kernel {
             name: "scale".to_owned(),
@@ -53,10 +67,40 @@ fn reads_both_forms_of_cubins() {
             shared_size,
             private_size: 24,
             registers: Some(12),
-            wavefront: Some(32),
-            ..Kernel::default()
+            constant_size: Some(constants + 20),
+            code_size: Some(code_size),
+            ..both.clone()
         };
         assert_eq!(kernels(image).unwrap(), [nothing, scale]);
+    }
+}
+
+#[test]
+fn counts_barriers_of_older_cubins_in_the_flags_of_the_code() {
+    let counts = kernels(BARRIERS).unwrap().into_iter();
+    let counts: Vec<_> = counts
+        .map(|kernel| (kernel.name, kernel.barriers))
+        .collect();
+    let expected = [("none", 0), ("three", 3)];
+    assert_eq!(
+        counts,
+        expected.map(|(name, count)| (name.to_owned(), Some(count)))
+    );
+}
+
+#[test]
+fn counts_barriers_as_ptxas_does() {
+    let Some(cuda) = Cuda::find() else { return };
+    let source = ".visible .entry all(.param .u32 p) { .reg .b32 %r<2>; ld.param.u32 %r1, [p]; bar.sync %r1; ret; }\n\
+        .visible .entry none() { ret; }\n.visible .entry six() { bar.sync 0; bar.sync 5; ret; }\n";
+    for (processor, version) in PROCESSORS {
+        let Some(cubin) = cuda.assemble(processor, version, source, &[]) else {
+            continue;
+        };
+        let ours = kernels(&fs::read(&cubin).unwrap()).unwrap();
+        assert_eq!(cuda.described(&cubin, &ours), ours, "sm_{processor}");
+        let counts: Vec<_> = ours.iter().map(|kernel| kernel.barriers).collect();
+        assert_eq!(counts, [Some(16), Some(0), Some(6)], "sm_{processor}");
     }
 }
 
@@ -124,6 +168,10 @@ fn declared(ours: &[Kernel], processor: u32) -> Vec<Kernel> {
     assert_eq!(declared.len(), ours.len());
     for (declared, ours) in declared.iter_mut().zip(ours) {
         declared.registers = ours.registers;
+        declared.code_size = ours.code_size;
+        declared.constant_size = ours.constant_size;
+        declared.barriers = ours.barriers;
+        declared.has_dynamic_stack = Some(false);
         assert!(ours.registers.is_some_and(|count| count >= 4), "{ours:?}");
     }
     declared
@@ -168,8 +216,15 @@ fn survives_every_truncation() {
     for image in [SEVEN, EIGHT] {
         for size in 0..image.len() {
             let prefix = &image[..size];
-            // The table of sections is at the end.
-            assert!(kernels(prefix).is_err(), "{size}");
+            // Program headers, which are not read, and the table of sections are at the end.
+            let headers = u64::from_le_bytes(image[0x20..0x28].try_into().unwrap()) as usize;
+            match kernels(prefix) {
+                Ok(found) => assert!(
+                    size >= headers && found == kernels(image).unwrap(),
+                    "{size}"
+                ),
+                Err(error) => assert!(size < image.len(), "{error}"),
+            }
         }
     }
 }
@@ -449,6 +504,11 @@ fn theirs(name: &str, usage: &str, dump: &str) -> Kernel {
     let fields: BTreeMap<&str, &str> = fields.filter_map(|field| field.split_once(':')).collect();
     let number = |field: &str| fields[field].parse::<u32>().unwrap();
     kernel.registers = Some(number("REG"));
+    let banks = fields.keys().filter(|field| field.starts_with("CONSTANT["));
+    kernel.constant_size = Some(banks.map(|bank| number(bank)).sum());
+    kernel.barriers = Some(0);
+    kernel.has_dynamic_stack = Some(fields["STACK"] == "UNKNOWN");
+    kernel.code_size = Some(symbol_size(dump, name));
     kernel.shared_size = number("SHARED");
     kernel.private_size = match fields["STACK"] {
         "UNKNOWN" => function(dump, name, "frame size: "),
@@ -481,6 +541,7 @@ fn theirs(name: &str, usage: &str, dump: &str) -> Kernel {
                 assert_eq!(other, None);
             }
             "EIATTR_CBANK_PARAM_SIZE" => kernel.arguments_size = words()[0],
+            "EIATTR_NUM_BARRIERS" => kernel.barriers = Some(words()[0]),
             "EIATTR_MAX_THREADS" => kernel.max_threads = Some(words().iter().product()),
             "EIATTR_REQNTID" => kernel.required_threads = Some(words().try_into().unwrap()),
             _ => {}
@@ -488,6 +549,17 @@ fn theirs(name: &str, usage: &str, dump: &str) -> Kernel {
     }
     kernel.arguments = parameters.into_values().collect();
     kernel
+}
+
+/// The size of a kernel's symbol: `0x8  0  0x100  FUNC  GLOBAL  DEFAULT  ENTRY  0xe  <name>`.
+fn symbol_size(dump: &str, name: &str) -> u64 {
+    let mut lines = dump
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let fields = lines.find(|fields| {
+        fields.contains(&"FUNC") && fields.contains(&"ENTRY") && fields.last() == Some(&name)
+    });
+    hex(fields.unwrap()[2]).into()
 }
 
 /// The number of `function: <name>(0x12)`, a tab and `<what>0x34` in the dump of `.nv.info`.

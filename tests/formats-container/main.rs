@@ -10,6 +10,7 @@ mod support;
 mod archives;
 mod containers;
 mod embedding;
+mod fatbins;
 mod kernels;
 mod kernels_cuda;
 mod objects;

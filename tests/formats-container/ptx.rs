@@ -137,6 +137,10 @@ fn says_of_kernels_what_ptxas_makes_of_them() {
                     shared_size: theirs.shared_size - reserved,
                     private_size: 0,
                     registers: None,
+                    has_dynamic_stack: None,
+                    barriers: None,
+                    constant_size: None,
+                    code_size: None,
                     ..theirs
                 };
                 assert_eq!(*ours, expected, "{processor}");

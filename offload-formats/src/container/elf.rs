@@ -20,6 +20,7 @@ use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
 
 mod edit;
 mod error;
+mod notes;
 mod rename;
 mod symbols;
 mod write;
@@ -27,6 +28,7 @@ mod write;
 pub(crate) use edit::{REFERENCE_SECTION, add_reference};
 pub use edit::{add_sections, remove_sections};
 pub use error::ElfError;
+pub use notes::ElfNote;
 pub use rename::{rename_section, rename_symbols};
 pub use symbols::{Binding, ElfSymbol, SymbolPlace, SymbolTable};
 pub use write::{ElfWriteError, Machine};
@@ -304,6 +306,16 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the data that contains the file.
+    pub(crate) fn data(&self) -> R {
+        self.data
+    }
+
+    /// Returns the range of the file in the data that contains it.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.range.clone()
     }
 
     /// Returns the section with that index.

@@ -2,7 +2,7 @@
 //!
 //! | image | mark of a kernel |
 //! |---|---|
-//! | AMD code object | a kernel descriptor: an object `<name>.kd` (LLVM's AMDGPUUsage, "Symbols") |
+//! | AMD code object | a kernel descriptor: an object `<name>.kd` (LLVM's AMDGPUUsage, "Symbols"); in code objects of version 2 a symbol of type `STT_AMDGPU_HSA_KERNEL` |
 //! | NVIDIA cubin | `STO_CUDA_ENTRY` in the function's `st_other` (as `cuobjdump -elf` shows) |
 //! | PTX | a `.visible` or `.weak` `.entry`; before version 3.1 each `.entry` |
 //!
@@ -24,41 +24,42 @@ mod mangled;
 mod nvidia;
 mod ptx;
 
-use object::read::elf::{ElfFile64, FileHeader as _};
-use object::{Object as _, ObjectSymbol as _, SymbolFlags};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use amd::DESCRIPTOR;
+use super::elf::Elf;
+use crate::format::bytes::ReadAt;
 
 pub use error::KernelError;
 pub use kernel::{Argument, ArgumentKind, Kernel};
-pub use mangled::source_name;
-
-/// Flag in `st_other` of a kernel.
-const STO_CUDA_ENTRY: u8 = 0x10;
+pub use mangled::{signature, source_name};
 
 /// Lists the kernels of an image, sorted by name. An image for a CPU has none.
 ///
 /// # Errors
 ///
-/// Fails if the image is not a 64-bit ELF file, or the description of its kernels is truncated or invalid.
+/// Fails as [`kernels_within`] does.
 pub fn kernels(image: &[u8]) -> Result<Vec<Kernel>, KernelError> {
-    let file = parse(image)?;
-    let names = names(image)?;
-    let known = match file.elf_header().e_machine(file.endian()) {
+    kernels_within(image, 0..image.len() as u64)
+}
+
+/// Lists the kernels of the image in a range of `data`, sorted by name. Reads headers, symbols and notes, not the code.
+/// An image for a CPU has none.
+///
+/// # Errors
+///
+/// Fails if the image is not an ELF file, or the description of its kernels is truncated or invalid.
+pub fn kernels_within<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<Kernel>, KernelError> {
+    let file = Elf::parse(data, range)?;
+    let kernels = match object::elf::Machine(file.machine) {
         object::elf::EM_AMDGPU => amd::kernels(&file)?,
-        object::elf::EM_CUDA => nvidia::kernels(&file, &names)?,
+        object::elf::EM_CUDA => nvidia::kernels(&file)?,
         _ => Vec::new(),
     };
-    let described = |name: String| {
-        let kernel = known.iter().find(|kernel| kernel.name == name);
-        let kernel = kernel.cloned().unwrap_or(Kernel {
-            name,
-            ..Kernel::default()
-        });
-        kernel.with_kinds()
-    };
-    Ok(names.into_iter().map(described).collect())
+    Ok(kernels.into_iter().map(Kernel::with_kinds).collect())
 }
 
 impl Kernel {
@@ -101,34 +102,4 @@ pub fn undefined_in_ptx(text: &[u8], names: &BTreeSet<String>) -> Result<Vec<Str
     let missing = names.iter().filter(|name| !text.has(name));
     let missing = missing.map(String::as_str).chain(text.undefined());
     Ok(missing.map(str::to_owned).collect())
-}
-
-fn parse(image: &[u8]) -> Result<ElfFile64<'_, object::Endianness>, KernelError> {
-    ElfFile64::parse(image).map_err(|error| KernelError::new(error.to_string()))
-}
-
-/// Lists the names of an image's kernels, as its runtime looks them up. An image for a CPU has none.
-///
-/// # Errors
-///
-/// Fails if the image is not a 64-bit ELF file.
-fn names(image: &[u8]) -> Result<BTreeSet<String>, KernelError> {
-    let file = parse(image)?;
-    let machine = file.elf_header().e_machine(file.endian());
-    let symbols = file.symbols().chain(file.dynamic_symbols());
-    let defined = symbols.filter(|symbol| !symbol.is_undefined() && symbol.is_global());
-    let names = defined.filter_map(|symbol| {
-        let name = symbol.name().ok()?;
-        match machine {
-            object::elf::EM_AMDGPU => name.strip_suffix(DESCRIPTOR),
-            object::elf::EM_CUDA => {
-                let SymbolFlags::Elf { st_other, .. } = symbol.flags() else {
-                    return None;
-                };
-                (st_other.0 & STO_CUDA_ENTRY != 0).then_some(name)
-            }
-            _ => None,
-        }
-    });
-    Ok(names.map(str::to_owned).collect())
 }

@@ -12,7 +12,7 @@
 //!
 //! | flag | method | writer |
 //! |-----:|--------|--------|
-//! | `0x2000` | a block of LZ4 | CUDA 11.0 to 12.2 in relocatable code (`__nv_relfatbin`), 13.5 with `--compress-mode=speed` |
+//! | `0x2000` | a block of LZ4 | CUDA 11.0 to 12.2, at least in relocatable code (`__nv_relfatbin`), 13.5 with `--compress-mode=speed` |
 //! | `0x8000` | a frame of Zstandard | 13.5 with `--compress-mode=default`, `balance` and `size` |
 //!
 //! With `--concat`, `fatbinary` 13.5 compresses images of one kind together, if that is smaller. Such a group is an
@@ -28,7 +28,7 @@
 //! measured: `fatbinary` of CUDA 13.5 writes these bytes for every processor from `sm_75` to
 //! `sm_121a`. Linked images, relocatable ones and images with debug information were compared. By
 //! default `fatbinary` compresses PTX and images with debug information. Compressed images were compared with those
-//! that `cuobjdump` 13.5 extracts, also from libraries that CUDA 11.0 to 12.2 made.
+//! that `cuobjdump` 13.5 extracts, also from libraries that CUDA 11.0, 11.1, 11.8 and 12.2 made.
 
 mod entry;
 mod error;

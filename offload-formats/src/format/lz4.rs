@@ -50,7 +50,7 @@ pub(super) fn decompress(block: &[u8], size: usize) -> Result<Vec<u8>, Lz4Error>
         bytes: Vec::with_capacity(room),
         size,
     };
-    let mut input = Input { block, position: 0 };
+    let mut input = Lz4Input { block, position: 0 };
     loop {
         let [token] = input.array()?;
         let literals = input.length(token >> 4)?;
@@ -70,12 +70,12 @@ pub(super) fn decompress(block: &[u8], size: usize) -> Result<Vec<u8>, Lz4Error>
 }
 
 /// The rest of a block.
-struct Input<'d> {
+struct Lz4Input<'d> {
     block: &'d [u8],
     position: usize,
 }
 
-impl<'d> Input<'d> {
+impl<'d> Lz4Input<'d> {
     fn is_at_end(&self) -> bool {
         self.position == self.block.len()
     }

@@ -193,6 +193,18 @@ impl<'d> MsgpackReader<'d> {
         })
     }
 
+    /// Reads a boolean.
+    ///
+    /// # Errors
+    ///
+    /// If the value is something else.
+    pub(crate) fn boolean(&mut self) -> Result<bool, MsgpackError> {
+        self.expect("a boolean", |value| match value {
+            Value::Bool(value) => Some(value),
+            _ => None,
+        })
+    }
+
     fn expect<T>(
         &mut self,
         expected: &'static str,

@@ -54,6 +54,11 @@ pub enum ElfError {
         /// `e_phentsize`.
         entry_size: u16,
     },
+    /// Notes that are invalid or overlap.
+    Notes {
+        /// Offset of the notes from the start of the file that contains the ELF file.
+        offset: u64,
+    },
     /// A reference to a missing section.
     SectionIndex {
         /// The section's index.
@@ -108,6 +113,9 @@ impl fmt::Display for ElfError {
                 f,
                 "{count} program headers of size {entry_size:#x} at offset {offset:#x} are invalid or outside of the file"
             ),
+            Self::Notes { offset } => {
+                write!(f, "the notes at offset {offset:#x} are invalid or overlap")
+            }
             Self::SectionIndex { index, count } => {
                 write!(
                     f,

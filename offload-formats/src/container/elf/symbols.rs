@@ -16,6 +16,10 @@ pub struct ElfSymbol<'d> {
     pub binding: Binding,
     /// True for a hidden or internal symbol, which other linked files do not see.
     pub hidden: bool,
+    /// Type (`st_type`).
+    pub symbol_type: u8,
+    /// Visibility and flags that depend on the machine (`st_other`).
+    pub other: u8,
     /// Place of the definition.
     pub place: SymbolPlace,
     /// Value (`st_value`).
@@ -110,6 +114,8 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
                     _ => Binding::Global,
                 },
                 hidden: matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL),
+                symbol_type: symbol.st_type().0,
+                other: symbol.st_other().0,
                 place: match (symbol.st_shndx(endian), wide) {
                     (elf::SHN_UNDEF, _) => SymbolPlace::Undefined,
                     (elf::SHN_XINDEX, Some(bytes)) => {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::container::elf::ElfError;
+
 /// Reason why the kernels of an image cannot be described.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelError {
@@ -12,6 +14,12 @@ impl KernelError {
     pub(super) fn new(problem: impl Into<String>) -> Self {
         let problem = problem.into();
         Self { problem }
+    }
+}
+
+impl From<ElfError> for KernelError {
+    fn from(error: ElfError) -> Self {
+        Self::new(error.to_string())
     }
 }
 

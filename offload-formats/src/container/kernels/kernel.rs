@@ -1,6 +1,6 @@
 //! Kernels and their arguments.
 
-/// A kernel of a linked image. Sizes are in bytes.
+/// A kernel of a linked image. Sizes are in bytes. A value is `None` if the image does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// Name in the runtime's API.
@@ -23,6 +23,21 @@ pub struct Kernel {
     pub registers: Option<u32>,
     /// Scalar registers of a wavefront (AMD).
     pub scalar_registers: Option<u32>,
+    /// Accumulation registers of a thread (AMD).
+    pub accumulation_registers: Option<u32>,
+    /// Number of vector registers that the compiler spilled to memory (AMD).
+    pub spilled_registers: Option<u32>,
+    /// Number of scalar registers that the compiler spilled, to vector registers or memory (AMD).
+    pub spilled_scalar_registers: Option<u32>,
+    /// True if the size of private memory depends on the run, because of recursion or calls of unknown functions; then
+    /// `private_size` is a part of it.
+    pub has_dynamic_stack: Option<bool>,
+    /// Number of hardware barriers (NVIDIA).
+    pub barriers: Option<u32>,
+    /// Size of the constant memory that belongs to the kernel, with its arguments (NVIDIA).
+    pub constant_size: Option<u32>,
+    /// Size of the machine code of the kernel's function; `None` for PTX.
+    pub code_size: Option<u64>,
     /// Number of threads of a wavefront (warp).
     pub wavefront: Option<u32>,
 }

@@ -27,6 +27,16 @@ pub fn source_name(symbol: &str) -> String {
     demangle(symbol, options).unwrap_or_else(|| symbol.to_owned())
 }
 
+/// Returns the name of a kernel as its declaration spells it, with its parameters, and with the return type if the kernel
+/// is of a template: `void f<int>(float*)` for `_Z1fIiEvPf`, `scale(float*, float)` for `_Z5scalePff`.
+///
+/// A symbol that is not a mangled name, or whose name is longer than 4096 bytes, is returned as it is.
+#[must_use]
+pub fn signature(symbol: &str) -> String {
+    let options = DemangleOptions::new().hide_expression_literal_types();
+    demangle(symbol, options).unwrap_or_else(|| symbol.to_owned())
+}
+
 /// Returns the kind of each parameter of a mangled function name; `None` if `symbol` is not one.
 pub(super) fn parameter_kinds(symbol: &str) -> Option<Vec<ArgumentKind>> {
     let name = demangle(symbol, DemangleOptions::new())?;
@@ -116,6 +126,28 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(source_name(symbol), name, "{symbol}");
+        }
+    }
+
+    /// Checked with c++filt (binutils 2.40).
+    #[test]
+    fn reads_declarations() {
+        for (symbol, name) in [
+            ("_Z1fIiEvPf", "void f<int>(float*)"),
+            ("_Z5scalePff", "scale(float*, float)"),
+            (
+                "_Z5scaleIfLi256EEvPT_f",
+                "void scale<float, 256>(float*, float)",
+            ),
+            ("_ZN2ns1kEPKd4dim3", "ns::k(double const*, dim3)"),
+            (
+                "_ZN12_GLOBAL__N_15localEPf",
+                "(anonymous namespace)::local(float*)",
+            ),
+            ("scale", "scale"),
+            ("_Znonsense", "_Znonsense"),
+        ] {
+            assert_eq!(signature(symbol), name, "{symbol}");
         }
     }
 

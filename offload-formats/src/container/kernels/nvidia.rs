@@ -7,8 +7,9 @@
 //! | `.nv.info` | records of all functions, kernels or not |
 //! | `.nv.info.<function>` | records of that function |
 //! | `.nv.shared.<kernel>` | no bytes; its size is that of the kernel's shared memory |
+//! | `.nv.constant<bank>.<kernel>` | constant memory of the kernel; bank 0 ends with its parameters |
 //!
-//! `sh_info` of the last two is the section of the function's code, which contains no other kernel. The names are ambiguous:
+//! `sh_info` of the last three is the section of the function's code, which contains no other kernel. The names are ambiguous:
 //! one file that `nvlink` links may have a kernel, and another a local function with the same name.
 //!
 //! A record:
@@ -36,6 +37,7 @@
 //! | `0x10` | `REQNTID` | three numbers: `.reqntid`; excludes `MAX_THREADS` |
 //! | `0x17` | `KPARAM_INFO` | a parameter with its size in bits 18 to 31 |
 //! | `0x19` | `CBANK_PARAM_SIZE` | bytes of all parameters (format 3); missing without parameters |
+//! | `0x4c` | `NUM_BARRIERS` | number of barriers (format 2), from 13.5 on |
 //! | `0x45` | `KPARAM_INFO_V2` | a parameter with its size in bits 0 to 15; for all parameters, if one needs more than 14 bits |
 //!
 //! `cuobjdump --dump-resource-usage` prints these values: `REG` is `REGCOUNT`, `STACK` is `MIN_STACK_SIZE`, and
@@ -43,28 +45,35 @@
 //! for each kernel of a PTX file with `.extern` shared memory. `.nv.shared.reserved.0` belongs to no kernel. `LOCAL` was for
 //! code without a stack (`-abi=no`), which none of these versions writes.
 //!
+//! Up to 12.8, bits 20 to 26 of `sh_flags` of the code are the number of barriers, which `ptxas -v` prints.
+//!
 //! Not read: bits 24 to 31 of `sh_info` of the code, which are registers before sm_90 and 0 later; and `PARAM_CBANK`
 //! (`0x0a`), which repeats `CBANK_PARAM_SIZE`.
 
+mod records;
+
+use std::collections::BTreeMap;
+
 use super::{Argument, Kernel, KernelError};
-use crate::format::bytes::{Cursor, OutOfBounds, record};
-use object::read::elf::{ElfFile64, SectionHeader as _};
-use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolIndex};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::container::elf::{Binding, Elf, ElfSymbol, SymbolPlace, SymbolTable};
+use crate::format::bytes::{OutOfBounds, ReadAt, record};
+use records::{InfoRecord, Records};
+
+/// Flag in `st_other` of a kernel.
+const STO_CUDA_ENTRY: u8 = 0x10;
 
 const INFO: &str = ".nv.info";
 const INFO_OF: &str = ".nv.info.";
 const SHARED_OF: &str = ".nv.shared.";
+const CONSTANT_OF: &str = ".nv.constant";
 
 /// Threads of a warp of every processor.
 const WARP: u32 = 32;
+/// Place of the number of barriers in `sh_flags` of the code.
+const BARRIERS_SHIFT: u32 = 20;
+const BARRIERS_MASK: u64 = 0x7f;
 /// `MIN_STACK_SIZE` of a recursive function.
 const UNBOUNDED: u32 = u32::MAX;
-
-const NO_VALUE: u8 = 1;
-const BYTE: u8 = 2;
-const HALF: u8 = 3;
-const SIZED: u8 = 4;
 
 const MAX_THREADS: u8 = 0x05;
 const REQNTID: u8 = 0x10;
@@ -74,14 +83,7 @@ const KPARAM_INFO: u8 = 0x17;
 const CBANK_PARAM_SIZE: u8 = 0x19;
 const REGCOUNT: u8 = 0x2f;
 const KPARAM_INFO_V2: u8 = 0x45;
-
-record! {
-    struct RecordHeader, "record", 4 bytes {
-        0x0 format: [u8; 1],
-        0x1 attribute: [u8; 1],
-        0x2 value: u16,
-    }
-}
+const NUM_BARRIERS: u8 = 0x4c;
 
 record! {
     /// A number of the function with that symbol of `.symtab`.
@@ -109,28 +111,30 @@ record! {
     }
 }
 
-/// Describes the kernels `names` of the image.
-pub(super) fn kernels(
-    file: &ElfFile64<'_, Endianness>,
-    names: &BTreeSet<String>,
-) -> Result<Vec<Kernel>, KernelError> {
-    let mut found = Found::all(file, names)?;
-    let mut records = Records::new(file.data());
-    for section in file.sections() {
-        let wrong = |error| KernelError::new(format!("section {}: {error}", section.index()));
-        let name = section.name().map_err(wrong)?;
+/// Describes the kernels of a cubin, sorted by name.
+pub(super) fn kernels<'d, R: ReadAt<'d>>(file: &Elf<'d, R>) -> Result<Vec<Kernel>, KernelError> {
+    let symbols = file.symbols(SymbolTable::All)?;
+    let mut found = Found::all(&symbols)?;
+    let mut records = Records::new(file.data(), file.range());
+    let names = file.names()?;
+    for section in file.sections().skip(1) {
+        let name = String::from_utf8_lossy(names.of(&section)?);
         let wrong = |problem| KernelError::new(format!("`{name}`: {problem}"));
-        let code = section.elf_section_header().sh_info(file.endian());
-        let code = usize::try_from(code).ok();
-        let of = code.and_then(|code| found.get_mut(&code));
-        let range = section.file_range();
-        match (name, of) {
-            (INFO, _) => records.each(range, |record| note(file, &mut found, record)),
+        if let Some(of) = found.get_mut(&section.index) {
+            let barriers = (section.flags >> BARRIERS_SHIFT) & BARRIERS_MASK;
+            of.kernel.barriers.get_or_insert(barriers as u32);
+        }
+        let of = found.get_mut(&section.info);
+        let is_stored = section.section_type != object::elf::SHT_NOBITS.0;
+        let range = is_stored.then_some((section.offset, section.size));
+        match (&*name, of) {
+            (INFO, _) => records.each(range, |record| note(&symbols, &mut found, record)),
             (_, Some(of)) if name.starts_with(INFO_OF) => {
                 of.is_described = true;
                 records.each(range, |record| of.read(record))
             }
-            (_, Some(of)) if name.starts_with(SHARED_OF) => of.shared(section.size()),
+            (_, Some(of)) if name.starts_with(SHARED_OF) => of.shared(section.size),
+            (_, Some(of)) if name.starts_with(CONSTANT_OF) => of.constant(section.size),
             _ => Ok(()),
         }
         .map_err(wrong)?;
@@ -140,25 +144,31 @@ pub(super) fn kernels(
         let kernel = found.into_kernel();
         kernel.map_err(|problem| KernelError::new(format!("kernel `{name}`: {problem}")))
     };
-    found.into_values().map(kernel).collect()
+    let mut kernels: Vec<Kernel> = found
+        .into_values()
+        .map(kernel)
+        .collect::<Result<_, KernelError>>()?;
+    kernels.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(kernels)
 }
 
 /// Reads a record of [`INFO`]. Functions that are not kernels have records, too.
 fn note(
-    file: &ElfFile64<'_, Endianness>,
-    found: &mut BTreeMap<usize, Found>,
+    symbols: &[ElfSymbol<'_>],
+    found: &mut BTreeMap<u32, Found>,
     record: &InfoRecord<'_>,
 ) -> Result<(), String> {
     let (REGCOUNT | FRAME_SIZE | MIN_STACK_SIZE) = record.attribute else {
         return Ok(());
     };
     let OfFunction { symbol, number } = record.sized(OfFunction::read)?;
-    let symbol = usize::try_from(symbol).ok();
-    let symbol = symbol.and_then(|index| file.symbol_by_index(SymbolIndex(index)).ok());
-    let symbol = symbol.ok_or("its symbol is missing")?;
-    let code = symbol.section_index();
-    let of = code.and_then(|code| found.get_mut(&code.0));
-    if let Some(of) = of.filter(|of| of.symbol == symbol.index()) {
+    let index = usize::try_from(symbol).ok();
+    let place = index.and_then(|index| symbols.get(index));
+    let place = place.ok_or("its symbol is missing")?.place;
+    let SymbolPlace::Section(code) = place else {
+        return Ok(());
+    };
+    if let Some(of) = found.get_mut(&code).filter(|of| of.symbol == symbol) {
         match record.attribute {
             REGCOUNT => of.kernel.registers = Some(number),
             FRAME_SIZE => of.frame_size = number,
@@ -170,7 +180,8 @@ fn note(
 
 /// The description of a kernel, collected from records in any order.
 struct Found {
-    symbol: SymbolIndex,
+    /// Index of its symbol.
+    symbol: u32,
     kernel: Kernel,
     is_described: bool,
     /// Parameters by their position in the source.
@@ -181,40 +192,34 @@ struct Found {
 
 impl Found {
     /// Lists the kernels by the section of their code, without descriptions.
-    fn all(
-        file: &ElfFile64<'_, Endianness>,
-        names: &BTreeSet<String>,
-    ) -> Result<BTreeMap<usize, Self>, KernelError> {
+    fn all(symbols: &[ElfSymbol<'_>]) -> Result<BTreeMap<u32, Self>, KernelError> {
         let mut found = BTreeMap::new();
-        let mut missing: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-        for symbol in file.symbols().filter(|symbol| symbol.is_global()) {
-            let (Ok(name), Some(code)) = (symbol.name(), symbol.section_index()) else {
-                continue;
-            };
-            if !missing.remove(name) {
+        for (index, symbol) in (0..).zip(symbols) {
+            let is_kernel = symbol.other & STO_CUDA_ENTRY != 0 && symbol.binding != Binding::Local;
+            if !is_kernel || symbol.place == SymbolPlace::Undefined {
                 continue;
             }
-            let kernel = Self::new(name, symbol.index());
-            if let Some(Self { kernel, .. }) = found.insert(code.0, kernel) {
+            let name = String::from_utf8_lossy(symbol.name);
+            let SymbolPlace::Section(code) = symbol.place else {
+                let problem = format!("kernel `{name}`: its code is missing");
+                return Err(KernelError::new(problem));
+            };
+            if let Some(Self { kernel, .. }) = found.insert(code, Self::new(&name, index, symbol)) {
                 let other = kernel.name;
                 let problem = format!("kernels `{other}` and `{name}` have the same code");
                 return Err(KernelError::new(problem));
             }
         }
-        match missing.first() {
-            Some(name) => Err(KernelError::new(format!(
-                "kernel `{name}`: its code is missing"
-            ))),
-            None => Ok(found),
-        }
+        Ok(found)
     }
 
-    fn new(name: &str, symbol: SymbolIndex) -> Self {
+    fn new(name: &str, index: u32, symbol: &ElfSymbol<'_>) -> Self {
         Self {
-            symbol,
+            symbol: index,
             kernel: Kernel {
                 name: name.to_owned(),
                 wavefront: Some(WARP),
+                code_size: Some(symbol.size),
                 ..Kernel::default()
             },
             is_described: false,
@@ -237,6 +242,7 @@ impl Found {
                 let Threads { x, y, z } = record.sized(Threads::read)?;
                 self.kernel.required_threads = Some([x, y, z]);
             }
+            NUM_BARRIERS => self.kernel.barriers = Some(record.byte()?.into()),
             CBANK_PARAM_SIZE => self.kernel.arguments_size = record.half()?.into(),
             KPARAM_INFO => {
                 let parameter = record.sized(Parameter::read)?;
@@ -268,6 +274,15 @@ impl Found {
         Ok(())
     }
 
+    /// Adds the size of a bank.
+    fn constant(&mut self, size: u64) -> Result<(), String> {
+        let all = u64::from(self.kernel.constant_size.unwrap_or(0)).checked_add(size);
+        let all = all.and_then(|all| u32::try_from(all).ok());
+        let wrong = || format!("its size {size:#x} does not fit in 32 bits");
+        self.kernel.constant_size = Some(all.ok_or_else(wrong)?);
+        Ok(())
+    }
+
     fn into_kernel(self) -> Result<Kernel, String> {
         let mut kernel = self.kernel;
         if !self.is_described {
@@ -285,114 +300,8 @@ impl Found {
         }
         // For recursion, only its own frame is known.
         let stack = self.stack_size.filter(|size| *size != UNBOUNDED);
+        kernel.has_dynamic_stack = self.stack_size.map(|size| size == UNBOUNDED);
         kernel.private_size = stack.unwrap_or(self.frame_size);
         Ok(kernel)
-    }
-}
-
-/// A record whose value is inside its section.
-struct InfoRecord<'d> {
-    format: u8,
-    attribute: u8,
-    half: u16,
-    value: Cursor<'d, &'d [u8]>,
-}
-
-impl<'d> InfoRecord<'d> {
-    /// Returns the value of two bytes.
-    fn half(&self) -> Result<u16, String> {
-        self.expect(HALF).map(|()| self.half)
-    }
-
-    /// Reads the value after the record. Fails if it has another size.
-    fn sized<T>(
-        &self,
-        read: fn(&mut Cursor<'d, &'d [u8]>) -> Result<T, OutOfBounds>,
-    ) -> Result<T, String> {
-        self.expect(SIZED)?;
-        let mut cursor = self.value;
-        let value = read(&mut cursor).map_err(|problem| problem.to_string())?;
-        match cursor.end().checked_sub(cursor.position()) {
-            Some(0) => Ok(value),
-            _ => Err(format!(
-                "attribute {:#x}: expected {:#x} bytes, found {:#x}",
-                self.attribute,
-                cursor.position() - self.value.position(),
-                self.value.end() - self.value.position(),
-            )),
-        }
-    }
-
-    fn expect(&self, expected: u8) -> Result<(), String> {
-        let Self {
-            format, attribute, ..
-        } = self;
-        if *format == expected {
-            return Ok(());
-        }
-        Err(format!(
-            "attribute {attribute:#x}: expected format {expected}, found {format}"
-        ))
-    }
-}
-
-/// Reads the records of sections.
-struct Records<'d> {
-    data: &'d [u8],
-    /// Bytes that may still be read: sections do not overlap, so together they are not larger than the file.
-    left: u64,
-}
-
-impl<'d> Records<'d> {
-    fn new(data: &'d [u8]) -> Self {
-        let left = data.len() as u64;
-        Self { data, left }
-    }
-
-    /// Calls `take` for each record of a section in order. `range` is the section's offset and size.
-    fn each(
-        &mut self,
-        range: Option<(u64, u64)>,
-        mut take: impl FnMut(&InfoRecord<'d>) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let text = |problem: OutOfBounds| problem.to_string();
-        let (offset, size) =
-            range.ok_or("expected content, found a section without bytes in the file")?;
-        let end = self.data.len() as u64;
-        let range = OutOfBounds::check("section", offset, size, end).map_err(text)?;
-        let left = self.left.checked_sub(size);
-        self.left = left.ok_or("the section overlaps another one")?;
-        let mut cursor = Cursor::new(self.data, range);
-        while cursor.position() < cursor.end() {
-            let at = cursor.position();
-            let wrong = |problem| format!("record at offset {at:#x}: {problem}");
-            let record = self.next(&mut cursor).map_err(wrong)?;
-            take(&record).map_err(wrong)?;
-        }
-        Ok(())
-    }
-
-    fn next(&self, cursor: &mut Cursor<'d, &'d [u8]>) -> Result<InfoRecord<'d>, String> {
-        let text = |problem: OutOfBounds| problem.to_string();
-        let header = RecordHeader::read(cursor).map_err(text)?;
-        let RecordHeader {
-            format: [format],
-            attribute: [attribute],
-            value: half,
-        } = header;
-        let size = match format {
-            NO_VALUE | BYTE | HALF => 0,
-            SIZED => half,
-            _ => return Err(format!("format {format} is not supported (1 to 4 are)")),
-        };
-        let start = cursor.position();
-        cursor.read(size.into(), "value").map_err(text)?;
-        let value = Cursor::new(self.data, start..cursor.position());
-        Ok(InfoRecord {
-            format,
-            attribute,
-            half,
-            value,
-        })
     }
 }
