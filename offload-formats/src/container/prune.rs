@@ -29,29 +29,14 @@ mod pointers;
 mod rewrite;
 mod units;
 
-use std::ops::Range;
-
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
 use crate::format::pieces::Piece;
 
 pub use choice::{PruneChoice, PtxChoice};
 pub use error::{PruneError, PruneProblem};
+pub use rewrite::PrunedFile;
 pub use units::PruneCounts;
-
-/// A pruned file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PrunedFile {
-    /// The new file. Input 0 is the old one.
-    pub pieces: Vec<Piece>,
-    /// Size of the new file in bytes.
-    pub size: u64,
-    /// Kept and removed images.
-    pub counts: PruneCounts,
-    /// Images that were copied: their ranges in the old and in the new file.
-    pub copied: Vec<(Range<u64>, Range<u64>)>,
-}
 
 /// Prunes the file `data`. Each compressed bundle may take `limit` bytes of memory.
 ///

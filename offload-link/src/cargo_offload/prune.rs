@@ -43,7 +43,7 @@ pub(super) struct PruneLine {
     /// Targets whose images are removed.
     #[arg(long, value_name = "TARGETS", value_delimiter = ',')]
     drop: Vec<String>,
-    /// What to do with PTX, which runs on GPUs without an image of their own.
+    /// Keep or drop PTX, which runs on GPUs without an image of their own.
     #[arg(long, value_name = "WHAT", default_value = "keep")]
     ptx: PtxOption,
     /// The new file; only for one input.
@@ -76,7 +76,7 @@ struct PruneDocument {
     files: Vec<PruneReport>,
 }
 
-/// What was pruned of a file.
+/// Report of one pruned file.
 #[derive(Serialize)]
 struct PruneReport {
     file: String,

@@ -30,7 +30,7 @@ record! {
 }
 
 record! {
-    struct Segment, "program header", 56 bytes {
+    struct ProgramHeader64, "program header", 56 bytes {
         0x00 kind: u32,
         0x04 flags: u32,
         0x08 offset: u64,
@@ -87,7 +87,7 @@ record! {
 #[derive(Clone, Debug)]
 pub(super) struct ElfHeaders {
     pub file: FileHeader64,
-    pub segments: Vec<Segment>,
+    pub segments: Vec<ProgramHeader64>,
     pub sections: Vec<SectionHeader64>,
     /// Name of each section.
     pub names: Vec<Vec<u8>>,
@@ -105,7 +105,7 @@ impl ElfHeaders {
         let is_known = file.ident.starts_with(b"\x7fELF\x02\x01")
             && is_known_machine
             && is_linked
-            && u64::from(file.segment_size) == Segment::LEN
+            && u64::from(file.segment_size) == ProgramHeader64::LEN
             && u64::from(file.section_size) == SectionHeader64::LEN;
         // Larger counts are elsewhere; no linked file has as many.
         if !is_known || file.segment_count == u16::MAX || file.section_count == 0 {
@@ -124,7 +124,7 @@ impl ElfHeaders {
         let mut segments = Vec::new();
         let mut cursor = cursor.at(file.segments_offset);
         for _ in 0..file.segment_count {
-            segments.push(Segment::read(&mut cursor).map_err(PruneProblem::Outside)?);
+            segments.push(ProgramHeader64::read(&mut cursor).map_err(PruneProblem::Outside)?);
         }
         let mut sections = Vec::new();
         let mut cursor = cursor.at(file.sections_offset);
@@ -204,7 +204,7 @@ impl ElfHeaders {
     }
 }
 
-impl Segment {
+impl ProgramHeader64 {
     pub(super) fn is_load(&self) -> bool {
         self.kind == elf::PT_LOAD.0
     }

@@ -1,10 +1,10 @@
-//! Where units go, which pages are cut, and where the program headers find room.
+//! Layout of the new file: places of units, pages that are cut, room for the program headers.
 
 use std::ops::Range;
 
 use object::elf;
 
-use super::elf_headers::{ElfHeaders, Segment};
+use super::elf_headers::{ElfHeaders, ProgramHeader64};
 use super::error::PruneProblem;
 use super::pointers::{AddressMap, MovedUnit};
 use super::units::PrunedUnit;
@@ -209,7 +209,7 @@ impl PruneLayout {
     fn find_room(&mut self, headers: &ElfHeaders, needed: usize) -> Result<(), PruneProblem> {
         let start = headers.file.segments_offset;
         let count = headers.segments.len() as u64 + needed as u64;
-        let end = start + count * Segment::LEN;
+        let end = start + count * ProgramHeader64::LEN;
         let mut block = Vec::new();
         for (index, section) in headers.sections.iter().enumerate() {
             let is_behind = section.offset >= start && section.offset < end;
@@ -312,7 +312,7 @@ impl PruneLayout {
 }
 
 /// Tells whether a segment's content is notes or properties.
-fn is_note(segment: &Segment) -> bool {
+fn is_note(segment: &ProgramHeader64) -> bool {
     [elf::PT_NOTE.0, elf::PT_GNU_PROPERTY.0].contains(&segment.kind)
 }
 

@@ -5,15 +5,31 @@ use std::ops::Range;
 
 use object::elf;
 
-use super::elf_headers::{DynamicEntry, ElfHeaders, SectionHeader64, Segment, Symbol64, records};
+use super::choice::PruneChoice;
+use super::elf_headers::{
+    DynamicEntry, ElfHeaders, ProgramHeader64, SectionHeader64, Symbol64, records,
+};
 use super::error::{PruneError, PruneProblem};
 use super::layout::{MovedBlock, PruneLayout, UnitSection};
 use super::pointers::pointers;
 use super::units::{PruneCounts, units};
-use super::{PruneChoice, PrunedFile};
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
 use crate::format::pieces::Piece;
+
+/// A pruned file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrunedFile {
+    /// The new file. Input 0 is the old one.
+    pub pieces: Vec<Piece>,
+    /// Size of the new file in bytes.
+    pub size: u64,
+    /// Kept and removed images.
+    pub counts: PruneCounts,
+    /// Images that were copied: their ranges in the old and in the new file.
+    pub copied: Vec<(Range<u64>, Range<u64>)>,
+}
 
 /// Sections of units.
 const SECTIONS: [&str; 3] = [".hip_fatbin", ".nv_fatbin", "__nv_relfatbin"];
@@ -217,9 +233,9 @@ impl<'d, R: ReadAt<'d>> Rewriter<'_, R> {
     }
 
     /// Returns the new program headers, with offsets in the old file.
-    fn segments(&self) -> Vec<Segment> {
+    fn segments(&self) -> Vec<ProgramHeader64> {
         let mut segments = Vec::new();
-        let count = |segments: &[Segment]| segments.len() as u64 * Segment::LEN;
+        let count = |segments: &[ProgramHeader64]| segments.len() as u64 * ProgramHeader64::LEN;
         for segment in &self.headers.segments {
             let mut current = *segment;
             if current.kind == elf::PT_PHDR.0 && self.layout.is_phdr_reused {
@@ -273,7 +289,7 @@ impl<'d, R: ReadAt<'d>> Rewriter<'_, R> {
     }
 
     /// Returns a part of a segment, not executable if it has no code.
-    fn without_code(&self, mut part: Segment) -> Segment {
+    fn without_code(&self, mut part: ProgramHeader64) -> ProgramHeader64 {
         let mut code =
             self.headers.sections.iter().filter(|section| {
                 section.flags & elf::SHF_EXECINSTR.0 != 0 && section.has_content()
@@ -287,7 +303,7 @@ impl<'d, R: ReadAt<'d>> Rewriter<'_, R> {
     /// Replaces file header, program headers and section headers.
     fn replace_headers(
         &self,
-        segments: &[Segment],
+        segments: &[ProgramHeader64],
         order: &[usize],
         replacements: &mut Replacements,
     ) {
@@ -304,11 +320,11 @@ impl<'d, R: ReadAt<'d>> Rewriter<'_, R> {
         let mut table = Vec::new();
         for segment in segments {
             let offset = self.offset(segment.offset);
-            Segment { offset, ..*segment }.write(&mut table);
+            ProgramHeader64 { offset, ..*segment }.write(&mut table);
         }
         let start = file.segments_offset;
         let end = start + table.len() as u64;
-        let old_end = start + self.headers.segments.len() as u64 * Segment::LEN;
+        let old_end = start + self.headers.segments.len() as u64 * ProgramHeader64::LEN;
         let mut pieces = vec![Piece::Bytes(table)];
         let freed = self
             .layout

@@ -1,7 +1,9 @@
 use super::*;
+
 use crate::format::bundle::{self, BundleImage};
 use crate::format::pieces::to_bytes;
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 /// Written by `fatbinary` of CUDA 13.5: `sm_80` and `sm_100a`.
 const FATBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/two-images.fatbin");
