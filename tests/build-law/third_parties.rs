@@ -21,22 +21,30 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Whether one of the alternatives in each part is allowed: `(MIT OR Apache-2.0) AND Unicode-3.0`.
+/// Whether one of the alternatives in each part is allowed: `(MIT OR Apache-2.0) AND Unicode-3.0`. Cargo took `/` for
+/// `OR` in older manifests (Cargo's reference, "The license and license-file fields").
 fn is_allowed(expression: &str) -> bool {
     let is_part_allowed = |part: &str| {
         let part = part.trim_matches(['(', ')']);
-        part.split(" OR ").any(|name| LICENSES.contains(&name))
+        let mut names = part.split(" OR ").flat_map(|names| names.split('/'));
+        names.any(|name| LICENSES.contains(&name))
     };
     expression.split(" AND ").all(is_part_allowed)
 }
 
 #[test]
 fn reads_license_expressions() {
-    for good in ["MIT", "MIT OR GPL-3.0", "(MIT OR Apache-2.0) AND Zlib"] {
+    for good in [
+        "MIT",
+        "MIT OR GPL-3.0",
+        "GPL-3.0/MIT",
+        "(MIT OR Apache-2.0) AND Zlib",
+    ] {
         assert!(is_allowed(good), "{good}");
     }
     for bad in [
         "GPL-3.0",
+        "GPL-2.0/GPL-3.0",
         "MIT AND GPL-3.0",
         "(GPL-2.0 OR GPL-3.0) AND MIT",
         "",

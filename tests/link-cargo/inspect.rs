@@ -63,7 +63,11 @@ __global__ void scale(float *x) { x[threadIdx.x] *= 2; }
 
 /// Compiles a HIP object with clang of that release, with images for gfx90a:xnack+ and gfx1100.
 fn hip_object(folder: &TempDir, clang: &Path, name: &str, flags: &[&str]) {
-    std::fs::write(folder.path().join("k.hip"), HIP).unwrap();
+    hip_object_of(folder, clang, HIP, name, flags);
+}
+
+fn hip_object_of(folder: &TempDir, clang: &Path, source: &str, name: &str, flags: &[&str]) {
+    std::fs::write(folder.path().join("k.hip"), source).unwrap();
     let mut command = Command::new(clang);
     command
         .args([
@@ -272,4 +276,154 @@ fn uses_color_only_where_it_is_wanted() {
     assert!(escapes(&[], "always"));
     assert!(escapes(&["--color=always"], "never"));
     assert!(!escapes(&["--color=never"], "always"));
+}
+
+const KERNELS: &str = "
+#include <offload/gpu.h>
+namespace ns {
+template <typename T> __global__ void scale(T *x, T factor, int count) {
+  __shared__ T part[64];
+  part[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x < count) x[threadIdx.x] = part[63 - threadIdx.x] * factor;
+}
+template __global__ void scale<float>(float *, float, int);
+}
+extern \"C\" __global__ __launch_bounds__(128) void fill(int *x) { x[threadIdx.x] = 1; }
+";
+
+/// Returns each kernel of the first file's images: target ID and JSON, in file order.
+fn kernels_of(folder: &TempDir, file: &str) -> Vec<(String, Value)> {
+    let text = run(cargo_offload(folder).args(["--json", "--kernels", file]));
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let mut found = Vec::new();
+    for container in document["files"][0]["containers"].as_array().unwrap() {
+        for image in container["images"].as_array().unwrap() {
+            let target = image["processor"].as_str().unwrap();
+            let kernels = image["kernels"].as_array().into_iter().flatten();
+            found.extend(kernels.map(|kernel| (target.to_owned(), kernel.clone())));
+        }
+    }
+    found
+}
+
+/// The notes of an image as LLVM prints them: for each kernel its symbol and the values of these keys.
+fn noted(readobj: &Path, image: &Path, keys: &[&str]) -> Vec<(String, Vec<u64>)> {
+    let notes = run(Command::new(readobj)
+        .args(["--notes", "--elf-output-style=GNU"])
+        .arg(image));
+    let [start, end] = ["amdhsa.kernels:", "\namdhsa.target:"].map(|key| notes.find(key).unwrap());
+    // A kernel's keys are indented by four blanks, those of its arguments by more.
+    let kernels = notes[start..end].split("\n  - ").skip(1);
+    let kernels = kernels.map(|kernel| {
+        let lines: BTreeMap<&str, &str> = kernel
+            .lines()
+            .filter(|line| line.starts_with("    ."))
+            .filter_map(|line| line.trim().split_once(':'))
+            .map(|(key, value)| (key, value.trim()))
+            .collect();
+        let values = keys.iter().map(|key| lines[key].parse().unwrap());
+        (lines[".name"].to_owned(), values.collect())
+    });
+    let mut kernels: Vec<_> = kernels.collect();
+    kernels.sort();
+    kernels
+}
+
+#[test]
+fn lists_the_kernels_that_llvm_readobj_lists() {
+    let (Some(clang), Some(readobj)) = (
+        tool("llvm22", &["clang-22"]),
+        tool("llvm22", &["llvm-readobj-22"]),
+    ) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let plain = ["--no-offload-new-driver", "-O2"];
+    hip_object_of(&folder, &clang, KERNELS, "plain.o", &plain);
+    let packed = ["--no-offload-new-driver", "-O2", "--offload-compress"];
+    hip_object_of(&folder, &clang, KERNELS, "packed.o", &packed);
+    let ours = kernels_of(&folder, "plain.o");
+    assert_eq!(ours, kernels_of(&folder, "packed.o"));
+
+    let extract = ["offload", "extract", "plain.o", "--out", "images"];
+    let images = run(Command::new(env!("CARGO_BIN_EXE_cargo-offload"))
+        .current_dir(folder.path())
+        .args(extract));
+    let keys = [
+        (".vgpr_count", "registers"),
+        (".sgpr_count", "scalar_registers"),
+        (".group_segment_fixed_size", "shared_size"),
+        (".private_segment_fixed_size", "private_size"),
+        (".kernarg_segment_size", "arguments_size"),
+        (".max_flat_workgroup_size", "max_threads"),
+        (".vgpr_spill_count", "spilled_registers"),
+        (".wavefront_size", "wavefront"),
+    ];
+    let [theirs, names] = [keys.map(|(key, _)| key), keys.map(|(_, name)| name)];
+    let expected: Vec<_> = images
+        .lines()
+        .flat_map(|image| noted(&readobj, &folder.path().join(image), &theirs))
+        .collect();
+    let found = ours.iter().map(|(_, kernel)| {
+        let values = names.map(|name| kernel[name].as_u64().unwrap());
+        (
+            kernel["symbol"].as_str().unwrap().to_owned(),
+            values.to_vec(),
+        )
+    });
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    assert_eq!(expected.len(), 4);
+
+    let names: Vec<_> = ours.iter().map(|(_, kernel)| &kernel["name"]).collect();
+    let scale = "void ns::scale<float>(float*, float, int)";
+    assert_eq!(names, [scale, "fill", scale, "fill"]);
+    let text = run(cargo_offload(&folder).args(["--kernels", "plain.o"]));
+    assert!(text.contains(&format!("\n            {scale}\n")), "{text}");
+    assert!(text.contains(", LDS 256 B, "), "{text}");
+    assert!(text.contains(", at most 128 threads, "), "{text}");
+    assert!(text.ends_with("\n4 kernels\n"), "{text}");
+}
+
+/// The names are the examples of rustc's documents: RFC 2603 and the older scheme.
+#[test]
+fn demangles_kernels_of_rust() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["_RNvC6_123foo3bar", "_ZN4test3foo17h05af221e174051e9E"];
+    let entries = names.map(|name| format!(".visible .entry {name}(.param .u64 x) {{ ret; }}\n"));
+    let head = ".version 7.0\n.target sm_80\n.address_size 64\n";
+    let ptx = format!("{head}{}", entries.concat());
+    std::fs::write(folder.path().join("k.ptx"), ptx).unwrap();
+    let kernels = kernels_of(&folder, "k.ptx");
+    let shown: Vec<_> = kernels.iter().map(|(_, kernel)| &kernel["name"]).collect();
+    assert_eq!(shown, ["123foo::bar", "test::foo"]);
+    assert_eq!(kernels[0].1["symbol"], names[0]);
+}
+
+#[test]
+fn shows_other_images_if_the_kernels_of_one_are_damaged() {
+    let Some(clang) = tool("llvm22", &["clang-22"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let plain = ["--no-offload-new-driver", "-O2"];
+    hip_object_of(&folder, &clang, KERNELS, "plain.o", &plain);
+    let path = folder.path().join("plain.o");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let key = b"amdhsa.kernels";
+    let place = bytes.windows(key.len()).position(|at| at == key).unwrap();
+    // No type of MessagePack starts with this byte.
+    bytes[place + key.len()] = 0xc1;
+    std::fs::write(&path, bytes).unwrap();
+    let output = cargo_offload(&folder)
+        .args(["--kernels", "plain.o"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(error.contains("plain.o: image 0 (gfx1100): "), "{error}");
+    assert!(
+        out.contains("gfx1100") && out.ends_with("\n2 kernels\n"),
+        "{out}"
+    );
 }

@@ -9,7 +9,6 @@ use offload_formats::container::inventory::{ContainerData, ImageForm, PlacedImag
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadAt;
 use offload_formats::format::compressed_bundle::CompressedBundle;
-use offload_formats::format::fatbin::{FatbinEntry, FatbinKind, FatbinUnpackError, FatbinUnpacker};
 use offload_formats::format::pieces::Piece;
 
 use crate::cargo_offload::error::CargoOffloadError;
@@ -131,39 +130,32 @@ impl ExtractPlan {
         path: PathBuf,
     ) -> Result<(), CargoOffloadError> {
         let image = placed.image;
-        let containers = placed.containers.iter().rev().flatten();
-        // The innermost data that is not in the file.
-        let data = containers
-            .map(|container| &container.data)
-            .find(|data| !matches!(data, ContainerData::File));
-        let is_copied =
-            |entry: &&FatbinEntry| entry.kind != FatbinKind::Ptx && !entry.is_compressed();
-        let unpacked = image.fatbin_entry.as_ref();
-        let unpacked = unpacked.filter(|entry| !is_copied(entry));
+        let entry = image.fatbin_entry.as_ref();
+        let unpacked = entry.filter(|entry| images::is_unpacked(entry));
         let failed = |problem: &dyn std::fmt::Display| {
             let place = image_text::place(placed);
             wrong(&part.path, &format_args!("image at {place}: {problem}"))
         };
-        let piece = match (data, unpacked) {
-            (Some(ContainerData::Packed(bundle)), _) => Piece::Copy {
+        let piece = match (placed.data(), unpacked) {
+            (ContainerData::Packed(bundle), _) => Piece::Copy {
                 input: self.content_of(source, bundle),
                 range: image.range.clone(),
             },
-            (Some(ContainerData::Unpacked(bytes)), Some(entry)) => Piece::Bytes(
-                self.unpack(&bytes[..], entry)
-                    .map_err(|error| failed(&error))?,
+            (ContainerData::Unpacked(bytes), Some(entry)) => Piece::Bytes(
+                images::unpack(&bytes[..], entry, self.limit).map_err(|error| failed(&error))?,
             ),
-            (Some(ContainerData::Unpacked(bytes)), None) => {
+            (ContainerData::Unpacked(bytes), None) => {
                 let size = image.range.end.saturating_sub(image.range.start);
                 let bytes = bytes.as_ref().read_at(image.range.start, size);
                 let bytes = bytes.ok_or_else(|| failed(&"runs past the end of its container"))?;
                 Piece::Bytes(bytes.to_vec())
             }
-            (_, Some(entry)) => {
+            (ContainerData::File, Some(entry)) => {
                 let data = self.sources.file(source).apart();
-                Piece::Bytes(self.unpack(&data, entry).map_err(|error| failed(&error))?)
+                let bytes = images::unpack(&data, entry, self.limit);
+                Piece::Bytes(bytes.map_err(|error| failed(&error))?)
             }
-            _ => Piece::Copy {
+            (ContainerData::File, None) => Piece::Copy {
                 input: source,
                 range: image.range.clone(),
             },
@@ -185,21 +177,5 @@ impl ExtractPlan {
         let content = self.sources.compressed(source, bundle.as_ref().clone());
         self.bundles.insert(key, content);
         content
-    }
-
-    /// Reads an image of a fat binary. PTX loses the NULs at its end, which are not text.
-    fn unpack<'d, R: ReadAt<'d>>(
-        &self,
-        data: R,
-        entry: &FatbinEntry,
-    ) -> Result<Vec<u8>, FatbinUnpackError> {
-        let mut unpacker = FatbinUnpacker::new(data, self.limit);
-        let bytes = unpacker.image(entry)?;
-        let is_text = entry.kind == FatbinKind::Ptx;
-        let end = bytes
-            .iter()
-            .rposition(|byte| *byte != 0)
-            .filter(|_| is_text);
-        Ok(end.map_or(bytes, |last| &bytes[..=last]).to_vec())
     }
 }

@@ -34,11 +34,7 @@ pub(super) fn form(placed: &PlacedImage<'_>) -> &'static str {
 
 /// Returns the place of an image: its offset in the file or in its container's unpacked bytes.
 pub(super) fn place(placed: &PlacedImage<'_>) -> String {
-    let is_unpacked = placed
-        .containers
-        .iter()
-        .flatten()
-        .any(|container| !matches!(container.data, ContainerData::File));
+    let is_unpacked = !matches!(placed.data(), ContainerData::File);
     let offset = placed.image.range.start;
     match is_unpacked {
         true => format!("unpacked offset {offset:#x}"),

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::inventory::{ImageContainer, Inventory, PlacedImage, inventory};
 use offload_formats::escape::terminal;
-use offload_formats::format::bytes::ReadCache;
+use offload_formats::format::bytes::{ReadAt, ReadCache};
+use offload_formats::format::fatbin::{FatbinEntry, FatbinKind, FatbinUnpackError, FatbinUnpacker};
 
 use super::inputs::OpenInput;
 use crate::decompressed::{self, DecompressionLimit};
@@ -143,6 +144,27 @@ impl FilePart {
         });
         with_images.collect()
     }
+}
+
+/// Tells whether the bytes of an image in a fat binary are not those of the file: it is compressed, or PTX.
+pub(super) fn is_unpacked(entry: &FatbinEntry) -> bool {
+    entry.kind == FatbinKind::Ptx || entry.is_compressed()
+}
+
+/// Reads an image of a fat binary, of at most `limit` bytes. PTX loses the NULs at its end, which are not text.
+pub(super) fn unpack<'d, R: ReadAt<'d>>(
+    data: R,
+    entry: &FatbinEntry,
+    limit: u64,
+) -> Result<Vec<u8>, FatbinUnpackError> {
+    let mut unpacker = FatbinUnpacker::new(data, limit);
+    let bytes = unpacker.image(entry)?;
+    let is_text = entry.kind == FatbinKind::Ptx;
+    let end = bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .filter(|_| is_text);
+    Ok(end.map_or(bytes, |last| &bytes[..=last]).to_vec())
 }
 
 /// Returns a path for messages.

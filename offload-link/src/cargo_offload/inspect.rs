@@ -1,6 +1,7 @@
 //! `cargo offload inspect`: the device images of any file, as a tree or as JSON.
 
 mod json;
+mod kernel_text;
 mod tree;
 
 use std::io::Write;
@@ -8,6 +9,7 @@ use std::io::Write;
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::images::{self, FileImages};
 use crate::cargo_offload::inputs::{InputLine, Origin};
+use crate::cargo_offload::kernels::FileKernels;
 use crate::cargo_offload::limit_option::LimitOption;
 use crate::{json as json_text, say};
 use json::InspectedFile;
@@ -20,9 +22,13 @@ bitcode and SPIR-V. It needs no GPU, ROCm, CUDA or LLVM.
 
 Examples:
   cargo offload inspect target/release/app
+  cargo offload inspect --kernels libkernels.so
   cargo offload inspect -r /opt/rocm/lib
   cargo offload inspect --json libkernels.a > images.json")]
 pub(super) struct InspectLine {
+    /// Show the kernels of each image: arguments, registers, memory, limits.
+    #[arg(long)]
+    kernels: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -33,25 +39,32 @@ pub(super) struct InspectLine {
 }
 
 /// Prints the images of each file and of the files that a thin archive names. Reads only headers, whatever the size
-/// of the images.
+/// of the images; for their kernels, also symbols and notes.
 pub(super) fn run(line: &InspectLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    let mut unpacking = images::unpacking(&line.limit.value()?);
+    let limit = line.limit.value()?;
+    let mut unpacking = images::unpacking(&limit);
     let mut totals = tree::Totals::default();
     let mut inspected = Vec::new();
     let mut without = 0;
     let done = line.input.each(|input| {
-        let found = FileImages::find(input, &mut unpacking);
+        let mut found = FileImages::find(input, &mut unpacking);
+        let kernels = line
+            .kernels
+            .then(|| FileKernels::read(&mut found, limit.memory()));
+        // Parsers take a failed read for the end of the file.
+        crate::files::check().map_err(CargoOffloadError::unread)?;
+        let kernels = kernels.as_ref();
         let name = images::shown(&input.name);
         if found.count() == 0 && found.problems.is_empty() && input.origin == Origin::Searched {
             without += 1;
             return Ok(());
         }
         if line.json {
-            inspected.push(InspectedFile::of(input, &found));
+            inspected.push(InspectedFile::of(input, &found, kernels));
         } else {
-            let written = tree::print(&name, &found, out);
+            let written = tree::print(&name, &found, kernels, out);
             written.map_err(CargoOffloadError::unwritten)?;
-            totals.add(&found);
+            totals.add(&found, kernels);
         }
         for problem in &found.problems {
             say::error("", &format_args!("{name}: {problem}"));

@@ -12,6 +12,7 @@
 //! | `selection.rs`   | options that select images |
 //! | `inputs.rs`      | input files: named ones, folders, standard input |
 //! | `images.rs`, `image_text.rs` | the images of an input, and facts about them for people |
+//! | `kernels.rs`     | the kernels of an input's images |
 //! | `text.rs`        | numbers and tables for people |
 //! | `limit_option.rs` | an option of commands that unpack images |
 //! | `pages.rs`       | `completions`, `man` |
@@ -24,6 +25,7 @@ mod image_text;
 mod images;
 mod inputs;
 mod inspect;
+mod kernels;
 mod limit_option;
 mod line;
 mod pages;

@@ -72,15 +72,21 @@ impl<const COLUMNS: usize> TextTable<COLUMNS> {
         self.rows.push(row);
     }
 
-    /// Prints the rows, each after `indent`. Cells are two blanks apart; columns without text take no space.
+    /// Prints the rows, each after `indent`.
     pub(super) fn print(&self, indent: &str, out: &mut impl Write) -> std::io::Result<()> {
+        let mut lines = self.lines(indent).into_iter();
+        lines.try_for_each(|line| writeln!(out, "{line}"))
+    }
+
+    /// Returns the rows as lines, each after `indent`. Cells are two blanks apart; columns without text take no space.
+    pub(super) fn lines(&self, indent: &str) -> Vec<String> {
         let mut widths = [0; COLUMNS];
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = cell.chars().count().max(*width);
             }
         }
-        for row in &self.rows {
+        let lines = self.rows.iter().map(|row| {
             let mut line = indent.to_owned();
             // Blanks before the next cell with text.
             let mut blanks = 0;
@@ -101,9 +107,9 @@ impl<const COLUMNS: usize> TextTable<COLUMNS> {
                 }
                 blanks += after + 2;
             }
-            writeln!(out, "{line}")?;
-        }
-        Ok(())
+            line
+        });
+        lines.collect()
     }
 }
 

@@ -214,6 +214,15 @@ impl<'a> PlacedImage<'a> {
             .expect("an image has a container")
     }
 
+    /// Returns the data that the image's range refers to: the innermost that is not in the file, or the file.
+    #[must_use]
+    pub fn data(&self) -> &'a ContainerData {
+        let containers = self.containers.iter().rev().flatten();
+        let mut data = containers.map(|container| &container.data);
+        data.find(|data| !matches!(data, ContainerData::File))
+            .unwrap_or(&ContainerData::File)
+    }
+
     /// Returns the outermost container, whose range is in the file.
     #[must_use]
     pub fn outermost(&self) -> &'a ImageContainer {

@@ -6,12 +6,14 @@ use offload_formats::container::Standing;
 use offload_formats::container::inventory::{
     ContainerData, ImageContainer, ImageForm, InventoryImage,
 };
+use offload_formats::container::kernels::{ArgumentKind, Kernel};
 use offload_formats::names::OffloadKind;
 use serde::Serialize;
 
 use crate::cargo_offload::image_text;
 use crate::cargo_offload::images::FileImages;
 use crate::cargo_offload::inputs::OpenInput;
+use crate::cargo_offload::kernels::{FileKernels, shown_name};
 
 #[derive(Serialize)]
 pub(super) struct InspectDocument<'a> {
@@ -75,6 +77,38 @@ struct InspectedImage {
     stored_size: u64,
     compression: Option<&'static str>,
     containers: Vec<InspectedContainer>,
+    /// Left out unless kernels were asked for; `null` if an image of this form lists none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernels: Option<Option<Vec<InspectedKernel>>>,
+}
+
+#[derive(Serialize)]
+struct InspectedKernel {
+    symbol: String,
+    name: String,
+    arguments: Vec<InspectedArgument>,
+    arguments_size: u32,
+    max_threads: Option<u32>,
+    required_threads: Option<[u32; 3]>,
+    shared_size: u32,
+    private_size: u32,
+    dynamic_stack: Option<bool>,
+    registers: Option<u32>,
+    scalar_registers: Option<u32>,
+    accumulation_registers: Option<u32>,
+    spilled_registers: Option<u32>,
+    spilled_scalar_registers: Option<u32>,
+    barriers: Option<u32>,
+    constant_size: Option<u32>,
+    wavefront: Option<u32>,
+    code_size: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct InspectedArgument {
+    offset: u32,
+    size: u32,
+    kind: Option<&'static str>,
 }
 
 impl<'a> InspectDocument<'a> {
@@ -101,12 +135,12 @@ impl<'a> InspectDocument<'a> {
 }
 
 impl InspectedFile {
-    pub(super) fn of(input: &OpenInput, found: &FileImages) -> Self {
-        let mut number = 0;
+    pub(super) fn of(input: &OpenInput, found: &FileImages, kernels: Option<&FileKernels>) -> Self {
+        let mut numbering = Numbering { next: 0, kernels };
         let mut containers = Vec::new();
         for part in &found.parts {
             for container in &part.inventory.containers {
-                let mut container = InspectedContainer::of(container, &mut number);
+                let mut container = InspectedContainer::of(container, &mut numbering);
                 let members = part.members.iter().map(|member| lossy(member));
                 container.members.splice(0..0, members);
                 containers.push(container);
@@ -123,7 +157,7 @@ impl InspectedFile {
 }
 
 impl InspectedContainer {
-    fn of(container: &ImageContainer, number: &mut usize) -> Self {
+    fn of(container: &ImageContainer, numbering: &mut Numbering<'_>) -> Self {
         let compression = container.compression.as_ref();
         Self {
             members: container.members.iter().map(|name| lossy(name)).collect(),
@@ -149,7 +183,7 @@ impl InspectedContainer {
             images: container
                 .images
                 .iter()
-                .map(|image| InspectedImage::of(image, number))
+                .map(|image| InspectedImage::of(image, numbering))
                 .collect(),
         }
     }
@@ -170,12 +204,17 @@ impl InspectedContainer {
 }
 
 impl InspectedImage {
-    fn of(image: &InventoryImage, number: &mut usize) -> Self {
+    fn of(image: &InventoryImage, numbering: &mut Numbering<'_>) -> Self {
         let is_numbered = !image.is_host && image.inner.is_empty();
-        let own_number = is_numbered.then_some(*number);
-        *number += usize::from(is_numbered);
+        let number = is_numbered.then_some(numbering.next);
+        numbering.next += usize::from(is_numbered);
+        let kernels = numbering.kernels.map(|kernels| {
+            let kernels = kernels.of(number?)?;
+            Some(kernels.iter().map(InspectedKernel::of).collect())
+        });
         Self {
-            number: own_number,
+            kernels,
+            number,
             index: image.index,
             entry_id: image.entry_id.clone(),
             host: image.is_host,
@@ -194,8 +233,47 @@ impl InspectedImage {
             containers: image
                 .inner
                 .iter()
-                .map(|container| InspectedContainer::of(container, number))
+                .map(|container| InspectedContainer::of(container, numbering))
                 .collect(),
+        }
+    }
+}
+
+/// Numbers the images of a file, and has their kernels by these numbers.
+struct Numbering<'a> {
+    next: usize,
+    kernels: Option<&'a FileKernels>,
+}
+
+impl InspectedKernel {
+    fn of(kernel: &Kernel) -> Self {
+        let arguments = kernel.arguments.iter().map(|argument| InspectedArgument {
+            offset: argument.offset,
+            size: argument.size,
+            kind: argument.kind.map(|kind| match kind {
+                ArgumentKind::Pointer => "pointer",
+                _ => "value",
+            }),
+        });
+        Self {
+            symbol: kernel.name.clone(),
+            name: shown_name(&kernel.name),
+            arguments: arguments.collect(),
+            arguments_size: kernel.arguments_size,
+            max_threads: kernel.max_threads,
+            required_threads: kernel.required_threads,
+            shared_size: kernel.shared_size,
+            private_size: kernel.private_size,
+            dynamic_stack: kernel.has_dynamic_stack,
+            registers: kernel.registers,
+            scalar_registers: kernel.scalar_registers,
+            accumulation_registers: kernel.accumulation_registers,
+            spilled_registers: kernel.spilled_registers,
+            spilled_scalar_registers: kernel.spilled_scalar_registers,
+            barriers: kernel.barriers,
+            constant_size: kernel.constant_size,
+            wavefront: kernel.wavefront,
+            code_size: kernel.code_size,
         }
     }
 }

@@ -11,6 +11,8 @@ use offload_formats::names::OffloadKind;
 
 use crate::cargo_offload::image_text;
 use crate::cargo_offload::images::{FileImages, FilePart};
+use crate::cargo_offload::inspect::kernel_text;
+use crate::cargo_offload::kernels::{FileKernels, shown_name};
 use crate::cargo_offload::text::{self, Align, FAINT, NAME, TARGET, TextTable};
 
 const PLAIN: Style = Style::new();
@@ -25,8 +27,13 @@ const COLUMNS: [(Align, Style); 6] = [
     (Align::Left, FAINT),
 ];
 
-/// Prints the images of a file.
-pub(super) fn print(name: &str, found: &FileImages, out: &mut impl Write) -> io::Result<()> {
+/// Prints the images of a file, with their kernels if these were read.
+pub(super) fn print(
+    name: &str,
+    found: &FileImages,
+    kernels: Option<&FileKernels>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let count = found.count();
     if count == 0 {
         writeln!(out, "{NAME}{name}{NAME:#}: no device images")?;
@@ -39,7 +46,7 @@ pub(super) fn print(name: &str, found: &FileImages, out: &mut impl Write) -> io:
     // Images are numbered through all parts of the file.
     let mut number = 0;
     for part in &found.parts {
-        print_part(part, &mut number, out)?;
+        print_part(part, kernels, &mut number, out)?;
     }
     print_notes(found, out)
 }
@@ -49,7 +56,12 @@ fn print_notes(found: &FileImages, out: &mut impl Write) -> io::Result<()> {
     notes.try_for_each(|note| writeln!(out, "  {note}"))
 }
 
-fn print_part(part: &FilePart, number: &mut usize, out: &mut impl Write) -> io::Result<()> {
+fn print_part(
+    part: &FilePart,
+    kernels: Option<&FileKernels>,
+    number: &mut usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let mut place: Option<Vec<String>> = None;
     for (container, inside) in part.containers() {
         let here = place_of(part, container);
@@ -61,11 +73,20 @@ fn print_part(part: &FilePart, number: &mut usize, out: &mut impl Write) -> io::
             writeln!(out, "    {}", container_text(container))?;
         }
         let mut table = TextTable::new(COLUMNS);
-        for placed in &inside {
-            table.push(row(*number, placed));
+        for (index, placed) in inside.iter().enumerate() {
+            table.push(row(*number + index, placed));
+        }
+        for (placed, line) in inside.iter().zip(table.lines("      ")) {
+            writeln!(out, "{line}")?;
+            let kernels = kernels.and_then(|kernels| kernels.of(*number));
+            for kernel in kernels.unwrap_or_default() {
+                let name = shown_name(&kernel.name);
+                writeln!(out, "            {}", terminal(&name))?;
+                let facts = kernel_text::facts(kernel, &placed.image.target.triple);
+                writeln!(out, "              {FAINT}{facts}{FAINT:#}")?;
+            }
             *number += 1;
         }
-        table.print("      ", out)?;
     }
     Ok(())
 }
@@ -130,10 +151,15 @@ fn row(number: usize, placed: &PlacedImage<'_>) -> [String; 6] {
 pub(super) struct Totals {
     /// Count and bytes, unpacked.
     targets: BTreeMap<String, (usize, u64)>,
+    /// Number of kernels, if they were read.
+    kernels: Option<usize>,
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, found: &FileImages) {
+    pub(super) fn add(&mut self, found: &FileImages, kernels: Option<&FileKernels>) {
+        if let Some(kernels) = kernels {
+            *self.kernels.get_or_insert(0) += kernels.count();
+        }
         for part in &found.parts {
             for placed in part.inventory.images() {
                 let (count, size) = self.targets.entry(image_text::target(&placed)).or_default();
@@ -165,6 +191,9 @@ impl Totals {
                 ]);
             }
             table.print("  ", out)?;
+        }
+        if let Some(kernels) = self.kernels {
+            writeln!(out, "{}", text::count(kernels, "kernel"))?;
         }
         if without > 0 {
             let files = text::count(without, "file");

@@ -1,0 +1,145 @@
+//! The kernels of a file's images.
+
+use std::error::Error;
+use std::ops::Range;
+use std::sync::Arc;
+
+use offload_formats::container::inventory::{
+    ContainerData, ImageForm, InventoryImage, PlacedImage,
+};
+use offload_formats::container::kernels::{
+    Kernel, KernelError, kernels_within, ptx_kernels, signature,
+};
+use offload_formats::format::bytes::{ReadAt, ReadCache};
+use offload_formats::format::compressed_bundle::{CompressedBundle, CompressedBundleError};
+use offload_formats::format::magic::Magic;
+
+use super::image_text;
+use super::images::{self, FileImages, FilePart};
+
+/// The kernels of a file's images.
+pub(super) struct FileKernels {
+    /// A list for each image, by the image's number; `None` if an image of its form lists no kernels.
+    lists: Vec<Option<Vec<Kernel>>>,
+}
+
+impl FileKernels {
+    /// Reads the kernels of all images. Images that cannot be read become problems of the file. Reads headers, symbols
+    /// and notes; unpacks what is compressed, up to `limit` bytes at once.
+    pub(super) fn read(found: &mut FileImages, limit: u64) -> Self {
+        let mut reader = KernelReader {
+            limit,
+            bundle: None,
+        };
+        let (mut lists, mut problems) = (Vec::new(), Vec::new());
+        for part in &found.parts {
+            for placed in part.inventory.images() {
+                let number = lists.len();
+                let kernels = reader.kernels(part, &placed).unwrap_or_else(|problem| {
+                    let target = image_text::target(&placed);
+                    problems.push(format!("image {number} ({target}): {problem}"));
+                    None
+                });
+                lists.push(kernels);
+            }
+        }
+        found.problems.extend(problems);
+        Self { lists }
+    }
+
+    /// Returns the kernels of an image by its number.
+    pub(super) fn of(&self, number: usize) -> Option<&[Kernel]> {
+        self.lists.get(number)?.as_deref()
+    }
+
+    /// Returns the number of kernels of all images.
+    pub(super) fn count(&self) -> usize {
+        self.lists.iter().flatten().map(Vec::len).sum()
+    }
+}
+
+struct KernelReader {
+    /// Maximum size of unpacked data in bytes.
+    limit: u64,
+    /// The compressed bundle that was unpacked last, and its content: its images follow one another.
+    bundle: Option<(Arc<CompressedBundle>, Arc<[u8]>)>,
+}
+
+impl KernelReader {
+    fn kernels(
+        &mut self,
+        part: &FilePart,
+        placed: &PlacedImage<'_>,
+    ) -> Result<Option<Vec<Kernel>>, Box<dyn Error>> {
+        // A cache for each image: it keeps what it read.
+        let file = ReadCache::new(part.reading.part(0..part.size));
+        match placed.data() {
+            ContainerData::File => self.kernels_in(&file, placed.image),
+            ContainerData::Unpacked(bytes) => self.kernels_in(&bytes[..], placed.image),
+            ContainerData::Packed(bundle) => {
+                let bytes = self.content(bundle, &file)?;
+                self.kernels_in(&bytes[..], placed.image)
+            }
+        }
+    }
+
+    fn kernels_in<'d, R: ReadAt<'d>>(
+        &self,
+        data: R,
+        image: &InventoryImage,
+    ) -> Result<Option<Vec<Kernel>>, Box<dyn Error>> {
+        let entry = image.fatbin_entry.as_ref();
+        Ok(match entry.filter(|entry| images::is_unpacked(entry)) {
+            Some(entry) => {
+                let bytes = images::unpack(data, entry, self.limit)?;
+                let whole = 0..bytes.len() as u64;
+                kernels_at(&bytes[..], whole, image.form)?
+            }
+            None => kernels_at(data, image.range.clone(), image.form)?,
+        })
+    }
+
+    /// Returns the content of a compressed bundle.
+    fn content<'d, R: ReadAt<'d>>(
+        &mut self,
+        bundle: &Arc<CompressedBundle>,
+        data: R,
+    ) -> Result<Arc<[u8]>, CompressedBundleError> {
+        let last = self.bundle.as_ref();
+        if let Some((_, bytes)) = last.filter(|(last, _)| Arc::ptr_eq(last, bundle)) {
+            return Ok(Arc::clone(bytes));
+        }
+        let bytes: Arc<[u8]> = bundle.decompress(data, self.limit)?.into();
+        self.bundle = Some((Arc::clone(bundle), Arc::clone(&bytes)));
+        Ok(bytes)
+    }
+}
+
+/// Lists the kernels of the image at a range; `None` if it is of a form that lists none.
+fn kernels_at<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+    form: Option<ImageForm>,
+) -> Result<Option<Vec<Kernel>>, KernelError> {
+    if form == Some(ImageForm::Ptx) {
+        let size = range.end.saturating_sub(range.start);
+        let text = data.read_at(range.start, size);
+        return text.map(ptx_kernels).transpose();
+    }
+    let is_host = form == Some(ImageForm::HostElf);
+    match Magic::at(data, range.clone()) {
+        Magic::Elf if !is_host => kernels_within(data, range).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the name of a kernel in source form: C++ and Rust names are demangled.
+pub(super) fn shown_name(symbol: &str) -> String {
+    match rustc_demangle::try_demangle(symbol) {
+        // Names of C++ parse as Rust's older names, but have no hash.
+        Ok(name) if format!("{name}") != format!("{name:#}") || symbol.starts_with("_R") => {
+            format!("{name:#}")
+        }
+        _ => signature(symbol),
+    }
+}
