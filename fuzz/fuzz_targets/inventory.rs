@@ -1,0 +1,27 @@
+//! Any bytes as a file with images: no panic, images inside of their containers' data, kernels of each.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use offload_formats::container::bundled::Unpacking;
+use offload_formats::container::inventory::{ContainerData, inventory};
+use offload_formats::container::kernels::kernels_within;
+
+const LIMIT: u64 = 1 << 20;
+
+fuzz_target!(|data: &[u8]| {
+    let found = inventory(data, &mut Unpacking::in_memory(LIMIT));
+    for problem in &found.problems {
+        assert!(!problem.to_string().contains('\x1b'), "names are escaped");
+    }
+    for placed in found.images() {
+        let image = placed.image;
+        let bytes = match placed.data() {
+            ContainerData::File => data,
+            ContainerData::Unpacked(bytes) => &bytes[..],
+            // Its content was not unpacked.
+            _ => continue,
+        };
+        assert!(image.range.start <= image.range.end && image.range.end <= bytes.len() as u64);
+        let _ = kernels_within(bytes, image.range.clone());
+    }
+});

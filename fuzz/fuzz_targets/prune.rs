@@ -1,0 +1,45 @@
+//! Any bytes as a file to prune: no panic, an ELF file never grows, kept images keep their bytes, and the images of the
+//! new file are those that were kept. The first byte is the choice.
+#![no_main]
+
+use std::ops::Range;
+
+use libfuzzer_sys::fuzz_target;
+use offload_formats::container::prune::{PruneChoice, PtxChoice, prune};
+use offload_formats::format::pieces::to_bytes;
+
+const LIMIT: u64 = 1 << 20;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((first, file)) = data.split_first() else {
+        return;
+    };
+    let ptx = match first & 1 {
+        0 => PtxChoice::Keep,
+        _ => PtxChoice::Drop,
+    };
+    let names = ["gfx906", "gfx90a", "sm_80", "gfx11"];
+    let names = vec![names[usize::from(first >> 2 & 3)].to_owned()];
+    let choice = match first & 2 {
+        0 => PruneChoice::keep(names, ptx),
+        _ => PruneChoice::drop(names, ptx),
+    };
+    let Ok(pruned) = prune(file, &choice, LIMIT).map_err(|error| error.to_string()) else {
+        return;
+    };
+    let new = to_bytes(&pruned.pieces, &[file]).expect("pieces are inside of the file");
+    assert_eq!(new.len() as u64, pruned.size);
+    assert!(!file.starts_with(b"\x7fELF") || new.len() <= file.len());
+    let part = |bytes: &[u8], range: &Range<u64>| {
+        bytes[range.start as usize..range.end as usize].to_vec()
+    };
+    for (before, after) in &pruned.copied {
+        assert_eq!(part(file, before), part(&new, after));
+    }
+    // The command refuses a result that cannot be read.
+    let all = PruneChoice::drop(Vec::new(), PtxChoice::Keep);
+    if let Ok(again) = prune(&new[..], &all, LIMIT) {
+        assert_eq!(again.counts.kept, pruned.counts.kept);
+        assert_eq!(again.size, pruned.size);
+    }
+});
