@@ -146,3 +146,28 @@ fn selects_images_by_number_target_and_kind() {
     );
     assert!(!folder.path().join("none").exists());
 }
+
+#[test]
+fn selects_images_by_kernel() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = ".version 7.0\n.target sm_80\n.address_size 64\n";
+    let entry = ".visible .entry _ZN2ns5scaleIfEEvPT_(.param .u64 x) { ret; }\n";
+    std::fs::write(folder.path().join("k.ptx"), format!("{head}{entry}")).unwrap();
+    let called = [
+        "_ZN2ns5scaleIfEEvPT_",
+        "ns::scale<float>",
+        "void ns::scale<float>(float*)",
+    ];
+    for name in called {
+        let paths = extracted(
+            &folder,
+            &["k.ptx", "-o", "out", "--kernel=other", "--kernel", name],
+        );
+        assert_eq!(paths, ["out/0-compute_80.ptx"], "{name}");
+    }
+    for name in ["scale", "ns::scale<int>"] {
+        let output = extract(&folder, &["k.ptx", "-o", "none", "--kernel", name]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+    }
+    assert!(!folder.path().join("none").exists());
+}

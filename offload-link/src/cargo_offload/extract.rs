@@ -15,6 +15,7 @@ use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::image_text;
 use crate::cargo_offload::images::{self, FileImages, FilePart};
 use crate::cargo_offload::inputs;
+use crate::cargo_offload::kernels::FileKernels;
 use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::selection::SelectionOptions;
 use crate::llvm_tool::{Output, Sources, Style, outputs};
@@ -28,7 +29,8 @@ Files are named by number and target, such as 03-gfx90a-xnack+.co, and are unpac
 Examples:
   cargo offload extract libkernels.so --out images
   cargo offload extract libkernels.so --target gfx942 --kind hip
-  cargo offload extract libkernels.so --index 0,4-7")]
+  cargo offload extract libkernels.so --index 0,4-7
+  cargo offload extract libkernels.so --kernel 'ns::scale<float>'")]
 pub(super) struct ExtractLine {
     #[command(flatten)]
     selection: SelectionOptions,
@@ -47,7 +49,9 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
     let input = inputs::open(&line.file)?;
     let limit = line.limit.value()?;
     let mut unpacking = images::unpacking(&limit);
-    let found = FileImages::find(&input, &mut unpacking);
+    let mut found = FileImages::find(&input, &mut unpacking);
+    let needs_kernels = line.selection.needs_kernels();
+    let kernels = needs_kernels.then(|| FileKernels::read(&mut found, limit.memory()));
     let name = images::shown(&line.file);
     for problem in &found.problems {
         say::error("", &format_args!("{name}: {problem}"));
@@ -66,7 +70,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
             .add_opened(&part.path, &part.reading, part.size);
         for placed in part.inventory.images() {
             targets.insert(image_text::target(&placed));
-            if line.selection.selects(number, &placed) {
+            if line.selection.selects(number, &placed, kernels.as_ref()) {
                 let path = line.out.join(file_name(number, digits, &placed));
                 plan.add(source, part, &placed, path)?;
             }

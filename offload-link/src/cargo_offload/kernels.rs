@@ -8,7 +8,7 @@ use offload_formats::container::inventory::{
     ContainerData, ImageForm, InventoryImage, PlacedImage,
 };
 use offload_formats::container::kernels::{
-    Kernel, KernelError, kernels_within, ptx_kernels, signature,
+    Kernel, KernelError, kernels_within, ptx_kernels, signature, source_name,
 };
 use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::compressed_bundle::{CompressedBundle, CompressedBundleError};
@@ -142,4 +142,9 @@ pub(super) fn shown_name(symbol: &str) -> String {
         }
         _ => signature(symbol),
     }
+}
+
+/// Tells whether a kernel has that symbol, or that name in source form, with or without its parameters.
+pub(super) fn is_called(symbol: &str, name: &str) -> bool {
+    symbol == name || shown_name(symbol) == name || source_name(symbol) == name
 }

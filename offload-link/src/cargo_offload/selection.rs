@@ -5,6 +5,7 @@ use offload_formats::names::TargetId;
 
 use super::error::CargoOffloadError;
 use super::image_text;
+use super::kernels::{FileKernels, is_called};
 
 /// Options that select images; without them all images are selected.
 #[derive(Debug, clap::Args)]
@@ -18,6 +19,9 @@ pub(super) struct SelectionOptions {
     /// Kind: hip, cuda, openmp or sycl.
     #[arg(long = "kind", value_name = "KIND", value_delimiter = ',')]
     kinds: Vec<String>,
+    /// Kernel in the image: its symbol, or its name with or without parameters, as `inspect --kernels` prints it.
+    #[arg(long = "kernel", value_name = "NAME")]
+    kernels: Vec<String>,
 }
 
 /// Numbers of images.
@@ -42,13 +46,29 @@ impl IndexRange {
 }
 
 impl SelectionOptions {
-    /// Tells whether the options select the image with that number.
-    pub(super) fn selects(&self, number: usize, placed: &PlacedImage<'_>) -> bool {
+    /// Tells whether the options select images by their kernels.
+    pub(super) fn needs_kernels(&self) -> bool {
+        !self.kernels.is_empty()
+    }
+
+    /// Tells whether the options select the image with that number. `kernels` are those of its file, if they are needed.
+    pub(super) fn selects(
+        &self,
+        number: usize,
+        placed: &PlacedImage<'_>,
+        kernels: Option<&FileKernels>,
+    ) -> bool {
+        let kernels = kernels.and_then(|kernels| kernels.of(number));
+        let has_kernel = |wanted: &String| {
+            let mut kernels = kernels.unwrap_or_default().iter();
+            kernels.any(|kernel| is_called(&kernel.name, wanted))
+        };
         let is_number = |range: &IndexRange| (range.first..=range.last).contains(&number);
         let kind = placed.image.target.kind.to_string();
         (self.indices.is_empty() || self.indices.iter().any(is_number))
             && (self.kinds.is_empty() || self.kinds.contains(&kind))
             && (self.targets.is_empty() || self.targets.iter().any(|wanted| is_for(placed, wanted)))
+            && (self.kernels.is_empty() || self.kernels.iter().any(has_kernel))
     }
 
     /// Returns the error for a file without selected images. `targets` are its targets.
