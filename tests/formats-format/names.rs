@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use offload_formats::format::bundle::Bundle;
+use offload_formats::names::elf_flags::{amd_machine, processor_of, target_id_of};
 use offload_formats::names::processor::Device;
 use offload_formats::names::{
     ConflictScope, EntryId, EntryIdError, KindRule, LlvmRelease, Processor, Triple, conflict,
@@ -162,6 +163,49 @@ fn lists_the_processors_that_compilers_list() {
             assert!(listed == known || (listed && variant), "{}", row.name());
         }
     }
+}
+
+/// Every processor of AMD, with each setting of its features, in the ELF header that clang writes.
+#[test]
+fn reads_targets_from_elf_headers_as_clang_writes_them() {
+    let Some(clang) = tool("llvm22", &["clang"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let object = folder.path().join("empty.o");
+    let processors = Processor::all()
+        .filter(|row| row.device() == Device::Amdgcn && row.known_to(LlvmRelease::V22));
+    let mut count = 0;
+    for row in processors {
+        let mut target_ids = vec![row.name().to_owned()];
+        for feature in row.features() {
+            for id in target_ids.clone() {
+                target_ids.extend(["-", "+"].map(|setting| format!("{id}:{feature}{setting}")));
+            }
+        }
+        for id in target_ids {
+            support::run(
+                Command::new(&clang)
+                    .arg(format!("-mcpu={id}"))
+                    .args(["--target=amdgcn-amd-amdhsa", "-x", "assembler", "/dev/null"])
+                    .args(["-c", "-o"])
+                    .arg(&object),
+            );
+            let header = fs::read(&object).unwrap();
+            let machine = u16::from_le_bytes([header[0x12], header[0x13]]);
+            let flags = u32::from_le_bytes(header[0x30..0x34].try_into().unwrap());
+            assert_eq!(target_id_of(machine, flags, header[8]), Some(id));
+            assert_eq!(processor_of(machine, flags).as_deref(), Some(row.name()));
+            assert_eq!(
+                amd_machine(row.name()),
+                Some(flags & 0xff),
+                "{}",
+                row.name()
+            );
+            count += 1;
+        }
+    }
+    assert!(count > 90, "{count}");
 }
 
 /// Whether the bundler of the release takes the name in a target, told from what it writes.
