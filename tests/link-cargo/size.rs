@@ -157,3 +157,35 @@ fn fails_for_files_that_cannot_be_read() {
         assert!(said.starts_with(expected), "{said}");
     }
 }
+
+/// The cubins for `sm_80` and `sm_100a` have a kernel `k`, the one for `sm_90` others; `cuobjdump -elf` of CUDA 13.5 shows
+/// sections `.text.k` of 0x100 bytes, `.text.nothing` of 0x100 and `.text.scale` of 0x200.
+#[test]
+fn measures_the_code_of_kernels() {
+    const TWO: &[u8] = include_bytes!("../golden/cuda-13.5/two-images.fatbin");
+    const CUBIN: &[u8] = include_bytes!("../golden/cuda-13.5/kernels.cubin");
+    let folder = folder(&[
+        ("two.fatbin", TWO.to_vec()),
+        ("kernels.cubin", CUBIN.to_vec()),
+    ]);
+    let text = printed(&folder, &["size", "--kernels", "two.fatbin"]);
+    assert!(text.contains("\n1 kernel, code 512 B ("), "{text}");
+    assert!(text.contains("2 images  k\n"), "{text}");
+    let text = printed(&folder, &["size", "--kernels", "--top=1", "kernels.cubin"]);
+    assert!(text.contains("\n2 kernels, code 768 B ("), "{text}");
+    assert!(text.contains("\n  512 B"), "{text}");
+    assert!(
+        text.contains("1 image  scale\n") && !text.contains("nothing"),
+        "{text}"
+    );
+    let json = printed(&folder, &["size", "--kernels", "--json", "kernels.cubin"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let kernel = |symbol: &str, code_size: u64| serde_json::json!({ "symbol": symbol, "name": symbol, "images": 1, "code_size": code_size });
+    let expected = [kernel("scale", 512), kernel("nothing", 256)];
+    assert_eq!(json["kernels"], Value::Array(expected.to_vec()));
+    let output = run(
+        &folder,
+        &["size", "--kernels", "kernels.cubin", "two.fatbin"],
+    );
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -52,9 +52,9 @@ impl FileKernels {
         self.lists.get(number)?.as_deref()
     }
 
-    /// Returns the number of kernels of all images.
-    pub(super) fn count(&self) -> usize {
-        self.lists.iter().flatten().map(Vec::len).sum()
+    /// Lists the kernels of all images, in the order of the images.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Kernel> {
+        self.lists.iter().flatten().flatten()
     }
 }
 

@@ -17,10 +17,11 @@ use offload_formats::escape::terminal;
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::images::{self, FileImages};
 use crate::cargo_offload::inputs;
+use crate::cargo_offload::kernels::{FileKernels, shown_name};
 use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::text::{self, Align, FAINT, NAME, TARGET, TextTable};
 use crate::{json as json_text, say};
-use measure::{MeasuredContainer, MeasuredFile};
+use measure::{MeasuredContainer, MeasuredFile, MeasuredKernel};
 
 /// Measures the device code of a file, by target and by container.
 #[derive(Debug, clap::Args)]
@@ -30,6 +31,7 @@ A compressed container's size is shared among its images by their unpacked sizes
 Examples:
   cargo offload size librocsparse.so.0
   cargo offload size librocsparse.so.0 --svg sizes.svg
+  cargo offload size libkernels.so --kernels --top 50
   cargo offload size new/libkernels.so old/libkernels.so")]
 pub(super) struct SizeLine {
     /// Print JSON.
@@ -41,7 +43,10 @@ pub(super) struct SizeLine {
     /// Write a page with the treemap and a table that sorts.
     #[arg(long, value_name = "PATH", conflicts_with = "old")]
     html: Option<PathBuf>,
-    /// Number of largest containers to show; 0 shows none.
+    /// Measure the code of each kernel.
+    #[arg(long, conflicts_with = "old")]
+    kernels: bool,
+    /// Number of largest containers and kernels to show; 0 shows none.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     top: usize,
     #[command(flatten)]
@@ -76,7 +81,11 @@ pub(super) fn run(line: &SizeLine, out: &mut impl Write) -> Result<(), CargoOffl
     if let Some(old) = &line.old {
         return compare(old, &line.file, &line.limit, line.json, out);
     }
-    let (file, is_whole) = measure(&line.file, &line.limit)?;
+    let parts = match line.kernels {
+        true => MeasuredParts::ImagesAndKernels,
+        false => MeasuredParts::Images,
+    };
+    let (file, is_whole) = measure(&line.file, &line.limit, parts)?;
     if let Some(path) = &line.svg {
         write_file(path, &svg::draw(&file))?;
     }
@@ -103,8 +112,8 @@ fn compare(
     json: bool,
     out: &mut impl Write,
 ) -> Result<(), CargoOffloadError> {
-    let (old, is_old_whole) = measure(old, limit)?;
-    let (new, is_new_whole) = measure(new, limit)?;
+    let (old, is_old_whole) = measure(old, limit, MeasuredParts::Images)?;
+    let (new, is_new_whole) = measure(new, limit, MeasuredParts::Images)?;
     let written = match json {
         true => out.write_all(json_text::text(&json::DiffDocument::of(&old, &new)).as_bytes()),
         false => changes::print(&old, &new, out),
@@ -113,15 +122,31 @@ fn compare(
     finish(is_old_whole && is_new_whole)
 }
 
+/// Parts of a file that are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MeasuredParts {
+    Images,
+    ImagesAndKernels,
+}
+
 /// Measures a file, and tells whether all of it could be read; problems are reported.
-fn measure(path: &Path, limit: &LimitOption) -> Result<(MeasuredFile, bool), CargoOffloadError> {
+fn measure(
+    path: &Path,
+    limit: &LimitOption,
+    parts: MeasuredParts,
+) -> Result<(MeasuredFile, bool), CargoOffloadError> {
     let input = inputs::open(path)?;
-    let mut unpacking = images::unpacking(&limit.value()?);
-    let found = FileImages::find(&input, &mut unpacking);
+    let limit = limit.value()?;
+    let mut unpacking = images::unpacking(&limit);
+    let mut found = FileImages::find(&input, &mut unpacking);
+    let kernels = (parts == MeasuredParts::ImagesAndKernels)
+        .then(|| FileKernels::read(&mut found, limit.memory()));
+    // Parsers take a failed read for the end of the file.
+    crate::files::check().map_err(CargoOffloadError::unread)?;
     for problem in &found.problems {
         say::error("", &format_args!("{}: {problem}", terminal(path)));
     }
-    let measured = MeasuredFile::of(&input, &found);
+    let measured = MeasuredFile::of(&input, &found, kernels.as_ref());
     Ok((measured, found.problems.is_empty()))
 }
 
@@ -201,7 +226,41 @@ fn print(file: &MeasuredFile, top: usize, out: &mut impl Write) -> io::Result<()
         }
         table.print("  ", out)?;
     }
+    if let Some(kernels) = &file.kernels {
+        print_kernels(kernels, file.unpacked(), top, out)?;
+    }
     print_savings(file, out)
+}
+
+/// Prints the largest kernels; `all` is the size of all images, unpacked.
+fn print_kernels(
+    kernels: &[MeasuredKernel],
+    all: u64,
+    top: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let sizes = kernels.iter().map(|kernel| kernel.code_size);
+    let code = sizes.fold(0, u64::saturating_add);
+    let (count, size) = (text::count(kernels.len(), "kernel"), text::size(code));
+    let share = text::share(code, all);
+    writeln!(out, "{count}, code {size} ({share} of the unpacked images)")?;
+    let plain = Style::new();
+    let columns = [
+        (Align::Right, plain),
+        (Align::Right, FAINT),
+        (Align::Right, FAINT),
+        (Align::Left, plain),
+    ];
+    let mut table = TextTable::new(columns);
+    for kernel in kernels.iter().take(top) {
+        table.push([
+            text::size(kernel.code_size),
+            text::share(kernel.code_size, all),
+            text::count(kernel.images, "image"),
+            terminal(&shown_name(&kernel.symbol)).to_string(),
+        ]);
+    }
+    table.print("  ", out)
 }
 
 fn largest(file: &MeasuredFile, top: usize) -> Vec<&MeasuredContainer> {

@@ -158,7 +158,7 @@ pub(super) struct Totals {
 impl Totals {
     pub(super) fn add(&mut self, found: &FileImages, kernels: Option<&FileKernels>) {
         if let Some(kernels) = kernels {
-            *self.kernels.get_or_insert(0) += kernels.count();
+            *self.kernels.get_or_insert(0) += kernels.all().count();
         }
         for part in &found.parts {
             for placed in part.inventory.images() {

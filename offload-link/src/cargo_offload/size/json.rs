@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::changes::by_target;
 use super::measure::{ImageSizes, MeasuredContainer, MeasuredFile};
+use crate::cargo_offload::kernels::shown_name;
 
 #[derive(Serialize)]
 pub(super) struct SizeDocument<'a> {
@@ -13,6 +14,17 @@ pub(super) struct SizeDocument<'a> {
     device: u64,
     targets: Vec<SizedTarget<'a>>,
     containers: Vec<SizedContainer<'a>>,
+    /// Left out unless kernels were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernels: Option<Vec<SizedKernel<'a>>>,
+}
+
+#[derive(Serialize)]
+struct SizedKernel<'a> {
+    symbol: &'a str,
+    name: String,
+    images: usize,
+    code_size: u64,
 }
 
 #[derive(Serialize)]
@@ -99,6 +111,15 @@ impl<'a> SizeDocument<'a> {
             device: file.device(),
             targets: targets.collect(),
             containers: file.containers.iter().map(SizedContainer::of).collect(),
+            kernels: file.kernels.as_ref().map(|kernels| {
+                let kernels = kernels.iter().map(|kernel| SizedKernel {
+                    symbol: &kernel.symbol,
+                    name: shown_name(&kernel.symbol),
+                    images: kernel.images,
+                    code_size: kernel.code_size,
+                });
+                kernels.collect()
+            }),
         }
     }
 }

@@ -8,6 +8,7 @@ use offload_formats::escape::terminal;
 use crate::cargo_offload::image_text;
 use crate::cargo_offload::images::{FileImages, FilePart};
 use crate::cargo_offload::inputs::OpenInput;
+use crate::cargo_offload::kernels::FileKernels;
 
 /// Sizes of a file. All are in bytes.
 pub(super) struct MeasuredFile {
@@ -18,6 +19,37 @@ pub(super) struct MeasuredFile {
     pub(super) targets: BTreeMap<String, ImageSizes>,
     /// Containers of images in file order.
     pub(super) containers: Vec<MeasuredContainer>,
+    /// Kernels, the largest first; `None` if they were not read.
+    pub(super) kernels: Option<Vec<MeasuredKernel>>,
+}
+
+/// Code of the kernels of one name in all images.
+pub(super) struct MeasuredKernel {
+    pub(super) symbol: String,
+    /// Number of images that contain it.
+    pub(super) images: usize,
+    /// Size of its machine code in all of them, unpacked. PTX has none.
+    pub(super) code_size: u64,
+}
+
+impl MeasuredKernel {
+    /// Adds up the code of each kernel.
+    fn list(kernels: &FileKernels) -> Vec<Self> {
+        let mut sizes: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+        for kernel in kernels.all() {
+            let (images, size) = sizes.entry(&kernel.name).or_default();
+            *images += 1;
+            *size = size.saturating_add(kernel.code_size.unwrap_or(0));
+        }
+        let kernels = sizes.into_iter().map(|(symbol, (images, code_size))| Self {
+            symbol: symbol.to_owned(),
+            images,
+            code_size,
+        });
+        let mut kernels: Vec<Self> = kernels.collect();
+        kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.code_size));
+        kernels
+    }
 }
 
 /// Sizes of several images.
@@ -52,14 +84,15 @@ pub(super) struct MeasuredImage {
 }
 
 impl MeasuredFile {
-    /// Measures the images of a file.
-    pub(super) fn of(input: &OpenInput, found: &FileImages) -> Self {
+    /// Measures the images of a file, and its kernels if they were read.
+    pub(super) fn of(input: &OpenInput, found: &FileImages, kernels: Option<&FileKernels>) -> Self {
         let sizes = found.parts.iter().map(|part| part.size);
         let mut file = Self {
             name: terminal(input.name.as_path()).to_string(),
             size: sizes.fold(0, u64::saturating_add),
             targets: BTreeMap::new(),
             containers: Vec::new(),
+            kernels: kernels.map(MeasuredKernel::list),
         };
         let mut number = 0;
         for part in &found.parts {
@@ -75,6 +108,12 @@ impl MeasuredFile {
             }
         }
         file
+    }
+
+    /// Returns the size of all images, unpacked.
+    pub(super) fn unpacked(&self) -> u64 {
+        let sizes = self.targets.values().map(|sizes| sizes.unpacked);
+        sizes.fold(0, u64::saturating_add)
     }
 
     /// Returns the size of all containers in the file.
