@@ -168,6 +168,11 @@ fn selects_images_by_kernel() {
     for name in ["scale", "ns::scale<int>"] {
         let output = extract(&folder, &["k.ptx", "-o", "none", "--kernel", name]);
         assert_eq!(output.status.code(), Some(1), "{name}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            error.contains("no image matches") && error.contains("hint: "),
+            "{error}"
+        );
     }
     assert!(!folder.path().join("none").exists());
 }

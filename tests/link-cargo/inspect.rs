@@ -385,7 +385,7 @@ fn lists_the_kernels_that_llvm_readobj_lists() {
     assert!(text.ends_with("\n4 kernels\n"), "{text}");
 }
 
-/// The names are the examples of rustc's documents: RFC 2603 and the older scheme.
+/// The first name is an example of RFC 2603; the second has the hash of rustc's older scheme.
 #[test]
 fn demangles_kernels_of_rust() {
     let folder = tempfile::tempdir().unwrap();

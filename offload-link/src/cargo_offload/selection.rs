@@ -75,6 +75,11 @@ impl SelectionOptions {
     pub(super) fn nothing(&self, name: &str, targets: &[String]) -> CargoOffloadError {
         match targets {
             [] => CargoOffloadError::new(format_args!("{name}: no device images")),
+            _ if self.needs_kernels() => CargoOffloadError::new(format_args!(
+                "{name}: no image matches; the file has images for {}\n\
+                hint: `cargo offload inspect --kernels` lists the kernels of each image",
+                targets.join(", ")
+            )),
             _ => CargoOffloadError::new(format_args!(
                 "{name}: no image matches; the file has images for {}",
                 targets.join(", ")
