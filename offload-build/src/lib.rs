@@ -16,7 +16,7 @@
 //! | feature | what it adds |
 //! |---------|---------------|
 //! | `zlib`, `zstd` | compressed bundles and offload binaries; without the feature only their headers are readable |
-//! | `tools` | parts for `offload-link` alone: the feature `tools` of `offload-formats`, device links of SPIR-V and of LLVM IR as text |
+//! | `tools` | parts for `offload-link` alone: the feature `tools` of `offload-formats`, device links of SPIR-V and of LLVM IR as text, packages examined without their build scripts |
 
 mod builder;
 mod check;
@@ -32,6 +32,8 @@ mod installed;
 mod messages;
 mod plan;
 mod process;
+#[cfg(feature = "tools")]
+mod project;
 mod readable;
 mod run;
 mod steps;
@@ -54,4 +56,9 @@ pub mod tools {
     pub use crate::process::command::{Command, CommandError, GUARD, Quoted, without_rustc};
     pub use crate::process::jobserver;
     pub use crate::process::search::{NotFound, Search};
+    #[cfg(feature = "tools")]
+    pub use crate::project::{
+        EffectiveKey, FoundTool, GpuCompiler, KeyDescription, KeyForm, ModuleConfig, ModuleOutlook,
+        TargetOutlook, ToolGroup, config, found_tools, gpu_compilers, keys, outlook,
+    };
 }

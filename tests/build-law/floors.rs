@@ -39,7 +39,7 @@ const ROOMS: [(&str, &[&[&str]]); 4] = [
             &["steps"],
             &["plan"],
             &["run"],
-            &["builder"],
+            &["builder", "project"],
         ],
     ),
     (

@@ -15,6 +15,7 @@ mod extract;
 mod gpu_kit;
 mod images;
 mod inspect;
+mod project;
 mod prune;
 mod registration_matrix;
 mod size;

@@ -116,13 +116,14 @@ fn check_features(source: Source<'_>, modules: &[Settings]) -> Result<(), Error>
 }
 
 /// Variables of ours that are no keys: of a build script, of the tools, and of tests.
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 8] = [
     "CC",
     "DRY_RUN",
     "KINDS",
     "LLVM",
     "LOG",
     "MAX_DECOMPRESSED_SIZE",
+    "PROGRESS",
     "REQUIRE",
 ];
 

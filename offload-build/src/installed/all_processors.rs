@@ -102,7 +102,7 @@ fn clang(declared: &str, search: &Search) -> Option<PathBuf> {
 }
 
 /// Returns the part of ptxas' help that lists the values of `--gpu-name`; other options name processors that it no longer supports.
-fn gpu_names(help: &str) -> &str {
+pub(crate) fn gpu_names(help: &str) -> &str {
     let start = help.find("\n--gpu-name").map_or(0, |start| start + 1);
     let names = &help[start..];
     names.find("\n--").map_or(names, |end| &names[..end])

@@ -261,7 +261,7 @@ fn name(language: Language) -> &'static str {
 }
 
 /// Reads the release of the headers below the root of an SDK.
-fn version(language: Language, root: &Path) -> Option<Version> {
+pub(crate) fn version(language: Language, root: &Path) -> Option<Version> {
     let define = |file: &str, name: &str| -> Option<u32> {
         let text = fs::read_to_string(root.join("include").join(file)).ok()?;
         text.lines().find_map(|line| {

@@ -84,6 +84,15 @@ impl<'a> Native<'a> {
         Ok(())
     }
 
+    /// Returns the processors of all GPUs, and what was asked in vain.
+    #[cfg(feature = "tools")]
+    pub(crate) fn all(&self) -> (Vec<String>, Vec<String>) {
+        let vendors = [self.amd(""), self.nvidia("")].into_iter();
+        let (processors, asked): (Vec<_>, Vec<_>) =
+            vendors.map(|gpus| (gpus.processors, gpus.asked)).unzip();
+        (processors.concat(), asked.concat())
+    }
+
     fn processors(&self, settings: &Settings) -> Result<Vec<String>, Error> {
         // Nothing is built there.
         if self.environment.variable("DOCS_RS").is_some() {

@@ -4,10 +4,12 @@ use crate::error::Error;
 use crate::messages;
 use crate::plan::Plan;
 use crate::process::jobserver::Jobs;
+use crate::run::progress::Progress;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Made, Step};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Result of an executed plan.
 #[derive(Debug, Default)]
@@ -19,13 +21,17 @@ pub(crate) struct Outcome {
 }
 
 /// Executes all steps of a plan, those of one stage in parallel.
-pub(crate) fn execute(plan: &Plan, jobs: &Jobs) -> Result<Outcome, Error> {
+pub(crate) fn execute(plan: &Plan, jobs: &Jobs, progress: &Progress) -> Result<Outcome, Error> {
     let digests = Digests::default();
     let mut outcome = Outcome::default();
     let mut seen = BTreeSet::new();
     for stage in &plan.stages {
         let results = jobs.run(stage.iter().collect(), |step: &Arc<dyn Step>| {
-            step.execute(&digests)
+            let started = Instant::now();
+            let result = step.execute(&digests);
+            let is_fresh = result.as_ref().is_ok_and(|done| done.fresh);
+            progress.finished(&**step, started.elapsed(), is_fresh);
+            result
         });
         let mut failures = Vec::new();
         for (step, result) in stage.iter().zip(results) {

@@ -2,24 +2,20 @@
 
 mod execute;
 mod link;
-mod prepare;
+pub(crate) mod modules;
+pub(crate) mod prepare;
+mod progress;
 mod record;
 mod runtimes;
 mod stub;
 mod unique;
 
-use crate::declare::aliases;
-use crate::declare::effect;
 use crate::declare::layers::Declared;
 use crate::declare::module::{Missing, Module, Target};
-use crate::declare::settings::Reach;
 use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::files;
-use crate::inputs::without_sdk;
-use crate::installed::all_processors;
 use crate::installed::native::Native;
-use crate::installed::path_variables;
 use crate::messages;
 use crate::plan::Plan;
 use crate::process::jobserver::Jobs;
@@ -28,6 +24,7 @@ use crate::steps::step::Made;
 use execute::{Outcome, execute};
 use link::tell_what_to_link;
 use prepare::{Prepared, prepare};
+use progress::Progress;
 use record::Record;
 use std::collections::BTreeSet;
 use std::fs;
@@ -55,34 +52,14 @@ impl<'a> Run<'a> {
         let mut off = Vec::new();
         let mut cfg_names = BTreeSet::new();
         let native = Native::new(environment);
-        let mut modules = Vec::new();
-        for Declared {
-            modules: declared,
-            own,
-        } in declared
-        {
-            let mut declared = declared.clone();
-            aliases::apply(environment, &mut declared, own.text("language"))?;
-            let own = own.clone().reaching(Reach::Package);
-            declared
-                .iter_mut()
-                .for_each(|settings| settings.overlay(&own));
-            effect::check(&declared)?;
-            modules.extend(declared);
-        }
-        for mut settings in modules {
+        for settings in modules::effective(environment, declared)? {
             let listed = settings.listed.iter();
             cfg_names.extend(listed.filter_map(|text| Some(Target::parse(text).ok()?.cfg_name())));
             if Module::is_off(&settings, environment) {
                 off.push(Module::name(&settings).to_owned());
                 continue;
             }
-            native.put_into(&mut settings)?;
-            all_processors::put_into(&mut settings, environment)?;
-            let missing_sdk = path_variables::expand(&mut settings, environment)?;
-            let mut module = Module::new(&settings, environment)?;
-            module.missing_sdk = missing_sdk;
-            module.sources_without_sdk = without_sdk::sources(&module)?;
+            let module = modules::checked(settings, environment, &native)?;
             cfg_names.extend(module.targets.iter().map(Target::cfg_name));
             if checked.iter().any(|other| other.name == module.name) {
                 return Err(Error::new(format_args!(
@@ -117,8 +94,12 @@ impl<'a> Run<'a> {
     pub(crate) fn execute(&self) -> Result<(), Error> {
         let environment = self.environment;
         let dry_run = environment.variable("OFFLOAD_DRY_RUN");
-        if dry_run.is_some_and(|value| value != "0") {
-            eprint!("{}", self.plan()?);
+        if let Some(dry_run) = dry_run.filter(|value| value != "0") {
+            let plan = self.plan()?.to_string();
+            match Path::new(&dry_run).is_absolute() {
+                true => self.write_plan(Path::new(&dry_run), &plan)?,
+                false => eprint!("{plan}"),
+            }
             // Rust prints `Error: ` in front of it, and without a failure Cargo would compile what was not built.
             return Err(Error::new(
                 "none: this is a dry run (OFFLOAD_DRY_RUN), the plan is above, and nothing was built",
@@ -210,7 +191,10 @@ impl<'a> Run<'a> {
             .and_then(|count| count.parse().ok())
             .unwrap_or(1);
         let jobs = Jobs::new(environment.cargo("CARGO_MAKEFLAGS").as_deref(), count);
-        let outcome = execute(&built.plan, &jobs);
+        let steps = built.plan.stages.iter().flatten();
+        let steps = steps.filter(|step| !step.commands().is_empty()).count();
+        let progress = Progress::new(environment, &module.name, steps);
+        let outcome = execute(&built.plan, &jobs, &progress);
         let Outcome { warnings, made } = outcome.map_err(|error| {
             let file = self
                 .out
@@ -257,6 +241,14 @@ impl<'a> Run<'a> {
 
     fn prepare(&self, module: &Module) -> Result<Prepared, Error> {
         prepare(module, self.modules.len(), self.environment, &self.out)
+    }
+
+    /// Writes a plan to a file of the package in `folder`, for `cargo offload plan`.
+    fn write_plan(&self, folder: &Path, plan: &str) -> Result<(), Error> {
+        let names = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"];
+        let name = names.map(|name| self.environment.cargo(name).unwrap_or_default());
+        let path = folder.join(name.join(" "));
+        fs::write(&path, plan).map_err(error::io(&path))
     }
 
     /// The file that Rust includes.

@@ -73,7 +73,7 @@ impl Processor {
 
     /// Returns the processor that stands for the family of this one, such as `gfx9-generic`.
     #[must_use]
-    pub(crate) fn family(&self) -> Option<&'static str> {
+    pub fn family(&self) -> Option<&'static str> {
         self.family
     }
 

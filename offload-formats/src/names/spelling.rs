@@ -1,9 +1,6 @@
-//! Finds the processor for the name of a GPU, for hints.
-//!
-//! Sources: AMD, ROCm documentation, "Accelerator and GPU hardware specifications"; LLVM, "User Guide for AMDGPU
-//! Backend", "Processors"; NVIDIA, "CUDA GPU Compute Capability" (developer.nvidia.com/cuda-gpus).
+//! Finds the processor for the name of a GPU, for hints and for tables.
 
-use super::Processor;
+use super::{Processor, ProcessorProducts};
 
 /// Words before the number of a card.
 const WORDS: [&str; 10] = [
@@ -11,79 +8,11 @@ const WORDS: [&str; 10] = [
     "gpu",
 ];
 
-/// Prefixes of the names of cards, without blanks and [`WORDS`], with their processors.
-const CARDS: [(&str, &str); 61] = [
-    ("mi25", "gfx900"),
-    ("mi250", "gfx90a"),
-    ("mi210", "gfx90a"),
-    ("mi100", "gfx908"),
-    ("mi50", "gfx906"),
-    ("mi60", "gfx906"),
-    ("mi300", "gfx942"),
-    ("mi325", "gfx942"),
-    ("mi350", "gfx950"),
-    ("mi355", "gfx950"),
-    ("radeonvii", "gfx906"),
-    ("rx6950", "gfx1030"),
-    ("rx6900", "gfx1030"),
-    ("rx6800", "gfx1030"),
-    ("prow6800", "gfx1030"),
-    ("prov620", "gfx1030"),
-    ("rx67", "gfx1031"),
-    ("rx66", "gfx1032"),
-    ("rx7900", "gfx1100"),
-    ("prow7900", "gfx1100"),
-    ("prow7800", "gfx1100"),
-    ("rx7800", "gfx1101"),
-    ("rx7700", "gfx1101"),
-    ("prow7700", "gfx1101"),
-    ("rx7600", "gfx1102"),
-    ("rx9060", "gfx1200"),
-    ("rx9070", "gfx1201"),
-    ("p100", "sm_60"),
-    ("p40", "sm_61"),
-    ("p4", "sm_61"),
-    ("gtx10", "sm_61"),
-    ("v100", "sm_70"),
-    ("t4", "sm_75"),
-    ("gtx16", "sm_75"),
-    ("rtx20", "sm_75"),
-    ("a100", "sm_80"),
-    ("a30", "sm_80"),
-    ("a10", "sm_86"),
-    ("a16", "sm_86"),
-    ("a40", "sm_86"),
-    ("a2", "sm_86"),
-    ("rtxa", "sm_86"),
-    ("rtx305", "sm_86"),
-    ("rtx306", "sm_86"),
-    ("rtx307", "sm_86"),
-    ("rtx308", "sm_86"),
-    ("rtx309", "sm_86"),
-    ("agxorin", "sm_87"),
-    ("rtx405", "sm_89"),
-    ("rtx406", "sm_89"),
-    ("rtx407", "sm_89"),
-    ("rtx408", "sm_89"),
-    ("rtx409", "sm_89"),
-    ("l4", "sm_89"),
-    ("h100", "sm_90"),
-    ("h200", "sm_90"),
-    ("gh200", "sm_90"),
-    ("b200", "sm_100"),
-    ("gb200", "sm_100"),
-    ("b300", "sm_103"),
-    ("rtx50", "sm_120"),
-];
-
 /// Returns the target for a text that is not one: another spelling, a compute capability, or the
 /// name of a card.
 pub fn meant(text: &str) -> Option<String> {
     let lower = text.to_lowercase();
-    let plain: String = lower
-        .split([' ', '-', '_', '.'])
-        .filter(|word| !WORDS.contains(word))
-        .collect();
+    let plain = without_words(&lower);
     let known = |name: String| Processor::find(&name).map(|processor| processor.name().to_owned());
     if lower.starts_with("gfx") {
         let (processor, features) = lower.split_at(lower.find(':').unwrap_or(lower.len()));
@@ -96,9 +25,46 @@ pub fn meant(text: &str) -> Option<String> {
             return Some(processor.replacen("sm_", prefix, 1));
         }
     }
-    let cards = CARDS.iter().filter(|(name, _)| plain.starts_with(name));
-    let longest = cards.max_by_key(|(name, _)| name.len());
-    longest.map(|(_, processor)| (*processor).to_owned())
+    product(&lower).map(str::to_owned)
+}
+
+/// Returns the processor of a product by its name, of which the words before the number, blanks and what follows may be
+/// left out: `RTX 4090`, `geforce-rtx4090`, `MI300`. Nothing if several processors are meant.
+#[must_use]
+pub fn product(text: &str) -> Option<&'static str> {
+    let lower = text.to_lowercase();
+    let spellings = [without_words(&lower), joined(&lower)];
+    let mut named: Vec<(usize, &'static str)> = Vec::new();
+    let mut started = Vec::new();
+    for row in ProcessorProducts::all() {
+        for product in row.products() {
+            let product = product.to_lowercase();
+            let names = [without_words(&product), joined(&product)];
+            for (name, spelling) in std::iter::zip(names, &spellings) {
+                if spelling.starts_with(&name) {
+                    named.push((name.len(), row.processor()));
+                } else if spelling.len() > 2 && name.starts_with(spelling) {
+                    started.push(row.processor());
+                }
+            }
+        }
+    }
+    // `A100` starts with `A10`, too.
+    if let Some((_, processor)) = named.into_iter().max_by_key(|(length, _)| *length) {
+        return Some(processor);
+    }
+    let first = *started.first()?;
+    started.iter().all(|other| *other == first).then_some(first)
+}
+
+/// Returns the words of a name that tell products apart, without blanks.
+fn without_words(lower: &str) -> String {
+    let words = lower.split([' ', '-', '_', '.']);
+    words.filter(|word| !WORDS.contains(word)).collect()
+}
+
+fn joined(lower: &str) -> String {
+    lower.split([' ', '-', '_', '.']).collect()
 }
 
 /// Returns the known processor that differs from `name` in one character; of several the nearest.
@@ -153,13 +119,43 @@ mod tests {
 
     #[test]
     fn names_processors_that_are_known() {
-        for (card, processor) in CARDS {
-            assert!(Processor::find(processor).is_some(), "{card}");
-        }
         assert_eq!(nearest_processor("gfx90b"), Some("gfx90a"));
         assert_eq!(nearest_processor("gfx90z"), Some("gfx90c"));
         assert_eq!(nearest_processor("sm_81"), Some("sm_80"));
         assert_eq!(nearest_processor("sm_999"), None);
         assert_eq!(nearest_processor("gfx9999"), None);
+    }
+
+    #[test]
+    fn finds_processors_of_products() {
+        for (text, processor) in [
+            ("MI250", Some("gfx90a")),
+            ("AMD Instinct MI300X", Some("gfx942")),
+            ("mi300", Some("gfx942")),
+            ("Radeon VII", Some("gfx906")),
+            ("radeonvii", Some("gfx906")),
+            ("RTX 4090", Some("sm_89")),
+            ("NVIDIA GeForce RTX 3060 Ti", Some("sm_86")),
+            ("rtx-40", Some("sm_89")),
+            ("A100-SXM4-80GB", Some("sm_80")),
+            ("a10", Some("sm_86")),
+            ("T4", Some("sm_75")),
+            // MI300X, MI325X and MI350X differ.
+            ("MI3", None),
+            ("RX", None),
+            ("", None),
+            ("Voodoo 2", None),
+        ] {
+            assert_eq!(product(text), processor, "{text}");
+        }
+    }
+
+    #[test]
+    fn finds_each_listed_product() {
+        for row in ProcessorProducts::all() {
+            for name in row.products() {
+                assert_eq!(product(name), Some(row.processor()), "{name}");
+            }
+        }
     }
 }

@@ -3,10 +3,13 @@
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::archive::ArchiveLine;
-use super::build::BuildLine;
 use super::extract::ExtractLine;
 use super::inspect::InspectLine;
 use super::pages::{CompletionsLine, ManLine};
+use super::project::{
+    BuildLine, ConfigLine, DoctorLine, InstallLine, PlanLine, RunLine, SchemaLine, TargetsLine,
+    TestLine,
+};
 use super::prune::PruneLine;
 use super::size::{DiffLine, SizeLine};
 
@@ -53,6 +56,14 @@ pub(super) enum CargoOffloadCommand {
     Prune(PruneLine),
     Archive(ArchiveLine),
     Build(BuildLine),
+    Run(RunLine),
+    Test(TestLine),
+    Install(InstallLine),
+    Plan(PlanLine),
+    Doctor(DoctorLine),
+    Targets(TargetsLine),
+    Config(ConfigLine),
+    Schema(SchemaLine),
     Completions(CompletionsLine),
     Man(ManLine),
 }

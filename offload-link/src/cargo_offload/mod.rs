@@ -4,11 +4,11 @@
 //! |------------------|---------|
 //! | `line.rs`        | the command line: each command's arguments are a type in the command's file |
 //! | `archive.rs`     | `archive`: archives of bundles and device archives |
-//! | `build.rs`       | `build`: Cargo, and the libraries of device code that a build makes |
 //! | `inspect.rs`     | `inspect`: the device images of any file |
 //! | `size.rs`        | `size`, `diff`: bytes of device code, and how they changed |
 //! | `extract.rs`     | `extract`: images as files |
 //! | `prune.rs`       | `prune`: files without the images of some targets |
+//! | `project.rs`     | `build`, `run`, `test`, `install`, `plan`, `config`, `doctor`, `targets`, `schema`: a package, and the machine that builds it |
 //! | `selection.rs`   | options that select images |
 //! | `inputs.rs`      | input files: named ones, folders, standard input |
 //! | `images.rs`, `image_text.rs` | the images of an input, and facts about them for people |
@@ -18,7 +18,6 @@
 //! | `pages.rs`       | `completions`, `man` |
 
 mod archive;
-mod build;
 mod error;
 mod extract;
 mod image_text;
@@ -29,6 +28,7 @@ mod kernels;
 mod limit_option;
 mod line;
 mod pages;
+mod project;
 mod prune;
 mod selection;
 mod size;
@@ -86,7 +86,15 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOfflo
         CargoOffloadCommand::Extract(line) => extract::run(line, &mut out),
         CargoOffloadCommand::Prune(line) => prune::run(line, &mut out),
         CargoOffloadCommand::Archive(line) => archive::run(line, &mut out),
-        CargoOffloadCommand::Build(line) => build::run(line, &mut out),
+        CargoOffloadCommand::Build(line) => return project::build(line, &mut out),
+        CargoOffloadCommand::Run(line) => return project::run(line),
+        CargoOffloadCommand::Test(line) => return project::test(line),
+        CargoOffloadCommand::Install(line) => return project::install(line),
+        CargoOffloadCommand::Plan(line) => project::plan(line, &mut out),
+        CargoOffloadCommand::Config(line) => project::config(line, &mut out),
+        CargoOffloadCommand::Doctor(line) => project::doctor(line, &mut out),
+        CargoOffloadCommand::Targets(line) => project::targets(line, &mut out),
+        CargoOffloadCommand::Schema(line) => project::schema(line, &mut out),
         CargoOffloadCommand::Completions(line) => {
             pages::completions(line, CargoOffloadLine::command(), &mut out)
         }

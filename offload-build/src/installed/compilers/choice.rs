@@ -108,7 +108,11 @@ fn processor(target: &Target) -> &str {
 }
 
 /// Returns the processors that clang compiles for; none if it has no back end.
-fn processors(llvm: &Llvm, triple: &Triple, answers: &Answers) -> Result<BTreeSet<String>, Error> {
+pub(crate) fn processors(
+    llvm: &Llvm,
+    triple: &Triple,
+    answers: &Answers,
+) -> Result<BTreeSet<String>, Error> {
     let question = Command::new(&llvm.clang)
         .arg("--no-default-config")
         .arg(format!("--target={triple}"))

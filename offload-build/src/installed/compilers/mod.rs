@@ -5,6 +5,8 @@ mod compiler;
 mod hipcc;
 mod nvcc;
 
+#[cfg(feature = "tools")]
+pub(crate) use crate::installed::compilers::choice::processors;
 pub(crate) use crate::installed::compilers::compiler::Compiler;
 
 use crate::declare::family::Family;

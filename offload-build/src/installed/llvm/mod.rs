@@ -22,7 +22,7 @@ pub(crate) const RELEASES: std::ops::RangeInclusive<u32> = 16..=24;
 const CRITICAL_LOCK: &[u8] = b"_ZN4impl15setCriticalLockEP10omp_lock_t";
 
 /// The processor of this machine, as triples name it.
-const HERE: &str = std::env::consts::ARCH;
+pub(crate) const HERE: &str = std::env::consts::ARCH;
 
 /// One LLVM installation, known by its clang.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,6 +175,15 @@ impl Llvm {
         let folder = self.prefix.join("lib").join(triple);
         let files = ["libm.a", "libc.a"].map(|name| folder.join(name));
         files.into_iter().filter(|path| path.is_file()).collect()
+    }
+
+    /// Counts the files of OpenMP's device runtime for GPUs of a vendor (`amdgpu`, `nvptx`).
+    #[cfg(feature = "tools")]
+    pub(crate) fn device_runtimes(&self, vendor: &str) -> usize {
+        let name = format!("libomptarget-{vendor}");
+        let mut folders = self.libraries(HERE);
+        let is_one = folders.any(|folder| folder.join(format!("{name}.bc")).is_file());
+        usize::from(is_one) + self.processors(&format!("{name}-")).len()
     }
 
     /// The processors for which there are device runtimes whose names start so, sorted.

@@ -4,34 +4,34 @@
 //! for packages that are up to date.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde::Deserialize;
 
 use crate::cargo_offload::error::CargoOffloadError;
+use crate::cargo_offload::project::cargo_command::{
+    CargoCommand, CargoOptions, exit_status, unstarted,
+};
 use crate::files::is_absent;
 
 /// Builds with Cargo and lists the libraries of device code.
 ///
 /// Modules with the key `artifact` make libraries: `hda`, an archive of bundles, and `device-archive`, an archive for
-/// each target.
+/// each target; `--out DIR` copies them to DIR. All other options are those of `cargo build`.
+///
+/// Programs are linked by offload-link. Shows the progress of device compiles. The exit status is Cargo's.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   cargo offload build --release
   cargo offload build --out dist -p kernels")]
-pub(super) struct BuildLine {
-    /// Options of `cargo build`, and `--out DIR`, which copies the libraries to DIR.
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "OPTIONS"
-    )]
-    options: Vec<OsString>,
+pub(crate) struct BuildLine {
+    #[command(flatten)]
+    cargo: CargoOptions,
 }
 
 /// Folder of the libraries in `OUT_DIR`.
@@ -51,13 +51,23 @@ struct Library {
     package: String,
 }
 
-pub(super) fn run(line: &BuildLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    let (folder, rest) = read(&line.options)?;
-    let libraries = build(&rest)?;
+pub(crate) fn run(line: &BuildLine, out: &mut impl Write) -> Result<u8, CargoOffloadError> {
+    let BuildOptions {
+        out: folder,
+        format,
+        rest,
+    } = read(&line.cargo.options)?;
+    let (libraries, status) = build(&rest, format, out)?;
+    if status != 0 {
+        return Ok(status);
+    }
     let Some(folder) = folder else {
-        return libraries
-            .values()
-            .try_for_each(|library| say(&library.path, out));
+        if format != MessageFormat::Json {
+            libraries
+                .values()
+                .try_for_each(|library| say(&library.path, out))?;
+        }
+        return flush(out);
     };
     if libraries.is_empty() {
         return Err(CargoOffloadError::new(
@@ -72,54 +82,100 @@ pub(super) fn run(line: &BuildLine, out: &mut impl Write) -> Result<(), CargoOff
     for (name, library) in libraries {
         let path = folder.join(name);
         install(&library.path, &path).map_err(|problem| failed(&path, problem))?;
-        say(&path, out)?;
+        if format != MessageFormat::Json {
+            say(&path, out)?;
+        }
     }
-    Ok(())
+    flush(out)
 }
 
-/// Returns the value of `--out` and the arguments for Cargo.
-fn read(args: &[OsString]) -> Result<(Option<PathBuf>, Vec<&OsStr>), CargoOffloadError> {
-    let (mut folder, mut rest) = (None, Vec::new());
+fn flush(out: &mut impl Write) -> Result<u8, CargoOffloadError> {
+    out.flush().map_err(CargoOffloadError::unwritten)?;
+    Ok(0)
+}
+
+/// How Cargo writes its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MessageFormat {
+    /// For people, on standard error; libraries are listed on standard output.
+    Rendered,
+    /// The same, a line for each.
+    Short,
+    /// JSON on standard output, which is passed on.
+    Json,
+}
+
+/// The options of this command, and those of Cargo.
+struct BuildOptions {
+    out: Option<PathBuf>,
+    format: MessageFormat,
+    rest: Vec<OsString>,
+}
+
+/// Takes `--out` and message formats for people out of the options of Cargo, which then writes JSON that is read here.
+fn read(args: &[OsString]) -> Result<BuildOptions, CargoOffloadError> {
+    let mut options = BuildOptions {
+        out: None,
+        format: MessageFormat::Rendered,
+        rest: Vec::new(),
+    };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let text = arg.to_string_lossy();
-        if text == "--message-format" || text.starts_with("--message-format=") {
-            let problem =
-                "build: `--message-format` cannot be used: this command reads Cargo's messages";
-            return Err(CargoOffloadError::new(problem));
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(OsString::from(value))),
+            None => (text.as_ref(), None),
+        };
+        if name != "--out" && name != "--message-format" {
+            options.rest.push(arg.clone());
+            continue;
         }
-        if text == "--out" {
-            let value = args.next();
-            let value =
-                value.ok_or_else(|| CargoOffloadError::new("build: `--out` needs a folder"))?;
-            folder = Some(PathBuf::from(value));
-        } else if let Some(value) = text.strip_prefix("--out=") {
-            folder = Some(PathBuf::from(value));
-        } else {
-            rest.push(arg.as_os_str());
+        let value = value.or_else(|| args.next().cloned());
+        let value = value
+            .ok_or_else(|| CargoOffloadError::new(format_args!("build: `{name}` needs a value")))?;
+        if name == "--out" {
+            options.out = Some(PathBuf::from(value));
+            continue;
+        }
+        options.format = match value.to_string_lossy().as_ref() {
+            "human" => MessageFormat::Rendered,
+            "short" => MessageFormat::Short,
+            // Cargo says what is wrong with a format that it does not know.
+            _ => MessageFormat::Json,
+        };
+        if options.format == MessageFormat::Json {
+            options.rest.extend([name.into(), value]);
         }
     }
-    Ok((folder, rest))
+    Ok(options)
 }
 
-/// Runs Cargo and returns the libraries by name.
-fn build(args: &[&OsStr]) -> Result<BTreeMap<OsString, Library>, CargoOffloadError> {
-    // Cargo sets this variable for its subcommands.
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(&cargo);
-    command
-        .arg("build")
-        .arg("--message-format=json-render-diagnostics")
-        .args(args)
-        .stdout(Stdio::piped());
-    let started = |problem| {
-        CargoOffloadError::new(format_args!("{}: {problem}", Path::new(&cargo).display()))
-    };
-    let mut child = command.spawn().map_err(started)?;
+/// Runs Cargo, and returns the libraries by name and Cargo's exit status.
+fn build(
+    options: &[OsString],
+    format: MessageFormat,
+    out: &mut impl Write,
+) -> Result<(BTreeMap<OsString, Library>, u8), CargoOffloadError> {
+    let mut cargo = CargoCommand::new("build", options)?;
+    cargo.command.args(match format {
+        MessageFormat::Rendered => Some("--message-format=json-render-diagnostics"),
+        MessageFormat::Short => {
+            Some("--message-format=json-render-diagnostics,json-diagnostic-short")
+        }
+        MessageFormat::Json => None,
+    });
+    let mut child = cargo
+        .command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(unstarted)?;
     let mut libraries = BTreeMap::new();
     let messages = child.stdout.take().map(BufReader::new);
     for line in messages.into_iter().flat_map(BufRead::lines) {
-        let line = line.map_err(started)?;
+        let line = line.map_err(unstarted)?;
+        if format == MessageFormat::Json {
+            writeln!(out, "{line}").map_err(CargoOffloadError::unwritten)?;
+        }
         // Other lines were printed by programs that Cargo ran.
         let Ok(message) = serde_json::from_str::<Message>(&line) else {
             continue;
@@ -131,12 +187,9 @@ fn build(args: &[&OsStr]) -> Result<BTreeMap<OsString, Library>, CargoOffloadErr
             add(&out_dir, &package, &mut libraries)?;
         }
     }
-    let status = child.wait().map_err(started)?;
-    match status.success() {
-        true => Ok(libraries),
-        // Cargo has printed the reason.
-        false => Err(CargoOffloadError::new("build: Cargo failed")),
-    }
+    let status = child.wait().map_err(unstarted)?;
+    drop(cargo);
+    Ok((libraries, exit_status(status)))
 }
 
 fn add(

@@ -1,0 +1,149 @@
+//! Cargo with our linker and with progress of device code.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use crate::cargo_offload::error::CargoOffloadError;
+use crate::cargo_offload::project::cargo_settings::{CargoSettings, linker_variable};
+use crate::cargo_offload::project::packages::{cargo_program, host_of_rustc};
+use crate::cargo_offload::project::progress::{self, ProgressLines};
+
+/// Exit status of a command that Cargo could not start, as of Cargo's own failures.
+const FAILED: u8 = 101;
+
+/// Options that are passed to Cargo.
+#[derive(Debug, clap::Args)]
+pub(super) struct CargoOptions {
+    /// Options of Cargo's command.
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "OPTIONS"
+    )]
+    pub(super) options: Vec<OsString>,
+}
+
+/// Cargo, about to run a command with the user's options.
+pub(super) struct CargoCommand {
+    pub(super) command: Command,
+    progress: Option<ProgressLines>,
+}
+
+impl CargoCommand {
+    /// Returns `cargo NAME OPTIONS…`. Programs are linked by `offload-link`, unless a variable names another linker.
+    pub(super) fn new(name: &str, options: &[OsString]) -> Result<Self, CargoOffloadError> {
+        let mut command = Command::new(cargo_program());
+        command.arg(name).args(options);
+        let settings = CargoSettings::read(Path::new("."))?;
+        match offload_link() {
+            Some(linker) => {
+                for host in hosts(options, &settings)? {
+                    command.envs(linker_variables(&host, &linker, &settings));
+                }
+            }
+            None => eprintln!(
+                "warning: `offload-link` is neither beside this program nor in PATH: Cargo's linker is used\n\
+                 hint: `cargo install offload-link` installs it"
+            ),
+        }
+        let is_quiet =
+            options_of_cargo(options).any(|option| option == "-q" || option == "--quiet");
+        let progress = match is_quiet {
+            true => None,
+            false => Some(ProgressLines::start()?),
+        };
+        if let Some(progress) = &progress {
+            command.env(progress::VARIABLE, progress.path());
+        }
+        Ok(Self { command, progress })
+    }
+
+    /// Runs it to its end; all it says goes where ours does.
+    pub(super) fn run(mut self) -> Result<u8, CargoOffloadError> {
+        let status = self.command.status().map_err(unstarted);
+        drop(self.progress);
+        status.map(exit_status)
+    }
+}
+
+/// Returns the error of a Cargo that cannot be started or read.
+pub(super) fn unstarted(problem: std::io::Error) -> CargoOffloadError {
+    CargoOffloadError::new(format_args!(
+        "{}: {problem}",
+        Path::new(&cargo_program()).display()
+    ))
+}
+
+/// Returns Cargo's status as ours.
+pub(super) fn exit_status(status: ExitStatus) -> u8 {
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.unwrap_or(FAILED)
+}
+
+/// Returns the options before `--`: those behind it are for programs.
+fn options_of_cargo(options: &[OsString]) -> impl Iterator<Item = &OsStr> {
+    let own = options.iter().map(OsString::as_os_str);
+    own.take_while(|option| *option != "--")
+}
+
+/// Returns the linker of this installation.
+fn offload_link() -> Option<PathBuf> {
+    let name = format!("offload-link{}", std::env::consts::EXE_SUFFIX);
+    let own = std::env::current_exe().ok();
+    let beside = own.and_then(|own| Some(own.parent()?.join(&name)));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path: Vec<PathBuf> = std::env::split_paths(&path)
+        .map(|folder| folder.join(&name))
+        .collect();
+    beside
+        .into_iter()
+        .chain(in_path)
+        .find(|path| path.is_file())
+}
+
+/// Returns the triples that programs are built for: those of `--target`, else the configured one, else this machine's.
+fn hosts(options: &[OsString], settings: &CargoSettings) -> Result<Vec<String>, CargoOffloadError> {
+    let mut named = Vec::new();
+    let mut options = options_of_cargo(options);
+    while let Some(option) = options.next() {
+        let option = option.to_string_lossy();
+        if option == "--target" {
+            named.extend(
+                options
+                    .next()
+                    .map(|value| value.to_string_lossy().into_owned()),
+            );
+        } else if let Some(value) = option.strip_prefix("--target=") {
+            named.push(value.to_owned());
+        }
+    }
+    if named.is_empty() {
+        named.push(match settings.build_target() {
+            Some(host) => host,
+            None => host_of_rustc()?,
+        });
+    }
+    Ok(named)
+}
+
+/// Returns the variables that make `linker` link for `host`. A linker that Cargo's files name is the one that it drives.
+fn linker_variables(
+    host: &str,
+    linker: &Path,
+    settings: &CargoSettings,
+) -> Vec<(String, OsString)> {
+    let variable = linker_variable(host);
+    if std::env::var_os(&variable).is_some() {
+        return Vec::new();
+    }
+    let mut variables = vec![(variable, linker.into())];
+    let driver = format!("OFFLOAD_CC_{}", host.replace(['-', '.'], "_"));
+    if let Some(configured) = settings.linker(host) {
+        let is_ours = configured.file_stem() == linker.file_stem();
+        if !is_ours && std::env::var_os(&driver).is_none() {
+            variables.push((driver, configured.into()));
+        }
+    }
+    variables
+}

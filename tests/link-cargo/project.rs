@@ -1,0 +1,422 @@
+//! `cargo offload doctor`, `config`, `targets`, `schema`, `plan`, and Cargo with our linker.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support;
+use crate::support::dependencies;
+
+/// A folder with files.
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn cargo_offload(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+    command.arg("offload").args(arguments).current_dir(folder);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("OFFLOAD_") || text.starts_with("CARGO_TARGET_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env("CARGO", env!("CARGO"))
+        .env("CARGO_TERM_COLOR", "never");
+    command
+}
+
+#[track_caller]
+fn said(output: &Output, status: i32) -> String {
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(status), "{output:?}");
+    stdout
+}
+
+#[track_caller]
+fn json(command: &mut Command) -> Value {
+    let value: Value = serde_json::from_str(&said(&command.output().unwrap(), 0)).unwrap();
+    assert_eq!(value["schema"], 1);
+    value
+}
+
+const MANIFEST: &str = "[package]\nname = \"pack\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
+    [features]\nfast = []\n\
+    [package.metadata.offload]\nlanguage = \"hip\"\ntargets = [\"gfx90a\", \"gfx1100\"]\n\
+    [package.metadata.offload.profile.release]\nopt-level = 2\n\
+    [[package.metadata.offload.module]]\nname = \"one\"\nsources = [\"k.hip\"]\ndefine = { A = 1 }\n\
+    [package.metadata.offload.module.target.\"gfx90a\"]\nflags = [\"-g\"]\n\
+    [[package.metadata.offload.module]]\nname = \"two\"\nsources = [\"k.hip\"]\nfeature = \"fast\"\n";
+
+/// A workspace whose member has two modules; one belongs to a feature that is off.
+fn workspace() -> TempDir {
+    folder(&[
+        (
+            "Cargo.toml",
+            "[workspace]\nmembers = [\"pack\", \"plain\"]\nresolver = \"3\"\n\
+             [workspace.metadata.offload]\nstd = \"c++17\"\nmissing = \"skip\"\n",
+        ),
+        ("pack/Cargo.toml", MANIFEST),
+        ("pack/src/lib.rs", ""),
+        (
+            "pack/k.hip",
+            "#include <offload/gpu.h>\n__global__ void k(float *x) { *x = 1; }\n",
+        ),
+        ("plain/Cargo.toml", "[package]\nname = \"plain\"\n"),
+        ("plain/src/lib.rs", ""),
+    ])
+}
+
+#[test]
+fn shows_each_key_with_the_place_where_it_was_written() {
+    let folder = workspace();
+    let mut command = cargo_offload(folder.path(), &["config", "--json", "--release"]);
+    let document = json(command.env("OFFLOAD_STD", "c++20"));
+    assert_eq!(document["profile"], "release");
+    assert_eq!(document["packages"].as_array().unwrap().len(), 1);
+    let modules = &document["packages"][0]["modules"];
+    assert_eq!(
+        (&modules[0]["on"], &modules[1]["on"]),
+        (&true.into(), &false.into())
+    );
+    let keys = modules[0]["keys"].as_array().unwrap();
+    let found: Vec<[&str; 3]> = keys
+        .iter()
+        .map(|key| ["key", "value", "origin"].map(|name| key[name].as_str().unwrap()))
+        .collect();
+    let workspace = |place: &str| {
+        let path = folder.path().canonicalize().unwrap().join("Cargo.toml");
+        format!("{}:{place}", path.display())
+    };
+    let missing = workspace("6:1");
+    assert_eq!(
+        found,
+        [
+            ["language", "\"hip\"", "Cargo.toml:8:1"],
+            ["sources", "[\"k.hip\"]", "Cargo.toml:14:1"],
+            ["targets", "[\"gfx90a\", \"gfx1100\"]", "Cargo.toml:9:1"],
+            ["define", "{ \"A\" = \"1\" }", "Cargo.toml:15:1"],
+            ["opt-level", "\"2\"", "Cargo.toml:11:1"],
+            ["std", "\"c++20\"", "OFFLOAD_STD"],
+            ["missing", "\"skip\"", &missing],
+            ["name", "\"one\"", "Cargo.toml:13:1"],
+            ["flags", "[\"-g\"]", "Cargo.toml:17:1"],
+        ]
+    );
+    assert_eq!(keys[8]["target"], "gfx90a");
+    // For people, with defaults; and a feature turns the second module on.
+    let text = said(
+        &cargo_offload(
+            folder.path(),
+            &["config", "--all", "-p", "pack", "-F", "fast"],
+        )
+        .output()
+        .unwrap(),
+        0,
+    );
+    assert!(text.starts_with("pack 0.1.0\n  module one\n"), "{text}");
+    assert!(text.contains("\n  module two\n"), "{text}");
+    assert!(
+        text.contains("    target.gfx90a.flags  = [\"-g\"]"),
+        "{text}"
+    );
+    assert!(
+        text.contains("    rdc                  (`true`; "),
+        "{text}"
+    );
+}
+
+#[test]
+fn says_which_manifest_is_invalid_and_when_there_is_none() {
+    let folder = workspace();
+    let fails = |arguments: &[&str], message: &str| {
+        let output = cargo_offload(folder.path(), arguments).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(message), "{error}");
+    };
+    fails(
+        &["config", "-p", "plain"],
+        "no package here has a table [package.metadata.offload]",
+    );
+    fails(
+        &["config", "-p", "gone"],
+        "`gone` is no package of this workspace",
+    );
+    let manifest = MANIFEST.replace("language", "langage");
+    fs::write(folder.path().join("pack/Cargo.toml"), manifest).unwrap();
+    fails(
+        &["config"],
+        "pack: Cargo.toml:8:1: unknown key `langage`; did you mean `language`?",
+    );
+    // Whatever doctor finds is no failure of doctor.
+    let document = json(&mut cargo_offload(folder.path(), &["doctor", "--json"]));
+    let problem = document["packages"][0]["problem"].as_str().unwrap();
+    assert!(
+        problem.starts_with("Cargo.toml:8:1: unknown key"),
+        "{problem}"
+    );
+    fs::write(folder.path().join("Cargo.toml"), "[workspace\n").unwrap();
+    let document = json(&mut cargo_offload(folder.path(), &["doctor", "--json"]));
+    let problem = document["problem"].as_str().unwrap();
+    assert!(
+        problem.contains("cargo metadata") || problem.contains("\"metadata\""),
+        "{problem}"
+    );
+}
+
+#[test]
+fn tells_for_each_target_whether_it_builds_and_what_is_missing() {
+    let folder = workspace();
+    // Nothing but rustc.
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let rustc = support::run(Command::new("rustup").args(["which", "rustc"]));
+    let rustc = match rustc.trim() {
+        "" => support::program("rustc").unwrap().display().to_string(),
+        path => path.to_owned(),
+    };
+    std::os::unix::fs::symlink(&rustc, bin.join("rustc")).unwrap();
+    let mut bare = cargo_offload(folder.path(), &["doctor", "--json"]);
+    for name in ["CUDA_PATH", "CUDA_HOME", "ROCM_PATH", "HIP_PATH", "RUSTC"] {
+        bare.env_remove(name);
+    }
+    let document = json(bare.env("PATH", &bin));
+    let tools = document["tools"].as_array().unwrap();
+    let tool = |name: &str| tools.iter().find(|tool| tool["name"] == name);
+    let clang = tool("clang").unwrap();
+    assert_eq!(clang["path"], Value::Null);
+    assert!(
+        clang["hint"].as_str().unwrap().contains("install clang"),
+        "{clang}"
+    );
+    let modules = &document["packages"][0]["modules"];
+    for (index, target) in ["gfx90a", "gfx1100"].into_iter().enumerate() {
+        let found = &modules[0]["targets"][index];
+        assert_eq!(found["target"], target);
+        assert_eq!(found["builds"], false);
+        let problem = found["problem"].as_str().unwrap();
+        assert!(problem.contains("install clang"), "{problem}");
+        assert!(!problem.contains("OFFLOAD_MISSING=skip"), "{problem}");
+    }
+    assert_eq!(modules[1]["on"], false);
+    assert_eq!(modules[1]["targets"].as_array().unwrap().len(), 0);
+    if support::tool("llvm22", &["clang"]).is_none() {
+        return;
+    }
+    // The machine as it is; one processor that no compiler knows.
+    let manifest = MANIFEST.replace("gfx1100", "gfx9999");
+    fs::write(folder.path().join("pack/Cargo.toml"), manifest).unwrap();
+    let output = cargo_offload(folder.path(), &["doctor"]).output().unwrap();
+    let text = said(&output, 0);
+    assert!(text.contains("\n  clang 22  "), "{text}");
+    assert!(text.contains("\n    builds  gfx90a   by /"), "{text}");
+    assert!(text.contains("\n    fails   gfx9999\n"), "{text}");
+    assert!(text.contains("does not know `gfx9999`"), "{text}");
+    assert!(!folder.path().join("pack/target").exists());
+}
+
+#[test]
+fn lists_targets_by_processor_and_by_product() {
+    let here = tempfile::tempdir().unwrap();
+    let arguments = [
+        "targets",
+        "--json",
+        "MI250",
+        "gfx942:xnack+",
+        "rtx 4090",
+        "sm_90a",
+    ];
+    let document = json(&mut cargo_offload(here.path(), &arguments));
+    let targets = document["targets"].as_array().unwrap();
+    let names: Vec<&str> = targets
+        .iter()
+        .map(|target| target["target"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["gfx90a", "gfx942", "sm_89", "sm_90a"]);
+    assert_eq!(targets[1]["architecture"], "CDNA 3");
+    assert_eq!(targets[1]["generic"], "gfx9-4-generic");
+    assert_eq!(targets[3]["products"][0], "H100");
+    if support::tool("llvm22", &["clang"]).is_some() {
+        let compilers = targets[0]["compilers"].as_array().unwrap();
+        assert!(compilers.contains(&"clang 22".into()), "{compilers:?}");
+    }
+    if support::tool("cuda", &["ptxas", "nvcc"]).is_some() {
+        let compilers = targets[2]["compilers"].as_array().unwrap();
+        assert!(compilers.contains(&"nvcc".into()), "{compilers:?}");
+    }
+    let output = cargo_offload(here.path(), &["targets", "gfx90b"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        error.contains("`gfx90b` is no known processor or product; did you mean `gfx90a`?"),
+        "{error}"
+    );
+    let all = said(
+        &cargo_offload(here.path(), &["targets"]).output().unwrap(),
+        0,
+    );
+    assert!(
+        all.contains("gfx1201") && all.contains("GeForce RTX 5090"),
+        "{all}"
+    );
+}
+
+#[test]
+fn keeps_the_schema_in_the_documentation() {
+    let here = tempfile::tempdir().unwrap();
+    let schema = said(
+        &cargo_offload(here.path(), &["schema"]).output().unwrap(),
+        0,
+    );
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/offload.schema.json");
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        fs::write(&path, &schema).unwrap();
+    }
+    assert_eq!(
+        schema,
+        fs::read_to_string(&path).unwrap(),
+        "UPDATE_GOLDENS=1 writes it"
+    );
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let properties = &schema["properties"];
+    assert_eq!(properties["opt-level"]["enum"][0], "0");
+    assert_eq!(properties["opt-level"]["enum"][6], 0);
+    let per_target = &schema["definitions"]["targets"]["additionalProperties"]["properties"];
+    let mut names: Vec<&String> = per_target.as_object().unwrap().keys().collect();
+    names.sort();
+    assert_eq!(names, ["archives", "define", "exclude", "flags", "link"]);
+    assert_eq!(schema["definitions"]["module"]["required"][0], "name");
+}
+
+#[test]
+fn prints_what_build_scripts_would_run() {
+    if support::tool("llvm22", &["clang"]).is_none() {
+        return;
+    }
+    let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("examples/plan");
+    dependencies::copy_into(&target_dir, None, &[]);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut command = cargo_offload(&root.join("examples/hip-module"), &["plan"]);
+    command
+        .env("CARGO_TARGET_DIR", &target_dir)
+        .env("OFFLOAD_TARGETS", "gfx90a;gfx1100");
+    let text = said(&command.output().unwrap(), 0);
+    assert!(text.starts_with("# hip-module 0.1.0\n"), "{text}");
+    for processor in ["gfx90a", "gfx1100"] {
+        let compiles = text
+            .lines()
+            .filter(|line| line.contains("clang") && line.contains(processor));
+        assert!(compiles.count() > 0, "{text}");
+    }
+    // Another reason to fail is reported.
+    let output = command
+        .env("OFFLOAD_TARGETS", "gfx90a,nonsense")
+        .output()
+        .unwrap();
+    assert_eq!(said(&output, 1), "");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        error.contains("OFFLOAD_TARGETS: `nonsense` is no target"),
+        "{error}"
+    );
+}
+
+/// A package that prints the linker of its build script and reports a step, as `offload-build` does.
+fn package() -> TempDir {
+    folder(&[
+        (
+            "Cargo.toml",
+            "[package]\nname = \"pack\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n",
+        ),
+        (
+            "build.rs",
+            "use std::io::Write;\nfn main() {\n\
+             let var = |name: &str| std::env::var(name).unwrap_or_default();\n\
+             println!(\"cargo::rerun-if-changed=build.rs\");\n\
+             println!(\"cargo::rustc-env=LINKER={}\", var(\"RUSTC_LINKER\"));\n\
+             let driver = format!(\"OFFLOAD_CC_{}\", var(\"TARGET\").replace('-', \"_\"));\n\
+             println!(\"cargo::rustc-env=DRIVER={}\", var(&driver));\n\
+             let file = std::fs::OpenOptions::new().append(true).open(var(\"OFFLOAD_PROGRESS\"));\n\
+             let Ok(mut file) = file else { return };\n\
+             file.write_all(b\"pack\\tkernels\\t1\\t2\\t340\\tk.hip for gfx90a\\n\").unwrap();\n}\n",
+        ),
+        (
+            "src/main.rs",
+            "fn main() {\n    println!(\"{} {}\", env!(\"LINKER\"), env!(\"DRIVER\"));\n\
+             std::process::exit(std::env::args().nth(1).map_or(0, |code| code.parse().unwrap()));\n}\n",
+        ),
+    ])
+}
+
+#[test]
+fn runs_cargo_with_our_linker_and_shows_progress() {
+    let package = package();
+    let host = "x86_64-unknown-linux-gnu";
+    let run = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = cargo_offload(package.path(), arguments);
+        command.envs(variables.iter().copied());
+        command.env("CARGO_TARGET_DIR", package.path().join("target"));
+        command.output().unwrap()
+    };
+    let ours = env!("CARGO_BIN_EXE_offload-link");
+    let output = run(&["run", "--", "7"], &[]);
+    assert_eq!(said(&output, 7), format!("{ours} \n"));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        error.contains("Device code k.hip for gfx90a (pack 1/2, 0.3 s)\n"),
+        "{error}"
+    );
+    // A linker in Cargo's configuration is the one that ours drives.
+    fs::create_dir(package.path().join(".cargo")).unwrap();
+    let config = format!("[target.{host}]\nlinker = \"gcc\"\n");
+    fs::write(package.path().join(".cargo/config.toml"), config).unwrap();
+    fs::write(
+        package.path().join("build.rs"),
+        fs::read_to_string(package.path().join("build.rs")).unwrap() + "\n",
+    )
+    .unwrap();
+    let output = run(&["run", "-q", "--target", host], &[]);
+    assert_eq!(said(&output, 0), format!("{ours} gcc\n"));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!error.contains("Device code"), "{error}");
+    // The user's variable wins.
+    let variable = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER";
+    let output = run(
+        &["run", "-q", &format!("--target={host}")],
+        &[(variable, "cc")],
+    );
+    assert_eq!(said(&output, 0), "cc \n");
+    // Cargo's messages and statuses are its own.
+    let output = run(&["build", "--message-format=json"], &[]);
+    let messages = said(&output, 0);
+    let last = messages.lines().last().unwrap();
+    assert_eq!(last, "{\"reason\":\"build-finished\",\"success\":true}");
+    fs::write(package.path().join("src/main.rs"), "fn main() { x }\n").unwrap();
+    for (format, shown) in [
+        ("short", "src/main.rs:1:13: error[E0425]: "),
+        ("human", " --> src/main.rs:1:13\n"),
+    ] {
+        let output = run(&["build", "--message-format", format], &[]);
+        assert_eq!(said(&output, 101), "");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains(shown), "{error}");
+    }
+    said(&run(&["test"], &[]), 101);
+    said(
+        &run(&["install", "--path", ".", "--root", "installed"], &[]),
+        101,
+    );
+}
