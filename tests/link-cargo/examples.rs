@@ -507,35 +507,134 @@ fn registers_once_when_offload_link_meets_a_complete_module() {
     );
 }
 
-/// Compiles `offload-build` for itself, as the first build of a user does.
+/// Creates, runs and tests each kind of package, as in the first minutes of a user.
 #[test]
-fn builds_the_template_as_its_user_would() {
+fn builds_each_template_as_its_user_would() {
     if !ready() {
         return;
     }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("template");
-    let crate_folder = folder.join("my-kernels");
-    let _ = std::fs::remove_dir_all(&crate_folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    succeed(
-        Command::new("cp")
-            .arg("-R")
-            .arg(root().join("templates/openmp"))
-            .arg(&crate_folder),
+    let folder = tempfile::tempdir().unwrap();
+    let rows = [
+        (&[][..], "rust", "[2.0, 4.0, 6.0]"),
+        (&["--c"], "c", ": 2 4 6"),
+        (&["--hip", "--vcs", "none"], "hip", "saxpy for gfx1100: "),
+        (&["--cuda", "--lib"], "cuda", ""),
+    ];
+    for (options, name, expected) in rows {
+        let mut new = cargo_offload(folder.path());
+        // Until it is published, the crate is the one of this tree.
+        new.args(["new", "--offload-build"])
+            .arg(root().join("offload-build"))
+            .args(options)
+            .args(["--name", &format!("my-{name}"), name]);
+        let is_library = options.contains(&"--lib");
+        let next = if is_library { "test" } else { "run" };
+        assert_eq!(
+            stdout(&succeed(&mut new)),
+            format!("Next: cd {name} && cargo {next}\n")
+        );
+        let crate_folder = folder.path().join(name);
+        let is_versioned = !options.contains(&"--vcs");
+        assert_eq!(crate_folder.join(".git").exists(), is_versioned, "{name}");
+        assert_eq!(
+            crate_folder.join("src/main.rs").exists(),
+            !is_library,
+            "{name}"
+        );
+        if !is_library {
+            let text = stdout(&succeed(&mut template_cargo(&crate_folder, "run")));
+            assert!(text.contains(expected), "{name}: {text}");
+        }
+        let text = stdout(&succeed(&mut template_cargo(&crate_folder, "test")));
+        let passed = "test result: ok. 1 passed; 0 failed";
+        assert!(name == "c" || text.contains(passed), "{name}: {text}");
+    }
+    // An error of Cargo is shown once.
+    let mut again = cargo_offload(folder.path());
+    let output = again.args(["new", "rust"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("already exists"), "{text}");
+    assert_eq!(text.matches("error").count(), 1, "{text}");
+}
+
+/// A package that exists gets kernels, and keeps what it has.
+#[test]
+fn adds_kernels_to_a_package() {
+    if !ready() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut none = cargo_offload(folder.path());
+    let output = none.arg("init").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("Cargo.toml: "), "{text}");
+    assert!(text.contains("`cargo offload new`"), "{text}");
+
+    let mut new = Command::new(env!("CARGO"));
+    new.args(["new", "--quiet", "app"])
+        .current_dir(folder.path());
+    succeed(&mut new);
+    let app = folder.path().join("app");
+    let manifest = app.join("Cargo.toml");
+    let before = std::fs::read_to_string(&manifest).unwrap() + "# mine\n";
+    std::fs::write(&manifest, &before).unwrap();
+    let mut init = cargo_offload(&app);
+    init.args(["init", "--hip", "--offload-build"])
+        .arg(root().join("offload-build"));
+    let text = stdout(&succeed(&mut init));
+    assert!(
+        text.starts_with("Created build.rs\nCreated kernels/saxpy.hip\nAdd to the crate:\n"),
+        "{text}"
     );
-    // Until it is published, the crate is the one of this tree.
-    let patch = format!(
-        "patch.crates-io.offload-build.path={:?}",
-        root().join("offload-build")
+    let after = std::fs::read_to_string(&manifest).unwrap();
+    for line in before.lines() {
+        assert!(after.lines().any(|other| other == line), "{line}: {after}");
+    }
+    // What it says to add is Rust.
+    let added = text.split_once("Add to the crate:\n").unwrap().1;
+    let main =
+        format!("{added}\nfn main() {{ println!(\"{{}}\", kernels::kernel::saxpy.name); }}\n");
+    std::fs::write(app.join("src/main.rs"), main).unwrap();
+    let text = stdout(&succeed(&mut template_cargo(&app, "run")));
+    assert_eq!(text, "saxpy\n");
+    let mut second = cargo_offload(&app);
+    let output = second.args(["init", "--cuda"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(!app.join("kernels/saxpy.cu").exists());
+
+    // A build script of the user stays.
+    let own = folder.path().join("own");
+    let mut new = Command::new(env!("CARGO"));
+    new.args(["new", "--quiet", "--lib", "own"])
+        .current_dir(folder.path());
+    succeed(&mut new);
+    std::fs::write(own.join("build.rs"), "fn main() {}\n").unwrap();
+    let text = stdout(&succeed(cargo_offload(&own).args(["init", "--cuda"])));
+    assert!(text.contains("Kept build.rs\nAdd to build.rs:\n"), "{text}");
+    assert_eq!(
+        std::fs::read_to_string(own.join("build.rs")).unwrap(),
+        "fn main() {}\n"
     );
+}
+
+fn cargo_offload(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+    command
+        .env("CARGO", env!("CARGO"))
+        .current_dir(folder)
+        .arg("offload");
+    command
+}
+
+/// Cargo in a new package; all share their dependencies.
+fn template_cargo(folder: &Path, command: &str) -> Command {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("template/target");
     let mut cargo = Command::new(env!("CARGO"));
+    cargo.arg(command).current_dir(folder);
     cargo
-        .args(["run", "--config", &patch])
-        .current_dir(&crate_folder);
-    cargo
-        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env("CARGO_TARGET_DIR", target)
         .env("OMP_TARGET_OFFLOAD", "MANDATORY");
-    let text = stdout(&succeed(&mut cargo));
-    assert!(text.starts_with("x86_64-pc-linux-gnu: "), "{text}");
-    assert!(text.ends_with(" bytes\n[2.0, 4.0, 6.0]\n"), "{text}");
+    cargo
 }

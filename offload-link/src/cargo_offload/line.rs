@@ -7,8 +7,8 @@ use super::extract::ExtractLine;
 use super::inspect::InspectLine;
 use super::pages::{CompletionsLine, ManLine};
 use super::project::{
-    BuildLine, ConfigLine, DoctorLine, InstallLine, PlanLine, RunLine, SchemaLine, TargetsLine,
-    TestLine,
+    BuildLine, ConfigLine, DoctorLine, InitLine, InstallLine, NewLine, PlanLine, RunLine,
+    SchemaLine, TargetsLine, TestLine,
 };
 use super::prune::PruneLine;
 use super::size::{DiffLine, SizeLine};
@@ -55,6 +55,8 @@ pub(super) enum CargoOffloadCommand {
     Extract(ExtractLine),
     Prune(PruneLine),
     Archive(ArchiveLine),
+    New(NewLine),
+    Init(InitLine),
     Build(BuildLine),
     Run(RunLine),
     Test(TestLine),

@@ -8,7 +8,7 @@
 //! | `size.rs`        | `size`, `diff`: bytes of device code, and how they changed |
 //! | `extract.rs`     | `extract`: images as files |
 //! | `prune.rs`       | `prune`: files without the images of some targets |
-//! | `project.rs`     | `build`, `run`, `test`, `install`, `plan`, `config`, `doctor`, `targets`, `schema`: a package, and the machine that builds it |
+//! | `project.rs`     | `new`, `init`, `build`, `run`, `test`, `install`, `plan`, `config`, `doctor`, `targets`, `schema`: a package, and the machine that builds it |
 //! | `selection.rs`   | options that select images |
 //! | `inputs.rs`      | input files: named ones, folders, standard input |
 //! | `images.rs`, `image_text.rs` | the images of an input, and facts about them for people |
@@ -86,6 +86,8 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOfflo
         CargoOffloadCommand::Extract(line) => extract::run(line, &mut out),
         CargoOffloadCommand::Prune(line) => prune::run(line, &mut out),
         CargoOffloadCommand::Archive(line) => archive::run(line, &mut out),
+        CargoOffloadCommand::New(line) => project::new(line, &mut out),
+        CargoOffloadCommand::Init(line) => project::init(line, &mut out),
         CargoOffloadCommand::Build(line) => return project::build(line, &mut out),
         CargoOffloadCommand::Run(line) => return project::run(line),
         CargoOffloadCommand::Test(line) => return project::test(line),

@@ -2,6 +2,8 @@
 //!
 //! | file                | contents |
 //! |---------------------|----------|
+//! | `create.rs`         | `new`, `init`: packages that build device code at once |
+//! | `templates.rs`      | the packages of `templates/` |
 //! | `config.rs`         | `config`: effective keys and their origins |
 //! | `doctor.rs`         | `doctor`: tools of this machine, and whether a package builds |
 //! | `targets.rs`        | `targets`: processors, products, and the compilers for them |
@@ -19,6 +21,7 @@ mod build;
 mod cargo_command;
 mod cargo_settings;
 mod config;
+mod create;
 mod doctor;
 mod packages;
 mod plan;
@@ -27,9 +30,11 @@ mod run;
 mod schema;
 mod system;
 mod targets;
+mod templates;
 
 pub(super) use build::{BuildLine, run as build};
 pub(super) use config::{ConfigLine, run as config};
+pub(super) use create::{InitLine, NewLine, init, new};
 pub(super) use doctor::{DoctorLine, run as doctor};
 pub(super) use plan::{PlanLine, run as plan};
 pub(super) use run::{InstallLine, RunLine, TestLine, install, run, test};

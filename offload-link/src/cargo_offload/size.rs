@@ -20,7 +20,7 @@ use crate::cargo_offload::inputs;
 use crate::cargo_offload::kernels::{FileKernels, shown_name};
 use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::text::{self, Align, FAINT, NAME, TARGET, TextTable};
-use crate::{json as json_text, say};
+use crate::{files, json as json_text, say};
 use measure::{MeasuredContainer, MeasuredFile, MeasuredKernel};
 
 /// Measures the device code of a file, by target and by container.
@@ -155,21 +155,9 @@ fn finish(is_whole: bool) -> Result<(), CargoOffloadError> {
     }
 }
 
-/// Writes a file beside its place and renames it.
 fn write_file(path: &Path, content: &str) -> Result<(), CargoOffloadError> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let written = tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-        .tempfile_in(folder)
-        .and_then(|mut file| {
-            file.write_all(content.as_bytes())?;
-            file.persist(path).map_err(io::Error::from)
-        });
     let failed = |problem| CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)));
-    written.map(drop).map_err(failed)
+    files::write_beside(path, content.as_bytes()).map_err(failed)
 }
 
 fn print(file: &MeasuredFile, top: usize, out: &mut impl Write) -> io::Result<()> {

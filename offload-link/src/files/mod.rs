@@ -1,4 +1,4 @@
-//! Files that tools read: opens them, reads parts of them and copies them.
+//! Files: opens them, reads parts of them, copies them and writes whole ones.
 //!
 //! | file         | purpose                                                                 |
 //! |--------------|-------------------------------------------------------------------------|
@@ -8,6 +8,7 @@
 //! | `stamp.rs`   | detects files that changed after the first look                         |
 //! | `thin.rs`    | opens the members of thin archives, with limits                         |
 //! | `copy.rs`    | copies bytes from file to file                                          |
+//! | `write.rs`   | whole files under their names                                           |
 
 mod copy;
 mod failure;
@@ -15,6 +16,7 @@ mod opened;
 mod reading;
 mod stamp;
 mod thin;
+mod write;
 
 pub(crate) use copy::{CopyError, copy_range, shrunk};
 pub(crate) use failure::{ReadFailure, check, is_absent};
@@ -22,3 +24,4 @@ pub(crate) use opened::Opened;
 pub(crate) use reading::{Here, Reading};
 pub(crate) use stamp::Stamp;
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};
+pub(crate) use write::write_beside;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use offload_formats::escape::terminal;
 use serde::Serialize;
 
+use crate::files;
 use crate::json;
 use crate::linker_wrapper::error::LinkError;
 
@@ -211,24 +212,8 @@ fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), LinkError> 
 
 /// Writes a temporary file and renames it, so the file is never incomplete.
 pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), LinkError> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let result = tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-        .tempfile_in(folder)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.persist(path).map_err(|error| error.error)
-        });
-    match result {
-        Ok(_) => Ok(()),
-        Err(source) => Err(LinkError::io(
-            format!("cannot write `{}`", path.display()),
-            source,
-        )),
-    }
+    files::write_beside(path, bytes)
+        .map_err(|source| LinkError::io(format!("cannot write `{}`", path.display()), source))
 }
 
 /// Schema 1, `docs/json.md`.

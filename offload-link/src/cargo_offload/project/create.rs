@@ -1,0 +1,345 @@
+//! `cargo offload new` and `init`: packages that build device code at once.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use toml_edit::{DocumentMut, Item, Table, value};
+
+use crate::cargo_offload::error::CargoOffloadError;
+use crate::cargo_offload::project::cargo_command::unstarted;
+use crate::cargo_offload::project::packages::cargo_program;
+use crate::cargo_offload::project::templates::{self, Template};
+use crate::files::{self, is_absent};
+
+/// Creates a package with a kernel that builds at once.
+///
+/// `cargo new` makes the package; a kernel, `build.rs` and the keys of Cargo.toml are added.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cargo offload new --hip my-kernels
+  cargo offload new --openmp --lib my-library
+  cargo offload new --c my-program")]
+pub(crate) struct NewLine {
+    /// Folder of the package.
+    path: PathBuf,
+    #[command(flatten)]
+    language: LanguageOptions,
+    /// C program with OpenMP kernels.
+    #[arg(long, conflicts_with_all = ["openmp", "hip", "cuda", "lib"])]
+    c: bool,
+    /// Library without a program.
+    #[arg(long)]
+    lib: bool,
+    /// Name of the package; the folder's name by default.
+    #[arg(long)]
+    name: Option<String>,
+    /// Version control, as for `cargo new`.
+    #[arg(long, value_name = "VCS")]
+    vcs: Option<OsString>,
+    #[command(flatten)]
+    source: SourceOption,
+}
+
+/// Adds a kernel and what builds it to the package in this folder.
+///
+/// Files that are there stay as they are, Cargo.toml keeps its form.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  cargo offload init --cuda")]
+pub(crate) struct InitLine {
+    #[command(flatten)]
+    language: LanguageOptions,
+    #[command(flatten)]
+    source: SourceOption,
+}
+
+/// Language of the kernels.
+#[derive(Debug, clap::Args)]
+struct LanguageOptions {
+    /// OpenMP kernels in C, which also run on the CPU; the default.
+    #[arg(long, conflicts_with_all = ["hip", "cuda"])]
+    openmp: bool,
+    /// HIP kernels for AMD GPUs.
+    #[arg(long, conflicts_with = "cuda")]
+    hip: bool,
+    /// CUDA kernels for NVIDIA GPUs.
+    #[arg(long)]
+    cuda: bool,
+}
+
+impl LanguageOptions {
+    fn template(&self) -> &'static Template {
+        match self {
+            Self { hip: true, .. } => &templates::HIP,
+            Self { cuda: true, .. } => &templates::CUDA,
+            _ => &templates::OPENMP,
+        }
+    }
+}
+
+/// Source of the build-dependency.
+#[derive(Debug, clap::Args)]
+struct SourceOption {
+    /// Folder or Git URL of offload-build; without it the registry.
+    #[arg(long, value_name = "PATH|URL")]
+    offload_build: Option<String>,
+}
+
+pub(crate) fn new(line: &NewLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    let template = match line.c {
+        true => &templates::C,
+        false => line.language.template(),
+    };
+    let mut cargo = Command::new(cargo_program());
+    cargo
+        .arg("new")
+        .arg(if line.lib { "--lib" } else { "--bin" });
+    if let Some(name) = &line.name {
+        cargo.arg("--name").arg(name);
+    }
+    if let Some(vcs) = &line.vcs {
+        cargo.arg("--vcs").arg(vcs);
+    }
+    let status = cargo.arg(&line.path).status().map_err(unstarted)?;
+    if !status.success() {
+        // Cargo has said why.
+        return Err(CargoOffloadError::reported());
+    }
+    let mut manifest = Manifest::read(&line.path)?;
+    manifest.add(template, &line.source)?;
+    for (path, text) in template.files(&manifest.package) {
+        let is_wanted = path != "src/main.rs" || !line.lib;
+        // Cargo has made it, for the version control that is used.
+        if is_wanted && path != ".gitignore" {
+            write(&line.path.join(path), &text)?;
+        }
+    }
+    manifest.write()?;
+    let folder = line.path.display();
+    let next = if line.lib { "test" } else { "run" };
+    writeln!(out, "Next: cd {folder} && cargo {next}").map_err(CargoOffloadError::unwritten)
+}
+
+pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    let folder = Path::new("");
+    let template = line.language.template();
+    let mut manifest = Manifest::read(folder)?;
+    manifest.add(template, &line.source)?;
+    let files = template.files(&manifest.package);
+    let files: Vec<_> = files
+        .filter(|(path, _)| *path == "build.rs" || path.starts_with("kernels/"))
+        .collect();
+    let mut kept = Vec::new();
+    for (path, text) in &files {
+        match fs::symlink_metadata(path) {
+            Ok(_) => kept.push(*path),
+            Err(problem) if is_absent(&problem) => write(Path::new(path), text)?,
+            Err(problem) => return Err(failed(Path::new(path), problem)),
+        }
+    }
+    manifest.write()?;
+    let mut said = Vec::new();
+    for (path, text) in &files {
+        let verb = if kept.contains(path) {
+            "Kept"
+        } else {
+            "Created"
+        };
+        said.push(format!("{verb} {path}"));
+        if kept.contains(path) && *path == "build.rs" {
+            said.push(format!("Add to build.rs:\n{}", indented(text)));
+        }
+    }
+    said.push(
+        "Add to the crate:\n    mod kernels {\n        include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\"));\n    }".to_owned(),
+    );
+    writeln!(out, "{}", said.join("\n")).map_err(CargoOffloadError::unwritten)
+}
+
+fn indented(text: &str) -> String {
+    let lines = text.lines().map(|line| format!("    {line}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn failed(path: &Path, problem: impl std::fmt::Display) -> CargoOffloadError {
+    CargoOffloadError::new(format_args!("{}: {problem}", path.display()))
+}
+
+/// Writes a file, with its folder.
+fn write(path: &Path, text: &str) -> Result<(), CargoOffloadError> {
+    if let Some(folder) = path.parent().filter(|folder| *folder != Path::new("")) {
+        fs::create_dir_all(folder).map_err(|problem| failed(folder, problem))?;
+    }
+    files::write_beside(path, text.as_bytes()).map_err(|problem| failed(path, problem))
+}
+
+/// A `Cargo.toml` that keeps its form.
+struct Manifest {
+    path: PathBuf,
+    document: DocumentMut,
+    /// Name of the package.
+    package: String,
+}
+
+impl Manifest {
+    fn read(folder: &Path) -> Result<Self, CargoOffloadError> {
+        let path = folder.join("Cargo.toml");
+        let text = fs::read_to_string(&path).map_err(|problem| {
+            let hint = match is_absent(&problem) {
+                true => "\nhint: `cargo offload new` creates a package",
+                false => "",
+            };
+            failed(&path, format_args!("{problem}{hint}"))
+        })?;
+        let document: DocumentMut = text.parse().map_err(|problem| failed(&path, problem))?;
+        let name = document
+            .get("package")
+            .and_then(|package| package.get("name"));
+        let package = name.and_then(Item::as_str).map(str::to_owned);
+        let package = package.ok_or_else(|| failed(&path, "it declares no package"))?;
+        Ok(Self {
+            path,
+            document,
+            package,
+        })
+    }
+
+    /// Adds the build-dependencies of a template and its table `[package.metadata.offload]`.
+    fn add(&mut self, template: &Template, source: &SourceOption) -> Result<(), CargoOffloadError> {
+        let text = templates::filled(template.manifest, &self.package);
+        let wanted: DocumentMut = text.parse().expect("templates are TOML");
+        let path = &self.path;
+        let wrong = |name: &str| failed(path, format_args!("`{name}` is no table"));
+        let metadata = table(&mut self.document, "package")
+            .and_then(|package| table(package, "metadata"))
+            .ok_or_else(|| wrong("package.metadata"))?;
+        metadata.set_implicit(true);
+        if metadata.contains_key("offload") {
+            return Err(failed(
+                path,
+                "there is a table [package.metadata.offload] already\n\
+                 hint: further modules are tables [[package.metadata.offload.module]], each with a `name`",
+            ));
+        }
+        metadata.insert("offload", wanted["package"]["metadata"]["offload"].clone());
+        let dependencies = table(&mut self.document, "build-dependencies")
+            .ok_or_else(|| wrong("build-dependencies"))?;
+        let wanted = wanted["build-dependencies"].as_table();
+        for (name, version) in wanted.expect("templates have build-dependencies") {
+            let is_ours = name == "offload-build";
+            if !dependencies.contains_key(name) {
+                let item = source.item().filter(|_| is_ours);
+                dependencies.insert(name, item.unwrap_or_else(|| version.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self) -> Result<(), CargoOffloadError> {
+        write(&self.path, &self.document.to_string())
+    }
+}
+
+/// Returns a table below another; a new one if there is none, nothing if it is something else.
+fn table<'t>(parent: &'t mut Table, name: &str) -> Option<&'t mut Table> {
+    let item = parent
+        .entry(name)
+        .or_insert_with(|| Item::Table(Table::new()));
+    item.as_table_mut()
+}
+
+impl SourceOption {
+    /// Returns the dependency that the option describes.
+    fn item(&self) -> Option<Item> {
+        let source = self.offload_build.as_deref()?;
+        let is_url = source.contains("://") || source.starts_with("git@");
+        let key = if is_url { "git" } else { "path" };
+        let source = match is_url {
+            true => source.to_owned(),
+            // The package may lie elsewhere.
+            false => fs::canonicalize(source)
+                .unwrap_or_else(|_| PathBuf::from(source))
+                .display()
+                .to_string(),
+        };
+        let mut dependency = toml_edit::InlineTable::new();
+        dependency.insert(key, source.into());
+        Some(value(dependency))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(text: &str) -> Manifest {
+        Manifest {
+            path: PathBuf::from("Cargo.toml"),
+            document: text.parse().unwrap(),
+            package: "pack".to_owned(),
+        }
+    }
+
+    const REGISTRY: SourceOption = SourceOption {
+        offload_build: None,
+    };
+
+    #[test]
+    fn adds_to_a_manifest_and_keeps_its_form() {
+        let text = "# mine\n[package]\nname   = 'pack' # odd\n\n[dependencies]\nlibc = \"0.2\"\n\n[build-dependencies]\ncc = \"1.0.100\"\n";
+        let mut manifest = manifest(text);
+        manifest.add(&templates::C, &REGISTRY).unwrap();
+        let new = manifest.document.to_string();
+        assert!(
+            new.contains("# mine\n[package]\nname   = 'pack' # odd\n"),
+            "{new}"
+        );
+        assert!(
+            new.contains("\ncc = \"1.0.100\"\noffload-build = \"0.1\"\n"),
+            "{new}"
+        );
+        assert!(
+            new.contains("[package.metadata.offload]\nlanguage = \"openmp\"\n"),
+            "{new}"
+        );
+        assert!(!new.contains("[package.metadata]\n"), "{new}");
+        let error = manifest
+            .add(&templates::HIP, &REGISTRY)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("Cargo.toml: there is a table [package.metadata.offload] already"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn takes_offload_build_from_elsewhere() {
+        let url = "https://example.org/offload.git";
+        let source = SourceOption {
+            offload_build: Some(url.to_owned()),
+        };
+        let mut manifest = manifest("[package]\nname = \"pack\"\n");
+        manifest.add(&templates::OPENMP, &source).unwrap();
+        let new = manifest.document.to_string();
+        assert!(
+            new.contains(&format!("offload-build = {{ git = \"{url}\" }}")),
+            "{new}"
+        );
+    }
+
+    #[test]
+    fn refuses_keys_that_are_no_tables() {
+        let mut manifest = manifest("build-dependencies = 1\n[package]\nname = \"pack\"\n");
+        let error = manifest
+            .add(&templates::HIP, &REGISTRY)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(error, "Cargo.toml: `build-dependencies` is no table");
+    }
+}
