@@ -1,0 +1,185 @@
+//! Expands a kernel for the CPU and for GPUs.
+
+use proc_macro::{Ident, Literal, Span, TokenStream, TokenTree};
+
+use crate::parse::Kernel;
+use crate::template::fill;
+
+/// Returns the items that a kernel becomes. Macros of offload-device keep those of the device.
+pub(crate) fn expand(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
+    let mut items = fill("::offload_device::__cpu! { $items }", &[("items", cpu(kernel, threads))]);
+    items.extend(fill("::offload_device::__gpu! { $items }", &[("items", gpu(kernel, threads))]));
+    items
+}
+
+/// Returns the function and its module.
+///
+/// The types of the arguments are those of the function's scope, so that the constants and `run` are items beside the
+/// function, which the module exports.
+fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
+    let name = plain_name(kernel);
+    let hidden = |prefix: &str| TokenStream::from(TokenTree::from(Ident::new(&format!("{prefix}{name}"), Span::mixed_site())));
+    let threads = match threads {
+        None => fill("::core::option::Option::None", &[]),
+        Some(threads) => fill("::core::option::Option::Some($n)", &[("n", number(threads))]),
+    };
+    let values = [
+        ("function", kernel.function.clone()),
+        ("visibility", kernel.visibility.clone()),
+        ("inner_visibility", inner_visibility(&kernel.visibility)),
+        ("name", ident(&kernel.name)),
+        ("text", string(&name)),
+        ("description", hidden("__OFFLOAD_KERNEL_")),
+        ("run", hidden("__offload_run_")),
+        ("module_doc", string(&format!("Kernel [`{name}`](fn@{}): description and launch.", kernel.name))),
+        ("threads", threads),
+        ("item", kernel.item.clone()),
+        ("layouts", each(kernel, "::offload_device::Layout::of::<<$type as ::offload_device::Argument>::First>(),
+            ::offload_device::Layout::of::<<$type as ::offload_device::Argument>::Second>(),")),
+        ("parameters", each(kernel, "$name: $type,")),
+        ("names", each(kernel, "$name,")),
+        ("values", nested(kernel)),
+    ];
+    fill(
+        "$function
+
+        #[doc(hidden)]
+        #[allow(dead_code, non_upper_case_globals)]
+        $visibility const $description: ::offload_device::__private::Description = {
+            const ALL: &[::offload_device::Layout] = &[$layouts];
+            ::offload_device::__private::Description {
+                name: $text,
+                arguments: &::offload_device::__private::present_arguments::<
+                    { ::offload_device::__private::arguments_len(ALL) },
+                >(ALL),
+                shared: ::offload_device::__private::shared_size::<$item>(),
+                threads: $threads,
+            }
+        };
+
+        /// Runs the kernel on the CPU and returns after its last work-item.
+        ///
+        /// Panics if a work-item panics, if work-items of a workgroup do not reach the same barrier, and if the grid is too
+        /// large; see `offload_device::cpu`.
+        #[doc(hidden)]
+        #[allow(dead_code, non_snake_case)]
+        #[track_caller]
+        $visibility fn $run(grid: ::offload_device::cpu::Grid, $parameters) {
+            ::offload_device::cpu::run_kernel(&$description, grid, $values, |item, $values| $name(item, $names));
+        }
+
+        #[doc = $module_doc]
+        #[allow(dead_code, unused_imports)]
+        $visibility mod $name {
+            /// Name of the kernel.
+            pub const NAME: &str = $text;
+            /// Layouts of the scalars that are passed to the kernel.
+            pub const ARGUMENTS: &[::offload_device::Layout] = super::$description.arguments;
+            /// Bytes of memory that a workgroup shares.
+            pub const SHARED: usize = super::$description.shared;
+            /// Maximum number of work-items in a workgroup.
+            pub const THREADS: ::core::option::Option<u32> = $threads;
+            #[doc(inline)]
+            $inner_visibility use super::$run as run;
+        }",
+        &values,
+    )
+}
+
+/// Returns the entry. Its parameters are scalars and raw pointers only; `()` is not passed.
+fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
+    let name = plain_name(kernel);
+    // The build reads the limit from the name of this function, and links in an empty one.
+    let limit = threads.map_or_else(TokenStream::new, |threads| {
+        let symbol = string(&format!("__offload_threads${name}${threads}$"));
+        let declared = "unsafe extern \"C\" { #[link_name = $symbol] safe fn threads(); } threads();";
+        fill(declared, &[("symbol", symbol)])
+    });
+    let values = [
+        ("attributes", kernel.attributes.clone()),
+        ("visibility", kernel.visibility.clone()),
+        ("name", ident(&kernel.name)),
+        ("raw", each(kernel, "$first: <$type as ::offload_device::Argument>::First,
+            $second: <$type as ::offload_device::Argument>::Second,")),
+        ("body_parameters", TokenTree::from(kernel.parameters.clone()).into()),
+        ("body_block", TokenTree::from(kernel.body.clone()).into()),
+        ("limit", limit),
+        ("joined", each(kernel, "unsafe { <$type as ::offload_device::Argument>::join($first, $second) },")),
+    ];
+    fill(
+        "#[unsafe(no_mangle)]
+        #[allow(unknown_lints, improper_gpu_kernel_arg, improper_ctypes_definitions, clippy::all)]
+        #[allow(clippy::missing_safety_doc, missing_docs)]
+        $visibility unsafe extern \"gpu-kernel\" fn $name($raw) {
+            $attributes
+            #[inline(always)]
+            fn body $body_parameters $body_block
+            $limit
+            let item = unsafe { ::offload_device::Item::new(::offload_device::__private::State::current()) };
+            body(&item, $joined);
+        }",
+        &values,
+    )
+}
+
+/// Fills a template for each argument after the first.
+fn each(kernel: &Kernel, template: &str) -> TokenStream {
+    let filled = kernel.others.iter().enumerate().map(|(index, parameter)| {
+        let place = |name: &str| Ident::new(&format!("{name}_{index}"), Span::mixed_site());
+        fill(
+            template,
+            &[
+                ("name", ident(&parameter.name)),
+                ("type", parameter.kind.clone()),
+                ("first", ident(&place("first"))),
+                ("second", ident(&place("second"))),
+            ],
+        )
+    });
+    filled.collect()
+}
+
+/// Returns the nested pairs `(a, (b, ()))` of the arguments' names.
+fn nested(kernel: &Kernel) -> TokenStream {
+    kernel.others.iter().rev().fold(fill("()", &[]), |inner, parameter| {
+        fill("($name, $inner)", &[("name", ident(&parameter.name)), ("inner", inner)])
+    })
+}
+
+/// Returns the visibility, seen from a module in that of the kernel.
+fn inner_visibility(visibility: &TokenStream) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = visibility.clone().into_iter().collect();
+    // The group of a `$visibility:vis`.
+    if let [TokenTree::Group(group)] = &tokens[..] {
+        tokens = group.stream().into_iter().collect();
+    }
+    let [_, TokenTree::Group(scope)] = &tokens[..] else {
+        return if tokens.is_empty() { fill("pub(super)", &[]) } else { tokens.into_iter().collect() };
+    };
+    let scope: Vec<TokenTree> = scope.stream().into_iter().collect();
+    let path = if scope[0].to_string() == "in" { &scope[1..] } else { &scope[..] };
+    let others = |path: &[TokenTree]| path.iter().cloned().collect::<TokenStream>();
+    match path.first().map(ToString::to_string).as_deref() {
+        Some("self") => fill("pub(in super $others)", &[("others", others(&path[1..]))]),
+        Some("super") => fill("pub(in super::$path)", &[("path", others(path))]),
+        _ => visibility.clone(),
+    }
+}
+
+/// Returns the name without the `r#` of a keyword: that is the name of the symbol.
+fn plain_name(kernel: &Kernel) -> String {
+    let name = kernel.name.to_string();
+    name.strip_prefix("r#").unwrap_or(&name).to_owned()
+}
+
+fn ident(name: &Ident) -> TokenStream {
+    TokenTree::from(name.clone()).into()
+}
+
+fn string(text: &str) -> TokenStream {
+    TokenTree::from(Literal::string(text)).into()
+}
+
+fn number(value: u32) -> TokenStream {
+    TokenTree::from(Literal::u32_unsuffixed(value)).into()
+}

@@ -1,0 +1,101 @@
+//! The attribute `#[kernel]` of [offload-device](https://docs.rs/offload-device), which re-exports it.
+//!
+//! The macro parses only what it needs of a function, without syn: attributes, visibility, name and arguments. The tokens of
+//! the user, with their places in the source, reach the compiler unchanged.
+
+mod expand;
+mod parse;
+mod template;
+
+use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
+
+/// Makes a function a GPU kernel: `#[kernel]` or `#[kernel(threads = N)]`.
+///
+/// `threads` is the maximum number of work-items in a workgroup, an integer literal from 1 to 1024. Compilers use it to
+/// allocate registers.
+///
+/// ```ignore
+/// /// y = a x + y
+/// #[kernel(threads = 256)]
+/// pub fn saxpy(item: &Item, a: f32, x: &[f32], y: Global<f32>) {
+///     let i = item.global_index();
+///     if i < y.len() {
+///         y.set(item, a * x[i] + y.get(item));
+///     }
+/// }
+/// ```
+///
+/// # Function
+/// The first argument is `item: &Item` or `item: &Item<S>`, with the type `S` of the shared memory. The types of the others
+/// implement `Argument`. The function returns nothing and has no type parameters or lifetimes. It is an item of a module: an
+/// item of a function or an associated function does not compile.
+///
+/// # Expansion for the CPU
+/// The function stays as it is. A module of the same name and visibility has
+///
+/// | item | meaning |
+/// |---|---|
+/// | `const NAME: &str` | name of the kernel |
+/// | `const ARGUMENTS: &[Layout]` | layouts of the scalars that are passed |
+/// | `const SHARED: usize` | bytes of shared memory |
+/// | `const THREADS: Option<u32>` | maximum number of work-items in a workgroup |
+/// | `fn run(grid: Grid, …)` | runs the kernel on the CPU with the arguments after `item` |
+///
+/// The expansion has no unsafe code, so a crate with `#![forbid(unsafe_code)]` can contain safe kernels.
+///
+/// # Expansion for GPUs
+/// The function becomes an entry `extern "gpu-kernel"` with the same name, whose arguments are scalars and raw pointers. Its
+/// body is an inner function with the user's code. A kernel therefore cannot call a kernel: put common code in functions
+/// without the attribute.
+#[proc_macro_attribute]
+pub fn kernel(arguments: TokenStream, function: TokenStream) -> TokenStream {
+    let parsed = parse::threads(arguments).and_then(|threads| Ok((parse::kernel(function.clone())?, threads)));
+    match parsed {
+        Ok((kernel, threads)) => expand::expand(&kernel, threads),
+        Err(error) => {
+            let mut tokens = error.to_tokens();
+            // Keeps the names of a function that is valid without the attribute.
+            if !error.invalid_function {
+                tokens.extend(function);
+            }
+            tokens
+        }
+    }
+}
+
+/// An error at a place of the source.
+struct SyntaxError {
+    message: String,
+    first: Span,
+    last: Span,
+    /// True if the compiler would report an error of its own.
+    invalid_function: bool,
+}
+
+impl SyntaxError {
+    fn new(message: impl Into<String>, at: Span) -> Self {
+        Self { message: message.into(), first: at, last: at, invalid_function: false }
+    }
+
+    /// Returns `compile_error! { "message" }` at the place.
+    fn to_tokens(&self) -> TokenStream {
+        let mut message = Literal::string(&self.message);
+        message.set_span(self.last);
+        let mut block = Group::new(Delimiter::Brace, TokenTree::from(message).into());
+        block.set_span(self.last);
+        let punct = |character, spacing| {
+            let mut punct = Punct::new(character, spacing);
+            punct.set_span(self.first);
+            TokenTree::from(punct)
+        };
+        let path = |name: &str| {
+            let place = self.first;
+            [punct(':', Spacing::Joint), punct(':', Spacing::Alone), TokenTree::from(Ident::new(name, place))]
+        };
+        path("core")
+            .into_iter()
+            .chain(path("compile_error"))
+            .chain([punct('!', Spacing::Alone), TokenTree::from(block)])
+            .collect()
+    }
+}

@@ -1,0 +1,34 @@
+//! Templates of Rust code.
+
+use proc_macro::{Group, Span, TokenStream, TokenTree};
+
+/// Parses a template and replaces each `$name` by tokens.
+///
+/// Local names of the template do not conflict with the user's. Lints of the user's crate, `unsafe_code` too, do not apply to
+/// code of the template.
+pub(crate) fn fill(template: &str, values: &[(&str, TokenStream)]) -> TokenStream {
+    let tokens = template.parse().expect("a template is a list of Rust tokens");
+    replace(tokens, values)
+}
+
+fn replace(tokens: TokenStream, values: &[(&str, TokenStream)]) -> TokenStream {
+    let mut filled = TokenStream::new();
+    let mut tokens = tokens.into_iter();
+    while let Some(mut token) = tokens.next() {
+        match &token {
+            TokenTree::Punct(punct) if punct.as_char() == '$' => {
+                let name = tokens.next().expect("a name follows `$`").to_string();
+                let value = values.iter().find(|(key, _)| *key == name).expect("a template names its values");
+                filled.extend(value.1.clone());
+                continue;
+            }
+            TokenTree::Group(group) => {
+                token = Group::new(group.delimiter(), replace(group.stream(), values)).into();
+            }
+            _ => {}
+        }
+        token.set_span(Span::mixed_site());
+        filled.extend([token]);
+    }
+    filled
+}

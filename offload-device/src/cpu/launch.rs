@@ -1,0 +1,277 @@
+//! Launches: spread workgroups over threads and report the first failure.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::{fmt, io, thread};
+
+use super::workgroup::{Divergence, Resources, State, run_workgroup};
+use super::{Grid, Settings};
+use crate::expansion::Description;
+use crate::{Argument, Item};
+
+/// Maximum number of work-items in a workgroup, as on GPUs.
+const MAX_ITEMS: u64 = 1024;
+
+/// Maximum number of stacks of all threads. A stack needs two memory mappings, of which Linux by default allows 65,530.
+const MAX_STACKS: usize = 24 << 10;
+
+/// Arguments of a kernel other than the first: nested pairs that end with `()`, such as `(f32, (&[f32], ()))`.
+///
+/// # Safety
+/// Every value that `join` makes of the result of one `split` may exist on many threads at the same time.
+pub unsafe trait Arguments: Copy {
+    /// Scalars that are passed.
+    type Scalars: Copy;
+
+    /// Returns the scalars that are passed.
+    fn split(self) -> Self::Scalars;
+
+    /// Makes the arguments of the scalars that were passed.
+    ///
+    /// # Safety
+    /// As for [`Argument::join`].
+    unsafe fn join(scalars: Self::Scalars) -> Self;
+}
+
+// SAFETY: no argument at all.
+unsafe impl Arguments for () {
+    type Scalars = ();
+    fn split(self) {}
+    unsafe fn join((): ()) {}
+}
+
+// SAFETY: `Argument` guarantees the same for each.
+unsafe impl<A: Argument, B: Arguments> Arguments for (A, B) {
+    type Scalars = (A::First, A::Second, B::Scalars);
+
+    fn split(self) -> Self::Scalars {
+        let ((first, second), others) = (self.0.split(), self.1.split());
+        (first, second, others)
+    }
+
+    unsafe fn join((first, second, others): Self::Scalars) -> Self {
+        // SAFETY: the caller guarantees it for each.
+        unsafe { (A::join(first, second), B::join(others)) }
+    }
+}
+
+/// Runs a kernel. The module of a kernel calls this function, and names the kernel by `call`.
+///
+/// A work-item gets arguments made of the scalars, as on a GPU. That, and the refusal to run a kernel on the thread of a
+/// work-item, is what the soundness of [`Global`](crate::Global) needs of this function.
+#[doc(hidden)]
+#[track_caller]
+pub fn run_kernel<S, A: Arguments>(
+    kernel: &Description,
+    grid: Grid,
+    arguments: A,
+    call: impl Fn(&Item<S>, A) + Sync,
+) {
+    /// Scalars that all threads use.
+    struct Shared<T>(T);
+    // SAFETY: scalars of `Arguments`, of which `join` makes values that may be on many threads.
+    unsafe impl<T> Sync for Shared<T> {}
+
+    let scalars = Shared(arguments.split());
+    let work_item = |state: State| {
+        // The whole struct, which is `Sync`, rather than its field.
+        let scalars: &Shared<A::Scalars> = &scalars;
+        // SAFETY: the workgroup gives the state of the running work-item and `size_of::<S>()` bytes. `call` takes a reference
+        // of any lifetime, so it cannot keep it.
+        let item = unsafe { Item::new(state) };
+        // SAFETY: the scalars come from `arguments`, whose lifetime does not end before this function returns.
+        call(&item, unsafe { A::join(scalars.0) });
+    };
+    if let Err(failure) = Launch::new(kernel, grid, Settings::current(), &work_item).run() {
+        failure.report();
+    }
+}
+
+/// A launch that all its threads share.
+pub(super) struct Launch<'a> {
+    pub(super) kernel: &'a Description,
+    pub(super) grid: Grid,
+    /// Number of work-items in a workgroup, at most [`MAX_ITEMS`].
+    pub(super) items: u32,
+    pub(super) settings: Settings,
+    pub(super) work_item: &'a (dyn Fn(State) + Sync),
+    groups: u64,
+    next_group: AtomicU64,
+    failed: AtomicBool,
+}
+
+impl<'a> Launch<'a> {
+    /// Checks the sizes of a launch.
+    #[track_caller]
+    fn new(
+        kernel: &'a Description,
+        grid: Grid,
+        settings: Settings,
+        work_item: &'a (dyn Fn(State) + Sync),
+    ) -> Self {
+        let name = kernel.name;
+        assert!(!IN_WORK_ITEM.get(), "kernel `{name}`: a kernel cannot run a kernel");
+        let items = grid.items_len().filter(|&items| items <= MAX_ITEMS).unwrap_or_else(|| {
+            panic!(
+                "kernel `{name}`: expected at most {MAX_ITEMS} work-items in a workgroup, found {:?}",
+                grid.items
+            )
+        });
+        if let Some(threads) = kernel.threads {
+            assert!(
+                items <= threads.into(),
+                "kernel `{name}` has `threads = {threads}`: expected at most {threads} work-items in a workgroup, found {:?}",
+                grid.items
+            );
+        }
+        // The second condition makes `Item::global_index` unique.
+        let groups = grid.groups_len().filter(|groups| groups.checked_mul(items).is_some());
+        let groups = groups.unwrap_or_else(|| {
+            panic!("kernel `{name}`: expected less than 2^64 work-items, found {:?} workgroups", grid.groups)
+        });
+        Self {
+            kernel,
+            grid,
+            items: items as u32,
+            settings,
+            work_item,
+            groups: if items == 0 { 0 } else { groups },
+            next_group: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    /// Runs all workgroups and returns the failure of the first that failed.
+    fn run(&self) -> Result<(), Failure> {
+        let limit = MAX_STACKS / self.items.max(1) as usize;
+        let threads = self.settings.threads.min(limit).clamp(1, self.groups.clamp(1, 1 << 16) as usize);
+        // A barrier has no effect while its thread panics, so that a panicking thread leaves the work to others.
+        let panicking = thread::panicking();
+        thread::scope(|scope| {
+            let mut workers = Vec::new();
+            while workers.len() + usize::from(!panicking) < threads {
+                let work = || {
+                    IN_WORK_ITEM.set(true);
+                    self.run_workgroups()
+                };
+                match thread::Builder::new().spawn_scoped(scope, work) {
+                    Ok(worker) => workers.push(worker),
+                    Err(_) if !panicking || !workers.is_empty() => break,
+                    Err(error) => panic!("cannot start a thread: {error}"),
+                }
+            }
+            let mut result = Ok(());
+            if !panicking {
+                let _in_work_item = InWorkItem::enter();
+                result = self.run_workgroups();
+            }
+            for worker in workers {
+                let other = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+                result = match (result, other) {
+                    (Err(one), Err(other)) => Err(if other.index < one.index { other } else { one }),
+                    (one, other) => one.and(other),
+                };
+            }
+            result
+        })
+    }
+
+    /// Runs workgroups until none is left or one has failed.
+    fn run_workgroups(&self) -> Result<(), Failure> {
+        let mut resources = Resources::new(self);
+        while !self.failed() {
+            let index = self.next_group.fetch_add(1, Relaxed);
+            if index >= self.groups {
+                break;
+            }
+            run_workgroup(self, index, &mut resources).inspect_err(|_| self.failed.store(true, Relaxed))?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if a workgroup has failed: all others stop.
+    pub(super) fn failed(&self) -> bool {
+        self.failed.load(Relaxed)
+    }
+}
+
+thread_local! {
+    /// True on a thread that runs work-items, where no kernel can be run (rule 3 of `Global`). A thread that a launch started
+    /// never leaves this state, so that destructors of its thread-local values cannot run kernels either.
+    static IN_WORK_ITEM: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes the calling thread one that runs work-items, until dropped.
+struct InWorkItem;
+
+impl InWorkItem {
+    fn enter() -> Self {
+        IN_WORK_ITEM.set(true);
+        Self
+    }
+}
+
+impl Drop for InWorkItem {
+    fn drop(&mut self) {
+        IN_WORK_ITEM.set(false);
+    }
+}
+
+/// Failure of a workgroup.
+pub(super) struct Failure {
+    pub(super) kernel: &'static str,
+    /// Linear index of the workgroup, then its place.
+    pub(super) index: u64,
+    pub(super) group: [u32; 3],
+    pub(super) seed: u64,
+    pub(super) cause: Cause,
+}
+
+/// Causes of failures.
+pub(super) enum Cause {
+    /// A work-item panicked.
+    Panic { item: [u32; 3], payload: Box<dyn Any + Send> },
+    /// Work-items are not at the same barrier.
+    Divergence(Divergence),
+    /// The operating system refused a stack.
+    Stack { size: usize, error: io::Error },
+}
+
+impl Failure {
+    /// Panics with a message, or with the payload of the work-item's panic if that is not a message.
+    #[track_caller]
+    pub(super) fn report(self) -> ! {
+        let message = self.to_string();
+        match self.cause {
+            Cause::Panic { payload, .. } if panic_message(&*payload).is_none() => {
+                eprintln!("{message}");
+                resume_unwind(payload)
+            }
+            _ => panic!("{message}"),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel `{}`, workgroup {:?}", self.kernel, self.group)?;
+        match &self.cause {
+            Cause::Panic { item, payload } => {
+                write!(f, ", work-item {item:?}: {}", panic_message(&**payload).unwrap_or("panicked"))?;
+            }
+            Cause::Divergence(divergence) => write!(f, ": {divergence}")?,
+            Cause::Stack { size, error } => {
+                write!(f, ": cannot allocate a work-item's stack of {} KiB: {error}", size / 1024)?;
+                write!(f, "\nhint: decrease OFFLOAD_DEVICE_THREADS or OFFLOAD_DEVICE_STACK")?;
+            }
+        }
+        write!(f, "\nhint: OFFLOAD_DEVICE_SEED={:#x} repeats this order of work-items", self.seed)
+    }
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
+    let text = payload.downcast_ref::<&'static str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+}

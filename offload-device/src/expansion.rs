@@ -1,0 +1,93 @@
+//! Parts of the expansion of `#[kernel]`.
+
+use crate::{Item, Layout};
+
+/// A kernel as its module describes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// Name of the function.
+    pub name: &'static str,
+    /// Layouts of the scalars that are passed.
+    pub arguments: &'static [Layout],
+    /// Bytes of shared memory.
+    pub shared: usize,
+    /// Maximum number of work-items in a workgroup.
+    pub threads: Option<u32>,
+}
+
+/// Type of a kernel's first argument.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the first argument of a kernel",
+    label = "expected `&Item` or `&Item<S>`"
+)]
+pub trait ItemReference {
+    /// Type of the shared memory.
+    type Shared;
+}
+impl<S> ItemReference for &Item<S> {
+    type Shared = S;
+}
+
+/// Returns the size of the shared memory of a kernel with the first argument `I`, and checks its type.
+pub const fn shared_size<I: ItemReference>() -> usize {
+    assert!(align_of::<I::Shared>() <= 16, "the type of shared memory must have an alignment of at most 16");
+    assert!(!core::mem::needs_drop::<I::Shared>(), "the type of shared memory must not need to be dropped");
+    size_of::<I::Shared>()
+}
+
+/// Counts the layouts whose size is not zero: an argument without a second scalar has `()` there, which is not passed.
+pub const fn arguments_len(all: &[Layout]) -> usize {
+    let (mut index, mut count) = (0, 0);
+    while index < all.len() {
+        count += (all[index].size > 0) as usize;
+        index += 1;
+    }
+    count
+}
+
+/// Returns the layouts whose size is not zero.
+pub const fn present_arguments<const N: usize>(all: &[Layout]) -> [Layout; N] {
+    let mut present = [Layout::of::<u8>(); N];
+    let (mut index, mut count) = (0, 0);
+    while index < all.len() {
+        if all[index].size > 0 {
+            present[count] = all[index];
+            count += 1;
+        }
+        index += 1;
+    }
+    present
+}
+
+/// Keeps its items in a build for a GPU only. A macro rather than `#[cfg]` in the user's crate, where older rustc warn of
+/// target architectures that they do not know.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+macro_rules! __gpu {
+    ($($item:tt)*) => { $($item)* };
+}
+
+/// Keeps its items in a build for a GPU only.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+macro_rules! __gpu {
+    ($($item:tt)*) => {};
+}
+
+/// Keeps its items in a build for the CPU only.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+macro_rules! __cpu {
+    ($($item:tt)*) => { $($item)* };
+}
+
+/// Keeps its items in a build for the CPU only.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+macro_rules! __cpu {
+    ($($item:tt)*) => {};
+}

@@ -1,0 +1,110 @@
+//! Work-items: place, barrier and shared memory.
+
+use core::marker::PhantomData;
+
+use crate::device;
+
+/// One work-item of a running kernel, in a workgroup with a shared `S`.
+///
+/// Dimensions are 0, 1 and 2; another dimension panics.
+pub struct Item<S = ()> {
+    state: device::State,
+    /// Keeps a work-item on its thread: the barrier of another thread's fiber cannot be used.
+    shared: PhantomData<*mut S>,
+}
+
+impl<S> Item<S> {
+    /// Creates the value that a kernel gets.
+    ///
+    /// # Safety
+    /// `state` describes the running work-item, the `Item` is not used after that work-item ends, and the workgroup's shared
+    /// memory has at least `size_of::<S>()` bytes.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn new(state: device::State) -> Self {
+        Self { state, shared: PhantomData }
+    }
+
+    /// Returns the place of the work-item in its workgroup.
+    #[inline(always)]
+    #[track_caller]
+    pub fn local_id(&self, dimension: u32) -> usize {
+        self.state.local_id(checked(dimension)) as usize
+    }
+
+    /// Returns the place of the workgroup in the grid.
+    #[inline(always)]
+    #[track_caller]
+    pub fn group_id(&self, dimension: u32) -> usize {
+        self.state.group_id(checked(dimension)) as usize
+    }
+
+    /// Returns the number of work-items in a workgroup.
+    #[inline(always)]
+    #[track_caller]
+    pub fn local_size(&self, dimension: u32) -> usize {
+        self.state.local_size(checked(dimension)) as usize
+    }
+
+    /// Returns the number of workgroups in the grid.
+    #[inline(always)]
+    #[track_caller]
+    pub fn group_count(&self, dimension: u32) -> usize {
+        self.state.group_count(checked(dimension)) as usize
+    }
+
+    /// Returns the place of the work-item in the grid.
+    #[inline(always)]
+    #[track_caller]
+    pub fn global_id(&self, dimension: u32) -> usize {
+        self.group_id(dimension) * self.local_size(dimension) + self.local_id(dimension)
+    }
+
+    /// Returns the number of work-items in the grid.
+    #[inline(always)]
+    #[track_caller]
+    pub fn global_size(&self, dimension: u32) -> usize {
+        self.group_count(dimension) * self.local_size(dimension)
+    }
+
+    /// Returns the linear index of the work-item in the whole grid; dimension 0 varies fastest.
+    ///
+    /// Two work-items of a launch never have the same index. Launches refuse grids of 2⁶⁴ or more work-items.
+    #[inline(always)]
+    pub fn global_index(&self) -> usize {
+        (self.global_id(2) * self.global_size(1) + self.global_id(1)) * self.global_size(0) + self.global_id(0)
+    }
+
+    /// Waits until all work-items of the workgroup reach this barrier; then each sees what the others wrote before it.
+    ///
+    /// Every work-item of the workgroup must reach the same barrier of the source, equally often. On the CPU a barrier that
+    /// some work-items do not reach panics; on a GPU the launch hangs or computes wrong results.
+    ///
+    /// On the CPU a barrier has no effect while a panic unwinds the work-item.
+    #[inline(always)]
+    #[track_caller]
+    pub fn barrier(&self) {
+        self.state.barrier();
+    }
+
+    /// Returns the memory that the workgroup shares: `size_of::<S>()` bytes, not initialized.
+    ///
+    /// On the CPU each byte starts as `0xA5`, so that a missing initialization shows. GPUs limit its size, most to 64 KiB; the
+    /// CPU does not. `S` must have an alignment of at most 16 and must not need to be dropped.
+    ///
+    /// Use raw places, `(*item.shared())[i] = x`, rather than references: a reference to the whole memory conflicts with the
+    /// accesses of other work-items.
+    #[inline(always)]
+    pub fn shared(&self) -> *mut S {
+        const { crate::expansion::shared_size::<&Self>() };
+        self.state.shared().cast()
+    }
+}
+
+/// Returns a valid dimension; on a GPU, another one would read memory outside the launch's description.
+#[inline(always)]
+#[track_caller]
+fn checked(dimension: u32) -> u32 {
+    assert!(dimension < 3, "expected dimension 0, 1 or 2, found {dimension}");
+    dimension
+}
