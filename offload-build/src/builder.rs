@@ -96,7 +96,7 @@ impl Build {
         self
     }
 
-    /// Sets the language of the sources: `openmp`, `hip`, `cuda`, `bitcode` or `prebuilt`.
+    /// Sets the language of the sources: `openmp`, `hip`, `cuda`, `bitcode`, `rust` or `prebuilt`.
     ///
     /// # Errors
     ///
@@ -109,6 +109,32 @@ impl Build {
     #[must_use]
     pub fn sources<S: Into<String>>(self, sources: impl IntoIterator<Item = S>) -> Self {
         self.list("sources", sources)
+    }
+
+    /// Folder of a crate of kernels in Rust, relative to the package: the key `crate`.
+    #[must_use]
+    pub fn kernel_crate(mut self, folder: &str) -> Self {
+        let folder = Setting::Text(folder.to_owned());
+        self.declared
+            .own
+            .set("crate", folder, "Build::kernel_crate");
+        self
+    }
+
+    /// Cargo features of the crate of kernels.
+    #[must_use]
+    pub fn features<S: Into<String>>(self, features: impl IntoIterator<Item = S>) -> Self {
+        self.list("features", features)
+    }
+
+    /// Selects whether the crate of kernels has its default features.
+    #[must_use]
+    pub fn default_features(mut self, has: bool) -> Self {
+        let has = Setting::Flag(has);
+        self.declared
+            .own
+            .set("default-features", has, "Build::default_features");
+        self
     }
 
     /// Processors (`gfx90a:xnack-`, `sm_80`), triples of CPU devices, and `native`, the GPUs of this machine, in the
@@ -400,7 +426,12 @@ mod tests {
         let source = include_str!("builder.rs");
         let (build, target) = source.split_once("impl TargetBuild {").unwrap();
         for key in settings::KEYS {
-            let method = format!("pub fn {}", key.name.replace('-', "_"));
+            let name = match key.name {
+                // A word of Rust.
+                "crate" => "kernel_crate",
+                name => name,
+            };
+            let method = format!("pub fn {}", name.replace('-', "_"));
             let has = |text: &str| {
                 [format!("{method}("), format!("{method}<")]
                     .iter()

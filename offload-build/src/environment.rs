@@ -87,6 +87,42 @@ impl Environment {
             .collect()
     }
 
+    /// Returns the variables that hold for the build of this package alone: Cargo's for build scripts, and flags, wrappers and
+    /// profiles of rustc that users set. Cargo's own settings, such as `CARGO_HOME` and its jobserver, are not among them.
+    pub(crate) fn of_this_package(&self) -> Vec<OsString> {
+        const OF_CARGO: [&str; 7] = [
+            "CARGO_HOME",
+            "CARGO_HTTP_",
+            "CARGO_MAKEFLAGS",
+            "CARGO_NET_",
+            "CARGO_REGISTR",
+            "CARGO_SOURCE_",
+            "CARGO_TERM_",
+        ];
+        const OTHERS: [&str; 11] = [
+            "DEBUG",
+            "HOST",
+            "NUM_JOBS",
+            "OPT_LEVEL",
+            "OUT_DIR",
+            "PROFILE",
+            "RUSTC",
+            "RUSTDOC",
+            "RUSTDOCFLAGS",
+            "RUSTFLAGS",
+            "TARGET",
+        ];
+        let is_own = |name: &str| match name.starts_with("CARGO") {
+            true => !OF_CARGO.iter().any(|start| name.starts_with(start)),
+            false => {
+                OTHERS.contains(&name) || name.starts_with("RUSTC_") || name.starts_with("DEP_")
+            }
+        };
+        let names = self.variables.keys();
+        let own = names.filter(|name| is_own(&name.to_string_lossy()));
+        own.cloned().collect()
+    }
+
     /// Records `cargo::<key>=<value>`.
     pub(crate) fn tell(&self, key: &str, value: impl Display) {
         self.directives

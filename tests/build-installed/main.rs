@@ -14,4 +14,5 @@ mod native;
 mod nvcc;
 mod path_variables;
 mod rocm;
+mod rustc;
 mod target_words;

@@ -70,6 +70,9 @@ fn uses_crates_with_allowed_licenses() {
     }
 }
 
+/// Crates with two versions: `corosensei` 0.3 needs an older one than others, and only for Windows.
+const TWICE: [&str; 1] = ["windows-sys"];
+
 #[test]
 fn uses_one_version_of_each_crate_from_the_registry() {
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
@@ -81,7 +84,8 @@ fn uses_one_version_of_each_crate_from_the_registry() {
             line.map(|line| line.trim_end_matches('"'))
         };
         let name = value("name").unwrap();
-        assert!(!names.contains(&name), "{name} is there twice");
+        let is_known = TWICE.contains(&name);
+        assert!(is_known || !names.contains(&name), "{name} is there twice");
         names.push(name);
         let registry = "registry+https://github.com/rust-lang/crates.io-index";
         let is_ours = name.starts_with("offload-");

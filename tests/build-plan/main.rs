@@ -17,4 +17,5 @@ mod nvcc_registration;
 mod openmp_libraries;
 mod prebuilt;
 mod ptx_targets;
+mod rust_kernels;
 mod source_images;

@@ -11,6 +11,7 @@
 
 pub mod bad_archives;
 pub mod beside;
+pub mod comgr;
 pub mod crates;
 pub mod cuda_package;
 pub mod dependencies;
@@ -35,7 +36,7 @@ const WORDS: [(&str, &[&str]); 16] = [
     ("comgr", &["/usr/lib/x86_64-linux-gnu"]),
     ("amdhip", &["/usr/lib/x86_64-linux-gnu"]),
     ("cuda", &["/usr/local/cuda/bin"]),
-    ("rustweb", &[]),
+    ("rustweb", &["/usr/lib/rustlib/src/rust/library/core/src"]),
     ("cmake", &[]),
     ("qemu", &[]),
     ("ccache", &[]),

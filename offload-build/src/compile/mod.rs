@@ -6,4 +6,5 @@ pub(crate) mod device;
 pub(crate) mod host;
 pub(crate) mod nvcc;
 pub(crate) mod ptxas;
+pub(crate) mod rust;
 mod sdk;

@@ -8,15 +8,31 @@ use crate::declare::settings::{Entry, Reach, Settings, nearest};
 use crate::error::Error;
 use std::collections::BTreeSet;
 
+const NOT_RUST: &[Language] = &[
+    Language::OpenMp,
+    Language::Hip,
+    Language::Cuda,
+    Language::Bitcode,
+    Language::Prebuilt,
+];
+
+/// Languages without a preprocessor.
+const WITHOUT_TEXT: &[Language] = &[Language::Bitcode, Language::Rust, Language::Prebuilt];
+
 /// Keys, and the languages on whose modules they have no effect.
-const WITHOUT: [(&str, &[Language]); 11] = [
-    ("include", &[Language::Bitcode, Language::Prebuilt]),
-    ("define", &[Language::Bitcode, Language::Prebuilt]),
-    ("std", &[Language::Bitcode, Language::Prebuilt]),
+const WITHOUT: [(&str, &[Language]); 16] = [
+    ("sources", &[Language::Rust]),
+    ("exclude", &[Language::Rust]),
+    ("crate", NOT_RUST),
+    ("features", NOT_RUST),
+    ("default-features", NOT_RUST),
+    ("include", WITHOUT_TEXT),
+    ("define", WITHOUT_TEXT),
+    ("std", WITHOUT_TEXT),
     ("flags", &[Language::Prebuilt]),
     ("opt-level", &[Language::Prebuilt]),
     ("compiler", &[Language::Prebuilt]),
-    ("launcher", &[Language::Bitcode, Language::Prebuilt]),
+    ("launcher", WITHOUT_TEXT),
     ("missing", &[Language::Prebuilt]),
     ("archives", &[Language::Prebuilt]),
     ("link", &[Language::Prebuilt]),
@@ -76,14 +92,17 @@ mod tests {
     use crate::environment::Environment;
     use std::path::Path;
 
-    const LANGUAGES: [&str; 5] = ["openmp", "hip", "cuda", "bitcode", "prebuilt"];
+    const LANGUAGES: [&str; 6] = ["openmp", "hip", "cuda", "bitcode", "prebuilt", "rust"];
 
     /// A value of each key that is right somewhere, and what is wrong with it in modules of each language, in the order
     /// of [`LANGUAGES`]; nothing where it is accepted.
-    const TABLE: [(&str, &str, [&str; 5]); 23] = [
-        ("language", "", [""; 5]),
-        ("sources", "", [""; 5]),
-        ("targets", "", [""; 5]),
+    const TABLE: [(&str, &str, [&str; 6]); 26] = [
+        ("language", "", [""; 6]),
+        ("sources", "", [""; 6]),
+        ("crate", "\"kernels\"", OF_RUST),
+        ("features", "[\"fast\"]", OF_RUST),
+        ("default-features", "false", OF_RUST),
+        ("targets", "", [""; 6]),
         ("include", "[\"include\"]", NONE_OF_IR),
         ("archives", "[\"a.bc\"]", NONE_OF_IMAGES),
         ("link", "[\"a\"]", NONE_OF_IMAGES),
@@ -96,6 +115,7 @@ mod tests {
                 "`hda` is for modules of `openmp` yet, not of `cuda`",
                 "`hda` is for modules of `openmp` yet, not of `bitcode`",
                 NO_EFFECT,
+                "`hda` is for modules of `openmp` yet, not of `rust`",
             ],
         ),
         (
@@ -107,6 +127,7 @@ mod tests {
                 "`bundle` is no container of `cuda` (`fatbin`, `offload-binary`, `raw` are)",
                 "",
                 "",
+                "",
             ],
         ),
         (
@@ -116,6 +137,7 @@ mod tests {
                 "only a `bundle` is compressed, and `container` is `offload-binary`",
                 "",
                 "only a `bundle` is compressed, and `container` is `fatbin`",
+                "",
                 "",
                 "",
             ],
@@ -133,6 +155,7 @@ mod tests {
                 "",
                 "`rdc` is for modules of `hip` and `cuda`, not of `bitcode`",
                 "`rdc` is for modules of `hip` and `cuda`, not of `prebuilt`",
+                "`rdc` is for modules of `hip` and `cuda`, not of `rust`",
             ],
         ),
         (
@@ -144,6 +167,7 @@ mod tests {
                 "",
                 "",
                 "`images` is for modules of `hip`, `cuda` and `bitcode`, not of `prebuilt`",
+                "`images` is for modules of `hip`, `cuda` and `bitcode`, not of `rust`",
             ],
         ),
         (
@@ -155,9 +179,10 @@ mod tests {
                 "",
                 "`host` is for `hip` and `cuda`: modules of `bitcode` have no host code",
                 "`host` is for `hip` and `cuda`: modules of `prebuilt` have no host code",
+                "`host` is for `hip` and `cuda`: modules of `rust` have no host code",
             ],
         ),
-        ("exclude", "[\"b.*\"]", [""; 5]),
+        ("exclude", "[\"b.*\"]", ["", "", "", "", "", NO_EFFECT]),
         ("compiler", "\"clang\"", NONE_OF_IMAGES),
         ("launcher", "\"ccache\"", NONE_OF_IR),
         (
@@ -169,15 +194,17 @@ mod tests {
                 "without `host = true` a module of `cuda` is device code that the program loads itself",
                 "modules of `bitcode` have no host code: the program loads their images",
                 "modules of `prebuilt` have no host code: the program loads their images",
+                "modules of `rust` have no host code: the program loads their images",
             ],
         ),
         ("missing", "\"stub\"", NONE_OF_IMAGES),
-        ("feature", "\"gpu\"", [""; 5]),
-        ("name", "\"other\"", [""; 5]),
+        ("feature", "\"gpu\"", [""; 6]),
+        ("name", "\"other\"", [""; 6]),
     ];
     const NO_EFFECT: &str = "no effect";
-    const NONE_OF_IR: [&str; 5] = ["", "", "", NO_EFFECT, NO_EFFECT];
-    const NONE_OF_IMAGES: [&str; 5] = ["", "", "", "", NO_EFFECT];
+    const NONE_OF_IR: [&str; 6] = ["", "", "", NO_EFFECT, NO_EFFECT, NO_EFFECT];
+    const NONE_OF_IMAGES: [&str; 6] = ["", "", "", "", NO_EFFECT, ""];
+    const OF_RUST: [&str; 6] = [NO_EFFECT, NO_EFFECT, NO_EFFECT, NO_EFFECT, NO_EFFECT, ""];
 
     fn checked(folder: &Path, text: &str) -> Result<(), String> {
         let source = Source {
@@ -211,14 +238,26 @@ mod tests {
         ] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
+        let kernels = folder.path().join("kernels");
+        std::fs::create_dir_all(kernels.join("src")).unwrap();
+        std::fs::write(kernels.join("Cargo.toml"), "[package]\nname = \"k\"\n").unwrap();
+        std::fs::write(kernels.join("src/lib.rs"), "").unwrap();
         let rows = TABLE.map(|(key, ..)| key);
         assert_eq!(
             rows.to_vec(),
             KEYS.iter().map(|key| key.name).collect::<Vec<_>>()
         );
-        let extensions = ["c", "hip", "cu", "bc", "co"];
-        for (key, value, problems) in TABLE.iter().skip(3) {
-            for ((language, extension), problem) in LANGUAGES.iter().zip(extensions).zip(problems) {
+        let sources = ["c", "hip", "cu", "bc", "co"]
+            .map(|extension| format!("sources = [\"*.{extension}\"]"));
+        let kernels = ["crate = \"kernels\"".to_owned()];
+        for (key, value, problems) in TABLE.iter().filter(|(_, value, _)| !value.is_empty()) {
+            let sources = sources.iter().chain(&kernels);
+            for ((language, source), problem) in LANGUAGES.iter().zip(sources).zip(problems) {
+                let source = match (*key, *language) {
+                    // Once is enough.
+                    ("crate", "rust") => "",
+                    _ => source,
+                };
                 let target = if *language == "cuda" {
                     "sm_80"
                 } else {
@@ -226,7 +265,7 @@ mod tests {
                 };
                 let text = format!(
                     "[features]\ngpu = []\n[package.metadata.offload]\nlanguage = \"{language}\"\n\
-                     sources = [\"*.{extension}\"]\ntargets = [\"{target}\"]\n\n  {key} = {value}\n"
+                     {source}\ntargets = [\"{target}\"]\n\n  {key} = {value}\n"
                 );
                 let expected = match *problem {
                     "" => Ok(()),
@@ -238,6 +277,14 @@ mod tests {
                 assert_eq!(checked(folder.path(), &text), expected, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn rejects_sources_of_a_crate_of_kernels() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[package.metadata.offload]\nlanguage = \"rust\"\nsources = [\"k.rs\"]\n";
+        let error = "Cargo.toml:3:1: `sources` has no effect on modules of `rust`";
+        assert_eq!(checked(folder.path(), text), Err(error.to_owned()));
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub(crate) enum Language {
     Cuda,
     /// LLVM IR for a GPU, as bitcode or text: what compilers of other languages make.
     Bitcode,
+    /// A crate of kernels.
+    Rust,
     /// Images that were made elsewhere.
     Prebuilt,
 }
@@ -22,7 +24,7 @@ pub(crate) enum Language {
 const CPP: [&str; 6] = ["C", "cc", "cp", "cpp", "cxx", "c++"];
 
 impl Language {
-    pub(crate) const NAMES: [&str; 5] = ["openmp", "hip", "cuda", "bitcode", "prebuilt"];
+    pub(crate) const NAMES: [&str; 6] = ["openmp", "hip", "cuda", "bitcode", "rust", "prebuilt"];
 
     /// The language of that name.
     pub(crate) fn named(name: &str) -> Option<Self> {
@@ -31,6 +33,7 @@ impl Language {
             Self::Hip,
             Self::Cuda,
             Self::Bitcode,
+            Self::Rust,
             Self::Prebuilt,
         ];
         all.into_iter().find(|language| language.name() == name)
@@ -42,6 +45,7 @@ impl Language {
             Self::Hip => "hip",
             Self::Cuda => "cuda",
             Self::Bitcode => "bitcode",
+            Self::Rust => "rust",
             Self::Prebuilt => "prebuilt",
         }
     }
@@ -52,8 +56,8 @@ impl Language {
             Self::OpenMp => OffloadKind::OPENMP,
             Self::Hip => OffloadKind::HIP,
             Self::Cuda => OffloadKind::CUDA,
-            Self::Bitcode | Self::Prebuilt if triple.is_nvptx() => OffloadKind::CUDA,
-            Self::Bitcode | Self::Prebuilt => OffloadKind::HIP,
+            Self::Bitcode | Self::Rust | Self::Prebuilt if triple.is_nvptx() => OffloadKind::CUDA,
+            Self::Bitcode | Self::Rust | Self::Prebuilt => OffloadKind::HIP,
         }
     }
 
@@ -65,6 +69,7 @@ impl Language {
             Self::Hip => &["hip", "cu"],
             Self::Cuda => &["cu"],
             Self::Bitcode => return Some(vec!["bc", "ll"]),
+            Self::Rust => return Some(vec!["rs"]),
             Self::Prebuilt => return None,
         };
         Some([own, &CPP].concat())

@@ -116,7 +116,7 @@ fn check_features(source: Source<'_>, modules: &[Settings]) -> Result<(), Error>
 }
 
 /// Variables of ours that are no keys: of a build script, of the tools, and of tests.
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 9] = [
     "CC",
     "DRY_RUN",
     "KINDS",
@@ -125,6 +125,7 @@ const OTHERS: [&str; 8] = [
     "MAX_DECOMPRESSED_SIZE",
     "PROGRESS",
     "REQUIRE",
+    "RUSTC",
 ];
 
 /// Prefixes of groups of variables, after [`PREFIX`].

@@ -3,7 +3,7 @@
 //! Later layers win: `[workspace.metadata.offload]`, its `profile.<name>`, `[package.metadata.offload]`,
 //! its `profile.<name>`, `[[package.metadata.offload.module]]`.
 
-use crate::declare::settings::{self, Form, KEYS, NOT_YET, Reach, Setting, Settings};
+use crate::declare::settings::{self, Form, KEYS, Reach, Setting, Settings};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -105,6 +105,40 @@ pub(crate) fn features(package: Source<'_>) -> Result<BTreeSet<String>, Manifest
     let declared = below(document, "features").into_iter().flatten();
     found.extend(declared.map(|(name, _)| name.get_ref().clone().into_owned()));
     Ok(found)
+}
+
+/// Parts of the manifest of a crate with a library.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CrateManifest {
+    /// Name of the package.
+    pub(crate) package: String,
+    /// Name of the library, an identifier.
+    pub(crate) library: String,
+    /// Path of the library's root, relative to the manifest.
+    pub(crate) source: String,
+}
+
+impl CrateManifest {
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    ///
+    /// If the manifest is not TOML or declares no package.
+    pub(crate) fn read(source: Source<'_>) -> Result<Self, ManifestError> {
+        let document = source.parse()?;
+        let text = |section: &str, name: &str| {
+            let value = below(document.get_ref(), section)?.get(name)?;
+            value.get_ref().as_str().map(str::to_owned)
+        };
+        let package = text("package", "name")
+            .ok_or_else(|| source.error(&(0..0), "expected a package, found no `package.name`"))?;
+        let library = text("lib", "name").unwrap_or_else(|| package.replace('-', "_"));
+        Ok(Self {
+            package,
+            library,
+            source: text("lib", "path").unwrap_or_else(|| "src/lib.rs".to_owned()),
+        })
+    }
 }
 
 fn below<'t, 'a>(table: &'t Table<'a>, name: &str) -> Option<&'t Table<'a>> {
@@ -328,9 +362,6 @@ impl<'a> Source<'a> {
 }
 
 fn unknown(name: &str, structure: &[&str]) -> String {
-    if NOT_YET.contains(&name) {
-        return format!("key `{name}` is not supported yet");
-    }
     // Of a target's table, those that may stand there.
     let own = |key: &&settings::Key| key.per_target || !structure.is_empty();
     let names = KEYS
@@ -443,10 +474,6 @@ mod tests {
         );
         rejects(&with("  wave = 1"), "Cargo.toml:2:3: unknown key `wave`");
         rejects(
-            &with("crate = \"k\""),
-            "Cargo.toml:2:1: key `crate` is not supported yet",
-        );
-        rejects(
             &with("rdc = \"off\""),
             "Cargo.toml:2:7: `rdc` is `true` or `false`, not string",
         );
@@ -460,7 +487,7 @@ mod tests {
         );
         rejects(
             &with("language = \"openm\""),
-            "Cargo.toml:2:12: `language`: `openm` is not one of `openmp`, `hip`, `cuda`, `bitcode`, `prebuilt`; did you mean `openmp`?",
+            "Cargo.toml:2:12: `language`: `openm` is not one of `openmp`, `hip`, `cuda`, `bitcode`, `rust`, `prebuilt`; did you mean `openmp`?",
         );
         rejects(
             &with("opt-level = 4"),

@@ -33,6 +33,9 @@ pub(crate) enum Form {
 pub(crate) const KEYS: &[Key] = &[
     key("language", Form::Choice(&Language::NAMES)),
     key("sources", Form::List),
+    key("crate", Form::Text),
+    key("features", Form::List),
+    key("default-features", Form::Flag),
     key("targets", Form::List),
     key("include", Form::List),
     target_key("archives", Form::List),
@@ -58,9 +61,6 @@ pub(crate) const KEYS: &[Key] = &[
     key("feature", Form::Text),
     key("name", Form::Text),
 ];
-
-/// Keys and values that the design has and this version has not: named, so that nobody searches for a typo.
-pub(crate) const NOT_YET: &[&str] = &["crate"];
 
 const fn key(name: &'static str, form: Form) -> Key {
     let per_target = false;

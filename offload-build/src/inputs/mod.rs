@@ -2,5 +2,6 @@
 
 pub(crate) mod libraries;
 pub(crate) mod prebuilt;
+pub(crate) mod rust_scan;
 pub(crate) mod source_scan;
 pub(crate) mod without_sdk;

@@ -280,7 +280,7 @@ pub(crate) fn version(language: Language, root: &Path) -> Option<Version> {
             let major = define(header, "HIP_VERSION_MAJOR")?;
             Some((major, define(header, "HIP_VERSION_MINOR")?))
         }
-        Language::OpenMp | Language::Bitcode | Language::Prebuilt => None,
+        Language::OpenMp | Language::Bitcode | Language::Rust | Language::Prebuilt => None,
     }
 }
 

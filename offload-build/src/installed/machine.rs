@@ -11,6 +11,7 @@ use crate::installed::compilers::Compiler;
 use crate::installed::device_libraries::{self, DeviceLibraries};
 use crate::installed::host::Host;
 use crate::installed::runtimes::Runtime;
+use crate::installed::rustc::Rustc;
 use crate::process::command::Command;
 use crate::process::launcher::Launcher;
 use crate::process::search::Search;
@@ -20,6 +21,8 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) compiler: Compiler,
+    /// The compiler of a crate of kernels.
+    pub(crate) rustc: Option<Rustc>,
     /// The runtime that host code calls, if it calls one.
     pub(crate) runtime: Option<Runtime>,
     /// The program that starts compiles.
@@ -66,7 +69,18 @@ impl Machine {
             Family::Clang | Family::Nvcc => "",
         };
         let answers = Answers::below(out, asked);
-        let compiler = Compiler::find(module, host, environment, &search, &answers)?;
+        let rustc = match &module.kernel_crate {
+            Some(kernels) => Some(Rustc::find(
+                module,
+                kernels,
+                environment,
+                &search,
+                &answers,
+            )?),
+            None => None,
+        };
+        let compiler =
+            Compiler::find(module, rustc.as_ref(), host, environment, &search, &answers)?;
         let variables = compiler.behind.iter().fold(variables, |all, program| {
             format!("{all}\n{}", files::identity(program))
         });
@@ -83,6 +97,7 @@ impl Machine {
             without_critical_lock: without_critical_lock(module, &compiler),
             runtime: Runtime::of(module, &compiler, host, environment),
             compiler,
+            rustc,
             launcher,
             variables,
             registration,

@@ -12,4 +12,5 @@ pub(crate) mod native;
 pub(crate) mod path_variables;
 pub(crate) mod rocm;
 pub(crate) mod runtimes;
+pub(crate) mod rustc;
 pub(crate) mod sdk;

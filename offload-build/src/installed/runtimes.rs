@@ -41,7 +41,7 @@ impl Runtime {
             }
             Language::Hip => &["amdhip64"],
             Language::Cuda => &["cudart"],
-            Language::Bitcode | Language::Prebuilt => return None,
+            Language::Bitcode | Language::Rust | Language::Prebuilt => return None,
         };
         let roots = compiler.sdk.iter().cloned();
         let roots = roots.chain(sdk::roots(module, environment)).collect();

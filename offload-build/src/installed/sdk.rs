@@ -86,7 +86,7 @@ pub(crate) fn root(
     tree: Vec<PathBuf>,
 ) -> Result<Option<Root>, Error> {
     match module.language {
-        Language::OpenMp | Language::Bitcode | Language::Prebuilt => Ok(None),
+        Language::OpenMp | Language::Bitcode | Language::Rust | Language::Prebuilt => Ok(None),
         Language::Hip => {
             let asked = || rocm::asked_roots(search, answers);
             ROCM.root(module, environment, tree, asked)
@@ -183,7 +183,7 @@ pub(crate) fn without_libraries(target: &Target) -> Option<&str> {
 impl Sdk {
     fn of(language: Language) -> Option<&'static Self> {
         match language {
-            Language::OpenMp | Language::Bitcode | Language::Prebuilt => None,
+            Language::OpenMp | Language::Bitcode | Language::Rust | Language::Prebuilt => None,
             Language::Hip => Some(&ROCM),
             Language::Cuda => Some(&CUDA),
         }

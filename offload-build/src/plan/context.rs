@@ -10,6 +10,7 @@ use crate::installed::compilers::Compiler;
 use crate::installed::device_libraries::DeviceLibraries;
 use crate::installed::host::Host;
 use crate::installed::llvm::Llvm;
+use crate::installed::rustc::Rustc;
 use crate::installed::sdk;
 use crate::process::command::Command;
 use crate::process::launcher::{Launched, Launcher};
@@ -25,6 +26,8 @@ use std::path::{Path, PathBuf};
 /// Values that the plan of a module is made from, besides the module.
 pub(crate) struct Context<'a> {
     pub(crate) compiler: &'a Compiler,
+    /// The compiler of a crate of kernels.
+    pub(crate) rustc: Option<&'a Rustc>,
     pub(crate) search: &'a Search,
     /// The package's folder.
     pub(crate) root: &'a Path,
@@ -134,7 +137,7 @@ impl Context<'_> {
         let shown = source.strip_prefix(self.root).unwrap_or(source);
         // LLVM IR includes nothing, and clang writes no dependencies of it.
         let (inputs, depfile) = match module.language {
-            Language::Bitcode => (vec![source.to_owned()], None),
+            Language::Bitcode | Language::Rust => (vec![source.to_owned()], None),
             _ => (Vec::new(), Some(clang::depfile(output))),
         };
         Task {
@@ -210,7 +213,7 @@ impl Context<'_> {
         let launcher = self.launcher?;
         let commands = match module.language {
             // No compile of a source: what IR costs is in the device link.
-            Language::Bitcode | Language::Prebuilt => return None,
+            Language::Bitcode | Language::Rust | Language::Prebuilt => return None,
             // Names of OpenMP's kernels hold numbers of files, which are others on another machine; host objects, and
             // the cubins of nvcc, the name of the text that is sent.
             Language::Hip | Language::Cuda

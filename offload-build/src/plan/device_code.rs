@@ -15,6 +15,7 @@ use crate::plan::artifacts::Unit;
 use crate::plan::context::{Context, Side, stem};
 use crate::plan::libraries;
 use crate::plan::machine_code;
+use crate::plan::rust::RustStages;
 use crate::plan::stages::{Stage, step};
 use crate::steps::images::PartImages;
 use crate::steps::images::planned::PlannedImage;
@@ -24,6 +25,8 @@ use std::path::Path;
 /// Steps that make the images of a module.
 #[derive(Debug, Default)]
 pub(crate) struct DeviceCode {
+    /// Before the compiles: what a crate of kernels needs.
+    pub(crate) rust: RustStages,
     pub(crate) compiles: Stage,
     /// After all of these.
     pub(crate) links: Stage,
@@ -81,9 +84,10 @@ impl Context<'_> {
             let is_like = |(other, _): &&(Target, Vec<SourceInput>)| {
                 target.compiles_like(other) && self.compiler.family != Family::Nvcc
             };
+            let crates = code.rust.len();
             let (tasks, sources) = match compiled.iter().find(is_like) {
                 Some((_, sources)) => (Vec::new(), sources.clone()),
-                None => self.device_compiles(module, target, &folder, units),
+                None => self.device_compiles(module, target, &folder, units, &mut code.rust),
             };
             if sources.is_empty() {
                 return Err(Error::new(format_args!(
@@ -111,6 +115,7 @@ impl Context<'_> {
                     code.skipped.push(skipped);
                     if module.artifacts.is_empty() {
                         code.compiles.truncate(start);
+                        code.rust.truncate(crates);
                     }
                     continue;
                 }
@@ -240,7 +245,18 @@ impl Context<'_> {
         target: &Target,
         folder: &Path,
         units: &mut [Unit],
+        rust: &mut RustStages,
     ) -> (Stage, Vec<SourceInput>) {
+        if let (Some(kernels), Some(rustc)) = (&module.kernel_crate, self.rustc) {
+            let output = folder
+                .join(stem(self.root, &kernels.source))
+                .with_extension("bc");
+            let task = self.rust_kernels(module, (kernels, rustc), target, &output, rust);
+            for unit in units {
+                unit.images.push((target.clone(), output.clone()));
+            }
+            return (vec![step(task)], vec![(0, DeviceInput::Bitcode(output))]);
+        }
         let family = self.compiler.family;
         let is_machine_code = self.makes_machine_code(module);
         let bitcode = !target.triple.is_cpu() && family != Family::Nvcc && !is_machine_code;
@@ -290,7 +306,7 @@ impl Context<'_> {
                             }
                         }
                         Language::Cuda => device::cuda(clang, &processor, sdk, compile),
-                        Language::Bitcode | Language::Prebuilt => {
+                        Language::Bitcode | Language::Rust | Language::Prebuilt => {
                             device::bitcode(clang, &target.triple, &processor, compile)
                         }
                     }

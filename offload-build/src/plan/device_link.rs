@@ -162,7 +162,7 @@ impl Context<'_> {
         })
     }
 
-    fn symbol_hints(&self, module: &Module, target: &Target) -> SymbolHints {
+    pub(crate) fn symbol_hints(&self, module: &Module, target: &Target) -> SymbolHints {
         SymbolHints {
             library: self.missing_library(target),
             undefined: match module.language {
@@ -178,6 +178,7 @@ impl Context<'_> {
                 Language::Hip | Language::Cuda => APART_HINT,
                 _ => "",
             },
+            others: &[],
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The plan of a module without host code (HIP, CUDA, bitcode): an image for each target, and the container that the
+//! The plan of a module without host code (HIP, CUDA, bitcode, Rust): an image for each target, and the container that the
 //! program gives to the runtime's module API.
 
 use crate::declare::module::{Module, Target};
@@ -25,11 +25,9 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let skipped = code.skipped.clone();
     let packing = Packing::new(module, code.parts, skipped, version, context.out);
     let last = [step(packing)].into_iter();
-    let stages = vec![
-        code.compiles,
-        code.links,
-        last.chain(artifacts.into_iter().map(step)).collect(),
-    ];
+    let last = last.chain(artifacts.into_iter().map(step)).collect();
+    let mut stages = code.rust.into_stages();
+    stages.extend([code.compiles, code.links, last]);
     let skipped = code.skipped;
     Ok((Plan { stages, skipped }, code.built))
 }

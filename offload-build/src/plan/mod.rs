@@ -11,6 +11,7 @@ mod library;
 mod machine_code;
 mod nvcc;
 mod prebuilt;
+mod rust;
 mod source_images;
 mod stages;
 

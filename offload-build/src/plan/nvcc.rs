@@ -109,6 +109,7 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
             library: None,
             undefined: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
             duplicate: APART_HINT,
+            others: &[],
         },
     }
 }

@@ -40,6 +40,15 @@ pub struct Command {
     /// Kept if an option, which is not printed, asks the program for colors. They change no result, so they are no part
     /// of what keys are made from.
     colors: Colors,
+    /// Few commands have some.
+    variables: Option<Box<Variables>>,
+}
+
+/// Differences between the variables of a command and those of this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Variables {
+    set: Vec<(&'static str, OsString)>,
+    removed: Vec<OsString>,
 }
 
 impl Command {
@@ -49,7 +58,24 @@ impl Command {
             program: program.into(),
             args: Vec::new(),
             colors: Colors::Removed,
+            variables: None,
         }
+    }
+
+    /// This command with a value for a variable.
+    #[must_use]
+    pub fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        let variables = self.variables.get_or_insert_default();
+        variables.set.push((name, value.into()));
+        self
+    }
+
+    /// This command without variables that it would inherit. They are not printed: a shell does not have them.
+    #[must_use]
+    pub fn without_variables(mut self, names: &[OsString]) -> Self {
+        let variables = self.variables.get_or_insert_default();
+        variables.removed.extend_from_slice(names);
+        self
     }
 
     /// This command, which is clang's, with colors in its messages or without them.
@@ -138,6 +164,13 @@ impl Command {
         for name in SCRUBBED {
             process.env_remove(name);
         }
+        if let Some(variables) = &self.variables {
+            for name in &variables.removed {
+                process.env_remove(name);
+            }
+            let set = variables.set.iter();
+            process.envs(set.map(|(name, value)| (name, value)));
+        }
         process.env(GUARD, "1");
         process
     }
@@ -162,6 +195,10 @@ fn text(bytes: &[u8]) -> String {
 /// Prints the command as a POSIX shell takes it: pasted into one, the line runs the same command.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variables = self.variables.iter().flat_map(|variables| &variables.set);
+        for (name, value) in variables {
+            write!(f, "{name}={} ", Quoted(value))?;
+        }
         write!(f, "{}", Quoted(self.program.as_os_str()))?;
         self.args
             .iter()

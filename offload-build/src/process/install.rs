@@ -23,6 +23,8 @@ pub(crate) enum Need {
     DeviceLibraries,
     /// `spirv-link`.
     SpirvTools,
+    /// A rustc for kernels, with the sources of its library.
+    Rustc,
 }
 
 /// Commands that install something: of Debian and Ubuntu with `<n>` for the release, of Fedora, of Arch, and in an
@@ -39,7 +41,7 @@ const PACMAN: &str = "Arch";
 const CONDA: &str = "conda-forge";
 const PYPI: &str = "PyPI";
 
-const ROWS: [Package; 10] = [
+const ROWS: [Package; 11] = [
     Package {
         need: Need::Clang,
         what: "clang",
@@ -134,6 +136,18 @@ const ROWS: [Package; 10] = [
             (DNF, "dnf install spirv-tools"),
             (PACMAN, "pacman -S spirv-tools"),
             (CONDA, "conda install spirv-tools"),
+        ],
+    },
+    Package {
+        need: Need::Rustc,
+        what: "Rust 1.96 or newer with the sources of its library",
+        commands: &[
+            (APT, "apt install rustc-web rust-web-src"),
+            (
+                "rustup",
+                "rustup update stable && rustup component add rust-src",
+            ),
+            (PACMAN, "pacman -S rust rust-src"),
         ],
     },
 ];

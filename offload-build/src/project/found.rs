@@ -8,6 +8,7 @@ use crate::installed::fitting_clangs;
 use crate::installed::llvm::{HERE, Llvm};
 use crate::installed::native::Native;
 use crate::installed::rocm;
+use crate::installed::rustc;
 use crate::installed::sdk;
 use crate::process::command::Command;
 use crate::process::install::Need;
@@ -107,6 +108,19 @@ impl Here<'_> {
         if let Some(nvcc) = nvcc(&self.search) {
             let version = self.answer(&nvcc, &["--version"], release);
             found.push(tool(ToolGroup::Compilers, "nvcc", nvcc, version));
+        }
+        for rustc in rustc::known(self.environment, &self.search, &self.answers) {
+            let use_for_kernels = match rustc.problem {
+                None => "compiles kernels".to_owned(),
+                Some(problem) => format!("compiles no kernels: it {problem}"),
+            };
+            found.push(FoundTool {
+                group: ToolGroup::Compilers,
+                name: format!("rustc {}", rustc.version),
+                path: Some(rustc.program),
+                detail: format!("LLVM {}, {use_for_kernels}", rustc.llvm),
+                hint: None,
+            });
         }
         for name in ["ptxas", "nvlink"] {
             found.push(match self.search.cuda_program(name) {

@@ -64,6 +64,21 @@ const DESCRIPTIONS: &[(&str, &str, &str)] = &[
         "Source files: paths and patterns, relative to the package.",
     ),
     (
+        "crate",
+        "required for `rust`",
+        "Folder of a crate of kernels in Rust, relative to the package.",
+    ),
+    (
+        "features",
+        "none",
+        "Cargo features of the crate of kernels.",
+    ),
+    (
+        "default-features",
+        "`true`",
+        "Whether the crate of kernels has its default features.",
+    ),
+    (
         "targets",
         "required",
         "Targets: AMD GPUs by target ID (`gfx90a:xnack-`), NVIDIA GPUs by processor (`sm_80`), PTX by `compute_80`, CPU \
@@ -134,7 +149,7 @@ const DESCRIPTIONS: &[(&str, &str, &str)] = &[
     (
         "compiler",
         "the newest clang that will do",
-        "Device compiler: a clang, `hipcc` for HIP, `nvcc` for CUDA; a name, or a path relative to the package.",
+        "Device compiler: a clang, `hipcc` for HIP, `nvcc` for CUDA, a rustc for `rust`; a name, or a path relative to the package.",
     ),
     (
         "launcher",

@@ -77,6 +77,7 @@ pub(crate) fn prepare(
         .join(" ");
     let context = Context {
         compiler: &machine.compiler,
+        rustc: machine.rustc.as_ref(),
         search: &machine.compiler.search,
         root: &root,
         out,

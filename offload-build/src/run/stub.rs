@@ -12,6 +12,7 @@ use crate::error;
 use crate::error::Error;
 use crate::files;
 use crate::generate::{Content, Described, HostFile, Ptx, SourceFile, source_names};
+use crate::inputs::rust_scan;
 use crate::inputs::source_scan::{self, Scan};
 use crate::installed::host::Host;
 use crate::process::command::{Command, CommandError};
@@ -87,12 +88,15 @@ fn sources(
 
 /// Describes the kernels that the sources of `module` define, as far as a scan finds them.
 fn kernels(module: &Module) -> Result<Vec<Described>, Error> {
-    if !matches!(module.language, Language::Hip | Language::Cuda) {
-        return Ok(Vec::new());
-    }
     let mut names = BTreeSet::new();
-    for (_, scan) in scans(module)? {
-        names.extend(scan.kernels);
+    match (&module.kernel_crate, module.language) {
+        (Some(kernels), _) => names = rust_scan::kernels(&kernels.source)?,
+        (None, Language::Hip | Language::Cuda) => {
+            for (_, scan) in scans(module)? {
+                names.extend(scan.kernels);
+            }
+        }
+        _ => {}
     }
     Ok(described(names))
 }

@@ -41,7 +41,7 @@ headers![
 pub(crate) fn folder(language: Language, out: &Path) -> Option<PathBuf> {
     match language {
         Language::Hip | Language::Cuda => Some(out.join("offload").join("kernel-headers")),
-        Language::OpenMp | Language::Bitcode | Language::Prebuilt => None,
+        Language::OpenMp | Language::Bitcode | Language::Rust | Language::Prebuilt => None,
     }
 }
 

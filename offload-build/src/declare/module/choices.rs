@@ -103,7 +103,10 @@ pub(crate) fn images(
         let problem = format!("`rdc` is for modules of `hip` and `cuda`, not of `{name}`");
         return Err(settings.error_at("rdc", problem));
     }
-    if matches!(language, Language::OpenMp | Language::Prebuilt) {
+    if matches!(
+        language,
+        Language::OpenMp | Language::Rust | Language::Prebuilt
+    ) {
         return match images {
             None => Ok((ImageSources::OfModule, true)),
             Some(_) => {
@@ -149,7 +152,8 @@ pub(crate) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
     let family = Family::of(Path::new(settings.text("compiler").unwrap_or_default()));
     let own = match family {
         Family::Clang => return Ok(()),
-        _ if language == Language::Prebuilt => return Ok(()),
+        // That of a crate of kernels is a rustc.
+        _ if matches!(language, Language::Rust | Language::Prebuilt) => return Ok(()),
         Family::Hipcc => Language::Hip,
         Family::Nvcc => Language::Cuda,
     };
@@ -197,7 +201,7 @@ pub(crate) fn host(settings: &Settings, language: Language) -> Result<bool, Erro
         Language::OpenMp => {
             format!("`host` is for `hip` and `cuda`: `{name}` has host code anyway")
         }
-        Language::Bitcode | Language::Prebuilt => {
+        Language::Bitcode | Language::Rust | Language::Prebuilt => {
             format!("`host` is for `hip` and `cuda`: modules of `{name}` have no host code")
         }
     };

@@ -2,12 +2,14 @@
 
 mod choices;
 mod flags;
+mod kernel_crate;
 mod library_names;
 mod sources;
 mod target;
 
 pub(crate) use crate::declare::module::choices::{Missing, Register};
 pub(crate) use crate::declare::module::flags::Flags;
+pub(crate) use crate::declare::module::kernel_crate::KernelCrate;
 pub(crate) use crate::declare::module::sources::excluded;
 pub(crate) use crate::declare::module::target::Target;
 
@@ -29,8 +31,10 @@ pub(crate) struct Module {
     pub(crate) language: Language,
     /// True if its sources are compiled for the host, too, and its images registered.
     pub(crate) has_host_code: bool,
-    /// Absolute paths, sorted, each once.
+    /// Absolute paths, sorted, each once. Of a crate of kernels its root.
     pub(crate) sources: Vec<PathBuf>,
+    /// The crate of kernels of a module of `rust`.
+    pub(crate) kernel_crate: Option<KernelCrate>,
     /// Sources that use `<offload/gpu.h>` in the place of the vendor's SDK.
     pub(crate) sources_without_sdk: BTreeSet<PathBuf>,
     /// Folders in which patterns look for sources: a new file in one of them is a new source.
@@ -88,9 +92,15 @@ impl Module {
         targets.any(|target| !target.libraries.is_empty())
     }
 
+    /// Returns the declared compiler of C, C++ or LLVM IR. The key names the rustc of a crate of kernels.
+    pub(crate) fn declared_compiler(&self) -> Option<&str> {
+        let compiler = self.compiler.as_deref();
+        compiler.filter(|_| self.language != Language::Rust)
+    }
+
     /// Returns the family of its compiler.
     pub(crate) fn family(&self) -> Family {
-        let declared = self.compiler.as_deref().map(Path::new);
+        let declared = self.declared_compiler().map(Path::new);
         declared.map_or(Family::Clang, Family::of)
     }
 
@@ -117,8 +127,14 @@ impl Module {
         let own = Flags::new(settings, &default)?;
         let out = PathBuf::from(environment.required("OUT_DIR")?);
         let mut watched = Vec::new();
-        let (sources, mut warnings) =
-            sources::sources(settings, language, &root, &out, &own, &mut watched)?;
+        let kernel_crate = match language {
+            Language::Rust => Some(KernelCrate::new(settings, name.as_str(), &root)?),
+            _ => None,
+        };
+        let (sources, mut warnings) = match &kernel_crate {
+            Some(kernels) => (vec![kernels.source.clone()], Vec::new()),
+            None => sources::sources(settings, language, &root, &out, &own, &mut watched)?,
+        };
         if sources.is_empty() {
             return Err(Error::new(format_args!("module `{name}` has no `sources`")));
         }
@@ -145,6 +161,7 @@ impl Module {
         Ok(Self {
             decompressed: decompressed.map_err(Error::new)?,
             sources,
+            kernel_crate,
             sources_without_sdk: BTreeSet::new(),
             watched,
             targets,

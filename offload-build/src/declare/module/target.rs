@@ -100,7 +100,7 @@ impl Target {
             Language::OpenMp => !self.is_ptx,
             Language::Hip => is_amdgpu,
             Language::Cuda => is_nvptx,
-            Language::Bitcode | Language::Prebuilt => is_amdgpu || is_nvptx,
+            Language::Bitcode | Language::Rust | Language::Prebuilt => is_amdgpu || is_nvptx,
         }
     }
 

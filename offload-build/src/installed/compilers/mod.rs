@@ -20,6 +20,7 @@ use crate::installed::fitting_clangs::UsedSdk;
 use crate::installed::host::Host;
 use crate::installed::llvm::Llvm;
 use crate::installed::rocm;
+use crate::installed::rustc::Rustc;
 use crate::installed::sdk::{self, Root};
 use crate::process::command::Command;
 use crate::process::install::Need;
@@ -40,12 +41,13 @@ impl Compiler {
     /// its own release; lld.
     pub(crate) fn find(
         module: &Module,
+        rustc: Option<&Rustc>,
         host: &Host,
         environment: &Environment,
         search: &Search,
         answers: &Answers,
     ) -> Result<Self, Error> {
-        let declared = module.compiler.as_deref();
+        let declared = module.declared_compiler();
         let in_rocm = |declared| hipcc::find(module, declared, environment, search, answers);
         let declared = match (module.family(), declared) {
             (Family::Nvcc, Some(nvcc)) => {
@@ -63,7 +65,10 @@ impl Compiler {
         let tree = tree(module, declared.iter().flatten());
         let sdk = sdk::root(module, environment, search, answers, tree);
         let is_declared = declared.is_some();
-        let found = declared.unwrap_or_else(|| clangs(module, search, sdk.as_ref().ok()));
+        let mut found = declared.unwrap_or_else(|| clangs(module, search, sdk.as_ref().ok()));
+        if let Some(rustc) = rustc {
+            found = readers(module, rustc, found)?;
+        }
         let root = sdk.as_ref().ok().and_then(Option::as_ref);
         let root = root.map(|root| root.path.as_path());
         let headers = sdk::headers(module, root);
@@ -129,9 +134,38 @@ impl Compiler {
     }
 }
 
+/// Returns the clangs that read the bitcode of `rustc`: those of its release of LLVM, or newer. An older one says only
+/// `Unknown attribute kind`.
+fn readers(module: &Module, rustc: &Rustc, found: Vec<Llvm>) -> Result<Vec<Llvm>, Error> {
+    let reads = |llvm: &Llvm| llvm.release().is_some_and(|release| release >= rustc.llvm);
+    let (readers, others): (Vec<Llvm>, Vec<Llvm>) = found.into_iter().partition(reads);
+    if !readers.is_empty() {
+        return Ok(readers);
+    }
+    let others = others.iter().map(|llvm| {
+        let release = llvm
+            .release()
+            .map_or("unknown".to_owned(), |release| release.to_string());
+        format!("`{}` (LLVM {release})", llvm.clang.display())
+    });
+    let others: Vec<String> = others.collect();
+    let others = match others.as_slice() {
+        [] => "none is in PATH".to_owned(),
+        others => format!("found {}", others.join(", ")),
+    };
+    Err(Error::missing(format_args!(
+        "module `{}`: no clang reads the bitcode of `{}`, Rust {} with LLVM {}: {others}\nhint: {}, {INSTEAD}",
+        module.name,
+        rustc.program.display(),
+        rustc.version,
+        rustc.llvm,
+        Need::Clang.install(Some(rustc.llvm))
+    )))
+}
+
 /// Returns the places of the ROCm tree that the declared clangs of `module` belong to.
 fn tree<'l>(module: &Module, declared: impl Iterator<Item = &'l Llvm>) -> Vec<PathBuf> {
-    let compiler = module.compiler.as_deref();
+    let compiler = module.declared_compiler();
     let is_of_rocm = compiler.is_some_and(rocm::is_amdclang);
     let declared = declared.filter(|_| is_of_rocm);
     let folders = declared.flat_map(|llvm| llvm.prefix.ancestors().take(3));
@@ -198,7 +232,7 @@ fn clangs(module: &Module, search: &Search, sdk: Option<&Option<Root>>) -> Vec<L
 /// Returns the error if no compiler in `found` suits `module`.
 fn not_found(module: &Module, found: &[Llvm]) -> Error {
     let folder = |llvm: &Llvm| format!("no libomptarget.so in {}/lib", llvm.prefix.display());
-    let (declared, name) = (module.compiler.as_deref(), &module.name);
+    let (declared, name) = (module.declared_compiler(), &module.name);
     let problem = match (declared, found) {
         (Some(declared), []) => format!("`compiler`: `{declared}` is not an executable file"),
         (Some(declared), [first, ..]) => {

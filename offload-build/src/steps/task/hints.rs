@@ -9,6 +9,8 @@ pub(crate) struct SymbolHints {
     pub library: Option<(&'static [&'static str], String)>,
     /// Two inputs define a symbol.
     pub duplicate: &'static str,
+    /// Other words of the output, and what to do.
+    pub others: &'static [(&'static str, &'static str)],
 }
 
 impl SymbolHints {
@@ -23,6 +25,9 @@ impl SymbolHints {
             "multiple definition",
         ]) {
             return self.duplicate;
+        }
+        if let Some((_, hint)) = self.others.iter().find(|(word, _)| has(&[word])) {
+            return hint;
         }
         // The second is of ptxas.
         if !has(&["undefined", "Unresolved extern"]) {

@@ -1,0 +1,207 @@
+//! The bitcode of a crate of kernels for one target: a sysroot, the crate by Cargo, and functions that Rust does not have.
+
+use crate::compile::device;
+use crate::compile::rust::{self, COMPILER_BUILTINS, Sysroot};
+use crate::declare::module::{KernelCrate, Module, Target};
+use crate::files;
+use crate::installed::rustc::Rustc;
+use crate::plan::context::Context;
+use crate::plan::stages::{Stage, step};
+use crate::steps::kernel_functions::KernelFunctions;
+use crate::steps::task::finish::Finish;
+use crate::steps::task::{SymbolHints, Task};
+use crate::steps::text_file::TextFile;
+use md5::{Digest, Md5};
+use std::path::{Path, PathBuf};
+
+/// Hints for what rustc says of a crate of kernels.
+const HINTS: &[(&str, &str)] = &[(
+    "can't find crate for `std`",
+    "kernels have no `std`: write `#![no_std]` at the top of the crate, and turn off the feature `std` of the crates that it \
+     depends on",
+)];
+
+/// Stages that make the bitcode of a crate of kernels, in their order. Steps of several targets go into the same ones.
+#[derive(Debug, Default)]
+pub(crate) struct RustStages {
+    /// Sources of the sysroot.
+    texts: Stage,
+    cores: Stage,
+    builtins: Stage,
+    crates: Stage,
+    functions: Stage,
+    /// Triples that have a sysroot.
+    triples: Vec<String>,
+}
+
+impl RustStages {
+    /// Returns the number of targets so far.
+    pub(crate) fn len(&self) -> usize {
+        self.crates.len()
+    }
+
+    /// Leaves out targets after the first `len`.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.crates.truncate(len);
+        self.functions.truncate(len);
+    }
+
+    /// Returns the stages before the compiles.
+    pub(crate) fn into_stages(self) -> Vec<Stage> {
+        let stages = [
+            self.texts,
+            self.cores,
+            self.builtins,
+            self.crates,
+            self.functions,
+        ];
+        stages
+            .into_iter()
+            .filter(|stage| !stage.is_empty())
+            .collect()
+    }
+}
+
+impl Context<'_> {
+    /// Plans the bitcode of a crate of kernels in the file `output`, and returns the task that makes it, after `stages`.
+    pub(crate) fn rust_kernels(
+        &self,
+        module: &Module,
+        (kernels, rustc): (&KernelCrate, &Rustc),
+        target: &Target,
+        output: &Path,
+        stages: &mut RustStages,
+    ) -> Task {
+        let sysroot = Sysroot {
+            rustc,
+            triple: &target.triple,
+            folder: self
+                .out
+                .join("offload")
+                .join(format!("rust-{}", key(&rustc.identity))),
+        };
+        let lists = self.sysroot(&sysroot, stages);
+        let bitcode = output.with_extension("rust.bc");
+        let crate_task = self.crate_task(kernels, &sysroot, target, lists, &bitcode);
+        stages.crates.push(step(crate_task));
+        let [text, functions, attributes] =
+            ["ll", "functions.bc", "csv"].map(|extension| output.with_extension(extension));
+        stages.functions.push(step(KernelFunctions {
+            bitcode: bitcode.clone(),
+            target: target.written.clone(),
+            is_amdgpu: target.triple.is_amdgpu(),
+            text: rust::functions(&target.triple),
+            functions: text.clone(),
+            attributes: attributes.clone(),
+        }));
+        let program = &self.compiler.program;
+        let processor = target.id.to_string();
+        let paths = (text.as_path(), functions.as_path());
+        let join = [bitcode.as_path(), &functions, &attributes];
+        Task {
+            title: format!("{} for {}", self.shown(&kernels.source), target.written),
+            commands: vec![
+                device::assemble_ir(program, &target.triple, &processor, paths),
+                rust::join(program, target, join, output),
+            ],
+            inputs: vec![bitcode, text, attributes],
+            hints: self.symbol_hints(module, target),
+            ..self.task(output)
+        }
+    }
+
+    /// Plans the sysroot, once for all targets of a triple; returns files that change with it.
+    fn sysroot(&self, sysroot: &Sysroot<'_>, stages: &mut RustStages) -> Vec<PathBuf> {
+        let names = ["core", "compiler_builtins"];
+        let [core, builtins] = names.map(|name| sysroot.list(name));
+        let triple = sysroot.triple.as_str();
+        if stages.triples.iter().any(|known| known == triple) {
+            return vec![core, builtins];
+        }
+        stages.triples.push(triple.to_owned());
+        let task = |name: &str, output: &PathBuf, inputs: Vec<PathBuf>| Task {
+            title: format!("Rust's `{name}` for {triple}"),
+            commands: vec![sysroot.compile(name)],
+            inputs,
+            environment: sysroot.rustc.identity.clone(),
+            ..self.task(output)
+        };
+        let text = sysroot.source("compiler_builtins");
+        stages.texts.push(step(TextFile {
+            path: text.clone(),
+            text: COMPILER_BUILTINS,
+        }));
+        let source = sysroot.source("core");
+        stages.cores.push(step(task("core", &core, vec![source])));
+        let inputs = vec![text, core.clone()];
+        stages
+            .builtins
+            .push(step(task("compiler_builtins", &builtins, inputs)));
+        vec![core, builtins]
+    }
+
+    /// Plans Cargo's build of the crate to the file `output`.
+    fn crate_task(
+        &self,
+        kernels: &KernelCrate,
+        sysroot: &Sysroot<'_>,
+        target: &Target,
+        lists: Vec<PathBuf>,
+        output: &Path,
+    ) -> Task {
+        let folder = output.with_extension("cargo");
+        // Cargo does not write it again if nothing changed: each way to build has a file of its own.
+        let way = rust::kernels(sysroot, kernels, target, &folder, Path::new(""));
+        let made = folder.join(format!(
+            "{}.bc",
+            key(&format!("{way}\0{}", sysroot.rustc.identity))
+        ));
+        let processor = target.id.to_string();
+        let paths = (made.as_path(), files::part(output));
+        let copy = (paths.0, paths.1.as_path());
+        Task {
+            title: format!("crate {} for {}", kernels.package, target.written),
+            commands: vec![
+                rust::kernels(sysroot, kernels, target, &folder, &made),
+                device::assemble_ir(&self.compiler.program, &target.triple, &processor, copy),
+            ],
+            inputs: lists.into_iter().chain(kernels.manifests()).collect(),
+            depfile: Some(rust::dependencies(kernels, &target.triple, &folder)),
+            environment: format!("{}\n{}", self.variables, sysroot.rustc.identity),
+            hints: SymbolHints {
+                others: HINTS,
+                ..SymbolHints::default()
+            },
+            ..self.task(output)
+        }
+    }
+
+    /// Returns a task that makes `output` of nothing yet.
+    fn task(&self, output: &Path) -> Task {
+        Task {
+            title: String::new(),
+            commands: Vec::new(),
+            launched: None,
+            inputs: Vec::new(),
+            depfile: None,
+            output: output.to_owned(),
+            joined: Vec::new(),
+            finish: Finish::None,
+            environment: self.variables.to_owned(),
+            hints: SymbolHints::default(),
+        }
+    }
+
+    /// Returns a path for people: relative to the package.
+    fn shown(&self, path: &Path) -> String {
+        let shown = path.strip_prefix(self.root).unwrap_or(path);
+        shown.display().to_string()
+    }
+}
+
+/// Returns a short name for a text.
+fn key(text: &str) -> String {
+    let digest = Md5::digest(text);
+    let digits = digest.iter().take(4).map(|byte| format!("{byte:02x}"));
+    digits.collect()
+}

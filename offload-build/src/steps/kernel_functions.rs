@@ -1,0 +1,135 @@
+//! Writes what is linked into a crate of kernels in Rust: functions that Rust does not have, and limits of kernels.
+
+use crate::error::{self, Error};
+use crate::files;
+use crate::messages::Failure;
+use crate::steps::digests::Digests;
+use crate::steps::step::{Done, Made, Step};
+use offload_formats::format::bitcode;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+
+/// Start of the names of functions that kernels with a limit of work-items call: `__offload_threads$<kernel>$<limit>$`
+/// (`offload-device/macros`).
+const LIMIT: &str = "__offload_threads$";
+
+/// Writes the functions as LLVM IR, and a table of attributes as LLVM's `-forceattrs-csv-path` reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KernelFunctions {
+    /// Bitcode of the crate.
+    pub(crate) bitcode: PathBuf,
+    /// The target as the manifest spells it.
+    pub(crate) target: String,
+    pub(crate) is_amdgpu: bool,
+    /// Functions that every crate may call.
+    pub(crate) text: &'static str,
+    pub(crate) functions: PathBuf,
+    pub(crate) attributes: PathBuf,
+}
+
+/// A kernel with a limit of work-items in a workgroup.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Limit {
+    kernel: String,
+    items: u32,
+}
+
+impl Limit {
+    /// Reads the name of a function.
+    fn parse(name: &[u8]) -> Option<Self> {
+        let name = std::str::from_utf8(name).ok()?.strip_prefix(LIMIT)?;
+        let (kernel, items) = name.strip_suffix('$')?.rsplit_once('$')?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        kernel.chars().all(is_plain).then_some(())?;
+        let items = items.parse().ok()?;
+        Some(Self {
+            kernel: kernel.to_owned(),
+            items,
+        })
+    }
+
+    /// Returns the row of the table.
+    fn row(&self, is_amdgpu: bool) -> String {
+        let Self { kernel, items } = self;
+        match is_amdgpu {
+            true => format!("{kernel},amdgpu-flat-work-group-size=1,{items}\n"),
+            false => format!("{kernel},nvvm.maxntid={items}\n"),
+        }
+    }
+}
+
+impl KernelFunctions {
+    fn limits(&self, bytes: &[u8]) -> Result<BTreeSet<Limit>, Error> {
+        let range = 0..bytes.len() as u64;
+        let symbols = bitcode::symbols(bytes, range)
+            .map_err(|problem| Error::new(format_args!("{}: {problem}", self.bitcode.display())))?;
+        let undefined = symbols.iter().filter(|symbol| !symbol.defined);
+        Ok(undefined
+            .filter_map(|symbol| Limit::parse(symbol.name))
+            .collect())
+    }
+}
+
+impl Step for KernelFunctions {
+    fn title(&self) -> String {
+        format!("functions of kernels for {}", self.target)
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (functions, attributes) = (self.functions.display(), self.attributes.display());
+        writeln!(
+            f,
+            "# {}, in this process: {functions} {attributes}",
+            self.title()
+        )
+    }
+
+    fn execute(&self, digests: &Digests) -> Result<Done, Failure> {
+        let bytes = fs::read(&self.bitcode).map_err(error::io(&self.bitcode))?;
+        let limits = self.limits(&bytes)?;
+        let empty = limits.iter().map(|Limit { kernel, items }| {
+            format!("define hidden void @\"{LIMIT}{kernel}${items}$\"() alwaysinline nounwind {{\n  ret void\n}}\n")
+        });
+        let functions = empty.fold(self.text.to_owned(), |text, function| text + &function);
+        let rows: String = limits
+            .iter()
+            .map(|limit| limit.row(self.is_amdgpu))
+            .collect();
+        for (path, text) in [(&self.functions, functions), (&self.attributes, rows)] {
+            files::write(path, text.as_bytes()).map_err(error::io(path))?;
+            digests.forget(path);
+        }
+        Ok(Done::default())
+    }
+
+    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+        let outputs = vec![self.functions.clone(), self.attributes.clone()];
+        Made::in_process(self.title(), outputs, vec![self.bitcode.clone()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_limits_of_kernels() {
+        let row = |name: &str, is_amdgpu| Some(Limit::parse(name.as_bytes())?.row(is_amdgpu));
+        let name = "__offload_threads$sum_of$256$";
+        assert_eq!(
+            row(name, true).unwrap(),
+            "sum_of,amdgpu-flat-work-group-size=1,256\n"
+        );
+        assert_eq!(row(name, false).unwrap(), "sum_of,nvvm.maxntid=256\n");
+        for wrong in [
+            "__offload_threads$sum$256",
+            "__offload_threads$sum$x$",
+            "__offload_threads$a,b$1$",
+            "__offload_barrier",
+        ] {
+            assert_eq!(row(wrong, true), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The rustc and the clang of a crate of kernels: scripts in place of rustc, and dry runs.
+
+use crate::support;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+use support::package::Package;
+
+const KEYS: &str =
+    "language = \"rust\"\ncrate = \"kernels\"\ntargets = [\"gfx90a\", \"compute_80\"]\n";
+
+/// A package with a crate of kernels, and the clangs of these releases.
+fn package(keys: &str, releases: &[&str]) -> Option<Package> {
+    support::tool("llvm22", &["clang-22", "clang"])?;
+    let package = Package::new("")?;
+    declare(&package, keys);
+    package.put("kernels/Cargo.toml", "[package]\nname = \"my-kernels\"\n");
+    package.put("kernels/src/lib.rs", "#![no_std]\n");
+    fs::create_dir_all(package.at("bin")).unwrap();
+    for release in releases {
+        let real = format!("/usr/lib/llvm-{release}/bin/clang");
+        symlink(real, package.at("bin").join(format!("clang-{release}"))).unwrap();
+    }
+    Some(package)
+}
+
+fn declare(package: &Package, keys: &str) {
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    package.put("Cargo.toml", &format!("{manifest}{keys}"));
+}
+
+/// Puts a script that answers as the rustc of a release; its sysroot is the folder beside it.
+fn rustc(package: &Package, name: &str, release: &str, targets: &str, has_sources: bool) {
+    let root = package.at(&format!("{name}-root"));
+    let script = format!(
+        "#!/bin/sh\ncase $1 in\n-vV) printf 'rustc {release} (x)\\nrelease: {release}\\nLLVM version: 22.1.8\\n' ;;\n\
+         *) printf '%s\\n' '{}' {targets} ;;\nesac\n",
+        root.display()
+    );
+    package.put(name, &script);
+    fs::set_permissions(package.at(name), fs::Permissions::from_mode(0o755)).unwrap();
+    if has_sources {
+        package.put(
+            &format!("{name}-root/lib/rustlib/src/rust/library/core/src/lib.rs"),
+            "",
+        );
+    }
+}
+
+const BOTH: &str = "amdgcn-amd-amdhsa nvptx64-nvidia-cuda";
+
+/// A dry run.
+fn script(package: &Package) -> Command {
+    let mut script = package.script();
+    script
+        .env("OFFLOAD_DRY_RUN", "1")
+        .env_remove("OFFLOAD_COMPILER")
+        .env("PATH", package.at("bin"));
+    script
+}
+
+fn plan(script: &mut Command) -> String {
+    String::from_utf8(script.output().unwrap().stderr).unwrap()
+}
+
+#[test]
+fn says_why_a_rustc_compiles_no_kernels() {
+    let Some(package) = package(KEYS, &["22"]) else {
+        return;
+    };
+    rustc(&package, "old/rustc", "1.95.0", BOTH, true);
+    rustc(&package, "amd/rustc", "1.96.0", "amdgcn-amd-amdhsa", true);
+    rustc(&package, "bare/rustc", "1.96.0", BOTH, false);
+    rustc(&package, "toolchains/bare/rustc", "1.96.0", BOTH, false);
+    package.put("other/rustc", "#!/bin/sh\necho hello\n");
+    package.put("broken/rustc", "#!/bin/sh\nexit 3\n");
+    for name in ["other/rustc", "broken/rustc"] {
+        fs::set_permissions(package.at(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let missing = |root: &str| {
+        format!(
+            "has no library sources: `{root}-root/lib/rustlib/src/rust/library/core` is missing"
+        )
+    };
+    let rows = [
+        (
+            "old/rustc",
+            "is Rust 1.95.0: kernels need 1.96 or newer, because older releases can miscompile barriers".to_owned(),
+        ),
+        (
+            "amd/rustc",
+            "does not know the target `nvptx64-nvidia-cuda`".to_owned(),
+        ),
+        (
+            "bare/rustc",
+            missing("bare/rustc") + " (Debian, Ubuntu: `apt install rust-web-src` or `rust-src`)",
+        ),
+        (
+            "toolchains/bare/rustc",
+            missing("toolchains/bare/rustc") + " (`rustup component add rust-src` adds them)",
+        ),
+        ("other/rustc", "is not a rustc: it says `hello`".to_owned()),
+        (
+            "broken/rustc",
+            "does not say what it is: `broken/rustc` failed (exit status: 3)".to_owned(),
+        ),
+        ("absent/rustc", String::new()),
+    ];
+    let tail = "\nhint: install Rust 1.96 or newer with the sources of its library (Debian, Ubuntu: `apt install rustc-web rust-web-src`; \
+         rustup: `rustup update stable && rustup component add rust-src`; Arch: `pacman -S rust rust-src`), set `compiler` or \
+         OFFLOAD_RUSTC to another rustc, or build without device code: OFFLOAD_MISSING=stub";
+    let start = "module `kernels`: no rustc for its kernels: ";
+    for (name, reason) in rows {
+        let error = package.fails(script(&package).env("OFFLOAD_RUSTC", package.at(name)));
+        let reason = match reason.as_str() {
+            "" => "(OFFLOAD_RUSTC) is not an executable file".to_owned(),
+            reason => format!("(OFFLOAD_RUSTC) {reason}"),
+        };
+        assert_eq!(error, format!("{start}`{name}` {reason}{tail}"));
+        declare(&package, &format!("{KEYS}compiler = \"{name}\"\n"));
+        let error = package.fails(&mut script(&package));
+        let reason = reason.replace("(OFFLOAD_RUSTC)", "(Cargo.toml:8:1: `compiler`)");
+        assert_eq!(error, format!("{start}`{name}` {reason}{tail}"));
+        declare(&package, KEYS);
+    }
+}
+
+#[test]
+fn needs_a_clang_that_reads_the_bitcode_of_the_rustc() {
+    let Some(package) = package(KEYS, &["19"]) else {
+        return;
+    };
+    rustc(&package, "new/rustc", "1.97.1", BOTH, true);
+    let mut script = script(&package);
+    let error = package.fails(script.env("OFFLOAD_RUSTC", package.at("new/rustc")));
+    let expected = "module `kernels`: no clang reads the bitcode of `new/rustc`, Rust 1.97.1 with LLVM 22: found `bin/clang-19` \
+                    (LLVM 19)\nhint: install clang (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
+    assert!(error.starts_with(expected), "{error}");
+    fs::remove_file(package.at("bin/clang-19")).unwrap();
+    let error = package.fails(&mut script);
+    assert!(
+        error.contains("with LLVM 22: none is in PATH\nhint: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn plans_a_sysroot_and_the_crate_for_each_target() {
+    let keys = format!(
+        "{KEYS}features = [\"fast\", \"dep/x\"]\ndefault-features = false\nflags = [\"--cfg=a=\\\"b c\\\"\"]\nopt-level = \"s\"\n"
+    );
+    let Some(package) = package(&keys, &["22"]) else {
+        return;
+    };
+    rustc(&package, "old/rustc", "1.96.0", BOTH, true);
+    rustc(&package, "new/rustc", "1.97.0", BOTH, true);
+    // What other packages are compiled with, and what Cargo says of this one, are not for it.
+    let mut script = script(&package);
+    script.env("OFFLOAD_RUSTC", package.at("old/rustc"));
+    let old = plan(&mut script);
+    let lines = |word: &str| old.lines().filter(|line| line.contains(word)).count();
+    // Once for each family, and the crate for each target.
+    assert_eq!(lines("--crate-name core "), 2, "{old}");
+    assert_eq!(lines("--crate-name compiler_builtins "), 2, "{old}");
+    assert_eq!(lines("cargo rustc "), 2, "{old}");
+    assert_eq!(lines("-forceattrs-csv-path="), 2, "{old}");
+    let cargo = old
+        .lines()
+        .find(|line| line.contains("cargo rustc "))
+        .unwrap();
+    for part in [
+        "RUSTC_BOOTSTRAP=1 ",
+        " --lib --crate-type=staticlib --release ",
+        " --target=amdgcn-amd-amdhsa --no-default-features --features=fast,dep/x ",
+        " --config 'profile.release.opt-level=\"s\"' ",
+        "\"-Ctarget-cpu=gfx90a\"",
+        "\"-Zmir-enable-passes=-JumpThreading\"",
+        r#""--cfg=a=\"b c\""]'"#,
+    ] {
+        assert!(cargo.contains(part), "{part}\n{cargo}");
+    }
+    let new = plan(script.env("OFFLOAD_RUSTC", package.at("new/rustc")));
+    assert!(new.contains("cargo rustc "), "{new}");
+    assert!(!new.contains("JumpThreading"), "{new}");
+}
+
+#[test]
+fn says_what_is_wrong_with_the_crate() {
+    let Some(package) = package("", &["22"]) else {
+        return;
+    };
+    package.put("no-library/Cargo.toml", "[package]\nname = \"n\"\n");
+    package.put("workspace/Cargo.toml", "[workspace]\n");
+    let rows = [
+        (
+            "",
+            "module `kernels` has no `crate`\nhint: `crate = \"kernels\"` names the folder of a crate of kernels, relative to the package",
+        ),
+        (
+            "crate = \"absent\"",
+            "Cargo.toml:5:1: `absent`: expected the folder of a crate, found no Cargo.toml in it",
+        ),
+        (
+            "crate = \".\"",
+            "Cargo.toml:5:1: `.`: this is the package itself: kernels need a crate of their own",
+        ),
+        (
+            "crate = \"no-library\"",
+            "Cargo.toml:5:1: `no-library`: kernels are a library, and there is no `src/lib.rs`",
+        ),
+        (
+            "crate = \"workspace\"",
+            "workspace/Cargo.toml:1:1: expected a package, found no `package.name`",
+        ),
+    ];
+    for (line, expected) in rows {
+        let keys = format!("{line}\nlanguage = \"rust\"\ntargets = [\"gfx90a\"]\n");
+        declare(&package, &keys);
+        let error = package.fails(&mut script(&package));
+        assert_eq!(error, expected, "{line}");
+    }
+    declare(
+        &package,
+        "language = \"rust\"\ncrate = \"kernels\"\ntargets = [\"x86_64-pc-linux-gnu\"]\n",
+    );
+    let error = package.fails(&mut script(&package));
+    assert_eq!(
+        error,
+        "Cargo.toml:7:1: `x86_64-pc-linux-gnu` is no target of `rust`"
+    );
+}
+
+#[test]
+fn builds_a_stub_with_the_kernels_that_the_crate_shows() {
+    let Some(package) = package(&format!("{KEYS}missing = \"stub\"\n"), &["22"]) else {
+        return;
+    };
+    rustc(&package, "old/rustc", "1.95.0", BOTH, true);
+    package.put(
+        "kernels/src/more/sums.rs",
+        "#[kernel(threads = 64)]\npub fn sum(item: &Item, x: &[f32]) {}\n",
+    );
+    let mut script = package.script();
+    script.env("OFFLOAD_RUSTC", package.at("old/rustc"));
+    let told = support::package::text(&script.output().unwrap());
+    assert!(told.contains("cargo::rustc-cfg=offload_stub\n"), "{told}");
+    assert!(
+        told.contains("cargo::warning=module `kernels`: no rustc for its kernels: "),
+        "{told}"
+    );
+    let file = package.at("target/build/pack-0123/out/kernels.rs");
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains("pub const sum: Kernel = "), "{text}");
+}

@@ -1,0 +1,331 @@
+//! Kernels in Rust, compiled by a real rustc: symbols, instructions, rebuilds, and messages of rustc.
+
+use crate::support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::comgr::comgr;
+use support::cuda_package::cuda;
+use support::package::{Package, text};
+use support::run;
+
+const OUT: &str = "target/build/pack-0123/out";
+const TARGETS: [&str; 4] = ["gfx90a", "gfx1100", "sm_80", "sm_90"];
+const KERNELS: [&str; 3] = ["matmul", "reduce", "saxpy"];
+const HARD: [&str; 8] = [
+    "atomics", "calls", "compares", "divides", "doubles", "recurses", "singles", "sorts",
+];
+
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    root.canonicalize().unwrap()
+}
+
+/// A package with copies of the kernels of the example and of the hard ones, and a Cargo that counts its starts.
+fn package() -> Option<Package> {
+    support::tool("rustweb", &["lib.rs"])?;
+    support::tool("llvm22", &["clang-22", "clang"])?;
+    let package = Package::new("")?;
+    for (from, to) in [
+        ("examples/rust-kernels/kernels", "kernels"),
+        ("tests/kernels_rust", "hard"),
+    ] {
+        let from = root().join(from);
+        let source = fs::read_to_string(from.join("src/lib.rs")).unwrap();
+        package.put(&format!("{to}/src/lib.rs"), &source);
+        let manifest = fs::read_to_string(from.join("Cargo.toml")).unwrap();
+        let manifest = manifest.replace("../../../offload-device", "../../offload-device");
+        let device = root().join("offload-device").display().to_string();
+        let manifest = manifest.replace("../../offload-device", &device);
+        let alone = manifest.replace("\n[workspace]\n", "") + "\n[workspace]\n";
+        package.put(&format!("{to}/Cargo.toml"), &alone);
+    }
+    declare(&package, &TARGETS, "");
+    let cargo = format!(
+        "#!/bin/sh\necho \"$@\" >> '{}'\nexec '{}' \"$@\"\n",
+        package.at("starts").display(),
+        env!("CARGO")
+    );
+    package.put("cargo", &cargo);
+    fs::set_permissions(package.at("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
+    Some(package)
+}
+
+/// Declares both crates, and `keys` for the first.
+fn declare(package: &Package, targets: &[&str], keys: &str) {
+    let manifest = format!(
+        "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\ntargets = {targets:?}\n\
+         [[package.metadata.offload.module]]\nname = \"kernels\"\ncrate = \"kernels\"\n{keys}\
+         [[package.metadata.offload.module]]\nname = \"hard\"\ncrate = \"hard\"\n"
+    );
+    package.put("Cargo.toml", &manifest);
+}
+
+fn script(package: &Package, cuda: &Path) -> Command {
+    let mut script = package.script();
+    script
+        .env_remove("OFFLOAD_COMPILER")
+        .env("CUDA_PATH", cuda)
+        .env("CARGO", package.at("cargo"))
+        // What the outer build is told is not for kernels.
+        .env("CARGO_ENCODED_RUSTFLAGS", "--cfg=outer")
+        .env("RUSTC_WORKSPACE_WRAPPER", "/nonexistent");
+    for name in ["HOME", "CARGO_HOME", "RUSTUP_HOME"] {
+        if let Some(value) = std::env::var_os(name) {
+            script.env(name, value);
+        }
+    }
+    script
+}
+
+fn image(package: &Package, module: &str, target: &str) -> PathBuf {
+    package
+        .at(OUT)
+        .join("offload")
+        .join(module)
+        .join(target)
+        .join("image")
+}
+
+/// Starts of Cargo that compile a crate.
+fn compiles(package: &Package) -> usize {
+    let starts = fs::read_to_string(package.at("starts")).unwrap_or_default();
+    starts
+        .lines()
+        .filter(|line| line.starts_with("rustc "))
+        .count()
+}
+
+/// Instructions of a function, in the assembly of AMD's or in PTX.
+fn instructions(assembly: &str, start: &str, end: &str) -> Vec<String> {
+    let (_, body) = assembly
+        .split_once(start)
+        .unwrap_or_else(|| panic!("{assembly}"));
+    let (body, _) = body.split_once(end).unwrap_or((body, ""));
+    let code = |line: &str| {
+        line.split("//")
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    let is_code = |line: &String| {
+        let is_other = line.starts_with(['.', '{', '}', '(', ')', '$', '<']);
+        !line.is_empty() && !line.ends_with(':') && !is_other
+    };
+    body.lines().map(code).filter(is_code).collect()
+}
+
+/// Instructions between the first two barriers.
+fn between_barriers(instructions: &[String]) -> usize {
+    let is_barrier = |line: &String| line.starts_with("s_barrier") || line.starts_with("bar.");
+    let mut barriers = instructions
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| is_barrier(line));
+    let mut next = || barriers.next().expect("there are two barriers").0;
+    let first = next();
+    next() - first - 1
+}
+
+fn amd_matmul(image: &Path) -> Vec<String> {
+    let mut dump = Command::new("llvm-objdump-22");
+    dump.args(["-d", "--no-show-raw-insn", "--disassemble-symbols=matmul"]);
+    instructions(&run(dump.arg(image)), "<matmul>:", "\n\n")
+}
+
+fn nvidia_matmul(ptx: &Path) -> Vec<String> {
+    let text = fs::read_to_string(ptx).unwrap();
+    let (_, text) = text.split_once(".entry matmul").unwrap();
+    instructions(text, "{", "\n}")
+}
+
+/// The same in C++, by clang 22 without contraction of products and sums.
+fn cpp(package: &Package, target: &str) -> PathBuf {
+    let output = package.at(&format!("{target}.cpp.out"));
+    let mut clang = Command::new("clang-22");
+    clang.args(["-O3", "-ffp-contract=off", "-nogpuinc", "-nogpulib", "-o"]);
+    clang.arg(&output).arg(format!("--offload-arch={target}"));
+    match target.starts_with("gfx") {
+        true => clang.args([
+            "-x",
+            "hip",
+            "-c",
+            "--offload-device-only",
+            "--no-gpu-bundle-output",
+        ]),
+        false => clang.args([
+            "-x",
+            "cuda",
+            "-S",
+            "--offload-device-only",
+            "-Xclang",
+            "-target-feature",
+            "-Xclang",
+            "+ptx78",
+        ]),
+    };
+    run(clang.arg(root().join("tests/build-plan/rust_kernels/matmul.cpp")));
+    output
+}
+
+#[test]
+fn makes_images_without_a_trace_of_its_functions() {
+    let (Some(cuda), Some(package)) = (cuda(), package()) else {
+        return;
+    };
+    let told = text(&script(&package, &cuda).output().unwrap());
+    assert!(!told.contains("cargo::error"), "{told}");
+    assert_eq!(compiles(&package), 8);
+
+    for target in TARGETS {
+        for (module, kernels) in [("kernels", &KERNELS[..]), ("hard", &HARD[..])] {
+            let image = image(&package, module, target);
+            let mut readelf = Command::new("llvm-readelf-22");
+            let symbols = run(readelf.arg("-sW").arg(&image));
+            assert!(!symbols.contains("__offload_"), "{symbols}");
+            let names: Vec<&str> = symbols
+                .lines()
+                .filter(|line| line.contains(" FUNC ") && line.contains(" GLOBAL "))
+                .filter_map(|line| line.split_whitespace().last())
+                .collect();
+            for kernel in kernels {
+                assert!(names.contains(kernel), "{target} {kernel}: {symbols}");
+            }
+            if target.starts_with("gfx") {
+                let mut expected: Vec<String> =
+                    kernels.iter().map(|name| format!("{name}.kd")).collect();
+                expected.sort();
+                if let Some(told) = comgr(&package, &image) {
+                    let mut told: Vec<&str> = told.lines().collect();
+                    told.sort_unstable();
+                    assert_eq!(told, expected);
+                }
+            }
+        }
+    }
+
+    // Its loop is not longer than that of C++, and no access asks at run time which memory a pointer leads to.
+    for target in TARGETS {
+        let image = image(&package, "kernels", target);
+        let (own, theirs) = match target.starts_with("gfx") {
+            true => (amd_matmul(&image), amd_matmul(&cpp(&package, target))),
+            false => (
+                nvidia_matmul(&image.with_extension("s")),
+                nvidia_matmul(&cpp(&package, target)),
+            ),
+        };
+        let counts = [&own, &theirs].map(|code| between_barriers(code));
+        assert!(counts[0] <= counts[1], "{target}: {counts:?}\n{own:#?}");
+        assert!(counts[0] > 40, "{target}: {counts:?}\n{own:#?}");
+        let spaces = [
+            "ld.param",
+            "ld.global",
+            "ld.shared",
+            "ld.relaxed.gpu.global",
+        ];
+        let is_generic = |line: &&String| {
+            line.starts_with("flat_")
+                || line.starts_with("ld.") && !spaces.iter().any(|start| line.starts_with(start))
+        };
+        assert_eq!(own.iter().find(is_generic), None, "{target}");
+    }
+
+    // Limits of work-items.
+    let mut notes = Command::new("llvm-readelf-22");
+    let notes = run(notes
+        .arg("--notes")
+        .arg(image(&package, "kernels", "gfx90a")));
+    let limits: Vec<&str> = notes
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix(".max_flat_workgroup_size: "))
+        .collect();
+    assert_eq!(limits, ["256", "256", "1024"]);
+    let ptx = fs::read_to_string(image(&package, "kernels", "sm_80").with_extension("s")).unwrap();
+    assert_eq!(ptx.matches(".maxntid 256").count(), 2);
+
+    // Nothing changed: nothing is compiled. An edit of one crate compiles that crate.
+    text(&script(&package, &cuda).output().unwrap());
+    assert_eq!(compiles(&package), 8);
+    // Two targets are enough from here on.
+    let declare = |keys: &str| declare(&package, &["gfx90a", "sm_80"], keys);
+    declare("");
+    let source = fs::read_to_string(package.at("kernels/src/lib.rs")).unwrap();
+    package.put(
+        "kernels/src/lib.rs",
+        &source.replace("sum = 0.0", "sum = 1.0"),
+    );
+    let before = fs::read(image(&package, "kernels", "sm_80")).unwrap();
+    text(&script(&package, &cuda).output().unwrap());
+    assert_eq!(compiles(&package), 10);
+    assert!(before != fs::read(image(&package, "kernels", "sm_80")).unwrap());
+    // Back to what Cargo has built before, it is built again; features that come and go are kept apart.
+    package.put("kernels/src/lib.rs", &source);
+    text(&script(&package, &cuda).output().unwrap());
+    assert!(before == fs::read(image(&package, "kernels", "sm_80")).unwrap());
+
+    let manifest = fs::read_to_string(package.at("kernels/Cargo.toml")).unwrap();
+    let featured = manifest.replace("[dependencies]", "[features]\ntwice = []\n[dependencies]");
+    package.put("kernels/Cargo.toml", &featured);
+    let factor = source.replace(
+        "a * x[i]",
+        "if cfg!(feature = \"twice\") { 2.0 } else { 1.0 } * a * x[i]",
+    );
+    package.put("kernels/src/lib.rs", &factor);
+    let mut made = Vec::new();
+    for keys in ["", "features = [\"twice\"]\n", ""] {
+        declare(keys);
+        text(&script(&package, &cuda).output().unwrap());
+        made.push(fs::read(image(&package, "kernels", "sm_80")).unwrap());
+    }
+    assert!(made[0] == made[2] && made[0] != made[1]);
+
+    shows_messages_of_rustc(&package, &cuda, &source);
+}
+
+/// Errors in the crate of kernels: rustc's own words, and hints.
+fn shows_messages_of_rustc(package: &Package, cuda: &Path, source: &str) {
+    let rows = [
+        (
+            source.replace("let mut sum = 0.0;", "let mut sum = nothing;"),
+            &[
+                "crate kernels for gfx90a: `cargo` failed (exit status: 101)\nerror[E0425]: cannot find value `nothing` in this scope\n",
+                "^^^^^^^ ",
+                "also for sm_80\n",
+                "command: RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 ",
+            ][..],
+        ),
+        (
+            source.replace("#![no_std]", ""),
+            &[
+                "can't find crate for `std`",
+                "hint: kernels have no `std`: write `#![no_std]` at the top of the crate",
+            ],
+        ),
+        (
+            source.replace("a: f32, x: &[f32]", "a: bool, x: &[f32]"),
+            &[
+                "`bool` cannot be an argument of a kernel",
+                "pass a `bool` as `u8`",
+            ],
+        ),
+    ];
+    for (text, expected) in rows {
+        package.put("kernels/src/lib.rs", &text);
+        let error = package.fails(&mut script(package, cuda));
+        for part in expected {
+            assert!(error.contains(part), "{part}\n{error}");
+        }
+    }
+    // A warning reaches Cargo, whole.
+    let unused = source.replace("let place =", "let unused = 1;\n    let place =");
+    package.put("kernels/src/lib.rs", &unused);
+    let told = text(&script(package, cuda).output().unwrap());
+    assert!(
+        told.contains("cargo::warning=warning: unused variable: `unused`\n"),
+        "{told}"
+    );
+    assert!(told.contains("let unused = 1;"), "{told}");
+}
