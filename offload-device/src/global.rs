@@ -77,7 +77,11 @@ impl<'a, T: Element> Global<'a, T> {
     /// send(Global::new(&mut [0u32]));
     /// ```
     pub fn new(memory: &'a mut [T]) -> Self {
-        Self { pointer: memory.as_mut_ptr(), len: memory.len(), memory: PhantomData }
+        Self {
+            pointer: memory.as_mut_ptr(),
+            len: memory.len(),
+            memory: PhantomData,
+        }
     }
 }
 
@@ -245,7 +249,11 @@ impl<T: AtomicUnsigned> Global<'_, T> {
     pub fn atomic_compare_exchange(&self, index: usize, expected: T, new: T) -> Result<T, T> {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         let before = unsafe { T::compare_exchange(self.at(index), expected, new) };
-        if before == expected { Ok(before) } else { Err(before) }
+        if before == expected {
+            Ok(before)
+        } else {
+            Err(before)
+        }
     }
 }
 
@@ -261,14 +269,21 @@ unsafe impl<T: Element> crate::Argument for Global<'_, T> {
 
     #[inline(always)]
     unsafe fn join(first: *mut T, second: usize) -> Self {
-        Self { pointer: first, len: second, memory: PhantomData }
+        Self {
+            pointer: first,
+            len: second,
+            memory: PhantomData,
+        }
     }
 }
 
 /// On a GPU nothing of it remains but a trap, without a call.
 #[cold]
 #[cfg_attr(any(target_arch = "amdgpu", target_arch = "nvptx64"), inline(always))]
-#[cfg_attr(not(any(target_arch = "amdgpu", target_arch = "nvptx64")), inline(never))]
+#[cfg_attr(
+    not(any(target_arch = "amdgpu", target_arch = "nvptx64")),
+    inline(never)
+)]
 #[track_caller]
 fn out_of_bounds(index: usize, len: usize) -> ! {
     panic!("index out of bounds: the length is {len} but the index is {index}")

@@ -7,8 +7,14 @@ use crate::template::fill;
 
 /// Returns the items that a kernel becomes. Macros of offload-device keep those of the device.
 pub(crate) fn expand(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
-    let mut items = fill("::offload_device::__cpu! { $items }", &[("items", cpu(kernel, threads))]);
-    items.extend(fill("::offload_device::__gpu! { $items }", &[("items", gpu(kernel, threads))]));
+    let mut items = fill(
+        "::offload_device::__cpu! { $items }",
+        &[("items", cpu(kernel, threads))],
+    );
+    items.extend(fill(
+        "::offload_device::__gpu! { $items }",
+        &[("items", gpu(kernel, threads))],
+    ));
     items
 }
 
@@ -18,10 +24,18 @@ pub(crate) fn expand(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
 /// function, which the module exports.
 fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     let name = plain_name(kernel);
-    let hidden = |prefix: &str| TokenStream::from(TokenTree::from(Ident::new(&format!("{prefix}{name}"), Span::mixed_site())));
+    let hidden = |prefix: &str| {
+        TokenStream::from(TokenTree::from(Ident::new(
+            &format!("{prefix}{name}"),
+            Span::mixed_site(),
+        )))
+    };
     let threads = match threads {
         None => fill("::core::option::Option::None", &[]),
-        Some(threads) => fill("::core::option::Option::Some($n)", &[("n", number(threads))]),
+        Some(threads) => fill(
+            "::core::option::Option::Some($n)",
+            &[("n", number(threads))],
+        ),
     };
     let values = [
         ("function", kernel.function.clone()),
@@ -31,11 +45,23 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         ("text", string(&name)),
         ("description", hidden("__OFFLOAD_KERNEL_")),
         ("run", hidden("__offload_run_")),
-        ("module_doc", string(&format!("Kernel [`{name}`](fn@{}): description and launch.", kernel.name))),
+        (
+            "module_doc",
+            string(&format!(
+                "Kernel [`{name}`](fn@{}): description and launch.",
+                kernel.name
+            )),
+        ),
         ("threads", threads),
         ("item", kernel.item.clone()),
-        ("layouts", each(kernel, "::offload_device::Layout::of::<<$type as ::offload_device::Argument>::First>(),
-            ::offload_device::Layout::of::<<$type as ::offload_device::Argument>::Second>(),")),
+        (
+            "layouts",
+            each(
+                kernel,
+                "::offload_device::Layout::of::<<$type as ::offload_device::Argument>::First>(),
+            ::offload_device::Layout::of::<<$type as ::offload_device::Argument>::Second>(),",
+            ),
+        ),
         ("parameters", each(kernel, "$name: $type,")),
         ("names", each(kernel, "$name,")),
         ("values", nested(kernel)),
@@ -92,19 +118,35 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     // The build reads the limit from the name of this function, and links in an empty one.
     let limit = threads.map_or_else(TokenStream::new, |threads| {
         let symbol = string(&format!("__offload_threads${name}${threads}$"));
-        let declared = "unsafe extern \"C\" { #[link_name = $symbol] safe fn threads(); } threads();";
+        let declared =
+            "unsafe extern \"C\" { #[link_name = $symbol] safe fn threads(); } threads();";
         fill(declared, &[("symbol", symbol)])
     });
     let values = [
         ("attributes", kernel.attributes.clone()),
         ("visibility", kernel.visibility.clone()),
         ("name", ident(&kernel.name)),
-        ("raw", each(kernel, "$first: <$type as ::offload_device::Argument>::First,
-            $second: <$type as ::offload_device::Argument>::Second,")),
-        ("body_parameters", TokenTree::from(kernel.parameters.clone()).into()),
+        (
+            "raw",
+            each(
+                kernel,
+                "$first: <$type as ::offload_device::Argument>::First,
+            $second: <$type as ::offload_device::Argument>::Second,",
+            ),
+        ),
+        (
+            "body_parameters",
+            TokenTree::from(kernel.parameters.clone()).into(),
+        ),
         ("body_block", TokenTree::from(kernel.body.clone()).into()),
         ("limit", limit),
-        ("joined", each(kernel, "unsafe { <$type as ::offload_device::Argument>::join($first, $second) },")),
+        (
+            "joined",
+            each(
+                kernel,
+                "unsafe { <$type as ::offload_device::Argument>::join($first, $second) },",
+            ),
+        ),
     ];
     fill(
         "#[unsafe(no_mangle)]
@@ -141,9 +183,16 @@ fn each(kernel: &Kernel, template: &str) -> TokenStream {
 
 /// Returns the nested pairs `(a, (b, ()))` of the arguments' names.
 fn nested(kernel: &Kernel) -> TokenStream {
-    kernel.others.iter().rev().fold(fill("()", &[]), |inner, parameter| {
-        fill("($name, $inner)", &[("name", ident(&parameter.name)), ("inner", inner)])
-    })
+    kernel
+        .others
+        .iter()
+        .rev()
+        .fold(fill("()", &[]), |inner, parameter| {
+            fill(
+                "($name, $inner)",
+                &[("name", ident(&parameter.name)), ("inner", inner)],
+            )
+        })
 }
 
 /// Returns the visibility, seen from a module in that of the kernel.
@@ -154,10 +203,18 @@ fn inner_visibility(visibility: &TokenStream) -> TokenStream {
         tokens = group.stream().into_iter().collect();
     }
     let [_, TokenTree::Group(scope)] = &tokens[..] else {
-        return if tokens.is_empty() { fill("pub(super)", &[]) } else { tokens.into_iter().collect() };
+        return if tokens.is_empty() {
+            fill("pub(super)", &[])
+        } else {
+            tokens.into_iter().collect()
+        };
     };
     let scope: Vec<TokenTree> = scope.stream().into_iter().collect();
-    let path = if scope[0].to_string() == "in" { &scope[1..] } else { &scope[..] };
+    let path = if scope[0].to_string() == "in" {
+        &scope[1..]
+    } else {
+        &scope[..]
+    };
     let others = |path: &[TokenTree]| path.iter().cloned().collect::<TokenStream>();
     match path.first().map(ToString::to_string).as_deref() {
         Some("self") => fill("pub(in super $others)", &[("others", others(&path[1..]))]),

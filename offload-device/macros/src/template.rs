@@ -7,7 +7,9 @@ use proc_macro::{Group, Span, TokenStream, TokenTree};
 /// Local names of the template do not conflict with the user's. Lints of the user's crate, `unsafe_code` too, do not apply to
 /// code of the template.
 pub(crate) fn fill(template: &str, values: &[(&str, TokenStream)]) -> TokenStream {
-    let tokens = template.parse().expect("a template is a list of Rust tokens");
+    let tokens = template
+        .parse()
+        .expect("a template is a list of Rust tokens");
     replace(tokens, values)
 }
 
@@ -18,7 +20,10 @@ fn replace(tokens: TokenStream, values: &[(&str, TokenStream)]) -> TokenStream {
         match &token {
             TokenTree::Punct(punct) if punct.as_char() == '$' => {
                 let name = tokens.next().expect("a name follows `$`").to_string();
-                let value = values.iter().find(|(key, _)| *key == name).expect("a template names its values");
+                let value = values
+                    .iter()
+                    .find(|(key, _)| *key == name)
+                    .expect("a template names its values");
                 filled.extend(value.1.clone());
                 continue;
             }

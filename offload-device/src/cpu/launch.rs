@@ -84,6 +84,9 @@ pub fn run_kernel<S, A: Arguments>(
         // SAFETY: the scalars come from `arguments`, whose lifetime does not end before this function returns.
         call(&item, unsafe { A::join(scalars.0) });
     };
+    if grid.is_empty() {
+        return;
+    }
     if let Err(failure) = Launch::new(kernel, grid, Settings::current(), &work_item).run() {
         failure.report();
     }
@@ -93,17 +96,18 @@ pub fn run_kernel<S, A: Arguments>(
 pub(super) struct Launch<'a> {
     pub(super) kernel: &'a Description,
     pub(super) grid: Grid,
-    /// Number of work-items in a workgroup, at most [`MAX_ITEMS`].
+    /// Number of work-items in a workgroup, from 1 to [`MAX_ITEMS`].
     pub(super) items: u32,
     pub(super) settings: Settings,
     pub(super) work_item: &'a (dyn Fn(State) + Sync),
+    /// Number of workgroups, at least 1.
     groups: u64,
     next_group: AtomicU64,
     failed: AtomicBool,
 }
 
 impl<'a> Launch<'a> {
-    /// Checks the sizes of a launch.
+    /// Checks the sizes of a launch that is not empty.
     #[track_caller]
     fn new(
         kernel: &'a Description,
@@ -112,7 +116,10 @@ impl<'a> Launch<'a> {
         work_item: &'a (dyn Fn(State) + Sync),
     ) -> Self {
         let name = kernel.name;
-        assert!(!IN_WORK_ITEM.get(), "kernel `{name}`: a kernel cannot run a kernel");
+        assert!(
+            !IN_WORK_ITEM.get(),
+            "kernel `{name}`: a kernel cannot run a kernel"
+        );
         let items = grid.items_len().filter(|&items| items <= MAX_ITEMS).unwrap_or_else(|| {
             panic!(
                 "kernel `{name}`: expected at most {MAX_ITEMS} work-items in a workgroup, found {:?}",
@@ -127,9 +134,14 @@ impl<'a> Launch<'a> {
             );
         }
         // The second condition makes `Item::global_index` unique.
-        let groups = grid.groups_len().filter(|groups| groups.checked_mul(items).is_some());
+        let groups = grid
+            .groups_len()
+            .filter(|groups| groups.checked_mul(items).is_some());
         let groups = groups.unwrap_or_else(|| {
-            panic!("kernel `{name}`: expected less than 2^64 work-items, found {:?} workgroups", grid.groups)
+            panic!(
+                "kernel `{name}`: expected less than 2^64 work-items, found {:?} workgroups",
+                grid.groups
+            )
         });
         Self {
             kernel,
@@ -137,7 +149,7 @@ impl<'a> Launch<'a> {
             items: items as u32,
             settings,
             work_item,
-            groups: if items == 0 { 0 } else { groups },
+            groups,
             next_group: AtomicU64::new(0),
             failed: AtomicBool::new(false),
         }
@@ -145,8 +157,12 @@ impl<'a> Launch<'a> {
 
     /// Runs all workgroups and returns the failure of the first that failed.
     fn run(&self) -> Result<(), Failure> {
-        let limit = MAX_STACKS / self.items.max(1) as usize;
-        let threads = self.settings.threads.min(limit).clamp(1, self.groups.clamp(1, 1 << 16) as usize);
+        let limit = MAX_STACKS / self.items as usize;
+        let threads = self
+            .settings
+            .threads
+            .min(limit)
+            .clamp(1, self.groups.min(1 << 16) as usize);
         // A barrier has no effect while its thread panics, so that a panicking thread leaves the work to others.
         let panicking = thread::panicking();
         thread::scope(|scope| {
@@ -170,7 +186,9 @@ impl<'a> Launch<'a> {
             for worker in workers {
                 let other = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
                 result = match (result, other) {
-                    (Err(one), Err(other)) => Err(if other.index < one.index { other } else { one }),
+                    (Err(one), Err(other)) => {
+                        Err(if other.index < one.index { other } else { one })
+                    }
                     (one, other) => one.and(other),
                 };
             }
@@ -186,7 +204,8 @@ impl<'a> Launch<'a> {
             if index >= self.groups {
                 break;
             }
-            run_workgroup(self, index, &mut resources).inspect_err(|_| self.failed.store(true, Relaxed))?;
+            run_workgroup(self, index, &mut resources)
+                .inspect_err(|_| self.failed.store(true, Relaxed))?;
         }
         Ok(())
     }
@@ -232,7 +251,10 @@ pub(super) struct Failure {
 /// Causes of failures.
 pub(super) enum Cause {
     /// A work-item panicked.
-    Panic { item: [u32; 3], payload: Box<dyn Any + Send> },
+    Panic {
+        item: [u32; 3],
+        payload: Box<dyn Any + Send>,
+    },
     /// Work-items are not at the same barrier.
     Divergence(Divergence),
     /// The operating system refused a stack.
@@ -259,15 +281,30 @@ impl fmt::Display for Failure {
         write!(f, "kernel `{}`, workgroup {:?}", self.kernel, self.group)?;
         match &self.cause {
             Cause::Panic { item, payload } => {
-                write!(f, ", work-item {item:?}: {}", panic_message(&**payload).unwrap_or("panicked"))?;
+                write!(
+                    f,
+                    ", work-item {item:?}: {}",
+                    panic_message(&**payload).unwrap_or("panicked")
+                )?;
             }
             Cause::Divergence(divergence) => write!(f, ": {divergence}")?,
             Cause::Stack { size, error } => {
-                write!(f, ": cannot allocate a work-item's stack of {} KiB: {error}", size / 1024)?;
-                write!(f, "\nhint: decrease OFFLOAD_DEVICE_THREADS or OFFLOAD_DEVICE_STACK")?;
+                write!(
+                    f,
+                    ": cannot allocate a work-item's stack of {} KiB: {error}",
+                    size / 1024
+                )?;
+                write!(
+                    f,
+                    "\nhint: decrease OFFLOAD_DEVICE_THREADS or OFFLOAD_DEVICE_STACK"
+                )?;
             }
         }
-        write!(f, "\nhint: OFFLOAD_DEVICE_SEED={:#x} repeats this order of work-items", self.seed)
+        write!(
+            f,
+            "\nhint: OFFLOAD_DEVICE_SEED={:#x} repeats this order of work-items",
+            self.seed
+        )
     }
 }
 
