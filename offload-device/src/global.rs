@@ -1,5 +1,6 @@
 //! Device memory that work-items write.
 
+use core::fmt;
 use core::marker::PhantomData;
 
 use crate::{Atomic, AtomicInteger, AtomicUnsigned, Element, Item};
@@ -50,6 +51,15 @@ impl<T> Clone for Global<'_, T> {
     }
 }
 impl<T> Copy for Global<'_, T> {}
+
+impl<T> fmt::Debug for Global<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Global")
+            .field("pointer", &self.pointer)
+            .field("len", &self.len)
+            .finish()
+    }
+}
 
 #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
 impl<'a, T: Element> Global<'a, T> {
@@ -161,11 +171,14 @@ impl<T: Element> Global<'_, T> {
 }
 
 /// Atomic operations are relaxed and of device scope: they order no other accesses. Each returns the value from before it.
-impl<T: Atomic> Global<'_, T> {
+impl<T: Element> Global<'_, T> {
     /// Adds to an element; integers wrap.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_add(&self, index: usize, value: T) -> T {
+    pub fn atomic_add(&self, index: usize, value: T) -> T
+    where
+        T: Atomic,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::add(self.at(index), value) }
     }
@@ -173,7 +186,10 @@ impl<T: Atomic> Global<'_, T> {
     /// Replaces an element.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_exchange(&self, index: usize, value: T) -> T {
+    pub fn atomic_exchange(&self, index: usize, value: T) -> T
+    where
+        T: Atomic,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::exchange(self.at(index), value) }
     }
@@ -181,7 +197,10 @@ impl<T: Atomic> Global<'_, T> {
     /// Returns an element.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_load(&self, index: usize) -> T {
+    pub fn atomic_load(&self, index: usize) -> T
+    where
+        T: Atomic,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::load(self.at(index)) }
     }
@@ -189,18 +208,21 @@ impl<T: Atomic> Global<'_, T> {
     /// Stores a value in an element.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_store(&self, index: usize, value: T) {
+    pub fn atomic_store(&self, index: usize, value: T)
+    where
+        T: Atomic,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::store(self.at(index), value) }
     }
-}
 
-/// Atomic operations of integers.
-impl<T: AtomicInteger> Global<'_, T> {
     /// Stores the minimum of the element and a value.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_min(&self, index: usize, value: T) -> T {
+    pub fn atomic_min(&self, index: usize, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::min(self.at(index), value) }
     }
@@ -208,18 +230,21 @@ impl<T: AtomicInteger> Global<'_, T> {
     /// Stores the maximum of the element and a value.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_max(&self, index: usize, value: T) -> T {
+    pub fn atomic_max(&self, index: usize, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::max(self.at(index), value) }
     }
-}
 
-/// Atomic operations of unsigned integers.
-impl<T: AtomicUnsigned> Global<'_, T> {
     /// Stores the bitwise and of the element and a value.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_and(&self, index: usize, value: T) -> T {
+    pub fn atomic_and(&self, index: usize, value: T) -> T
+    where
+        T: AtomicUnsigned,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::and(self.at(index), value) }
     }
@@ -227,7 +252,10 @@ impl<T: AtomicUnsigned> Global<'_, T> {
     /// Stores the bitwise or of the element and a value.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_or(&self, index: usize, value: T) -> T {
+    pub fn atomic_or(&self, index: usize, value: T) -> T
+    where
+        T: AtomicUnsigned,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::or(self.at(index), value) }
     }
@@ -235,7 +263,10 @@ impl<T: AtomicUnsigned> Global<'_, T> {
     /// Stores the bitwise exclusive or of the element and a value.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_xor(&self, index: usize, value: T) -> T {
+    pub fn atomic_xor(&self, index: usize, value: T) -> T
+    where
+        T: AtomicUnsigned,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::xor(self.at(index), value) }
     }
@@ -246,7 +277,10 @@ impl<T: AtomicUnsigned> Global<'_, T> {
     /// Returns the element's value if it is not `expected`. The comparison never fails spuriously.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_compare_exchange(&self, index: usize, expected: T, new: T) -> Result<T, T> {
+    pub fn atomic_compare_exchange(&self, index: usize, expected: T, new: T) -> Result<T, T>
+    where
+        T: AtomicUnsigned,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         let before = unsafe { T::compare_exchange(self.at(index), expected, new) };
         if before == expected {

@@ -2,8 +2,8 @@
 
 use proc_macro::{Ident, Literal, Span, TokenStream, TokenTree};
 
-use crate::parse::Kernel;
-use crate::template::fill;
+use crate::parse::{Kernel, Parameter};
+use crate::template::{fill, fill_at};
 
 /// Returns the items that a kernel becomes. Macros of offload-device keep those of the device.
 pub(crate) fn expand(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
@@ -47,24 +47,42 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         ("run", hidden("__offload_run_")),
         (
             "module_doc",
-            string(&format!(
-                "Kernel [`{name}`](fn@{}): description and launch.",
-                kernel.name
-            )),
+            string(&format!("Kernel `{name}`: description and launch.")),
         ),
         ("threads", threads),
-        ("item", kernel.item.clone()),
+        (
+            "shared",
+            fill_at(
+                place(&kernel.item),
+                "::offload_device::__private::shared_size::<$item>()",
+                &[("item", kernel.item.clone())],
+            ),
+        ),
         (
             "layouts",
             each(
                 kernel,
                 "::offload_device::Layout::of::<<$type as ::offload_device::Argument>::First>(),
-            ::offload_device::Layout::of::<<$type as ::offload_device::Argument>::Second>(),",
+                ::offload_device::Layout::of::<<$type as ::offload_device::Argument>::Second>(),",
             ),
         ),
         ("parameters", each(kernel, "$name: $type,")),
-        ("names", each(kernel, "$name,")),
-        ("values", nested(kernel)),
+        (
+            "values",
+            nested(kernel, "::offload_device::cpu::pass($name, $others)"),
+        ),
+        ("pattern", nested(kernel, "($name, $others)")),
+        (
+            "call",
+            fill_at(
+                place(&kernel.item),
+                "$kernel(item, $names)",
+                &[
+                    ("kernel", ident(&kernel.name)),
+                    ("names", each(kernel, "$name,")),
+                ],
+            ),
+        ),
     ];
     fill(
         "$function
@@ -78,7 +96,7 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
                 arguments: &::offload_device::__private::present_arguments::<
                     { ::offload_device::__private::arguments_len(ALL) },
                 >(ALL),
-                shared: ::offload_device::__private::shared_size::<$item>(),
+                shared: $shared,
                 threads: $threads,
             }
         };
@@ -88,10 +106,10 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         /// Panics if a work-item panics, if work-items of a workgroup do not reach the same barrier, and if the grid is too
         /// large; see `offload_device::cpu`.
         #[doc(hidden)]
-        #[allow(dead_code, non_snake_case)]
+        #[allow(dead_code, non_snake_case, clippy::too_many_arguments)]
         #[track_caller]
         $visibility fn $run(grid: ::offload_device::cpu::Grid, $parameters) {
-            ::offload_device::cpu::run_kernel(&$description, grid, $values, |item, $values| $name(item, $names));
+            ::offload_device::cpu::run_kernel(&$description, grid, $values, |item, $pattern| $call);
         }
 
         #[doc = $module_doc]
@@ -164,35 +182,38 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     )
 }
 
-/// Fills a template for each argument after the first.
+/// Fills a template for each argument after the first. The compiler reports errors of its types at the type.
 fn each(kernel: &Kernel, template: &str) -> TokenStream {
     let filled = kernel.others.iter().enumerate().map(|(index, parameter)| {
-        let place = |name: &str| Ident::new(&format!("{name}_{index}"), Span::mixed_site());
-        fill(
-            template,
-            &[
-                ("name", ident(&parameter.name)),
-                ("type", parameter.kind.clone()),
-                ("first", ident(&place("first"))),
-                ("second", ident(&place("second"))),
-            ],
-        )
+        let local = |name: &str| ident(&Ident::new(&format!("{name}_{index}"), Span::mixed_site()));
+        let place = place(&parameter.kind);
+        let values = [
+            ("name", ident(&parameter.name)),
+            ("type", parameter.kind.clone()),
+            ("first", local("first")),
+            ("second", local("second")),
+        ];
+        fill_at(place, template, &values)
     });
     filled.collect()
 }
 
-/// Returns the nested pairs `(a, (b, ()))` of the arguments' names.
-fn nested(kernel: &Kernel) -> TokenStream {
-    kernel
-        .others
-        .iter()
-        .rev()
-        .fold(fill("()", &[]), |inner, parameter| {
-            fill(
-                "($name, $inner)",
-                &[("name", ident(&parameter.name)), ("inner", inner)],
-            )
-        })
+/// Returns the place of the first token.
+fn place(tokens: &TokenStream) -> Span {
+    tokens
+        .clone()
+        .into_iter()
+        .next()
+        .map_or_else(Span::call_site, |token| token.span())
+}
+
+/// Fills a template for each argument after the first, in which `$others` stands for the arguments after it.
+fn nested(kernel: &Kernel, template: &str) -> TokenStream {
+    let nest = |others, parameter: &Parameter| {
+        let values = [("name", ident(&parameter.name)), ("others", others)];
+        fill_at(place(&parameter.kind), template, &values)
+    };
+    kernel.others.iter().rev().fold(fill("()", &[]), nest)
 }
 
 /// Returns the visibility, seen from a module in that of the kernel.

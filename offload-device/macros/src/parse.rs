@@ -80,10 +80,13 @@ pub(crate) fn threads(arguments: TokenStream) -> Result<Option<u32>, SyntaxError
             format!("expected only `threads = N`, found `{other}`"),
             other.span(),
         )),
-        [other, ..] => Err(SyntaxError::new(
-            format!("{expected}, found `{value} {other}`"),
-            other.span(),
-        )),
+        [other, ..] => {
+            let found: TokenStream = tokens[2..].iter().cloned().collect();
+            Err(SyntaxError::new(
+                format!("{expected}, found `{found}`"),
+                other.span(),
+            ))
+        }
     }
 }
 

@@ -17,43 +17,64 @@ const MAX_ITEMS: u64 = 1024;
 /// Maximum number of stacks of all threads. A stack needs two memory mappings, of which Linux by default allows 65,530.
 const MAX_STACKS: usize = 24 << 10;
 
-/// Arguments of a kernel other than the first: nested pairs that end with `()`, such as `(f32, (&[f32], ()))`.
+/// Arguments of a kernel other than the first: `()`, or [`Passed`] with the arguments after it.
 ///
 /// # Safety
-/// Every value that `join` makes of the result of one `split` may exist on many threads at the same time.
+/// The values that `join` makes may exist on many threads at the same time.
 pub unsafe trait Arguments: Copy {
-    /// Scalars that are passed.
-    type Scalars: Copy;
-
-    /// Returns the scalars that are passed.
-    fn split(self) -> Self::Scalars;
+    /// The arguments as nested pairs that end with `()`, such as `(f32, (&[f32], ()))`.
+    type Values;
 
     /// Makes the arguments of the scalars that were passed.
     ///
     /// # Safety
     /// As for [`Argument::join`].
-    unsafe fn join(scalars: Self::Scalars) -> Self;
+    unsafe fn join(self) -> Self::Values;
 }
 
 // SAFETY: no argument at all.
 unsafe impl Arguments for () {
-    type Scalars = ();
-    fn split(self) {}
-    unsafe fn join((): ()) {}
+    type Values = ();
+
+    unsafe fn join(self) {}
 }
 
-// SAFETY: `Argument` guarantees the same for each.
-unsafe impl<A: Argument, B: Arguments> Arguments for (A, B) {
-    type Scalars = (A::First, A::Second, B::Scalars);
+/// An argument split into scalars, and the arguments after it. Only [`pass`] creates it.
+pub struct Passed<A, First, Second, Others> {
+    scalars: (First, Second),
+    join: unsafe fn(First, Second) -> A,
+    others: Others,
+}
 
-    fn split(self) -> Self::Scalars {
-        let ((first, second), others) = (self.0.split(), self.1.split());
-        (first, second, others)
+/// Splits an argument. The compiler reports a type that is not an `Argument` here and not at other functions.
+pub fn pass<A: Argument, Others>(
+    argument: A,
+    others: Others,
+) -> Passed<A, A::First, A::Second, Others> {
+    Passed {
+        scalars: argument.split(),
+        join: A::join,
+        others,
     }
+}
 
-    unsafe fn join((first, second, others): Self::Scalars) -> Self {
-        // SAFETY: the caller guarantees it for each.
-        unsafe { (A::join(first, second), B::join(others)) }
+impl<A, First: Copy, Second: Copy, Others: Copy> Clone for Passed<A, First, Second, Others> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<A, First: Copy, Second: Copy, Others: Copy> Copy for Passed<A, First, Second, Others> {}
+
+// SAFETY: `pass` takes an `Argument`, which guarantees the same.
+unsafe impl<A, First: Copy, Second: Copy, Others: Arguments> Arguments
+    for Passed<A, First, Second, Others>
+{
+    type Values = (A, Others::Values);
+
+    unsafe fn join(self) -> Self::Values {
+        let (first, second) = self.scalars;
+        // SAFETY: the caller guarantees it for each argument.
+        unsafe { ((self.join)(first, second), self.others.join()) }
     }
 }
 
@@ -67,22 +88,22 @@ pub fn run_kernel<S, A: Arguments>(
     kernel: &Description,
     grid: Grid,
     arguments: A,
-    call: impl Fn(&Item<S>, A) + Sync,
+    call: impl Fn(&Item<S>, A::Values) + Sync,
 ) {
-    /// Scalars that all threads use.
+    /// Arguments that all threads use.
     struct Shared<T>(T);
-    // SAFETY: scalars of `Arguments`, of which `join` makes values that may be on many threads.
-    unsafe impl<T> Sync for Shared<T> {}
+    // SAFETY: `Arguments`, of which `join` makes values that may be on many threads.
+    unsafe impl<T: Arguments> Sync for Shared<T> {}
 
-    let scalars = Shared(arguments.split());
+    let arguments = Shared(arguments);
     let work_item = |state: State| {
         // The whole struct, which is `Sync`, rather than its field.
-        let scalars: &Shared<A::Scalars> = &scalars;
+        let arguments: &Shared<A> = &arguments;
         // SAFETY: the workgroup gives the state of the running work-item and `size_of::<S>()` bytes. `call` takes a reference
         // of any lifetime, so it cannot keep it.
         let item = unsafe { Item::new(state) };
-        // SAFETY: the scalars come from `arguments`, whose lifetime does not end before this function returns.
-        call(&item, unsafe { A::join(scalars.0) });
+        // SAFETY: the memory stays borrowed for the lifetime in `A`, which does not end before this function returns.
+        call(&item, unsafe { arguments.0.join() });
     };
     if grid.is_empty() {
         return;
