@@ -108,7 +108,14 @@ pub fn run_kernel<S, A: Arguments>(
     if grid.is_empty() {
         return;
     }
-    if let Err(failure) = Launch::new(kernel, grid, Settings::current(), &work_item).run() {
+    let launch = Launch::new(
+        kernel,
+        grid,
+        Settings::current(),
+        size_of::<S>(),
+        &work_item,
+    );
+    if let Err(failure) = launch.run() {
         failure.report();
     }
 }
@@ -120,6 +127,8 @@ pub(super) struct Launch<'a> {
     /// Number of work-items in a workgroup, from 1 to [`MAX_ITEMS`].
     pub(super) items: u32,
     pub(super) settings: Settings,
+    /// Bytes of memory that a workgroup shares.
+    pub(super) shared: usize,
     pub(super) work_item: &'a (dyn Fn(State) + Sync),
     /// Number of workgroups, at least 1.
     groups: u64,
@@ -134,6 +143,7 @@ impl<'a> Launch<'a> {
         kernel: &'a Description,
         grid: Grid,
         settings: Settings,
+        shared: usize,
         work_item: &'a (dyn Fn(State) + Sync),
     ) -> Self {
         let name = kernel.name;
@@ -169,6 +179,7 @@ impl<'a> Launch<'a> {
             grid,
             items: items as u32,
             settings,
+            shared,
             work_item,
             groups,
             next_group: AtomicU64::new(0),

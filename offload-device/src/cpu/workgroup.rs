@@ -98,7 +98,7 @@ pub(super) fn run_workgroup(
     // Uninitialized memory of a GPU contains anything; this pattern is a conspicuous number in each type.
     shared.clear();
     shared.resize(
-        launch.kernel.shared.div_ceil(size_of::<Block>()),
+        launch.shared.div_ceil(size_of::<Block>()),
         Block([0xA5; 16]),
     );
 
