@@ -182,7 +182,10 @@ pub struct Layout {
 impl Layout {
     /// Returns the layout of a type.
     pub const fn of<T>() -> Self {
-        Self { size: size_of::<T>(), align: align_of::<T>() }
+        Self {
+            size: size_of::<T>(),
+            align: align_of::<T>(),
+        }
     }
 
     /// Returns the offset of an argument in bytes from the start of the buffer; the index can be the number of arguments, for
@@ -194,7 +197,11 @@ impl Layout {
             offset = next_multiple(offset, arguments[before].align) + arguments[before].size;
             before += 1;
         }
-        if index < arguments.len() { next_multiple(offset, arguments[index].align) } else { offset }
+        if index < arguments.len() {
+            next_multiple(offset, arguments[index].align)
+        } else {
+            offset
+        }
     }
 
     /// Returns the size of the buffer in bytes.

@@ -38,8 +38,6 @@ pub trait AtomicUnsigned: AtomicInteger + Eq + sealed::AtomicUnsigned {}
 /// Each `at` points to global memory that is valid for reads and writes and aligned for `Self`, and all concurrent accesses
 /// to it are atomic.
 pub(crate) mod sealed {
-    #![expect(clippy::missing_safety_doc, reason = "the module states it once for all")]
-
     pub trait Atomic: Sized {
         unsafe fn add(at: *mut Self, value: Self) -> Self;
         unsafe fn exchange(at: *mut Self, value: Self) -> Self;

@@ -30,8 +30,14 @@ impl<S> ItemReference for &Item<S> {
 
 /// Returns the size of the shared memory of a kernel with the first argument `I`, and checks its type.
 pub const fn shared_size<I: ItemReference>() -> usize {
-    assert!(align_of::<I::Shared>() <= 16, "the type of shared memory must have an alignment of at most 16");
-    assert!(!core::mem::needs_drop::<I::Shared>(), "the type of shared memory must not need to be dropped");
+    assert!(
+        align_of::<I::Shared>() <= 16,
+        "the type of shared memory must have an alignment of at most 16"
+    );
+    assert!(
+        !core::mem::needs_drop::<I::Shared>(),
+        "the type of shared memory must not need to be dropped"
+    );
     size_of::<I::Shared>()
 }
 

@@ -1,5 +1,6 @@
 //! Device memory that work-items write.
 
+use core::fmt;
 use core::marker::PhantomData;
 
 use crate::{Atomic, AtomicInteger, AtomicUnsigned, Element, Item};
@@ -51,6 +52,15 @@ impl<T> Clone for Global<'_, T> {
 }
 impl<T> Copy for Global<'_, T> {}
 
+impl<T> fmt::Debug for Global<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Global")
+            .field("pointer", &self.pointer)
+            .field("len", &self.len)
+            .finish()
+    }
+}
+
 #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
 impl<'a, T: Element> Global<'a, T> {
     /// Makes an argument of a slice, for a kernel on the CPU. It does not exist on GPUs.
@@ -77,7 +87,11 @@ impl<'a, T: Element> Global<'a, T> {
     /// send(Global::new(&mut [0u32]));
     /// ```
     pub fn new(memory: &'a mut [T]) -> Self {
-        Self { pointer: memory.as_mut_ptr(), len: memory.len(), memory: PhantomData }
+        Self {
+            pointer: memory.as_mut_ptr(),
+            len: memory.len(),
+            memory: PhantomData,
+        }
     }
 }
 
@@ -157,11 +171,14 @@ impl<T: Element> Global<'_, T> {
 }
 
 /// Atomic operations are relaxed and of device scope: they order no other accesses. Each returns the value from before it.
-impl<T: Atomic> Global<'_, T> {
+impl<T: Element> Global<'_, T> {
     /// Adds to an element; integers wrap.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_add(&self, index: usize, value: T) -> T {
+    pub fn atomic_add(&self, index: usize, value: T) -> T
+    where
+        T: Atomic,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::add(self.at(index), value) }
     }
@@ -169,7 +186,10 @@ impl<T: Atomic> Global<'_, T> {
     /// Replaces an element.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_exchange(&self, index: usize, value: T) -> T {
+    pub fn atomic_exchange(&self, index: usize, value: T) -> T
+    where
+        T: Atomic,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::exchange(self.at(index), value) }
     }
@@ -177,7 +197,10 @@ impl<T: Atomic> Global<'_, T> {
     /// Returns an element.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_load(&self, index: usize) -> T {
+    pub fn atomic_load(&self, index: usize) -> T
+    where
+        T: Atomic,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::load(self.at(index)) }
     }
@@ -185,18 +208,21 @@ impl<T: Atomic> Global<'_, T> {
     /// Stores a value in an element.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_store(&self, index: usize, value: T) {
+    pub fn atomic_store(&self, index: usize, value: T)
+    where
+        T: Atomic,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::store(self.at(index), value) }
     }
-}
 
-/// Atomic operations of integers.
-impl<T: AtomicInteger> Global<'_, T> {
     /// Stores the minimum of the element and a value.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_min(&self, index: usize, value: T) -> T {
+    pub fn atomic_min(&self, index: usize, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::min(self.at(index), value) }
     }
@@ -204,18 +230,21 @@ impl<T: AtomicInteger> Global<'_, T> {
     /// Stores the maximum of the element and a value.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_max(&self, index: usize, value: T) -> T {
+    pub fn atomic_max(&self, index: usize, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::max(self.at(index), value) }
     }
-}
 
-/// Atomic operations of unsigned integers.
-impl<T: AtomicUnsigned> Global<'_, T> {
     /// Stores the bitwise and of the element and a value.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_and(&self, index: usize, value: T) -> T {
+    pub fn atomic_and(&self, index: usize, value: T) -> T
+    where
+        T: AtomicUnsigned,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::and(self.at(index), value) }
     }
@@ -223,7 +252,10 @@ impl<T: AtomicUnsigned> Global<'_, T> {
     /// Stores the bitwise or of the element and a value.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_or(&self, index: usize, value: T) -> T {
+    pub fn atomic_or(&self, index: usize, value: T) -> T
+    where
+        T: AtomicUnsigned,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::or(self.at(index), value) }
     }
@@ -231,7 +263,10 @@ impl<T: AtomicUnsigned> Global<'_, T> {
     /// Stores the bitwise exclusive or of the element and a value.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_xor(&self, index: usize, value: T) -> T {
+    pub fn atomic_xor(&self, index: usize, value: T) -> T
+    where
+        T: AtomicUnsigned,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         unsafe { T::xor(self.at(index), value) }
     }
@@ -242,10 +277,17 @@ impl<T: AtomicUnsigned> Global<'_, T> {
     /// Returns the element's value if it is not `expected`. The comparison never fails spuriously.
     #[inline(always)]
     #[track_caller]
-    pub fn atomic_compare_exchange(&self, index: usize, expected: T, new: T) -> Result<T, T> {
+    pub fn atomic_compare_exchange(&self, index: usize, expected: T, new: T) -> Result<T, T>
+    where
+        T: AtomicUnsigned,
+    {
         // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
         let before = unsafe { T::compare_exchange(self.at(index), expected, new) };
-        if before == expected { Ok(before) } else { Err(before) }
+        if before == expected {
+            Ok(before)
+        } else {
+            Err(before)
+        }
     }
 }
 
@@ -261,14 +303,21 @@ unsafe impl<T: Element> crate::Argument for Global<'_, T> {
 
     #[inline(always)]
     unsafe fn join(first: *mut T, second: usize) -> Self {
-        Self { pointer: first, len: second, memory: PhantomData }
+        Self {
+            pointer: first,
+            len: second,
+            memory: PhantomData,
+        }
     }
 }
 
 /// On a GPU nothing of it remains but a trap, without a call.
 #[cold]
 #[cfg_attr(any(target_arch = "amdgpu", target_arch = "nvptx64"), inline(always))]
-#[cfg_attr(not(any(target_arch = "amdgpu", target_arch = "nvptx64")), inline(never))]
+#[cfg_attr(
+    not(any(target_arch = "amdgpu", target_arch = "nvptx64")),
+    inline(never)
+)]
 #[track_caller]
 fn out_of_bounds(index: usize, len: usize) -> ! {
     panic!("index out of bounds: the length is {len} but the index is {index}")

@@ -22,7 +22,10 @@ impl<S> Item<S> {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn new(state: device::State) -> Self {
-        Self { state, shared: PhantomData }
+        Self {
+            state,
+            shared: PhantomData,
+        }
     }
 
     /// Returns the place of the work-item in its workgroup.
@@ -72,7 +75,8 @@ impl<S> Item<S> {
     /// Two work-items of a launch never have the same index. Launches refuse grids of 2⁶⁴ or more work-items.
     #[inline(always)]
     pub fn global_index(&self) -> usize {
-        (self.global_id(2) * self.global_size(1) + self.global_id(1)) * self.global_size(0) + self.global_id(0)
+        (self.global_id(2) * self.global_size(1) + self.global_id(1)) * self.global_size(0)
+            + self.global_id(0)
     }
 
     /// Waits until all work-items of the workgroup reach this barrier; then each sees what the others wrote before it.
@@ -105,6 +109,9 @@ impl<S> Item<S> {
 #[inline(always)]
 #[track_caller]
 fn checked(dimension: u32) -> u32 {
-    assert!(dimension < 3, "expected dimension 0, 1 or 2, found {dimension}");
+    assert!(
+        dimension < 3,
+        "expected dimension 0, 1 or 2, found {dimension}"
+    );
     dimension
 }

@@ -38,7 +38,9 @@
 #![cfg_attr(any(target_arch = "amdgpu", target_arch = "nvptx64"), no_std)]
 
 #[cfg(not(target_pointer_width = "64"))]
-compile_error!("offload-device supports 64-bit hosts only: pointers and `usize` have 64 bits on GPUs");
+compile_error!(
+    "offload-device supports 64-bit hosts only: pointers and `usize` have 64 bits on GPUs"
+);
 
 mod argument;
 mod atomic;
@@ -68,5 +70,7 @@ pub use offload_device_macros::kernel;
 #[doc(hidden)]
 pub mod __private {
     pub use crate::device::State;
-    pub use crate::expansion::{Description, ItemReference, arguments_len, present_arguments, shared_size};
+    pub use crate::expansion::{
+        Description, ItemReference, arguments_len, present_arguments, shared_size,
+    };
 }

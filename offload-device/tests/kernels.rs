@@ -1,6 +1,7 @@
 //! Runs kernels on the CPU and compares their results with plain loops.
 
 #[path = "kernels/src/all.rs"]
+#[allow(unreachable_pub, reason = "public in the crate of the kernels")]
 mod all;
 
 use all::{TILE, arguments};
@@ -12,7 +13,11 @@ fn adds_scaled_vectors() {
     let x: Vec<f32> = (0..1000).map(|i| i as f32).collect();
     let mut y = vec![1.0; 1000];
     all::saxpy::run(Grid::covering(1000, 256), 2.0, &x, Global::new(&mut y));
-    assert!(y.iter().enumerate().all(|(i, y)| *y == 2.0 * i as f32 + 1.0));
+    assert!(
+        y.iter()
+            .enumerate()
+            .all(|(i, y)| *y == 2.0 * i as f32 + 1.0)
+    );
 }
 
 #[test]
@@ -22,7 +27,13 @@ fn multiplies_matrices() {
     let b: Vec<f32> = (0..n * n).map(|i| (i * 5 % 11) as f32).collect();
     let mut c = vec![f32::NAN; n * n];
     let groups = (n / TILE) as u32;
-    all::matmul::run(Grid::new([groups; 2], [TILE as u32; 2]), n as u32, &a, &b, Global::new(&mut c));
+    all::matmul::run(
+        Grid::new([groups; 2], [TILE as u32; 2]),
+        n as u32,
+        &a,
+        &b,
+        Global::new(&mut c),
+    );
     for row in 0..n {
         for column in 0..n {
             let expected: f32 = (0..n).map(|k| a[row * n + k] * b[k * n + column]).sum();
@@ -43,9 +54,27 @@ fn reduces_to_a_sum() {
 fn passes_scalars_of_all_types() {
     let mut sums = [[0.0; 2]; 2];
     let grid = Grid::new(1, 2);
-    arguments::scalars::run(grid, 1, -2, 4, -8, 16, -32, 64, -128, 256, -512, 0.5, -0.25, Global::new(&mut sums));
+    arguments::scalars::run(
+        grid,
+        1,
+        -2,
+        4,
+        -8,
+        16,
+        -32,
+        64,
+        -128,
+        256,
+        -512,
+        0.25,
+        -0.25,
+        Global::new(&mut sums),
+    );
     assert_eq!(sums, [[341.5, -682.25]; 2]);
-    let sizes: Vec<usize> = arguments::scalars::ARGUMENTS.iter().map(|argument| argument.size).collect();
+    let sizes: Vec<usize> = arguments::scalars::ARGUMENTS
+        .iter()
+        .map(|argument| argument.size)
+        .collect();
     assert_eq!(sizes, [1, 1, 2, 2, 4, 4, 8, 8, 8, 8, 4, 8, 8, 8]);
     let offsets: Vec<usize> = Layout::offsets(arguments::scalars::ARGUMENTS).collect();
     assert_eq!(offsets, [0, 1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72]);
@@ -58,13 +87,25 @@ fn passes_scalars_of_all_types() {
 
 #[test]
 fn describes_kernels() {
-    assert_eq!((all::saxpy::NAME, all::saxpy::SHARED, all::saxpy::THREADS), ("saxpy", 0, None));
-    assert_eq!((all::matmul::NAME, all::matmul::SHARED, all::matmul::THREADS), ("matmul", 2048, Some(256)));
-    assert_eq!((all::reduce::NAME, all::reduce::SHARED, all::reduce::THREADS), ("reduce", 1024, Some(256)));
+    assert_eq!(
+        (all::saxpy::NAME, all::saxpy::SHARED, all::saxpy::THREADS),
+        ("saxpy", 0, None)
+    );
+    assert_eq!(
+        (all::matmul::NAME, all::matmul::SHARED, all::matmul::THREADS),
+        ("matmul", 2048, Some(256))
+    );
+    assert_eq!(
+        (all::reduce::NAME, all::reduce::SHARED, all::reduce::THREADS),
+        ("reduce", 1024, Some(256))
+    );
     assert_eq!(arguments::r#loop::NAME, "loop");
     const POINTER: Layout = Layout { size: 8, align: 8 };
     const _: () = assert!(all::matmul::ARGUMENTS.len() == 7);
-    assert_eq!(all::matmul::ARGUMENTS, [&[Layout { size: 4, align: 4 }][..], &[POINTER; 6]].concat());
+    assert_eq!(
+        all::matmul::ARGUMENTS,
+        [&[Layout { size: 4, align: 4 }][..], &[POINTER; 6]].concat()
+    );
 }
 
 #[test]
@@ -78,7 +119,11 @@ fn names_arguments_without_conflicts() {
 fn computes_roots_and_fused_products() {
     let x: Vec<f64> = (0..16).map(|i| f64::from(i) + f64::EPSILON * 8.0).collect();
     let (mut root, mut fused, mut single) = ([0.0; 16], [0.0; 16], [0.0f32; 16]);
-    let globals = (Global::new(&mut root), Global::new(&mut fused), Global::new(&mut single));
+    let globals = (
+        Global::new(&mut root),
+        Global::new(&mut fused),
+        Global::new(&mut single),
+    );
     all::floats::run(Grid::new(4, 4), &x, globals.0, globals.1, globals.2);
     let mut contracted = 0;
     for i in 0..16 {
@@ -87,7 +132,10 @@ fn computes_roots_and_fused_products() {
         assert_eq!(single[i], (x[i] as f32).sqrt().mul_add(2.0, 1.0));
         contracted += usize::from(fused[i] != x[i] * x[i] - 1.0);
     }
-    assert!(contracted > 0, "the values do not tell a fused product from two roundings");
+    assert!(
+        contracted > 0,
+        "the values do not tell a fused product from two roundings"
+    );
 }
 
 #[test]
@@ -137,7 +185,10 @@ fn compares_and_exchanges() {
     let (mut y, mut z) = ([0, 0], [0, 0]);
     all::compare_exchange::run(Grid::new(10, 10), Global::new(&mut y), Global::new(&mut z));
     assert_eq!(y[0], 100);
-    assert!(y[1] >= 99, "each work-item but the first finds another value than 0");
+    assert!(
+        y[1] >= 99,
+        "each work-item but the first finds another value than 0"
+    );
     assert!(z[0] >= 1 << 40);
 }
 

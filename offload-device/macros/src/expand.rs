@@ -2,13 +2,19 @@
 
 use proc_macro::{Ident, Literal, Span, TokenStream, TokenTree};
 
-use crate::parse::Kernel;
-use crate::template::fill;
+use crate::parse::{Kernel, Parameter};
+use crate::template::{fill, fill_at};
 
 /// Returns the items that a kernel becomes. Macros of offload-device keep those of the device.
 pub(crate) fn expand(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
-    let mut items = fill("::offload_device::__cpu! { $items }", &[("items", cpu(kernel, threads))]);
-    items.extend(fill("::offload_device::__gpu! { $items }", &[("items", gpu(kernel, threads))]));
+    let mut items = fill(
+        "::offload_device::__cpu! { $items }",
+        &[("items", cpu(kernel, threads))],
+    );
+    items.extend(fill(
+        "::offload_device::__gpu! { $items }",
+        &[("items", gpu(kernel, threads))],
+    ));
     items
 }
 
@@ -18,10 +24,18 @@ pub(crate) fn expand(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
 /// function, which the module exports.
 fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     let name = plain_name(kernel);
-    let hidden = |prefix: &str| TokenStream::from(TokenTree::from(Ident::new(&format!("{prefix}{name}"), Span::mixed_site())));
+    let hidden = |prefix: &str| {
+        TokenStream::from(TokenTree::from(Ident::new(
+            &format!("{prefix}{name}"),
+            Span::mixed_site(),
+        )))
+    };
     let threads = match threads {
         None => fill("::core::option::Option::None", &[]),
-        Some(threads) => fill("::core::option::Option::Some($n)", &[("n", number(threads))]),
+        Some(threads) => fill(
+            "::core::option::Option::Some($n)",
+            &[("n", number(threads))],
+        ),
     };
     let values = [
         ("function", kernel.function.clone()),
@@ -31,14 +45,44 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         ("text", string(&name)),
         ("description", hidden("__OFFLOAD_KERNEL_")),
         ("run", hidden("__offload_run_")),
-        ("module_doc", string(&format!("Kernel [`{name}`](fn@{}): description and launch.", kernel.name))),
+        (
+            "module_doc",
+            string(&format!("Kernel `{name}`: description and launch.")),
+        ),
         ("threads", threads),
-        ("item", kernel.item.clone()),
-        ("layouts", each(kernel, "::offload_device::Layout::of::<<$type as ::offload_device::Argument>::First>(),
-            ::offload_device::Layout::of::<<$type as ::offload_device::Argument>::Second>(),")),
+        (
+            "shared",
+            fill_at(
+                place(&kernel.item),
+                "::offload_device::__private::shared_size::<$item>()",
+                &[("item", kernel.item.clone())],
+            ),
+        ),
+        (
+            "layouts",
+            each(
+                kernel,
+                "::offload_device::Layout::of::<<$type as ::offload_device::Argument>::First>(),
+                ::offload_device::Layout::of::<<$type as ::offload_device::Argument>::Second>(),",
+            ),
+        ),
         ("parameters", each(kernel, "$name: $type,")),
-        ("names", each(kernel, "$name,")),
-        ("values", nested(kernel)),
+        (
+            "values",
+            nested(kernel, "::offload_device::cpu::pass($name, $others)"),
+        ),
+        ("pattern", nested(kernel, "($name, $others)")),
+        (
+            "call",
+            fill_at(
+                place(&kernel.item),
+                "$kernel(item, $names)",
+                &[
+                    ("kernel", ident(&kernel.name)),
+                    ("names", each(kernel, "$name,")),
+                ],
+            ),
+        ),
     ];
     fill(
         "$function
@@ -52,7 +96,7 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
                 arguments: &::offload_device::__private::present_arguments::<
                     { ::offload_device::__private::arguments_len(ALL) },
                 >(ALL),
-                shared: ::offload_device::__private::shared_size::<$item>(),
+                shared: $shared,
                 threads: $threads,
             }
         };
@@ -62,10 +106,10 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         /// Panics if a work-item panics, if work-items of a workgroup do not reach the same barrier, and if the grid is too
         /// large; see `offload_device::cpu`.
         #[doc(hidden)]
-        #[allow(dead_code, non_snake_case)]
+        #[allow(dead_code, non_snake_case, clippy::too_many_arguments)]
         #[track_caller]
         $visibility fn $run(grid: ::offload_device::cpu::Grid, $parameters) {
-            ::offload_device::cpu::run_kernel(&$description, grid, $values, |item, $values| $name(item, $names));
+            ::offload_device::cpu::run_kernel(&$description, grid, $values, |item, $pattern| $call);
         }
 
         #[doc = $module_doc]
@@ -92,19 +136,35 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     // The build reads the limit from the name of this function, and links in an empty one.
     let limit = threads.map_or_else(TokenStream::new, |threads| {
         let symbol = string(&format!("__offload_threads${name}${threads}$"));
-        let declared = "unsafe extern \"C\" { #[link_name = $symbol] safe fn threads(); } threads();";
+        let declared =
+            "unsafe extern \"C\" { #[link_name = $symbol] safe fn threads(); } threads();";
         fill(declared, &[("symbol", symbol)])
     });
     let values = [
         ("attributes", kernel.attributes.clone()),
         ("visibility", kernel.visibility.clone()),
         ("name", ident(&kernel.name)),
-        ("raw", each(kernel, "$first: <$type as ::offload_device::Argument>::First,
-            $second: <$type as ::offload_device::Argument>::Second,")),
-        ("body_parameters", TokenTree::from(kernel.parameters.clone()).into()),
+        (
+            "raw",
+            each(
+                kernel,
+                "$first: <$type as ::offload_device::Argument>::First,
+            $second: <$type as ::offload_device::Argument>::Second,",
+            ),
+        ),
+        (
+            "body_parameters",
+            TokenTree::from(kernel.parameters.clone()).into(),
+        ),
         ("body_block", TokenTree::from(kernel.body.clone()).into()),
         ("limit", limit),
-        ("joined", each(kernel, "unsafe { <$type as ::offload_device::Argument>::join($first, $second) },")),
+        (
+            "joined",
+            each(
+                kernel,
+                "unsafe { <$type as ::offload_device::Argument>::join($first, $second) },",
+            ),
+        ),
     ];
     fill(
         "#[unsafe(no_mangle)]
@@ -122,28 +182,38 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     )
 }
 
-/// Fills a template for each argument after the first.
+/// Fills a template for each argument after the first. The compiler reports errors of its types at the type.
 fn each(kernel: &Kernel, template: &str) -> TokenStream {
     let filled = kernel.others.iter().enumerate().map(|(index, parameter)| {
-        let place = |name: &str| Ident::new(&format!("{name}_{index}"), Span::mixed_site());
-        fill(
-            template,
-            &[
-                ("name", ident(&parameter.name)),
-                ("type", parameter.kind.clone()),
-                ("first", ident(&place("first"))),
-                ("second", ident(&place("second"))),
-            ],
-        )
+        let local = |name: &str| ident(&Ident::new(&format!("{name}_{index}"), Span::mixed_site()));
+        let place = place(&parameter.kind);
+        let values = [
+            ("name", ident(&parameter.name)),
+            ("type", parameter.kind.clone()),
+            ("first", local("first")),
+            ("second", local("second")),
+        ];
+        fill_at(place, template, &values)
     });
     filled.collect()
 }
 
-/// Returns the nested pairs `(a, (b, ()))` of the arguments' names.
-fn nested(kernel: &Kernel) -> TokenStream {
-    kernel.others.iter().rev().fold(fill("()", &[]), |inner, parameter| {
-        fill("($name, $inner)", &[("name", ident(&parameter.name)), ("inner", inner)])
-    })
+/// Returns the place of the first token.
+fn place(tokens: &TokenStream) -> Span {
+    tokens
+        .clone()
+        .into_iter()
+        .next()
+        .map_or_else(Span::call_site, |token| token.span())
+}
+
+/// Fills a template for each argument after the first, in which `$others` stands for the arguments after it.
+fn nested(kernel: &Kernel, template: &str) -> TokenStream {
+    let nest = |others, parameter: &Parameter| {
+        let values = [("name", ident(&parameter.name)), ("others", others)];
+        fill_at(place(&parameter.kind), template, &values)
+    };
+    kernel.others.iter().rev().fold(fill("()", &[]), nest)
 }
 
 /// Returns the visibility, seen from a module in that of the kernel.
@@ -154,10 +224,18 @@ fn inner_visibility(visibility: &TokenStream) -> TokenStream {
         tokens = group.stream().into_iter().collect();
     }
     let [_, TokenTree::Group(scope)] = &tokens[..] else {
-        return if tokens.is_empty() { fill("pub(super)", &[]) } else { tokens.into_iter().collect() };
+        return if tokens.is_empty() {
+            fill("pub(super)", &[])
+        } else {
+            tokens.into_iter().collect()
+        };
     };
     let scope: Vec<TokenTree> = scope.stream().into_iter().collect();
-    let path = if scope[0].to_string() == "in" { &scope[1..] } else { &scope[..] };
+    let path = if scope[0].to_string() == "in" {
+        &scope[1..]
+    } else {
+        &scope[..]
+    };
     let others = |path: &[TokenTree]| path.iter().cloned().collect::<TokenStream>();
     match path.first().map(ToString::to_string).as_deref() {
         Some("self") => fill("pub(in super $others)", &[("others", others(&path[1..]))]),

@@ -49,7 +49,8 @@ use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenSt
 /// without the attribute.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, function: TokenStream) -> TokenStream {
-    let parsed = parse::threads(arguments).and_then(|threads| Ok((parse::kernel(function.clone())?, threads)));
+    let parsed = parse::threads(arguments)
+        .and_then(|threads| Ok((parse::kernel(function.clone())?, threads)));
     match parsed {
         Ok((kernel, threads)) => expand::expand(&kernel, threads),
         Err(error) => {
@@ -74,7 +75,12 @@ struct SyntaxError {
 
 impl SyntaxError {
     fn new(message: impl Into<String>, at: Span) -> Self {
-        Self { message: message.into(), first: at, last: at, invalid_function: false }
+        Self {
+            message: message.into(),
+            first: at,
+            last: at,
+            invalid_function: false,
+        }
     }
 
     /// Returns `compile_error! { "message" }` at the place.
@@ -90,7 +96,11 @@ impl SyntaxError {
         };
         let path = |name: &str| {
             let place = self.first;
-            [punct(':', Spacing::Joint), punct(':', Spacing::Alone), TokenTree::from(Ident::new(name, place))]
+            [
+                punct(':', Spacing::Joint),
+                punct(':', Spacing::Alone),
+                TokenTree::from(Ident::new(name, place)),
+            ]
         };
         path("core")
             .into_iter()

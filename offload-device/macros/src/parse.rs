@@ -29,34 +29,64 @@ const ITEM: &str = "expected `item: &Item` or `item: &Item<S>` as the first argu
 /// Parses the arguments of the attribute: nothing, or `threads = N`.
 pub(crate) fn threads(arguments: TokenStream) -> Result<Option<u32>, SyntaxError> {
     let tokens = flatten(arguments);
-    let Some(first) = tokens.first() else { return Ok(None) };
+    let Some(first) = tokens.first() else {
+        return Ok(None);
+    };
     if first.to_string() != "threads" {
-        return Err(SyntaxError::new(format!("expected `threads = N`, found `{first}`"), first.span()));
+        return Err(SyntaxError::new(
+            format!("expected `threads = N`, found `{first}`"),
+            first.span(),
+        ));
     }
     let expected = "expected `threads = N` with an integer literal from 1 to 1024";
     match tokens.get(1) {
         Some(TokenTree::Punct(punct)) if punct.as_char() == '=' => {}
-        Some(other) => return Err(SyntaxError::new(format!("{expected}, found `{other}`"), other.span())),
-        None => return Err(SyntaxError::new(format!("{expected}, found `threads`"), first.span())),
+        Some(other) => {
+            return Err(SyntaxError::new(
+                format!("{expected}, found `{other}`"),
+                other.span(),
+            ));
+        }
+        None => {
+            return Err(SyntaxError::new(
+                format!("{expected}, found `threads`"),
+                first.span(),
+            ));
+        }
     }
     let Some(value) = tokens.get(2) else {
-        return Err(SyntaxError::new(format!("{expected}, found no value"), tokens[1].span()));
+        return Err(SyntaxError::new(
+            format!("{expected}, found no value"),
+            tokens[1].span(),
+        ));
     };
     let number = match value {
         TokenTree::Literal(literal) => integer(&literal.to_string()),
         _ => None,
     };
-    let number = number.filter(|number| (1..=1024).contains(number)).ok_or_else(|| {
-        let found: TokenStream = tokens[2..].iter().cloned().collect();
-        SyntaxError { last: last_span(&tokens[2..]), ..SyntaxError::new(format!("{expected}, found `{found}`"), value.span()) }
-    })?;
+    let number = number
+        .filter(|number| (1..=1024).contains(number))
+        .ok_or_else(|| {
+            let found: TokenStream = tokens[2..].iter().cloned().collect();
+            SyntaxError {
+                last: last_span(&tokens[2..]),
+                ..SyntaxError::new(format!("{expected}, found `{found}`"), value.span())
+            }
+        })?;
     match &tokens[3..] {
         [] => Ok(Some(number)),
         [TokenTree::Punct(comma)] if comma.as_char() == ',' => Ok(Some(number)),
-        [TokenTree::Punct(comma), other, ..] if comma.as_char() == ',' => {
-            Err(SyntaxError::new(format!("expected only `threads = N`, found `{other}`"), other.span()))
+        [TokenTree::Punct(comma), other, ..] if comma.as_char() == ',' => Err(SyntaxError::new(
+            format!("expected only `threads = N`, found `{other}`"),
+            other.span(),
+        )),
+        [other, ..] => {
+            let found: TokenStream = tokens[2..].iter().cloned().collect();
+            Err(SyntaxError::new(
+                format!("{expected}, found `{found}`"),
+                other.span(),
+            ))
         }
-        [other, ..] => Err(SyntaxError::new(format!("{expected}, found `{value} {other}`"), other.span())),
     }
 }
 
@@ -69,8 +99,13 @@ fn integer(literal: &str) -> Option<u32> {
         Some("0b") => (&literal[2..], 2),
         _ => (&literal[..], 10),
     };
-    let suffixes = ["u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize"];
-    let digits = suffixes.iter().find_map(|suffix| digits.strip_suffix(suffix)).unwrap_or(digits);
+    let suffixes = [
+        "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize",
+    ];
+    let digits = suffixes
+        .iter()
+        .find_map(|suffix| digits.strip_suffix(suffix))
+        .unwrap_or(digits);
     u32::from_str_radix(digits, radix).ok()
 }
 
@@ -98,7 +133,9 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
     };
     match word.to_string().as_str() {
         "fn" => {}
-        qualifier @ ("async" | "unsafe" | "const" | "extern" | "safe" | "gen") if has_function(&tokens[at..]) => {
+        qualifier @ ("async" | "unsafe" | "const" | "extern" | "safe" | "gen")
+            if has_function(&tokens[at..]) =>
+        {
             return Err(SyntaxError::new(
                 format!("expected a function without qualifiers as a kernel, found `{qualifier}`"),
                 word.span(),
@@ -110,19 +147,30 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
         }
     }
     let Some(TokenTree::Ident(name)) = tokens.get(at + 1) else {
-        return Err(SyntaxError::new("expected the name of a kernel", word.span()));
+        return Err(SyntaxError::new(
+            "expected the name of a kernel",
+            word.span(),
+        ));
     };
     at += 2;
 
     if is_punct(tokens.get(at), '<') {
-        let end = tokens[at..].iter().position(|token| is_group(Some(token), Delimiter::Parenthesis));
+        let end = tokens[at..]
+            .iter()
+            .position(|token| is_group(Some(token), Delimiter::Parenthesis));
         let generics = &tokens[at..end.map_or(tokens.len(), |end| at + end)];
         let message = "a kernel cannot have type parameters or lifetimes: an image contains no generic code\n\
             hint: write a generic function, and a kernel for each type that calls it";
-        return Err(SyntaxError { last: last_span(generics), ..SyntaxError::new(message, tokens[at].span()) });
+        return Err(SyntaxError {
+            last: last_span(generics),
+            ..SyntaxError::new(message, tokens[at].span())
+        });
     }
     let Some(TokenTree::Group(parameters)) = tokens.get(at) else {
-        return Err(SyntaxError::new("expected the arguments of a kernel", name.span()));
+        return Err(SyntaxError::new(
+            "expected the arguments of a kernel",
+            name.span(),
+        ));
     };
     at += 1;
 
@@ -130,21 +178,37 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
     let after = &tokens[at..tokens.len().saturating_sub(1).max(at)];
     if is_punct(after.first(), '-') {
         let message = "a kernel cannot return a value\nhint: write results through an argument of type `Global<T>`";
-        let end = after.iter().position(|token| is_word(Some(token), "where")).unwrap_or(after.len());
-        return Err(SyntaxError { last: last_span(&after[..end]), ..SyntaxError::new(message, after[0].span()) });
+        let end = after
+            .iter()
+            .position(|token| is_word(Some(token), "where"))
+            .unwrap_or(after.len());
+        return Err(SyntaxError {
+            last: last_span(&after[..end]),
+            ..SyntaxError::new(message, after[0].span())
+        });
     }
     if is_word(after.first(), "where") {
         let message = "a kernel cannot have a `where` clause: it has no type parameters";
-        return Err(SyntaxError { last: last_span(after), ..SyntaxError::new(message, after[0].span()) });
+        return Err(SyntaxError {
+            last: last_span(after),
+            ..SyntaxError::new(message, after[0].span())
+        });
     }
     let Some(TokenTree::Group(body)) = tokens.get(at) else {
-        return Err(SyntaxError::new("expected the body of a kernel", name.span()));
+        return Err(SyntaxError::new(
+            "expected the body of a kernel",
+            name.span(),
+        ));
     };
 
     let mut all = split_arguments(parameters.stream()).into_iter();
-    let first = all.next().ok_or_else(|| SyntaxError::new(ITEM, parameters.span()))?;
+    let first = all
+        .next()
+        .ok_or_else(|| SyntaxError::new(ITEM, parameters.span()))?;
     let item = item_type(&first)?;
-    let others = all.map(|tokens| parameter(&tokens)).collect::<Result<_, _>>()?;
+    let others = all
+        .map(|tokens| parameter(&tokens))
+        .collect::<Result<_, _>>()?;
     Ok(Kernel {
         function,
         attributes,
@@ -160,7 +224,8 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
 /// Returns true if qualifiers are those of a function, rather than of a `const` or `extern` item.
 fn has_function(tokens: &[TokenTree]) -> bool {
     let qualifiers = tokens.iter().take_while(|token| match token {
-        TokenTree::Ident(word) => ["async", "unsafe", "const", "extern", "safe", "gen"].contains(&word.to_string().as_str()),
+        TokenTree::Ident(word) => ["async", "unsafe", "const", "extern", "safe", "gen"]
+            .contains(&word.to_string().as_str()),
         // The ABI.
         TokenTree::Literal(_) => true,
         _ => false,
@@ -170,45 +235,77 @@ fn has_function(tokens: &[TokenTree]) -> bool {
 
 /// Returns the type of the first argument.
 fn item_type(tokens: &[TokenTree]) -> Result<TokenStream, SyntaxError> {
-    let all = SyntaxError { last: last_span(tokens), ..SyntaxError::new(ITEM, tokens[0].span()) };
+    let all = SyntaxError {
+        last: last_span(tokens),
+        ..SyntaxError::new(ITEM, tokens[0].span())
+    };
     let without_self = tokens.iter().find(|token| is_word(Some(token), "self"));
-    if let Some(word) = without_self.filter(|_| !tokens.iter().any(|token| is_punct(Some(token), ':')) || is_word(tokens.first(), "self")) {
+    if let Some(word) = without_self.filter(|_| {
+        !tokens.iter().any(|token| is_punct(Some(token), ':')) || is_word(tokens.first(), "self")
+    }) {
         return Err(SyntaxError {
             invalid_function: true,
-            ..SyntaxError::new(format!("{ITEM}, found `self`: a kernel cannot be a method"), word.span())
+            ..SyntaxError::new(
+                format!("{ITEM}, found `self`: a kernel cannot be a method"),
+                word.span(),
+            )
         });
     }
     let Parameter { kind, .. } = parameter(tokens)?;
     let tokens = flatten(kind.clone());
     // The type after `&`, whose name can be any: `use offload_device::Item as WorkItem`. The compiler checks the type.
-    let is_reference = is_punct(tokens.first(), '&') && matches!(tokens.get(1), Some(TokenTree::Ident(_) | TokenTree::Punct(_)));
+    let is_reference = is_punct(tokens.first(), '&')
+        && matches!(
+            tokens.get(1),
+            Some(TokenTree::Ident(_) | TokenTree::Punct(_))
+        );
     let is_shared = !is_word(tokens.get(1), "mut") && !is_punct(tokens.get(1), '\'');
-    if is_reference && is_shared { Ok(kind) } else { Err(all) }
+    if is_reference && is_shared {
+        Ok(kind)
+    } else {
+        Err(all)
+    }
 }
 
 /// Parses `name: Type` or `mut name: Type`.
 fn parameter(tokens: &[TokenTree]) -> Result<Parameter, SyntaxError> {
     let error = |message: &str, tokens: &[TokenTree]| {
         let first = tokens[0].span();
-        SyntaxError { last: last_span(tokens), ..SyntaxError::new(message, first) }
+        SyntaxError {
+            last: last_span(tokens),
+            ..SyntaxError::new(message, first)
+        }
     };
     if is_punct(tokens.first(), '#') {
-        return Err(error("an argument of a kernel cannot have attributes", &tokens[..2.min(tokens.len())]));
+        return Err(error(
+            "an argument of a kernel cannot have attributes",
+            &tokens[..2.min(tokens.len())],
+        ));
     }
     let colon = tokens.iter().enumerate().position(|(index, token)| {
         // A `::` in a pattern has its colons side by side.
         let beside = |other: Option<&TokenTree>| is_punct(other, ':');
-        is_punct(Some(token), ':') && !beside(tokens.get(index + 1)) && (index == 0 || !beside(tokens.get(index - 1)))
+        is_punct(Some(token), ':')
+            && !beside(tokens.get(index + 1))
+            && (index == 0 || !beside(tokens.get(index - 1)))
     });
     let pattern = &tokens[..colon.unwrap_or(tokens.len())];
-    let without_mut = if is_word(pattern.first(), "mut") { &pattern[1..] } else { pattern };
+    let without_mut = if is_word(pattern.first(), "mut") {
+        &pattern[1..]
+    } else {
+        pattern
+    };
     match (without_mut, colon) {
-        ([TokenTree::Ident(name)], Some(colon)) if name.to_string() != "_" => {
-            Ok(Parameter { name: name.clone(), kind: tokens[colon + 1..].iter().cloned().collect() })
-        }
+        ([TokenTree::Ident(name)], Some(colon)) if name.to_string() != "_" => Ok(Parameter {
+            name: name.clone(),
+            kind: tokens[colon + 1..].iter().cloned().collect(),
+        }),
         _ => {
             let pattern = if pattern.is_empty() { tokens } else { pattern };
-            Err(error("expected a name for an argument of a kernel, found a pattern", pattern))
+            Err(error(
+                "expected a name for an argument of a kernel, found a pattern",
+                pattern,
+            ))
         }
     }
 }

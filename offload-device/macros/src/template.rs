@@ -7,27 +7,34 @@ use proc_macro::{Group, Span, TokenStream, TokenTree};
 /// Local names of the template do not conflict with the user's. Lints of the user's crate, `unsafe_code` too, do not apply to
 /// code of the template.
 pub(crate) fn fill(template: &str, values: &[(&str, TokenStream)]) -> TokenStream {
-    let tokens = template.parse().expect("a template is a list of Rust tokens");
-    replace(tokens, values)
+    fill_at(Span::mixed_site(), template, values)
 }
 
-fn replace(tokens: TokenStream, values: &[(&str, TokenStream)]) -> TokenStream {
+/// Fills a template whose errors the compiler reports at a place of the user's source.
+pub(crate) fn fill_at(place: Span, template: &str, values: &[(&str, TokenStream)]) -> TokenStream {
+    let tokens = template
+        .parse()
+        .expect("a template is a list of Rust tokens");
+    replace(tokens, values, Span::mixed_site().located_at(place))
+}
+
+fn replace(tokens: TokenStream, values: &[(&str, TokenStream)], span: Span) -> TokenStream {
     let mut filled = TokenStream::new();
     let mut tokens = tokens.into_iter();
     while let Some(mut token) = tokens.next() {
         match &token {
             TokenTree::Punct(punct) if punct.as_char() == '$' => {
                 let name = tokens.next().expect("a name follows `$`").to_string();
-                let value = values.iter().find(|(key, _)| *key == name).expect("a template names its values");
-                filled.extend(value.1.clone());
+                let value = values.iter().find(|(key, _)| *key == name);
+                filled.extend(value.expect("a template names its values").1.clone());
                 continue;
             }
             TokenTree::Group(group) => {
-                token = Group::new(group.delimiter(), replace(group.stream(), values)).into();
+                token = Group::new(group.delimiter(), replace(group.stream(), values, span)).into();
             }
             _ => {}
         }
-        token.set_span(Span::mixed_site());
+        token.set_span(span);
         filled.extend([token]);
     }
     filled

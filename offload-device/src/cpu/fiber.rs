@@ -34,8 +34,13 @@ impl<'a, T> Fiber<'a, T> {
     /// The fiber is dropped or ends before `'a` does: it is not forgotten.
     pub(super) unsafe fn new(stack: DefaultStack, function: impl FnOnce(&Suspend<T>) + 'a) -> Self {
         // SAFETY: the function and its borrows live for `'a`, and the caller drops the fiber before.
-        let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, |suspend: &Suspend<T>, ()| function(suspend)) };
-        Self { coroutine, borrowed: PhantomData }
+        let coroutine = unsafe {
+            Coroutine::with_stack_unchecked(stack, |suspend: &Suspend<T>, ()| function(suspend))
+        };
+        Self {
+            coroutine,
+            borrowed: PhantomData,
+        }
     }
 
     /// Runs the fiber until it suspends itself or ends.
@@ -66,11 +71,16 @@ pub(super) struct Stacks {
 
 impl Stacks {
     pub(super) fn new(size: usize) -> Self {
-        Self { size, free: Vec::new() }
+        Self {
+            size,
+            free: Vec::new(),
+        }
     }
 
     pub(super) fn take(&mut self) -> io::Result<DefaultStack> {
-        self.free.pop().map_or_else(|| DefaultStack::new(self.size), Ok)
+        self.free
+            .pop()
+            .map_or_else(|| DefaultStack::new(self.size), Ok)
     }
 
     pub(super) fn give_back(&mut self, stack: DefaultStack) {

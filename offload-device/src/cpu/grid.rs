@@ -20,7 +20,10 @@ pub struct Grid {
 impl Grid {
     /// Creates a grid of workgroups, each with a number of work-items. Dimensions that are not given have size 1.
     pub fn new(groups: impl Into<Size>, items: impl Into<Size>) -> Self {
-        Self { groups: groups.into().0, items: items.into().0 }
+        Self {
+            groups: groups.into().0,
+            items: items.into().0,
+        }
     }
 
     /// Creates the smallest grid with at least a number of work-items in each dimension.
@@ -31,6 +34,11 @@ impl Grid {
             size => u32::div_ceil(all[dimension], size),
         });
         Self { groups, items }
+    }
+
+    /// Returns true if the grid has no work-item.
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.contains(&0) || self.items.contains(&0)
     }
 
     /// Returns the number of work-items in a workgroup, or `None` if it does not fit.
@@ -45,18 +53,20 @@ impl Grid {
 }
 
 fn product(sizes: [u32; 3]) -> Option<u64> {
-    // A zero wins over any overflow.
-    if sizes.contains(&0) {
-        return Some(0);
-    }
-    sizes.iter().try_fold(1u64, |product, &size| product.checked_mul(size.into()))
+    sizes
+        .iter()
+        .try_fold(1u64, |product, &size| product.checked_mul(size.into()))
 }
 
 /// Returns the place with a linear index; dimension 0 varies fastest.
 pub(super) fn place(index: u64, sizes: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = sizes.map(u64::from);
     // The first two are less than a size, and so is the third if the index is less than the product of the sizes.
-    [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
+    [
+        (index % x) as u32,
+        (index / x % y) as u32,
+        (index / x / y) as u32,
+    ]
 }
 
 /// Sizes of one to three dimensions.
@@ -103,15 +113,20 @@ mod tests {
     #[test]
     fn multiplies_sizes_without_overflow() {
         assert_eq!(product([u32::MAX; 3]), None);
-        assert_eq!(product([u32::MAX, u32::MAX, 1]), Some(u64::from(u32::MAX).pow(2)));
-        assert_eq!(product([u32::MAX, u32::MAX, 0]), Some(0));
+        assert_eq!(
+            product([u32::MAX, u32::MAX, 1]),
+            Some(u64::from(u32::MAX).pow(2))
+        );
     }
 
     #[test]
     fn covers_each_dimension() {
         assert_eq!(Grid::covering(1024, 256).groups, [4, 1, 1]);
         assert_eq!(Grid::covering(1025, 256).groups, [5, 1, 1]);
-        assert_eq!(Grid::covering([100, 10, 1], [16, 16, 1]), Grid::new([7, 1, 1], [16, 16, 1]));
+        assert_eq!(
+            Grid::covering([100, 10, 1], [16, 16, 1]),
+            Grid::new([7, 1, 1], [16, 16, 1])
+        );
         assert_eq!(Grid::covering(0, 256).groups, [0, 1, 1]);
         assert_eq!(Grid::covering(7, 0).groups, [0, 1, 1]);
     }

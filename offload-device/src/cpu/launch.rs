@@ -17,43 +17,64 @@ const MAX_ITEMS: u64 = 1024;
 /// Maximum number of stacks of all threads. A stack needs two memory mappings, of which Linux by default allows 65,530.
 const MAX_STACKS: usize = 24 << 10;
 
-/// Arguments of a kernel other than the first: nested pairs that end with `()`, such as `(f32, (&[f32], ()))`.
+/// Arguments of a kernel other than the first: `()`, or [`Passed`] with the arguments after it.
 ///
 /// # Safety
-/// Every value that `join` makes of the result of one `split` may exist on many threads at the same time.
+/// The values that `join` makes may exist on many threads at the same time.
 pub unsafe trait Arguments: Copy {
-    /// Scalars that are passed.
-    type Scalars: Copy;
-
-    /// Returns the scalars that are passed.
-    fn split(self) -> Self::Scalars;
+    /// The arguments as nested pairs that end with `()`, such as `(f32, (&[f32], ()))`.
+    type Values;
 
     /// Makes the arguments of the scalars that were passed.
     ///
     /// # Safety
     /// As for [`Argument::join`].
-    unsafe fn join(scalars: Self::Scalars) -> Self;
+    unsafe fn join(self) -> Self::Values;
 }
 
 // SAFETY: no argument at all.
 unsafe impl Arguments for () {
-    type Scalars = ();
-    fn split(self) {}
-    unsafe fn join((): ()) {}
+    type Values = ();
+
+    unsafe fn join(self) {}
 }
 
-// SAFETY: `Argument` guarantees the same for each.
-unsafe impl<A: Argument, B: Arguments> Arguments for (A, B) {
-    type Scalars = (A::First, A::Second, B::Scalars);
+/// An argument split into scalars, and the arguments after it. Only [`pass`] creates it.
+pub struct Passed<A, First, Second, Others> {
+    scalars: (First, Second),
+    join: unsafe fn(First, Second) -> A,
+    others: Others,
+}
 
-    fn split(self) -> Self::Scalars {
-        let ((first, second), others) = (self.0.split(), self.1.split());
-        (first, second, others)
+/// Splits an argument. The compiler reports a type that is not an `Argument` here and not at other functions.
+pub fn pass<A: Argument, Others>(
+    argument: A,
+    others: Others,
+) -> Passed<A, A::First, A::Second, Others> {
+    Passed {
+        scalars: argument.split(),
+        join: A::join,
+        others,
     }
+}
 
-    unsafe fn join((first, second, others): Self::Scalars) -> Self {
-        // SAFETY: the caller guarantees it for each.
-        unsafe { (A::join(first, second), B::join(others)) }
+impl<A, First: Copy, Second: Copy, Others: Copy> Clone for Passed<A, First, Second, Others> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<A, First: Copy, Second: Copy, Others: Copy> Copy for Passed<A, First, Second, Others> {}
+
+// SAFETY: `pass` takes an `Argument`, which guarantees the same.
+unsafe impl<A, First: Copy, Second: Copy, Others: Arguments> Arguments
+    for Passed<A, First, Second, Others>
+{
+    type Values = (A, Others::Values);
+
+    unsafe fn join(self) -> Self::Values {
+        let (first, second) = self.scalars;
+        // SAFETY: the caller guarantees it for each argument.
+        unsafe { ((self.join)(first, second), self.others.join()) }
     }
 }
 
@@ -67,24 +88,34 @@ pub fn run_kernel<S, A: Arguments>(
     kernel: &Description,
     grid: Grid,
     arguments: A,
-    call: impl Fn(&Item<S>, A) + Sync,
+    call: impl Fn(&Item<S>, A::Values) + Sync,
 ) {
-    /// Scalars that all threads use.
+    /// Arguments that all threads use.
     struct Shared<T>(T);
-    // SAFETY: scalars of `Arguments`, of which `join` makes values that may be on many threads.
-    unsafe impl<T> Sync for Shared<T> {}
+    // SAFETY: `Arguments`, of which `join` makes values that may be on many threads.
+    unsafe impl<T: Arguments> Sync for Shared<T> {}
 
-    let scalars = Shared(arguments.split());
+    let arguments = Shared(arguments);
     let work_item = |state: State| {
         // The whole struct, which is `Sync`, rather than its field.
-        let scalars: &Shared<A::Scalars> = &scalars;
+        let arguments: &Shared<A> = &arguments;
         // SAFETY: the workgroup gives the state of the running work-item and `size_of::<S>()` bytes. `call` takes a reference
         // of any lifetime, so it cannot keep it.
         let item = unsafe { Item::new(state) };
-        // SAFETY: the scalars come from `arguments`, whose lifetime does not end before this function returns.
-        call(&item, unsafe { A::join(scalars.0) });
+        // SAFETY: the memory stays borrowed for the lifetime in `A`, which does not end before this function returns.
+        call(&item, unsafe { arguments.0.join() });
     };
-    if let Err(failure) = Launch::new(kernel, grid, Settings::current(), &work_item).run() {
+    if grid.is_empty() {
+        return;
+    }
+    let launch = Launch::new(
+        kernel,
+        grid,
+        Settings::current(),
+        size_of::<S>(),
+        &work_item,
+    );
+    if let Err(failure) = launch.run() {
         failure.report();
     }
 }
@@ -93,26 +124,33 @@ pub fn run_kernel<S, A: Arguments>(
 pub(super) struct Launch<'a> {
     pub(super) kernel: &'a Description,
     pub(super) grid: Grid,
-    /// Number of work-items in a workgroup, at most [`MAX_ITEMS`].
+    /// Number of work-items in a workgroup, from 1 to [`MAX_ITEMS`].
     pub(super) items: u32,
     pub(super) settings: Settings,
+    /// Bytes of memory that a workgroup shares.
+    pub(super) shared: usize,
     pub(super) work_item: &'a (dyn Fn(State) + Sync),
+    /// Number of workgroups, at least 1.
     groups: u64,
     next_group: AtomicU64,
     failed: AtomicBool,
 }
 
 impl<'a> Launch<'a> {
-    /// Checks the sizes of a launch.
+    /// Checks the sizes of a launch that is not empty.
     #[track_caller]
     fn new(
         kernel: &'a Description,
         grid: Grid,
         settings: Settings,
+        shared: usize,
         work_item: &'a (dyn Fn(State) + Sync),
     ) -> Self {
         let name = kernel.name;
-        assert!(!IN_WORK_ITEM.get(), "kernel `{name}`: a kernel cannot run a kernel");
+        assert!(
+            !IN_WORK_ITEM.get(),
+            "kernel `{name}`: a kernel cannot run a kernel"
+        );
         let items = grid.items_len().filter(|&items| items <= MAX_ITEMS).unwrap_or_else(|| {
             panic!(
                 "kernel `{name}`: expected at most {MAX_ITEMS} work-items in a workgroup, found {:?}",
@@ -127,17 +165,23 @@ impl<'a> Launch<'a> {
             );
         }
         // The second condition makes `Item::global_index` unique.
-        let groups = grid.groups_len().filter(|groups| groups.checked_mul(items).is_some());
+        let groups = grid
+            .groups_len()
+            .filter(|groups| groups.checked_mul(items).is_some());
         let groups = groups.unwrap_or_else(|| {
-            panic!("kernel `{name}`: expected less than 2^64 work-items, found {:?} workgroups", grid.groups)
+            panic!(
+                "kernel `{name}`: expected less than 2^64 work-items, found {:?} workgroups",
+                grid.groups
+            )
         });
         Self {
             kernel,
             grid,
             items: items as u32,
             settings,
+            shared,
             work_item,
-            groups: if items == 0 { 0 } else { groups },
+            groups,
             next_group: AtomicU64::new(0),
             failed: AtomicBool::new(false),
         }
@@ -145,8 +189,12 @@ impl<'a> Launch<'a> {
 
     /// Runs all workgroups and returns the failure of the first that failed.
     fn run(&self) -> Result<(), Failure> {
-        let limit = MAX_STACKS / self.items.max(1) as usize;
-        let threads = self.settings.threads.min(limit).clamp(1, self.groups.clamp(1, 1 << 16) as usize);
+        let limit = MAX_STACKS / self.items as usize;
+        let threads = self
+            .settings
+            .threads
+            .min(limit)
+            .clamp(1, self.groups.min(1 << 16) as usize);
         // A barrier has no effect while its thread panics, so that a panicking thread leaves the work to others.
         let panicking = thread::panicking();
         thread::scope(|scope| {
@@ -170,7 +218,9 @@ impl<'a> Launch<'a> {
             for worker in workers {
                 let other = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
                 result = match (result, other) {
-                    (Err(one), Err(other)) => Err(if other.index < one.index { other } else { one }),
+                    (Err(one), Err(other)) => {
+                        Err(if other.index < one.index { other } else { one })
+                    }
                     (one, other) => one.and(other),
                 };
             }
@@ -186,7 +236,8 @@ impl<'a> Launch<'a> {
             if index >= self.groups {
                 break;
             }
-            run_workgroup(self, index, &mut resources).inspect_err(|_| self.failed.store(true, Relaxed))?;
+            run_workgroup(self, index, &mut resources)
+                .inspect_err(|_| self.failed.store(true, Relaxed))?;
         }
         Ok(())
     }
@@ -232,7 +283,10 @@ pub(super) struct Failure {
 /// Causes of failures.
 pub(super) enum Cause {
     /// A work-item panicked.
-    Panic { item: [u32; 3], payload: Box<dyn Any + Send> },
+    Panic {
+        item: [u32; 3],
+        payload: Box<dyn Any + Send>,
+    },
     /// Work-items are not at the same barrier.
     Divergence(Divergence),
     /// The operating system refused a stack.
@@ -259,15 +313,30 @@ impl fmt::Display for Failure {
         write!(f, "kernel `{}`, workgroup {:?}", self.kernel, self.group)?;
         match &self.cause {
             Cause::Panic { item, payload } => {
-                write!(f, ", work-item {item:?}: {}", panic_message(&**payload).unwrap_or("panicked"))?;
+                write!(
+                    f,
+                    ", work-item {item:?}: {}",
+                    panic_message(&**payload).unwrap_or("panicked")
+                )?;
             }
             Cause::Divergence(divergence) => write!(f, ": {divergence}")?,
             Cause::Stack { size, error } => {
-                write!(f, ": cannot allocate a work-item's stack of {} KiB: {error}", size / 1024)?;
-                write!(f, "\nhint: decrease OFFLOAD_DEVICE_THREADS or OFFLOAD_DEVICE_STACK")?;
+                write!(
+                    f,
+                    ": cannot allocate a work-item's stack of {} KiB: {error}",
+                    size / 1024
+                )?;
+                write!(
+                    f,
+                    "\nhint: decrease OFFLOAD_DEVICE_THREADS or OFFLOAD_DEVICE_STACK"
+                )?;
             }
         }
-        write!(f, "\nhint: OFFLOAD_DEVICE_SEED={:#x} repeats this order of work-items", self.seed)
+        write!(
+            f,
+            "\nhint: OFFLOAD_DEVICE_SEED={:#x} repeats this order of work-items",
+            self.seed
+        )
     }
 }
 

@@ -29,7 +29,7 @@ mod workgroup;
 
 pub use grid::{Grid, Size};
 #[doc(hidden)]
-pub use launch::{Arguments, run_kernel};
+pub use launch::{Arguments, Passed, pass, run_kernel};
 pub use settings::Settings;
 #[doc(hidden)]
 pub use workgroup::State;

@@ -51,12 +51,16 @@ mod tests {
         }
         assert_eq!(counts.len(), 24);
         // 100 are expected, with a standard deviation of 10.
-        assert!(counts.values().all(|count| (55..145).contains(count)), "{counts:?}");
+        assert!(
+            counts.values().all(|count| (55..145).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]
     fn differs_between_workgroups() {
-        let orders: std::collections::BTreeSet<_> = (0..200).map(|group| permutation(7, group)).collect();
+        let orders: std::collections::BTreeSet<_> =
+            (0..200).map(|group| permutation(7, group)).collect();
         assert_eq!(orders.len(), 24);
     }
 

@@ -61,9 +61,14 @@ impl Settings {
     pub fn from_variables() -> Self {
         let read = |name: &str, default: &dyn Fn() -> u64, min: u64| match std::env::var_os(name) {
             None => default(),
-            Some(value) => number(&value).filter(|&number| number >= min).unwrap_or_else(|| {
-                panic!("{name}: expected a number of at least {min}, found `{}`", value.to_string_lossy())
-            }),
+            Some(value) => number(&value)
+                .filter(|&number| number >= min)
+                .unwrap_or_else(|| {
+                    panic!(
+                        "{name}: expected a number of at least {min}, found `{}`",
+                        value.to_string_lossy()
+                    )
+                }),
         };
         let processors = || thread::available_parallelism().map_or(1, NonZero::get) as u64;
         Self {
@@ -113,16 +118,31 @@ mod tests {
         assert_eq!(parse("0x2a"), Some(42));
         assert_eq!(parse("0X2A"), Some(42));
         assert_eq!(parse("0xffffffffffffffff"), Some(u64::MAX));
-        for invalid in ["", "2a", "0x", "+1", "0x+1", "-1", " 1", "0x1ffffffffffffffff"] {
+        for invalid in [
+            "",
+            "2a",
+            "0x",
+            "+1",
+            "0x+1",
+            "-1",
+            " 1",
+            "0x1ffffffffffffffff",
+        ] {
             assert_eq!(parse(invalid), None, "{invalid:?}");
         }
     }
 
     #[test]
     fn restores_settings_after_a_panic() {
-        let before = Settings { seed: 1, threads: 2, stack_size: 1 << 18 };
+        let before = Settings {
+            seed: 1,
+            threads: 2,
+            stack_size: 1 << 18,
+        };
         before.apply(|| {
-            let inner = std::panic::catch_unwind(|| Settings { seed: 5, ..before }.apply(|| panic!("expected")));
+            let inner = std::panic::catch_unwind(|| {
+                Settings { seed: 5, ..before }.apply(|| panic!("expected"))
+            });
             assert!(inner.is_err());
             assert_eq!(Settings::current(), before);
         });

@@ -72,20 +72,35 @@ pub(super) struct Resources {
 
 impl Resources {
     pub(super) fn new(launch: &Launch<'_>) -> Self {
-        Self { stacks: Stacks::new(launch.settings.stack_size), shared: Vec::new(), order: Vec::new() }
+        Self {
+            stacks: Stacks::new(launch.settings.stack_size),
+            shared: Vec::new(),
+            order: Vec::new(),
+        }
     }
 }
 
 /// Runs a workgroup to its end, or until any workgroup has failed.
-pub(super) fn run_workgroup(launch: &Launch<'_>, index: u64, resources: &mut Resources) -> Result<(), Failure> {
-    let Resources { stacks, shared, order } = resources;
+pub(super) fn run_workgroup(
+    launch: &Launch<'_>,
+    index: u64,
+    resources: &mut Resources,
+) -> Result<(), Failure> {
+    let Resources {
+        stacks,
+        shared,
+        order,
+    } = resources;
     let mut random = Random::new(launch.settings.seed, index);
     order.clear();
     order.extend(0..launch.items);
     random.shuffle(order);
     // Uninitialized memory of a GPU contains anything; this pattern is a conspicuous number in each type.
     shared.clear();
-    shared.resize(launch.kernel.shared.div_ceil(size_of::<Block>()), Block([0xA5; 16]));
+    shared.resize(
+        launch.shared.div_ceil(size_of::<Block>()),
+        Block([0xA5; 16]),
+    );
 
     let workgroup = Workgroup {
         launch,
@@ -103,7 +118,9 @@ pub(super) fn run_workgroup(launch: &Launch<'_>, index: u64, resources: &mut Res
         random.shuffle(&mut waiting);
         result = workgroup.resume_items(stacks, &mut waiting);
     }
-    let cause = result.err().or_else(|| workgroup.divergence.get().map(Cause::Divergence));
+    let cause = result
+        .err()
+        .or_else(|| workgroup.divergence.get().map(Cause::Divergence));
     let failure = cause.map(|cause| Failure {
         kernel: launch.kernel.name,
         index,
@@ -149,10 +166,16 @@ impl<'a> Workgroup<'a> {
     /// Runs each work-item to its first barrier or its end.
     ///
     /// A fiber runs work-items one after another until one waits. So a kernel without barriers needs one fiber.
-    fn start_items<'b>(&'b self, stacks: &mut Stacks, waiting: &mut Vec<Waiting<'b>>) -> Result<(), Cause> {
+    fn start_items<'b>(
+        &'b self,
+        stacks: &mut Stacks,
+        waiting: &mut Vec<Waiting<'b>>,
+    ) -> Result<(), Cause> {
         while self.started.get() < self.order.len() && !self.stopped() {
             let size = self.launch.settings.stack_size;
-            let stack = stacks.take().map_err(|error| Cause::Stack { size, error })?;
+            let stack = stacks
+                .take()
+                .map_err(|error| Cause::Stack { size, error })?;
             // SAFETY: `run_workgroup` consumes or drops all of `waiting` before `self`; another fiber is consumed below.
             let mut fiber = unsafe { Fiber::new(stack, |suspend| self.run_items(suspend)) };
             let outcome = fiber.resume();
@@ -165,7 +188,10 @@ impl<'a> Workgroup<'a> {
                 Outcome::Returned => stacks.give_back(fiber.into_stack()),
                 Outcome::Panicked(payload) => {
                     stacks.give_back(fiber.into_stack());
-                    return Err(Cause::Panic { item: self.item_place(item), payload });
+                    return Err(Cause::Panic {
+                        item: self.item_place(item),
+                        payload,
+                    });
                 }
             }
         }
@@ -173,7 +199,11 @@ impl<'a> Workgroup<'a> {
     }
 
     /// Runs each waiting work-item to its next barrier or its end, in the order of the list.
-    fn resume_items(&self, stacks: &mut Stacks, waiting: &mut Vec<Waiting<'_>>) -> Result<(), Cause> {
+    fn resume_items(
+        &self,
+        stacks: &mut Stacks,
+        waiting: &mut Vec<Waiting<'_>>,
+    ) -> Result<(), Cause> {
         self.first.set(None);
         let mut returned = 0;
         for Waiting { item, fiber } in &mut *waiting {
@@ -182,7 +212,10 @@ impl<'a> Workgroup<'a> {
                 Outcome::Suspended(barrier) => self.stop_item(*item, Some(barrier)),
                 Outcome::Returned => returned += 1,
                 Outcome::Panicked(payload) => {
-                    return Err(Cause::Panic { item: self.item_place(*item), payload });
+                    return Err(Cause::Panic {
+                        item: self.item_place(*item),
+                        payload,
+                    });
                 }
             }
             if self.stopped() {
@@ -217,7 +250,10 @@ impl<'a> Workgroup<'a> {
 
     /// Records that a work-item waits at a barrier or has returned, and whether another one did otherwise.
     fn stop_item(&self, item: u32, barrier: Option<Barrier>) {
-        let stop = Stop { item: self.item_place(item), barrier };
+        let stop = Stop {
+            item: self.item_place(item),
+            barrier,
+        };
         match self.first.get() {
             None => self.first.set(Some(stop)),
             Some(first) if first.barrier == barrier => {}
@@ -252,7 +288,17 @@ pub(super) struct Divergence {
 
 impl Divergence {
     fn new(one: Stop, other: Stop) -> Self {
-        if one.barrier.is_some() { Self { waiting: one, other } } else { Self { waiting: other, other: one } }
+        if one.barrier.is_some() {
+            Self {
+                waiting: one,
+                other,
+            }
+        } else {
+            Self {
+                waiting: other,
+                other: one,
+            }
+        }
     }
 }
 

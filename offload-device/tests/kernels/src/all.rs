@@ -95,14 +95,14 @@ pub mod arguments {
         h: i64,
         i: usize,
         j: isize,
-        k: f32,
+        mut k: f32,
         l: f64,
-        mut sums: Global<[f64; 2]>,
+        sums: Global<[f64; 2]>,
     ) {
-        let positive = f64::from(a) + f64::from(c) + f64::from(e) + g as f64 + i as f64 + f64::from(k);
+        k *= 2.0;
+        let positive =
+            f64::from(a) + f64::from(c) + f64::from(e) + g as f64 + i as f64 + f64::from(k);
         let negative = f64::from(b) + f64::from(d) + f64::from(f) + h as f64 + j as f64 + l;
-        let all = sums;
-        sums = all;
         sums.set(item, [positive, negative]);
     }
 
@@ -165,7 +165,9 @@ pub fn compare_exchange(_item: &Item, y: Global<u32>, z: Global<u64>) {
         y.atomic_add(1, 1);
         expected = found;
     }
-    while let Err(found) = z.atomic_compare_exchange(0, z.atomic_load(0), u64::from(expected) + (1 << 40)) {
+    while let Err(found) =
+        z.atomic_compare_exchange(0, z.atomic_load(0), u64::from(expected) + (1 << 40))
+    {
         z.atomic_max(1, found);
     }
 }

@@ -1,0 +1,14 @@
+//! Types that shared memory cannot have.
+#![allow(unused)]
+use offload_device::{Item, kernel};
+
+#[kernel]
+fn dropped(item: &Item<Vec<u32>>) {} //~ the type of shared memory must not need to be dropped
+
+#[repr(align(32))]
+struct Aligned([f32; 8]);
+
+#[kernel]
+fn aligned(item: &Item<Aligned>) {} //~ the type of shared memory must have an alignment of at most 16
+
+fn main() {}
