@@ -6,7 +6,7 @@ use crate::support;
 use offload_formats::container::code_object::{join_notes, share_descriptors};
 use offload_formats::container::kernels;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use support::comgr::comgr;
 use support::package::{Package, text};

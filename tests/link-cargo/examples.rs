@@ -638,3 +638,90 @@ fn template_cargo(folder: &Path, command: &str) -> Command {
         .env("OMP_TARGET_OFFLOAD", "MANDATORY");
     cargo
 }
+
+/// Kernels in Rust: on the CPU without a tool for GPUs, and images for four GPUs, without the network.
+#[test]
+fn builds_kernels_in_rust_for_gpus_and_the_cpu() {
+    let tools = [
+        support::tool("rustweb", &["lib.rs"]),
+        support::tool("llvm22", &["clang-22", "clang"]),
+        support::tool("cuda", &["ptxas"]),
+    ];
+    if tools.iter().any(Option::is_none) {
+        return;
+    }
+    let cargo = |subcommand: &str| {
+        let mut cargo = cargo(
+            "rust-kernels",
+            Mode::Complete,
+            Linker::RustLld,
+            subcommand,
+            &[],
+        );
+        cargo.env_remove("RUSTFLAGS").arg("--locked");
+        cargo
+    };
+    let mut test = cargo("test");
+    test.arg("--workspace")
+        .env("OFFLOAD_RUSTC", "/nonexistent/rustc");
+    let text = stdout(&succeed(&mut test));
+    assert!(text.contains("test result: ok. 3 passed"), "{text}");
+
+    let mut fetch = Command::new(env!("CARGO"));
+    fetch.args(["fetch", "--locked", "--target", TARGET]);
+    succeed(fetch.current_dir(root().join("examples/rust-kernels")));
+    let text = stdout(&succeed(cargo("run").arg("--offline")));
+    let targets = ["gfx90a", "gfx1100", "sm_80", "sm_90"];
+    let mut lines = text.lines();
+    for target in targets {
+        let line = lines.next().unwrap_or_default();
+        assert!(line.starts_with(&format!("{target}: ")), "{text}");
+    }
+    for kernel in ["matmul", "reduce", "saxpy"] {
+        for target in targets {
+            let line = lines.next().unwrap_or_default();
+            assert!(
+                line.starts_with(&format!("{kernel} for {target}: ")),
+                "{text}"
+            );
+        }
+    }
+    assert_eq!(lines.next(), Some("sum on the CPU: 500"), "{text}");
+
+    let folder = target_dir("rust-kernels", Mode::Complete).join(TARGET);
+    let builds = std::fs::read_dir(folder.join("debug/build")).unwrap();
+    let found: Vec<PathBuf> = builds
+        .map(|entry| entry.unwrap().path().join("out/offload/kernels"))
+        .filter(|images| images.join("gfx90a").is_dir())
+        .collect();
+    let [images] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    for target in targets {
+        let mut inspect = cargo_offload(&root());
+        inspect
+            .args(["inspect", "--kernels", "--json"])
+            .arg(images.join(target).join("image"));
+        let json: serde_json::Value =
+            serde_json::from_str(&stdout(&succeed(&mut inspect))).unwrap();
+        let image = &json["files"][0]["containers"][0]["images"][0];
+        assert_eq!(image["processor"], *target);
+        let arguments = |index: usize| -> Vec<(u64, u64)> {
+            let kernel = &image["kernels"][index];
+            let arguments = kernel["arguments"].as_array().unwrap().iter();
+            let number = |value: &serde_json::Value| value.as_u64().unwrap();
+            arguments
+                .map(|argument| (number(&argument["offset"]), number(&argument["size"])))
+                .collect()
+        };
+        let eights = |from: u64, to: u64| (from..to).step_by(8).map(|offset| (offset, 8));
+        let scalar_first = |to: u64| [(0, 4)].into_iter().chain(eights(8, to));
+        let names = ["matmul", "reduce", "saxpy"];
+        for (index, name) in names.iter().enumerate() {
+            assert_eq!(image["kernels"][index]["name"], *name, "{target}");
+        }
+        assert_eq!(arguments(0), scalar_first(56).collect::<Vec<_>>());
+        assert_eq!(arguments(1), eights(0, 32).collect::<Vec<_>>());
+        assert_eq!(arguments(2), scalar_first(40).collect::<Vec<_>>());
+    }
+}
