@@ -22,6 +22,7 @@ use crate::files::{self, is_absent};
 Examples:
   cargo offload new --hip my-kernels
   cargo offload new --openmp --lib my-library
+  cargo offload new --rust my-rust-kernels
   cargo offload new --c my-program")]
 pub(crate) struct NewLine {
     /// Folder of the package.
@@ -29,7 +30,7 @@ pub(crate) struct NewLine {
     #[command(flatten)]
     language: LanguageOptions,
     /// C program with OpenMP kernels.
-    #[arg(long, conflicts_with_all = ["openmp", "hip", "cuda", "lib"])]
+    #[arg(long, conflicts_with_all = ["openmp", "hip", "cuda", "rust", "lib"])]
     c: bool,
     /// Library without a program.
     #[arg(long)]
@@ -62,14 +63,17 @@ pub(crate) struct InitLine {
 #[derive(Debug, clap::Args)]
 struct LanguageOptions {
     /// OpenMP kernels in C, which also run on the CPU; the default.
-    #[arg(long, conflicts_with_all = ["hip", "cuda"])]
+    #[arg(long, conflicts_with_all = ["hip", "cuda", "rust"])]
     openmp: bool,
     /// HIP kernels for AMD GPUs.
-    #[arg(long, conflicts_with = "cuda")]
+    #[arg(long, conflicts_with_all = ["cuda", "rust"])]
     hip: bool,
     /// CUDA kernels for NVIDIA GPUs.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "rust")]
     cuda: bool,
+    /// Kernels in Rust for GPUs of both, which also run on the CPU.
+    #[arg(long)]
+    rust: bool,
 }
 
 impl LanguageOptions {
@@ -77,6 +81,7 @@ impl LanguageOptions {
         match self {
             Self { hip: true, .. } => &templates::HIP,
             Self { cuda: true, .. } => &templates::CUDA,
+            Self { rust: true, .. } => &templates::RUST,
             _ => &templates::OPENMP,
         }
     }
@@ -112,7 +117,7 @@ pub(crate) fn new(line: &NewLine, out: &mut impl Write) -> Result<(), CargoOfflo
     }
     let mut manifest = Manifest::read(&line.path)?;
     manifest.add(template, &line.source)?;
-    for (path, text) in template.files(&manifest.package) {
+    for (path, text) in files_of(template, &manifest.package, &line.source) {
         let is_wanted = path != "src/main.rs" || !line.lib;
         // Cargo has made it, for the version control that is used.
         if is_wanted && path != ".gitignore" {
@@ -130,7 +135,7 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
     let template = line.language.template();
     let mut manifest = Manifest::read(folder)?;
     manifest.add(template, &line.source)?;
-    let files = template.files(&manifest.package);
+    let files = files_of(template, &manifest.package, &line.source).into_iter();
     let files: Vec<_> = files
         .filter(|(path, _)| *path == "build.rs" || path.starts_with("kernels/"))
         .collect();
@@ -159,6 +164,29 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
         "Add to the crate:\n    mod kernels {\n        include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\"));\n    }".to_owned(),
     );
     writeln!(out, "{}", said.join("\n")).map_err(CargoOffloadError::unwritten)
+}
+
+/// Returns the files of a template besides `Cargo.toml`; our crates come from where the user says.
+fn files_of(
+    template: &Template,
+    package: &str,
+    source: &SourceOption,
+) -> Vec<(&'static str, String)> {
+    let files = template.files(package).map(|(path, text)| {
+        let mut document = match path.ends_with("Cargo.toml") {
+            true => text.parse::<DocumentMut>().expect("templates are TOML"),
+            false => return (path, text),
+        };
+        if let Some(dependencies) = table(&mut document, "dependencies") {
+            for (name, version) in dependencies.iter_mut() {
+                if let Some(item) = source.item(&name) {
+                    *version = item;
+                }
+            }
+        }
+        (path, document.to_string())
+    });
+    files.collect()
 }
 
 fn indented(text: &str) -> String {
@@ -227,17 +255,38 @@ impl Manifest {
             ));
         }
         metadata.insert("offload", wanted["package"]["metadata"]["offload"].clone());
-        let dependencies = table(&mut self.document, "build-dependencies")
-            .ok_or_else(|| wrong("build-dependencies"))?;
-        let wanted = wanted["build-dependencies"].as_table();
-        for (name, version) in wanted.expect("templates have build-dependencies") {
-            let is_ours = name == "offload-build";
-            if !dependencies.contains_key(name) {
-                let item = source.item().filter(|_| is_ours);
-                dependencies.insert(name, item.unwrap_or_else(|| version.clone()));
+        for section in ["dependencies", "build-dependencies"] {
+            let Some(wanted) = wanted.get(section).and_then(Item::as_table) else {
+                continue;
+            };
+            let dependencies = table(&mut self.document, section).ok_or_else(|| wrong(section))?;
+            for (name, version) in wanted {
+                if !dependencies.contains_key(name) {
+                    let item = source.item(name);
+                    dependencies.insert(name, item.unwrap_or_else(|| version.clone()));
+                }
             }
         }
+        if template.has_crate() && self.is_alone()? {
+            // The crate of kernels is a member.
+            self.document
+                .entry("workspace")
+                .or_insert_with(|| Item::Table(Table::new()));
+        }
         Ok(())
+    }
+
+    /// Tells whether the package is in no workspace of others.
+    fn is_alone(&self) -> Result<bool, CargoOffloadError> {
+        let mut cargo = Command::new(cargo_program());
+        cargo
+            .args(["locate-project", "--workspace", "--message-format=plain"])
+            .arg("--manifest-path")
+            .arg(&self.path);
+        let output = cargo.output().map_err(unstarted)?;
+        let found = String::from_utf8_lossy(&output.stdout);
+        let real = |path: &Path| fs::canonicalize(path).ok();
+        Ok(real(Path::new(found.trim())) == real(&self.path))
     }
 
     fn write(&self) -> Result<(), CargoOffloadError> {
@@ -254,18 +303,26 @@ fn table<'t>(parent: &'t mut Table, name: &str) -> Option<&'t mut Table> {
 }
 
 impl SourceOption {
-    /// Returns the dependency that the option describes.
-    fn item(&self) -> Option<Item> {
+    /// Returns the dependency on one of our crates that the option describes. They lie beside each other.
+    fn item(&self, name: &str) -> Option<Item> {
         let source = self.offload_build.as_deref()?;
+        let is_build = name == "offload-build";
+        if !is_build && name != "offload-device" {
+            return None;
+        }
         let is_url = source.contains("://") || source.starts_with("git@");
         let key = if is_url { "git" } else { "path" };
         let source = match is_url {
             true => source.to_owned(),
             // The package may lie elsewhere.
-            false => fs::canonicalize(source)
-                .unwrap_or_else(|_| PathBuf::from(source))
-                .display()
-                .to_string(),
+            false => {
+                let path = fs::canonicalize(source).unwrap_or_else(|_| PathBuf::from(source));
+                let path = match is_build {
+                    true => path,
+                    false => path.with_file_name(name),
+                };
+                path.display().to_string()
+            }
         };
         let mut dependency = toml_edit::InlineTable::new();
         dependency.insert(key, source.into());
@@ -331,6 +388,30 @@ mod tests {
             new.contains(&format!("offload-build = {{ git = \"{url}\" }}")),
             "{new}"
         );
+    }
+
+    #[test]
+    fn takes_the_device_crate_from_beside_offload_build() {
+        let folder = tempfile::tempdir().unwrap();
+        let build = folder.path().canonicalize().unwrap().join("offload-build");
+        fs::create_dir(&build).unwrap();
+        let source = SourceOption {
+            offload_build: Some(build.display().to_string()),
+        };
+        let files = files_of(&templates::RUST, "my-app", &source);
+        let of = |wanted: &str| &files.iter().find(|(path, _)| *path == wanted).unwrap().1;
+        let device = build.with_file_name("offload-device");
+        let expected = format!(
+            "offload-device = {{ path = {:?} }}\n",
+            device.display().to_string()
+        );
+        let manifest = of("kernels/Cargo.toml");
+        assert!(manifest.contains(&expected), "{manifest}");
+        assert!(
+            manifest.starts_with("[package]\nname = \"my-app-kernels\"\n"),
+            "{manifest}"
+        );
+        assert!(of("src/main.rs").starts_with("use my_app::images;"));
     }
 
     #[test]

@@ -54,6 +54,18 @@ pub(super) static CUDA: Template = template!(
     "src/main.rs"
 );
 
+/// Kernels in a Rust crate.
+pub(super) static RUST: Template = template!(
+    "rust-kernels",
+    ".gitignore",
+    "README.md",
+    "build.rs",
+    "kernels/Cargo.toml.liquid",
+    "kernels/src/lib.rs",
+    "src/lib.rs",
+    "src/main.rs"
+);
+
 /// A C program with OpenMP kernels.
 pub(super) static C: Template = template!(
     "c-openmp",
@@ -67,10 +79,16 @@ pub(super) static C: Template = template!(
 );
 
 impl Template {
+    /// Tells whether its kernels are a crate.
+    pub(super) fn has_crate(&self) -> bool {
+        let mut files = self.files.iter();
+        files.any(|(path, _)| path.ends_with("Cargo.toml.liquid"))
+    }
+
     /// Returns the files of a package of that name, in their order.
     pub(super) fn files(&self, package: &str) -> impl Iterator<Item = (&'static str, String)> {
         let files = self.files.iter();
-        files.map(|(path, text)| (*path, filled(text, package)))
+        files.map(|(path, text)| (path.trim_end_matches(".liquid"), filled(text, package)))
     }
 }
 
@@ -99,6 +117,7 @@ mod tests {
             ("rust-openmp", &OPENMP),
             ("rust-hip", &HIP),
             ("rust-cuda", &CUDA),
+            ("rust-kernels", &RUST),
             ("c-openmp", &C),
         ] {
             let mut found = Vec::new();
