@@ -28,17 +28,19 @@ impl<S> ItemReference for &Item<S> {
     type Shared = S;
 }
 
-/// Returns the size of the shared memory of a kernel with the first argument `I`, and checks its type.
+/// Returns the size of the shared memory of a kernel with the first argument `I`.
 pub const fn shared_size<I: ItemReference>() -> usize {
-    assert!(
-        align_of::<I::Shared>() <= 16,
-        "the type of shared memory must have an alignment of at most 16"
-    );
-    assert!(
-        !core::mem::needs_drop::<I::Shared>(),
-        "the type of shared memory must not need to be dropped"
-    );
     size_of::<I::Shared>()
+}
+
+/// Returns true if shared memory has the alignment that its type needs.
+pub const fn is_shared_aligned<I: ItemReference>() -> bool {
+    align_of::<I::Shared>() <= 16
+}
+
+/// Returns true if nothing is lost when shared memory is not dropped.
+pub const fn is_shared_plain<I: ItemReference>() -> bool {
+    !core::mem::needs_drop::<I::Shared>()
 }
 
 /// Counts the layouts whose size is not zero: an argument without a second scalar has `()` there, which is not passed.

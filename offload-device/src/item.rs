@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use crate::device;
+use crate::{device, expansion};
 
 /// One work-item of a running kernel, in a workgroup with a shared `S`.
 ///
@@ -100,7 +100,12 @@ impl<S> Item<S> {
     /// accesses of other work-items.
     #[inline(always)]
     pub fn shared(&self) -> *mut S {
-        const { crate::expansion::shared_size::<&Self>() };
+        // The expansion of `kernel` checks both at the kernel. Here they hold for other callers too.
+        const {
+            assert!(
+                expansion::is_shared_aligned::<&Self>() && expansion::is_shared_plain::<&Self>()
+            );
+        }
         self.state.shared().cast()
     }
 }

@@ -71,6 +71,7 @@ pub use offload_device_macros::kernel;
 pub mod __private {
     pub use crate::device::State;
     pub use crate::expansion::{
-        Description, ItemReference, arguments_len, present_arguments, shared_size,
+        Description, ItemReference, arguments_len, is_shared_aligned, is_shared_plain,
+        present_arguments, shared_size,
     };
 }

@@ -265,12 +265,13 @@ impl Drop for Meets<'_> {
     }
 }
 
-/// Panics with such a guard; the others wait at its barrier or at another one.
+/// Panics with such a guard, while the others wait at another barrier.
 #[kernel]
 fn barrier_in_destructor(item: &Item, panics: u32) {
     let _meets = Meets(item);
     item.barrier();
     assert!(item.local_id(0) as u32 != panics, "expected");
+    item.barrier();
 }
 
 #[test]
@@ -325,6 +326,14 @@ fn permutes_work_items_by_seed_workgroup_and_phase() {
         }
     }
     assert_eq!(all.len(), 8, "different in each workgroup and phase");
+    let shifts: BTreeSet<u32> = y
+        .iter()
+        .map(|[first, second]| second.wrapping_sub(*first) % 64)
+        .collect();
+    assert!(
+        shifts.len() > 10,
+        "the second phase is not a rotation of the first: {shifts:?}"
+    );
     assert_eq!(
         orders_of(
             Settings {
@@ -666,7 +675,8 @@ fn reports_a_stack_that_cannot_be_allocated() {
 #[test]
 #[ignore = "a part of another test"]
 fn prints_settings() {
-    println!("{:?}", Settings::from_variables());
+    let (file, line) = (file!(), line!() + 2);
+    println!("{:?} launch at {file}:{line}:5", Settings::from_variables());
     divergent::run(Grid::new(1, 2), 1);
 }
 
@@ -698,6 +708,12 @@ fn reads_settings_from_variables() {
     );
     assert!(
         text.contains("hint: OFFLOAD_DEVICE_SEED=0x1f repeats this order of work-items"),
+        "{text}"
+    );
+    let (_, launch) = text.split_once(" launch at ").unwrap();
+    let place = launch.lines().next().unwrap();
+    assert!(
+        text.contains(&format!("panicked at {place}:\nkernel `divergent`")),
         "{text}"
     );
     let processors = thread::available_parallelism().unwrap();

@@ -54,7 +54,17 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
             "shared",
             fill_at(
                 place(&kernel.item),
-                "::offload_device::__private::shared_size::<$item>()",
+                "{
+                    ::core::assert!(
+                        ::offload_device::__private::is_shared_aligned::<$item>(),
+                        \"the type of shared memory must have an alignment of at most 16\",
+                    );
+                    ::core::assert!(
+                        ::offload_device::__private::is_shared_plain::<$item>(),
+                        \"the type of shared memory must not need to be dropped\",
+                    );
+                    ::offload_device::__private::shared_size::<$item>()
+                }",
                 &[("item", kernel.item.clone())],
             ),
         ),

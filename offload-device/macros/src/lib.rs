@@ -45,7 +45,9 @@ use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenSt
 ///
 /// # Expansion for GPUs
 /// The function becomes an entry `extern "gpu-kernel"` with the same name, whose arguments are scalars and raw pointers. Its
-/// body is an inner function with the user's code. A kernel therefore cannot call a kernel: put common code in functions
+/// body is an inner function with the user's code. The entry contains unsafe code; `#![forbid(unsafe_code)]` of the user's crate
+/// does not apply to it, because it comes from a macro of another crate.
+/// A kernel therefore cannot call a kernel: put common code in functions
 /// without the attribute.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, function: TokenStream) -> TokenStream {

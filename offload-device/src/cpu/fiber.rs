@@ -4,6 +4,7 @@ use std::any::Any;
 use std::io;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -69,6 +70,12 @@ pub(super) struct Stacks {
     free: Vec<DefaultStack>,
 }
 
+/// Maximum number of stacks that wait for the next launch.
+const MAX_KEPT: usize = 1024;
+
+/// Stacks that wait for the next launch, and their size. A new stack takes longer than a work-item of a small kernel.
+static KEPT: Mutex<(usize, Vec<DefaultStack>)> = Mutex::new((0, Vec::new()));
+
 impl Stacks {
     pub(super) fn new(size: usize) -> Self {
         Self {
@@ -78,14 +85,37 @@ impl Stacks {
     }
 
     pub(super) fn take(&mut self) -> io::Result<DefaultStack> {
-        self.free
-            .pop()
-            .map_or_else(|| DefaultStack::new(self.size), Ok)
+        let stack = self.free.pop().or_else(|| {
+            let mut kept = kept();
+            if kept.0 == self.size {
+                kept.1.pop()
+            } else {
+                None
+            }
+        });
+        stack.map_or_else(|| DefaultStack::new(self.size), Ok)
     }
 
     pub(super) fn give_back(&mut self, stack: DefaultStack) {
         self.free.push(stack);
     }
+}
+
+impl Drop for Stacks {
+    fn drop(&mut self) {
+        let mut kept = kept();
+        if kept.0 != self.size {
+            *kept = (self.size, Vec::new());
+        }
+        let room = MAX_KEPT.saturating_sub(kept.1.len());
+        self.free.truncate(room);
+        kept.1.append(&mut self.free);
+    }
+}
+
+fn kept() -> MutexGuard<'static, (usize, Vec<DefaultStack>)> {
+    // Nothing panics between changes that belong together.
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -119,6 +149,23 @@ mod tests {
             assert_eq!(drops.get(), round);
             assert_eq!(stacks.free.len(), 1);
         }
+    }
+
+    #[test]
+    fn keeps_stacks_for_the_next_launch() {
+        // A size that no other test has.
+        const SIZE: usize = 1 << 20;
+        let kept_one = (0..8).any(|_| {
+            let mut stacks = Stacks::new(SIZE);
+            let stack = stacks.take().unwrap();
+            stacks.give_back(stack);
+            drop(stacks);
+            let kept = kept();
+            kept.0 == SIZE && kept.1.len() == 1
+        });
+        // Other tests can replace the stacks that are kept, but not each time.
+        assert!(kept_one);
+        assert!(kept().1.len() <= MAX_KEPT);
     }
 
     #[test]

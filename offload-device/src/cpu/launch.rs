@@ -189,12 +189,7 @@ impl<'a> Launch<'a> {
 
     /// Runs all workgroups and returns the failure of the first that failed.
     fn run(&self) -> Result<(), Failure> {
-        let limit = MAX_STACKS / self.items as usize;
-        let threads = self
-            .settings
-            .threads
-            .min(limit)
-            .clamp(1, self.groups.min(1 << 16) as usize);
+        let threads = thread_count(self.settings.threads, self.items, self.groups);
         // A barrier has no effect while its thread panics, so that a panicking thread leaves the work to others.
         let panicking = thread::panicking();
         thread::scope(|scope| {
@@ -246,6 +241,12 @@ impl<'a> Launch<'a> {
     pub(super) fn failed(&self) -> bool {
         self.failed.load(Relaxed)
     }
+}
+
+/// Returns the number of threads of a launch with a number of work-items in each workgroup.
+fn thread_count(max: usize, items: u32, groups: u64) -> usize {
+    let groups = usize::try_from(groups).unwrap_or(usize::MAX);
+    max.min(MAX_STACKS / items as usize).min(groups).max(1)
 }
 
 thread_local! {
@@ -343,4 +344,18 @@ impl fmt::Display for Failure {
 fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
     let text = payload.downcast_ref::<&'static str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_threads_by_workgroups_and_stacks() {
+        assert_eq!(thread_count(8, 256, 100), 8);
+        assert_eq!(thread_count(8, 256, 3), 3);
+        assert_eq!(thread_count(0, 256, 3), 1);
+        assert_eq!(thread_count(200, 1024, 1000), 24);
+        assert_eq!(thread_count(200, 64, u64::MAX), 200);
+    }
 }

@@ -16,6 +16,17 @@
 //! A kernel that waits for another workgroup, or for a work-item of its own workgroup without a barrier, can wait forever, as
 //! on a GPU. A kernel cannot run a kernel: `run` panics on the thread of a work-item.
 //!
+//! # Speed
+//! In a debug build a work-item takes about 0.5 µs and a barrier as much; in a release build a tenth of that. These lines in the
+//! manifest of the workspace optimize the executor in debug builds too:
+//!
+//! ```toml
+//! [profile.dev.package."*"]
+//! opt-level = 3
+//! ```
+//!
+//! A kernel without barriers needs one stack for each thread; with barriers, each work-item of a workgroup has its own.
+//!
 //! # Settings
 //! See [`Settings`] for the variables that set the seed, the number of threads and the size of a fiber's stack.
 

@@ -12,7 +12,7 @@ use super::order::Random;
 /// Barrier of the source.
 type Barrier = &'static Location<'static>;
 
-/// Place of the running work-item, and the way to its workgroup.
+/// Place of the running work-item, and pointers to its workgroup and fiber.
 pub struct State {
     item: [u32; 3],
     /// Its lifetime is not `'static`: the pointer is valid as long as the work-item runs.
