@@ -1,7 +1,7 @@
 //! Checks the errors that the compiler reports for functions that cannot be kernels, and that valid kernels compile without
 //! warnings.
 //!
-//! Each file of `tests/errors/` is a crate of its own. A comment `//~ text` expects an error on its line whose text, up to the
+//! Each file of `offload-device/tests/errors` is a crate of its own. A comment `//~ text` expects an error on its line whose text, up to the
 //! first line break, contains that text; errors on other lines and missing ones fail the test.
 #![allow(clippy::unwrap_used, reason = "helpers are not tests for clippy")]
 
@@ -101,7 +101,7 @@ fn check(package: &Path) -> Messages {
     let text = String::from_utf8(output.stderr).unwrap();
     let mut found = Messages::new();
     for line in text.lines() {
-        // `examples/case.rs:7:10: error[E0277]: text`; a message of more than one line continues without a place.
+        // `<file>:7:10: error[E0277]: text`; a message of more than one line continues without a place.
         let Some((place, message)) = line.split_once(": ") else {
             continue;
         };
