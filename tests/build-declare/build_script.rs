@@ -489,7 +489,7 @@ fn names_the_line_of_a_wrong_manifest() {
         "Cargo.toml:6:1: unknown key `target-s`; did you mean `targets`?"
     );
     assert!(
-        keys.starts_with("hint: the keys are `language`, `sources`, `targets`, ")
+        keys.starts_with("hint: the keys are `language`, `sources`, `crate`, `features`, ")
             && keys.ends_with(", `name`, `module`, `profile`, `target`"),
         "{keys}"
     );

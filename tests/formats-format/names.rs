@@ -382,6 +382,10 @@ fn serves_where_the_bundler_finds_an_entry() {
                 .arg(&image)
                 .args((rule == KindRule::HipAndOpenmp).then_some("-hip-openmp-compatible"));
             let theirs = command.output().unwrap();
+            // LLVM 22 reads features that are not there of a target ID with one feature twice, and sometimes is killed: no answer.
+            if theirs.status.code().is_none() && wanted.matches(':').count() > 1 {
+                continue;
+            }
             let error = String::from_utf8(theirs.stderr).unwrap();
             assert!(
                 theirs.status.success() || error.contains("Can't find bundles"),

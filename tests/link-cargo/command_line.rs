@@ -60,7 +60,7 @@ fn rejects_invalid_command_lines_with_status_2() {
     for (arguments, expected) in [
         (
             &["offload", "insect"][..],
-            "similar subcommands exist: 'install', 'inspect'",
+            "similar subcommands exist: 'install', 'init', 'inspect'",
         ),
         (&["offload", "inspect"], "<FILE>..."),
         (&["offload", "inspect", "--colour=never", "x"], "'--color'"),

@@ -1,5 +1,6 @@
 //! Reads the images that a compiler put into host code and registered, and writes the file that Rust includes.
 
+use crate::declare::language::Language;
 use crate::declare::skipped::Skipped;
 use crate::error::{self, Error};
 use crate::files;
@@ -64,7 +65,7 @@ impl Description {
         let parts: Vec<PartFile> = self.parts.iter().map(part).collect::<Result<_, Error>>()?;
         let file = HostFile::of_parts(self.module.clone(), parts, self.skipped.clone());
         if file.kernels.is_empty() {
-            return Err(no_kernel());
+            return Err(no_kernel(Language::Cuda));
         }
         let object = match self.host {
             Objects::Elf(machine) => anchor::to_object(machine, &self.anchor),

@@ -1,6 +1,6 @@
 //! Packs the images of a module, or of each source of it, and writes the file that Rust includes.
 
-use crate::declare::language::Container;
+use crate::declare::language::{Container, Language};
 use crate::declare::module::Module;
 use crate::declare::skipped::Skipped;
 use crate::error::{self, Error};
@@ -87,7 +87,9 @@ impl Packing {
             checked.push((container, images, described));
         }
         if checked.iter().all(|(.., described)| described.is_empty()) {
-            return Err(no_kernel());
+            let first = self.containers.first();
+            let language = first.map_or(Language::Hip, |container| container.images.language);
+            return Err(no_kernel(language));
         }
         let (mut parts, mut warnings) = (Vec::new(), String::new());
         for (container, images, described) in checked {

@@ -125,7 +125,7 @@ impl Registration {
         let images = self.images.read()?;
         let mut described = self.images.kernels(&images)?;
         if described.is_empty() {
-            return Err(no_kernel());
+            return Err(no_kernel(self.images.language));
         }
         self.images.check(&images, &entries.names())?;
         let stub = |kernel: &mut Described| {

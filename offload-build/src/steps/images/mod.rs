@@ -117,6 +117,10 @@ impl Images {
         for (image, bytes) in self.planned.iter().zip(images) {
             let target = &image.target.written;
             for kernel in image.kernels(bytes)? {
+                if self.language == Language::Rust {
+                    check_layout(&kernel.name, &kernel.arguments)
+                        .map_err(|problem| Error::new(format_args!("{image}: {problem}")))?;
+                }
                 let described = all.entry(kernel.name.clone()).or_insert_with(|| Described {
                     name: kernel.name.clone(),
                     arguments: kernel.arguments.clone(),
@@ -265,8 +269,31 @@ impl Images {
 }
 
 /// Returns the error of a module whose images define no kernel.
-pub(crate) fn no_kernel() -> Error {
-    Error::new("no kernel in any source\nhint: write a `__global__` function in one of `sources`")
+pub(crate) fn no_kernel(language: Language) -> Error {
+    Error::new(match language {
+        Language::Rust => {
+            "no kernel in the crate\nhint: write a function with the attribute `#[offload_device::kernel]` in it"
+        }
+        _ => "no kernel in any source\nhint: write a `__global__` function in one of `sources`",
+    })
+}
+
+/// Checks that arguments are where `offload-device` puts them: each scalar at the first multiple of its size after the one
+/// before it (`Layout::offset`).
+fn check_layout(kernel: &str, arguments: &[Argument]) -> Result<(), String> {
+    let mut end = 0u32;
+    for (index, argument) in arguments.iter().enumerate() {
+        let (offset, size) = (argument.offset, argument.size);
+        let expected = end.next_multiple_of(size.clamp(1, 8));
+        if offset != expected || !size.is_power_of_two() || size > 8 {
+            return Err(format!(
+                "kernel `{kernel}`: argument {index} has {size} bytes at offset {offset:#x}, expected a scalar at {expected:#x}\n\
+                 hint: kernels are functions with the attribute `#[offload_device::kernel]`"
+            ));
+        }
+        end = expected + size;
+    }
+    Ok(())
 }
 
 /// Tells whether two images take the same argument buffer.
@@ -277,3 +304,32 @@ fn are_passed_alike(one: &[Argument], other: &[Argument]) -> bool {
 
 /// Alignment of images that are in no container.
 const ALIGNMENT: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_the_layout_of_kernels_in_rust() {
+        let checked = |places: &[(u32, u32)]| {
+            let arguments = places.iter().map(|(offset, size)| Argument {
+                offset: *offset,
+                size: *size,
+                kind: None,
+            });
+            check_layout("k", &arguments.collect::<Vec<_>>())
+        };
+        assert_eq!(checked(&[(0, 4), (8, 8), (16, 1), (18, 2)]), Ok(()));
+        let rows: [&[(u32, u32)]; 4] =
+            [&[(4, 4)], &[(0, 4), (4, 8)], &[(0, 16)], &[(0, 8), (16, 8)]];
+        for places in rows {
+            let error = checked(places).unwrap_err();
+            assert!(error.starts_with("kernel `k`: argument "), "{error}");
+        }
+        assert!(
+            checked(&[(0, 8), (16, 8)])
+                .unwrap_err()
+                .contains("argument 1 has 8 bytes at offset 0x10, expected a scalar at 0x8\n")
+        );
+    }
+}
