@@ -14,7 +14,7 @@ use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenSt
 /// `threads` is the maximum number of work-items in a workgroup, an integer literal from 1 to 1024. Compilers use it to
 /// allocate registers.
 ///
-/// ```ignore
+/// ```text
 /// /// y = a x + y
 /// #[kernel(threads = 256)]
 /// pub fn saxpy(item: &Item, a: f32, x: &[f32], y: Global<f32>) {
