@@ -17,6 +17,7 @@
 //! |---------|---------------|
 //! | `zlib`, `zstd` | compressed bundles and offload binaries; without the feature only their headers are readable |
 //! | `tools` | parts for `offload-link` alone: the feature `tools` of `offload-formats`, device links of SPIR-V and of LLVM IR as text, packages examined without their build scripts |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
 mod check;

@@ -75,3 +75,8 @@ pub mod __private {
         present_arguments, shared_size,
     };
 }
+
+/// The README's example runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -21,9 +21,15 @@
 //! |---------|---------------|
 //! | `zlib`, `zstd` | compressed bundles and offload binaries; without them only their headers can be read |
 //! | `tools` | parts that build scripts do not need: images in Mach-O files, offload binaries as YAML, writing of text bundles, bundles in object files, objects that embed images, registrations in C, as LLVM IR and for SYCL |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod container;
 pub mod escape;
 pub mod format;
 pub mod names;
 pub mod registration;
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
