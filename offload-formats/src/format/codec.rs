@@ -44,6 +44,15 @@ impl Method {
             Self::Zstd => "zstd",
         }
     }
+
+    /// Returns whether this crate was built with the method's cargo feature.
+    #[must_use]
+    pub fn is_built_in(self) -> bool {
+        match self {
+            Self::Zlib => cfg!(feature = "zlib"),
+            Self::Zstd => cfg!(feature = "zstd"),
+        }
+    }
 }
 
 impl fmt::Display for Method {

@@ -264,6 +264,15 @@ pub(crate) fn compress(
             return Err(settings.error_at("compress", problem));
         }
     };
+    if !how.0.is_built_in() {
+        let version = env!("CARGO_PKG_VERSION");
+        let problem = format!(
+            "`{text}` needs a feature of `offload-build`\n\
+             hint: in `[build-dependencies]`, write `offload-build = {{ version = \"{version}\", features = [\"{}\"] }}`",
+            how.0
+        );
+        return Err(settings.error_at("compress", problem));
+    }
     match container {
         Container::Bundle if register == Register::Deferred => {
             let problem = "the last link makes a `deferred` module's bundle: `offload-link --compress` is for that";
