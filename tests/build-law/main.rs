@@ -10,6 +10,7 @@ mod support;
 mod build_dependency;
 mod floors;
 mod measured;
+mod pictures;
 mod references;
 mod summaries;
 mod third_parties;
