@@ -17,6 +17,7 @@ mod images;
 mod inspect;
 mod project;
 mod prune;
+mod readme;
 mod registration_matrix;
 mod size;
 mod windows_hosts;
