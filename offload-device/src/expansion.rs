@@ -1,6 +1,8 @@
 //! Parts of the expansion of `#[kernel]`.
 
-use crate::{Item, Layout};
+use core::marker::PhantomData;
+
+use crate::{Argument, Item, Layout};
 
 /// A kernel as its module describes it.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,22 @@ pub const fn is_shared_aligned<I: ItemReference>() -> bool {
 pub const fn is_shared_plain<I: ItemReference>() -> bool {
     !core::mem::needs_drop::<I::Shared>()
 }
+
+/// The type of an argument. The expansion names it more than once, and the compiler shall report an invalid type once: these
+/// layouts exist for every type, by [`InvalidType`], and one item of the expansion alone needs `Argument`.
+pub struct ArgumentType<T>(PhantomData<T>);
+
+impl<T: Argument> ArgumentType<T> {
+    /// Layouts of both scalars.
+    pub const LAYOUTS: [Layout; 2] = [Layout::of::<T::First>(), Layout::of::<T::Second>()];
+}
+
+/// Stands for what types lack that are not arguments, in crates that do not compile.
+pub trait InvalidType {
+    /// Of the same type as that of `ArgumentType`.
+    const LAYOUTS: [Layout; 2] = [Layout::of::<()>(); 2];
+}
+impl<T> InvalidType for ArgumentType<T> {}
 
 /// Counts the layouts whose size is not zero: an argument without a second scalar has `()` there, which is not passed.
 pub const fn arguments_len(all: &[Layout]) -> usize {
@@ -98,4 +116,26 @@ macro_rules! __cpu {
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
 macro_rules! __cpu {
     ($($item:tt)*) => {};
+}
+
+/// Keeps the first items, launches on GPUs, in a build for the CPU with the feature `gpu`; otherwise the others.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(all(
+    feature = "gpu",
+    not(any(target_arch = "amdgpu", target_arch = "nvptx64"))
+))]
+macro_rules! __launch {
+    ({ $($launch:tt)* } { $($other:tt)* }) => { $($launch)* };
+}
+
+/// Keeps the first items, launches on GPUs, in a build for the CPU with the feature `gpu`; otherwise the others.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(all(
+    feature = "gpu",
+    not(any(target_arch = "amdgpu", target_arch = "nvptx64"))
+)))]
+macro_rules! __launch {
+    ({ $($launch:tt)* } { $($other:tt)* }) => { $($other)* };
 }

@@ -4,7 +4,7 @@
 //! CPU it stays an ordinary function, and a module of the same name runs it, so that plain `cargo test` tests kernels.
 //!
 //! ```
-//! use offload_device::{Global, Item, cpu::Grid, kernel};
+//! use offload_device::{Global, Grid, Item, kernel};
 //!
 //! /// y = a x + y
 //! #[kernel(threads = 256)]
@@ -54,10 +54,21 @@ pub mod cpu;
 #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
 use cpu as device;
 
+#[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+mod grid;
+#[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
+pub use grid::{Grid, Size};
+
+#[cfg(all(
+    feature = "gpu",
+    not(any(target_arch = "amdgpu", target_arch = "nvptx64"))
+))]
+pub mod gpu;
+
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
-mod gpu;
+mod intrinsics;
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
-use gpu as device;
+use intrinsics as device;
 
 pub use argument::{Argument, Element, Layout};
 pub use atomic::{Atomic, AtomicInteger, AtomicUnsigned};
@@ -71,8 +82,8 @@ pub use offload_device_macros::kernel;
 pub mod __private {
     pub use crate::device::State;
     pub use crate::expansion::{
-        Description, ItemReference, arguments_len, is_shared_aligned, is_shared_plain,
-        present_arguments, shared_size,
+        ArgumentType, Description, InvalidType, ItemReference, arguments_len, is_shared_aligned,
+        is_shared_plain, present_arguments, shared_size,
     };
 }
 

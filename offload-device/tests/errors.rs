@@ -15,9 +15,19 @@ type Messages = BTreeMap<(String, usize), Vec<String>>;
 
 #[test]
 fn reports_errors_at_their_place() {
+    reports_errors("errors", &[], &["launch.rs"]);
+}
+
+/// With launches on GPUs, whose function names the types of the arguments too.
+#[test]
+fn reports_errors_at_their_place_with_launches() {
+    reports_errors("errors-gpu", &["gpu"], &[]);
+}
+
+fn reports_errors(name: &str, features: &[&str], left_out: &[&str]) {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors");
-    let package = Path::new(env!("CARGO_TARGET_TMPDIR")).join("errors");
-    let expected = write_package(&cases, &package);
+    let package = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let expected = write_package(&cases, &package, features, left_out);
     assert!(expected.len() > 30, "the cases were not found");
     let found = check(&package);
     for (place, texts) in &expected {
@@ -43,7 +53,7 @@ fn reports_errors_at_their_place() {
 }
 
 /// Writes a package with each case as an example, and returns the messages that the cases expect.
-fn write_package(cases: &Path, package: &Path) -> Messages {
+fn write_package(cases: &Path, package: &Path, features: &[&str], left_out: &[&str]) -> Messages {
     let examples = package.join("examples");
     let _ = fs::remove_dir_all(&examples);
     fs::create_dir_all(&examples).unwrap();
@@ -51,7 +61,7 @@ fn write_package(cases: &Path, package: &Path) -> Messages {
     fs::write(package.join("src/lib.rs"), "").unwrap();
     let manifest = format!(
         "[package]\nname = \"errors\"\nedition = \"2024\"\n\n\
-         [dependencies]\noffload-device = {{ path = {:?} }}\n\n[workspace]\n",
+         [dependencies]\noffload-device = {{ path = {:?}, features = {features:?} }}\n\n[workspace]\n",
         env!("CARGO_MANIFEST_DIR")
     );
     fs::write(package.join("Cargo.toml"), manifest).unwrap();
@@ -67,6 +77,9 @@ fn write_package(cases: &Path, package: &Path) -> Messages {
     files.sort();
     for file in files {
         let name = file.file_name().unwrap().to_str().unwrap();
+        if left_out.contains(&name) {
+            continue;
+        }
         let text = fs::read_to_string(&file).unwrap();
         for (index, line) in text.lines().enumerate() {
             for message in line.split("//~ ").skip(1) {

@@ -45,9 +45,10 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         ("text", string(&name)),
         ("description", hidden("__OFFLOAD_KERNEL_")),
         ("run", hidden("__offload_run_")),
+        ("launch", hidden("__offload_launch_")),
         (
             "module_doc",
-            string(&format!("Kernel `{name}`: description and launch.")),
+            string(&format!("Kernel `{name}`: description and launches.")),
         ),
         ("threads", threads),
         (
@@ -72,14 +73,35 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
             "layouts",
             each(
                 kernel,
-                "::offload_device::Layout::of::<<$type as ::offload_device::Argument>::First>(),
-                ::offload_device::Layout::of::<<$type as ::offload_device::Argument>::Second>(),",
+                "::offload_device::__private::ArgumentType::<$type>::LAYOUTS[0],
+                ::offload_device::__private::ArgumentType::<$type>::LAYOUTS[1],",
             ),
         ),
         ("parameters", each(kernel, "$name: $type,")),
         (
+            "launch_parameters",
+            each(
+                kernel,
+                "$name: <$type as ::offload_device::gpu::LaunchArgument>::Host,",
+            ),
+        ),
+        (
+            "appends",
+            each(
+                kernel,
+                "::offload_device::gpu::HostArgument::append($name, arguments);",
+            ),
+        ),
+        (
             "values",
-            nested(kernel, "::offload_device::cpu::pass($name, $others)"),
+            nested(kernel, "::offload_device::cpu::Given($name).pass($others)"),
+        ),
+        (
+            "checked",
+            each(
+                kernel,
+                "let _ = ::offload_device::Layout::of::<<$type as ::offload_device::Argument>::First>();",
+            ),
         ),
         ("pattern", nested(kernel, "($name, $others)")),
         (
@@ -100,6 +122,8 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         #[doc(hidden)]
         #[allow(dead_code, non_upper_case_globals)]
         $visibility const $description: ::offload_device::__private::Description = {
+            #[allow(unused_imports)]
+            use ::offload_device::__private::InvalidType as _;
             const ALL: &[::offload_device::Layout] = &[$layouts];
             ::offload_device::__private::Description {
                 name: $text,
@@ -119,8 +143,34 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         #[allow(dead_code, non_snake_case, clippy::too_many_arguments)]
         #[track_caller]
         $visibility fn $run(grid: ::offload_device::cpu::Grid, $parameters) {
+            #[allow(unused_imports)]
+            use ::offload_device::cpu::InvalidArgument as _;
             ::offload_device::cpu::run_kernel(&$description, grid, $values, |item, $pattern| $call);
         }
+
+        ::offload_device::__launch! { {
+            /// Launches the kernel on a GPU, on the stream of the module, and returns before it has run.
+            ///
+            /// An argument `&[T]` comes as `&Buffer<T>`, and a `Global<T>` as `&mut Buffer<T>`; see `offload_device::gpu`.
+            ///
+            /// # Errors
+            /// If a buffer belongs to another stream, the grid is too large, the module has no such kernel, or the API refuses
+            /// the launch. Errors of the running kernel are those of a later call.
+            #[doc(hidden)]
+            #[allow(dead_code, non_snake_case, unused_variables, clippy::too_many_arguments, clippy::missing_errors_doc)]
+            $visibility fn $launch(
+                module: &::offload_device::gpu::Module,
+                grid: ::offload_device::Grid,
+                $launch_parameters
+            ) -> ::core::result::Result<(), ::offload_device::gpu::Error> {
+                // The description and the types are those of this kernel.
+                unsafe {
+                    ::offload_device::gpu::launch(&$description, module, grid, |arguments| { $appends })
+                }
+            }
+        } {
+            const _: () = { $checked };
+        } }
 
         #[doc = $module_doc]
         #[allow(dead_code, unused_imports)]
@@ -135,6 +185,10 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
             pub const THREADS: ::core::option::Option<u32> = $threads;
             #[doc(inline)]
             $inner_visibility use super::$run as run;
+            ::offload_device::__launch! { {
+                #[doc(inline)]
+                $inner_visibility use super::$launch as launch;
+            } {} }
         }",
         &values,
     )

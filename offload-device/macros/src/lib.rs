@@ -40,8 +40,10 @@ use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenSt
 /// | `const SHARED: usize` | bytes of shared memory |
 /// | `const THREADS: Option<u32>` | maximum number of work-items in a workgroup |
 /// | `fn run(grid: Grid, …)` | runs the kernel on the CPU with the arguments after `item` |
+/// | `fn launch(module: &Module, grid: Grid, …) -> Result<(), Error>` | launches the kernel on a GPU, with `&Buffer<T>` for `&[T]` and `&mut Buffer<T>` for `Global<T>`; only with the feature `gpu` of offload-device |
 ///
-/// The expansion has no unsafe code, so a crate with `#![forbid(unsafe_code)]` can contain safe kernels.
+/// A crate with `#![forbid(unsafe_code)]` can contain safe kernels: the only unsafe code of the expansion is a call in
+/// `launch`, to which lints of the user's crate do not apply.
 ///
 /// # Expansion for GPUs
 /// The function becomes an entry `extern "gpu-kernel"` with the same name, whose arguments are scalars and raw pointers. Its

@@ -11,9 +11,6 @@ use super::{Grid, Settings};
 use crate::expansion::Description;
 use crate::{Argument, Item};
 
-/// Maximum number of work-items in a workgroup, as on GPUs.
-const MAX_ITEMS: u64 = 1024;
-
 /// Maximum number of stacks of all threads. A stack needs two memory mappings, of which Linux by default allows 65,530.
 const MAX_STACKS: usize = 24 << 10;
 
@@ -39,24 +36,36 @@ unsafe impl Arguments for () {
     unsafe fn join(self) {}
 }
 
-/// An argument split into scalars, and the arguments after it. Only [`pass`] creates it.
+/// An argument split into scalars, and the arguments after it. Only [`Given`] creates it.
 pub struct Passed<A, First, Second, Others> {
     scalars: (First, Second),
     join: unsafe fn(First, Second) -> A,
     others: Others,
 }
 
-/// Splits an argument. The compiler reports a type that is not an `Argument` here and not at other functions.
-pub fn pass<A: Argument, Others>(
-    argument: A,
-    others: Others,
-) -> Passed<A, A::First, A::Second, Others> {
-    Passed {
-        scalars: argument.split(),
-        join: A::join,
-        others,
+/// An argument of `run`, to be split. Only the method of this type is called in crates that compile; see
+/// `ArgumentType` in `expansion.rs`.
+pub struct Given<A>(pub A);
+
+impl<A: Argument> Given<A> {
+    /// Splits the argument.
+    pub fn pass<Others>(self, others: Others) -> Passed<A, A::First, A::Second, Others> {
+        Passed {
+            scalars: self.0.split(),
+            join: A::join,
+            others,
+        }
     }
 }
+
+/// Stands for what types lack that are not arguments, in crates that do not compile.
+pub trait InvalidArgument<A>: Sized {
+    /// Has the form of the method of `Given`.
+    fn pass<Others>(self, _: Others) -> Passed<A, (), (), Others> {
+        unreachable!("a crate with a type that is not an `Argument` does not compile")
+    }
+}
+impl<A> InvalidArgument<A> for Given<A> {}
 
 impl<A, First: Copy, Second: Copy, Others: Copy> Clone for Passed<A, First, Second, Others> {
     fn clone(&self) -> Self {
@@ -65,7 +74,7 @@ impl<A, First: Copy, Second: Copy, Others: Copy> Clone for Passed<A, First, Seco
 }
 impl<A, First: Copy, Second: Copy, Others: Copy> Copy for Passed<A, First, Second, Others> {}
 
-// SAFETY: `pass` takes an `Argument`, which guarantees the same.
+// SAFETY: `Given` contains an `Argument`, which guarantees the same.
 unsafe impl<A, First: Copy, Second: Copy, Others: Arguments> Arguments
     for Passed<A, First, Second, Others>
 {
@@ -124,7 +133,7 @@ pub fn run_kernel<S, A: Arguments>(
 pub(super) struct Launch<'a> {
     pub(super) kernel: &'a Description,
     pub(super) grid: Grid,
-    /// Number of work-items in a workgroup, from 1 to [`MAX_ITEMS`].
+    /// Number of work-items in a workgroup, from 1 to 1024.
     pub(super) items: u32,
     pub(super) settings: Settings,
     /// Bytes of memory that a workgroup shares.
@@ -151,33 +160,13 @@ impl<'a> Launch<'a> {
             !IN_WORK_ITEM.get(),
             "kernel `{name}`: a kernel cannot run a kernel"
         );
-        let items = grid.items_len().filter(|&items| items <= MAX_ITEMS).unwrap_or_else(|| {
-            panic!(
-                "kernel `{name}`: expected at most {MAX_ITEMS} work-items in a workgroup, found {:?}",
-                grid.items
-            )
-        });
-        if let Some(threads) = kernel.threads {
-            assert!(
-                items <= threads.into(),
-                "kernel `{name}` has `threads = {threads}`: expected at most {threads} work-items in a workgroup, found {:?}",
-                grid.items
-            );
-        }
-        // The second condition makes `Item::global_index` unique.
-        let groups = grid
-            .groups_len()
-            .filter(|groups| groups.checked_mul(items).is_some());
-        let groups = groups.unwrap_or_else(|| {
-            panic!(
-                "kernel `{name}`: expected less than 2^64 work-items, found {:?} workgroups",
-                grid.groups
-            )
-        });
+        let (items, groups) = grid
+            .check(kernel)
+            .unwrap_or_else(|problem| panic!("{problem}"));
         Self {
             kernel,
             grid,
-            items: items as u32,
+            items,
             settings,
             shared,
             work_item,

@@ -31,16 +31,15 @@
 //! See [`Settings`] for the variables that set the seed, the number of threads and the size of a fiber's stack.
 
 mod fiber;
-mod grid;
 mod launch;
 mod order;
 mod scalars;
 mod settings;
 mod workgroup;
 
-pub use grid::{Grid, Size};
+pub use crate::grid::{Grid, Size};
 #[doc(hidden)]
-pub use launch::{Arguments, Passed, pass, run_kernel};
+pub use launch::{Arguments, Given, InvalidArgument, Passed, run_kernel};
 pub use settings::Settings;
 #[doc(hidden)]
 pub use workgroup::State;

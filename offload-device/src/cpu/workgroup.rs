@@ -5,9 +5,9 @@ use std::panic::Location;
 use std::{fmt, ptr, thread};
 
 use super::fiber::{Fiber, Outcome, Stacks, Suspend};
-use super::grid::place;
 use super::launch::{Cause, Failure, Launch};
 use super::order::Random;
+use crate::grid::place;
 
 /// Barrier of the source.
 type Barrier = &'static Location<'static>;

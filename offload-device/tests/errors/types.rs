@@ -3,24 +3,24 @@
 use offload_device::{Global, Item, kernel};
 
 #[kernel]
-fn boolean(item: &Item, x: bool) {} //~ `bool` cannot be an argument of a kernel //~ `bool` cannot be an argument of a kernel
+fn boolean(item: &Item, x: bool) {} //~ `bool` cannot be an argument of a kernel
 
 #[kernel]
 fn several(
     item: &Item,
     a: f32,
-    b: char, //~ `char` cannot be an argument of a kernel //~ `char` cannot be an argument of a kernel
+    b: char, //~ `char` cannot be an argument of a kernel
     c: &[f32],
-    d: &mut [f32], //~ `&mut [f32]` cannot be an argument of a kernel //~ `&mut [f32]` cannot be an argument of a kernel
-    e: String, //~ `String` cannot be an argument of a kernel //~ `String` cannot be an argument of a kernel
+    d: &mut [f32], //~ `&mut [f32]` cannot be an argument of a kernel
+    e: String, //~ `String` cannot be an argument of a kernel
 ) {
 }
 
 #[kernel]
-fn booleans(item: &Item, x: &[bool]) {} //~ `bool` cannot be an element of a kernel's slice or `Global` //~ `bool` cannot be an element of a kernel's slice or `Global`
+fn booleans(item: &Item, x: &[bool]) {} //~ `bool` cannot be an element of a kernel's slice or `Global`
 
 #[kernel]
-fn pointers(item: &Item, x: Global<&u32>) {} //~ cannot be an element of a kernel's slice or `Global` //~ cannot be an element of a kernel's slice or `Global`
+fn pointers(item: &Item, x: Global<&u32>) {} //~ cannot be an element of a kernel's slice or `Global`
 
 #[kernel]
 fn not_an_item(item: &Vec<u32>, x: f32) {} //~ `&Vec<u32>` is not the first argument of a kernel //~ mismatched types

@@ -1,9 +1,14 @@
-//! Sizes of launches.
+//! Sizes of launches, on the CPU and on GPUs.
+
+use crate::expansion::Description;
+
+/// Maximum number of work-items in a workgroup, as on GPUs.
+const MAX_ITEMS: u64 = 1024;
 
 /// Number of workgroups and of work-items in each of them, for three dimensions.
 ///
 /// ```
-/// use offload_device::cpu::Grid;
+/// use offload_device::Grid;
 ///
 /// assert_eq!(Grid::new(4, 256), Grid { groups: [4, 1, 1], items: [256, 1, 1] });
 /// assert_eq!(Grid::new([8, 8], [16, 16]), Grid { groups: [8, 8, 1], items: [16, 16, 1] });
@@ -37,18 +42,38 @@ impl Grid {
     }
 
     /// Returns true if the grid has no work-item.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.groups.contains(&0) || self.items.contains(&0)
     }
 
-    /// Returns the number of work-items in a workgroup, or `None` if it does not fit.
-    pub(super) fn items_len(&self) -> Option<u64> {
-        product(self.items)
-    }
-
-    /// Returns the number of workgroups, or `None` if it does not fit.
-    pub(super) fn groups_len(&self) -> Option<u64> {
-        product(self.groups)
+    /// Returns the number of work-items in a workgroup and the number of workgroups of a launch that is not empty.
+    ///
+    /// # Errors
+    /// Returns what a launch of the kernel cannot have: too many work-items in a workgroup, or 2⁶⁴ and more in the grid, of
+    /// which two would have the same `Item::global_index`.
+    pub(crate) fn check(&self, kernel: &Description) -> Result<(u32, u64), String> {
+        let name = kernel.name;
+        let items = product(self.items).filter(|&items| items <= MAX_ITEMS);
+        let items = items.ok_or_else(|| {
+            format!(
+                "kernel `{name}`: expected at most {MAX_ITEMS} work-items in a workgroup, found {:?}",
+                self.items
+            )
+        })?;
+        if let Some(threads) = kernel.threads.filter(|&threads| items > threads.into()) {
+            return Err(format!(
+                "kernel `{name}` has `threads = {threads}`: expected at most {threads} work-items in a workgroup, found {:?}",
+                self.items
+            ));
+        }
+        let groups = product(self.groups).filter(|groups| groups.checked_mul(items).is_some());
+        let groups = groups.ok_or_else(|| {
+            format!(
+                "kernel `{name}`: expected less than 2^64 work-items, found {:?} workgroups",
+                self.groups
+            )
+        })?;
+        Ok((items as u32, groups))
     }
 }
 
@@ -59,7 +84,7 @@ fn product(sizes: [u32; 3]) -> Option<u64> {
 }
 
 /// Returns the place with a linear index; dimension 0 varies fastest.
-pub(super) fn place(index: u64, sizes: [u32; 3]) -> [u32; 3] {
+pub(crate) fn place(index: u64, sizes: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = sizes.map(u64::from);
     // The first two are less than a size, and so is the third if the index is less than the product of the sizes.
     [

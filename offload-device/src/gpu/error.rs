@@ -1,0 +1,275 @@
+//! Errors of the loader.
+
+use std::fmt;
+
+/// An interface to GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Api {
+    /// AMD's HIP.
+    Hip,
+    /// NVIDIA's CUDA driver.
+    Cuda,
+}
+
+impl Api {
+    /// All, in the order in which [`Device::all`](super::Device::all) searches.
+    pub const ALL: [Self; 2] = [Self::Cuda, Self::Hip];
+}
+
+impl fmt::Display for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hip => "HIP",
+            Self::Cuda => "CUDA",
+        })
+    }
+}
+
+/// Failure of the loader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The library of an API is missing or cannot be loaded.
+    Library {
+        /// The API.
+        api: Api,
+        /// Names and paths that were searched, in order.
+        searched: Vec<String>,
+        /// The loader's text for each library that exists but cannot be loaded.
+        failures: Vec<String>,
+    },
+    /// The library of an API is too old: it has no such function.
+    Function {
+        /// Name or path of the library.
+        library: String,
+        /// The function.
+        function: &'static str,
+    },
+    /// A function of an API failed.
+    Call {
+        /// The function.
+        function: &'static str,
+        /// Error code that it returned.
+        code: i32,
+        /// The API's name of the code.
+        name: String,
+        /// The API's text for the code.
+        text: String,
+        /// The log of CUDA's compiler for PTX, or the kernel that the function was called for; may be empty.
+        details: String,
+    },
+    /// No API has a GPU.
+    NoGpu {
+        /// The reason for each API.
+        reasons: Vec<Error>,
+    },
+    /// An API has no GPU of this index.
+    NoSuchGpu {
+        /// The API.
+        api: Api,
+        /// The index, counted from 0.
+        index: usize,
+        /// Number of GPUs.
+        count: usize,
+    },
+    /// No image could be loaded.
+    NoImage {
+        /// The GPU's target.
+        target: String,
+        /// The error for each image of the API, in the order in which they were tried.
+        failures: Vec<Error>,
+    },
+    /// The API cannot read an image: it is not what [`Module::load`](super::Module::load) takes.
+    Image {
+        /// The API.
+        api: Api,
+        /// Description of the image.
+        found: String,
+    },
+    /// A kernel cannot be launched with this grid or this much shared memory.
+    Launch {
+        /// The problem, with the kernel's name.
+        problem: String,
+    },
+    /// An argument is a buffer of another stream than the module's.
+    ArgumentStream {
+        /// Name of the kernel.
+        kernel: String,
+        /// Index of the argument, counted from 0, without the `item` of a kernel in Rust.
+        index: usize,
+    },
+    /// A module or buffer and a stream are of different GPUs.
+    OtherGpu,
+    /// The lengths of a buffer and a slice differ.
+    Length {
+        /// Length of the buffer in elements.
+        buffer: usize,
+        /// Length of the slice in elements.
+        slice: usize,
+    },
+    /// A buffer of this length does not fit in the address space.
+    TooLarge {
+        /// Length in elements.
+        len: usize,
+        /// Size of an element in bytes.
+        element_size: usize,
+    },
+}
+
+/// Returns true if a function's code says that there is no GPU: `hipErrorNoDevice`, `CUDA_ERROR_NO_DEVICE`, and
+/// `hipErrorInvalidDevice`, which `hipInit` of ROCm 5.2 returns without `/dev/kfd`.
+fn is_no_device(function: &str, code: i32) -> bool {
+    code == 100 || (function == "hipInit" && code == 101)
+}
+
+impl Error {
+    /// Returns true if the machine has no GPU of the API, or not its library: nothing failed, and a program can use the CPU.
+    ///
+    /// False if the library exists and fails in another way.
+    #[must_use]
+    pub fn is_no_gpu(&self) -> bool {
+        match self {
+            Self::Library { failures, .. } => failures.is_empty(),
+            Self::Call { function, code, .. } => is_no_device(function, *code),
+            Self::NoGpu { reasons } => reasons.iter().all(Self::is_no_gpu),
+            Self::NoSuchGpu { count, .. } => *count == 0,
+            _ => false,
+        }
+    }
+
+    /// Adds details to an error of a function.
+    pub(super) fn with_details(mut self, more: &str) -> Self {
+        if let Self::Call { details, .. } = &mut self {
+            more.clone_into(details);
+        }
+        self
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Library {
+                api,
+                searched,
+                failures,
+            } => write_library(f, *api, searched, failures),
+            Self::Function { library, function } => {
+                write!(
+                    f,
+                    "`{library}` has no function `{function}`\nhint: install a newer driver"
+                )
+            }
+            Self::Call {
+                function,
+                code,
+                name,
+                text,
+                details,
+            } => {
+                write!(f, "`{function}` failed: {name} ({code})")?;
+                for more in [text, details] {
+                    if !more.is_empty() {
+                        write!(f, ": {more}")?;
+                    }
+                }
+                if *function == "hipInit" && is_no_device(function, *code) {
+                    write!(
+                        f,
+                        "\nhint: HIP uses GPUs through `/dev/kfd`, which AMD's driver creates; this user needs access to it"
+                    )?;
+                }
+                Ok(())
+            }
+            Self::NoGpu { reasons } => {
+                write!(f, "no GPU found")?;
+                reasons
+                    .iter()
+                    .try_for_each(|reason| write!(f, "\n{reason}"))
+            }
+            Self::NoSuchGpu { api, index, count } => {
+                write!(
+                    f,
+                    "{api} has no GPU with index {index}: the number of GPUs is {count}"
+                )
+            }
+            Self::NoImage { target, failures } if failures.is_empty() => {
+                write!(
+                    f,
+                    "no image for `{target}`: the module has no image for this vendor's GPUs"
+                )
+            }
+            Self::NoImage { target, failures } => {
+                write!(f, "no image for `{target}` among {}", failures.len())?;
+                failures
+                    .iter()
+                    .try_for_each(|failure| write!(f, "\n{failure}"))
+            }
+            Self::Image { api, found } => {
+                let expected = match api {
+                    Api::Hip => "a bundle or a code object",
+                    Api::Cuda => "a fat binary, a cubin or PTX",
+                };
+                write!(
+                    f,
+                    "{api} cannot load this image: expected {expected}, found {found}"
+                )
+            }
+            Self::Launch { problem } => f.write_str(problem),
+            Self::ArgumentStream { kernel, index } => {
+                write!(
+                    f,
+                    "kernel `{kernel}`, argument {index}: the buffer belongs to another stream than the module\n\
+                    hint: move the buffer with `Buffer::move_to`, or launch with `Module::on`"
+                )
+            }
+            Self::OtherGpu => write!(
+                f,
+                "expected a stream of the same GPU, found one of another GPU"
+            ),
+            Self::Length { buffer, slice } => {
+                write!(
+                    f,
+                    "expected a slice of the buffer's length {buffer}, found {slice} elements"
+                )
+            }
+            Self::TooLarge { len, element_size } => {
+                write!(
+                    f,
+                    "a buffer of {len} elements of {element_size} bytes does not fit in memory"
+                )
+            }
+        }
+    }
+}
+
+fn write_library(
+    f: &mut fmt::Formatter<'_>,
+    api: Api,
+    searched: &[String],
+    failures: &[String],
+) -> fmt::Result {
+    let (library, install) = match api {
+        Api::Hip => (
+            "HIP's runtime",
+            "install AMD's driver and ROCm's runtime (Debian: `apt install libamdhip64-5`), or set OFFLOAD_DEVICE_HIP to the library's path",
+        ),
+        Api::Cuda => (
+            "NVIDIA's driver",
+            "install NVIDIA's driver, or set OFFLOAD_DEVICE_CUDA to the path of `libcuda.so.1`",
+        ),
+    };
+    if failures.is_empty() {
+        write!(
+            f,
+            "{library} is not installed: searched `{}`",
+            searched.join("`, `")
+        )?;
+    } else {
+        write!(f, "{library} cannot be loaded: {}", failures.join("; "))?;
+    }
+    write!(f, "\nhint: {install}")
+}

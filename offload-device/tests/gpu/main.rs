@@ -1,0 +1,77 @@
+//! Launches on GPUs, with libraries that stand for HIP's runtime and CUDA's driver: `tests/support/gpu_driver.c`, compiled with
+//! the vendors' headers, records each call.
+#![allow(clippy::unwrap_used, reason = "helpers are not tests for clippy")]
+
+mod arguments;
+mod errors;
+mod loader;
+mod stand_in;
+
+use offload_device::{Element, Global, Item, kernel};
+
+/// y = a x + y
+#[kernel(threads = 256)]
+pub fn saxpy(item: &Item, a: f32, x: &[f32], y: Global<f32>) {
+    let i = item.global_index();
+    if i < y.len() {
+        y.set(item, a * x[i] + y.get(item));
+    }
+}
+
+/// Has a scalar of each type.
+#[kernel]
+#[allow(clippy::too_many_arguments)]
+pub fn scalars(
+    _item: &Item,
+    _a: u8,
+    _b: i8,
+    _c: u16,
+    _d: i16,
+    _e: u32,
+    _f: i32,
+    _g: u64,
+    _h: i64,
+    _i: usize,
+    _j: isize,
+    mut _k: f32,
+    _l: f64,
+) {
+}
+
+/// Three floats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct Point {
+    /// Coordinates.
+    pub x: [f32; 3],
+}
+// SAFETY: three floats without padding.
+unsafe impl Element for Point {}
+
+/// Has arguments of different alignments between pointers.
+#[kernel]
+#[allow(clippy::too_many_arguments)]
+pub fn mixed(
+    _item: &Item,
+    _a: u8,
+    _x: &[u8],
+    _b: u16,
+    _y: Global<[u64; 2]>,
+    _c: u8,
+    _d: f64,
+    _z: &[Point],
+    _e: u8,
+) {
+}
+
+/// Has no argument.
+#[kernel]
+pub fn nothing(_item: &Item<[u8; 2048]>) {}
+
+/// Shares more memory than a kernel may without asking.
+#[kernel]
+pub fn large(_item: &Item<[u8; 65536]>) {}
+
+/// Is in no module.
+#[kernel]
+pub fn missing(_item: &Item) {}

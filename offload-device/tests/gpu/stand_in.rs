@@ -1,0 +1,211 @@
+//! Processes in which a stand-in is the library of an API.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::{env, fs};
+
+use offload_device::gpu::{Api, Device, Module, Stream};
+
+/// The stand-in of the running process.
+pub(crate) struct StandIn {
+    pub(crate) api: Api,
+    record: PathBuf,
+    fail: PathBuf,
+}
+
+/// Bytes of an image that the stand-in and the loader accept.
+pub(crate) const HIP_IMAGE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__ for the stand-in";
+pub(crate) const CUDA_IMAGE: &[u8] = b"\x50\xed\x55\xba for the stand-in, which looks at byte 32";
+
+/// Runs a test with the stand-in of each API, in a process of its own. `name` is the test's, with its modules.
+pub(crate) fn with_stand_ins(name: &str, test: impl Fn(&StandIn)) {
+    if let Some(api) = env::var_os("GPU_TEST_API") {
+        let api = if api == "HIP" { Api::Hip } else { Api::Cuda };
+        let [record, fail] =
+            ["GPU_RECORD", "GPU_FAIL"].map(|name| env::var_os(name).unwrap().into());
+        let stand_in = StandIn { api, record, fail };
+        return test(&stand_in);
+    }
+    for api in Api::ALL {
+        let Some(library) = library(api) else {
+            continue;
+        };
+        let folder = folder().join(format!("{name}-{api}").replace(':', "-"));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let mut child = child(name);
+        child
+            .env("GPU_TEST_API", api.to_string())
+            .env("GPU_RECORD", folder.join("record"))
+            .env("GPU_FAIL", folder.join("fail"))
+            .env(variable(api), library);
+        check(api, &mut child);
+    }
+}
+
+/// Runs a test in a process with a variable: the path of an API's library.
+pub(crate) fn with_library(name: &str, api: Api, path: &str, test: impl Fn()) {
+    if env::var_os("GPU_TEST_LIBRARY").is_some_and(|library| library == *path) {
+        return test();
+    }
+    if env::var_os("GPU_TEST_LIBRARY").is_none() {
+        let mut child = child(name);
+        child.env("GPU_TEST_LIBRARY", path).env(variable(api), path);
+        check(api, &mut child);
+    }
+}
+
+fn child(name: &str) -> Command {
+    let mut child = Command::new(env::current_exe().unwrap());
+    child.args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    child
+}
+
+fn check(api: Api, child: &mut Command) {
+    let output = child.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{api}:\n{text}{errors}");
+    assert!(text.contains("1 passed"), "{api}: no such test:\n{text}");
+}
+
+fn variable(api: Api) -> String {
+    format!("OFFLOAD_DEVICE_{}", api.to_string().to_uppercase())
+}
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+/// Compiles the stand-in. Without the vendor's header this says so and returns nothing, or panics if `OFFLOAD_REQUIRE` has the
+/// word for it.
+fn library(api: Api) -> Option<PathBuf> {
+    static LIBRARIES: OnceLock<[Option<PathBuf>; 2]> = OnceLock::new();
+    let all = LIBRARIES.get_or_init(|| [compile(Api::Hip), compile(Api::Cuda)]);
+    all[usize::from(api == Api::Cuda)].clone()
+}
+
+fn compile(api: Api) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let cuda = env::var_os("CUDA_PATH").unwrap_or_else(|| "/usr/local/cuda".into());
+    let (word, include, header, soname) = match api {
+        Api::Hip => (
+            "amdhip",
+            "/usr/include".into(),
+            "hip/hip_runtime_api.h",
+            "libamdhip64.so.5",
+        ),
+        _ => (
+            "cuda",
+            Path::new(&cuda).join("include"),
+            "cuda.h",
+            "libcuda.so.1",
+        ),
+    };
+    if !include.join(header).exists() {
+        let required = env::var("OFFLOAD_REQUIRE").unwrap_or_default();
+        assert!(
+            !required.split(',').any(|one| one == word),
+            "missing: {header} ({word})"
+        );
+        eprintln!("skipped: {header} is missing ({word})");
+        return None;
+    }
+    // Tests that run in processes of their own compile it at the same time.
+    let (path, temporary) = (
+        folder().join(soname),
+        folder().join(format!("{soname}-{}", std::process::id())),
+    );
+    let mut cc = Command::new("cc");
+    cc.args([
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-format-zero-length",
+        "-shared",
+        "-fPIC",
+        "-o",
+    ])
+    .arg(&temporary)
+    .arg(root.join("tests/support/gpu_driver.c"))
+    .arg("-I")
+    .arg(include);
+    if api == Api::Hip {
+        cc.arg("-DHIP");
+    }
+    let output = cc.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    fs::rename(&temporary, &path).unwrap();
+    Some(path)
+}
+
+impl StandIn {
+    /// Makes a function return an error code from now on.
+    pub(crate) fn fail(&self, function: &str, code: i32) {
+        fs::write(&self.fail, format!("{function} {code}")).unwrap();
+    }
+
+    pub(crate) fn fail_nothing(&self) {
+        fs::write(&self.fail, "").unwrap();
+    }
+
+    /// Returns the calls since the last time, without those that make a GPU current.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(&self.record).unwrap_or_default();
+        fs::write(&self.record, "").unwrap();
+        let lines = text.lines().map(|line| line.trim_end().to_owned());
+        lines
+            .filter(|line| {
+                !line.starts_with("hipSetDevice") && !line.starts_with("cuCtxSetCurrent")
+            })
+            .collect()
+    }
+
+    /// Returns the arguments of the only launch since the last time, with the line before them.
+    pub(crate) fn launch(&self) -> (String, Vec<u8>) {
+        let name = self.name("hipModuleLaunchKernel ", "cuLaunchKernel ");
+        let calls = self.calls();
+        let mut launches = calls.iter().filter_map(|line| line.strip_prefix(name));
+        let line = launches
+            .next()
+            .unwrap_or_else(|| panic!("no launch: {calls:?}"));
+        assert_eq!(launches.next(), None, "one launch");
+        let words: Vec<&str> = line.split(' ').collect();
+        let hex = words.get(5).copied().unwrap_or_default();
+        let bytes = (0..hex.len()).step_by(2);
+        let bytes = bytes.map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap());
+        (words[..5.min(words.len())].join(" "), bytes.collect())
+    }
+
+    pub(crate) fn name(&self, hip: &'static str, cuda: &'static str) -> &'static str {
+        match self.api {
+            Api::Hip => hip,
+            _ => cuda,
+        }
+    }
+
+    pub(crate) fn image(&self) -> &'static [u8] {
+        match self.api {
+            Api::Hip => HIP_IMAGE,
+            _ => CUDA_IMAGE,
+        }
+    }
+
+    pub(crate) fn stream(&self) -> Stream {
+        Device::new(self.api, 0).unwrap().stream().unwrap()
+    }
+
+    /// Returns a stream and a module; forgets the calls that made them.
+    pub(crate) fn module(&self) -> (Stream, Module) {
+        let stream = self.stream();
+        // SAFETY: the stand-in does not read the image.
+        let module = unsafe { Module::load(&stream, self.image()) }.unwrap();
+        self.calls();
+        (stream, module)
+    }
+}
