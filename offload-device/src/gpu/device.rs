@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
 
 use super::driver::{Driver, printable};
-use super::{Api, Error, Stream};
+use super::{Api, Error};
 
 /// A GPU of this machine.
 #[derive(Clone, Debug)]
@@ -120,14 +120,6 @@ impl Device {
     #[must_use]
     pub fn target(&self) -> &str {
         &self.target
-    }
-
-    /// Creates a stream. For CUDA the first one creates the primary context of the GPU, which takes a moment.
-    ///
-    /// # Errors
-    /// If a function of the API fails.
-    pub fn stream(&self) -> Result<Stream, Error> {
-        Stream::new(self)
     }
 }
 

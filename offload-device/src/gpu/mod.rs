@@ -1,7 +1,7 @@
 //! GPUs: a small loader for images of HIP and CUDA. Feature `gpu`.
 //!
 //! ```no_run
-//! use offload_device::gpu::{Buffer, Device, Error, Module};
+//! use offload_device::gpu::{Buffer, Device, Error, Module, Stream};
 //! use offload_device::{Global, Grid, Item, kernel};
 //!
 //! #[kernel]
@@ -13,7 +13,7 @@
 //! }
 //!
 //! fn run(images: &[&'static [u8]]) -> Result<Vec<f32>, Error> {
-//!     let stream = Device::first()?.stream()?;
+//!     let stream = Stream::new(&Device::first()?)?;
 //!     // SAFETY: compilers made the images of this crate.
 //!     let module = unsafe { Module::load_any(&stream, images.iter().copied())? };
 //!     let x = Buffer::from_slice(&stream, &[1.0; 1000])?;
@@ -57,6 +57,9 @@ mod buffer;
 mod device;
 mod driver;
 mod error;
+mod image;
+mod kernel;
+mod launch;
 mod library;
 mod module;
 mod stream;
@@ -65,7 +68,8 @@ pub use arguments::{Arguments, HostArgument, KernelArgument, LaunchArgument};
 pub use buffer::Buffer;
 pub use device::Device;
 pub use error::{Api, Error};
+pub use kernel::Kernel;
 #[doc(hidden)]
-pub use module::launch;
-pub use module::{Kernel, Module};
+pub use launch::launch;
+pub use module::Module;
 pub use stream::Stream;

@@ -55,7 +55,11 @@ struct Queue {
 }
 
 impl Stream {
-    pub(super) fn new(device: &Device) -> Result<Self, Error> {
+    /// Creates a stream of a GPU. For CUDA the first one creates the primary context of the GPU, which takes a moment.
+    ///
+    /// # Errors
+    /// If a function of the API fails.
+    pub fn new(device: &Device) -> Result<Self, Error> {
         Self::in_context(Arc::new(Context::new(device)?))
     }
 

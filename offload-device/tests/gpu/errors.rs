@@ -1,14 +1,14 @@
 //! Errors of the loader.
 
 use offload_device::Grid;
-use offload_device::gpu::{Api, Buffer, Device, Error, Module};
+use offload_device::gpu::{Api, Buffer, Device, Error, Module, Stream};
 
 use crate::stand_in::{CUDA_IMAGE, HIP_IMAGE, StandIn, with_library, with_stand_ins};
 use crate::{large, missing, saxpy};
 
 /// Does everything that a program can do, up to the first error.
 fn run(stand_in: &StandIn) -> Result<(), Error> {
-    let stream = Device::first()?.stream()?;
+    let stream = Stream::new(&Device::first()?)?;
     // SAFETY: the stand-in does not read the image.
     let module = unsafe { Module::load(&stream, stand_in.image()) }?;
     let x = Buffer::from_slice(&stream, &[1.0; 10])?;

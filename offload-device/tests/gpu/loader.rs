@@ -1,7 +1,7 @@
 //! Devices, modules, buffers and streams.
 
 use offload_device::Grid;
-use offload_device::gpu::{Api, Buffer, Device, Error, Module};
+use offload_device::gpu::{Api, Buffer, Device, Error, Module, Stream};
 
 use crate::stand_in::with_stand_ins;
 use crate::{nothing, saxpy};
@@ -20,7 +20,7 @@ fn computes_on_the_device() {
             device.to_string(),
             format!("stand-in 0 ({target}, {})", stand_in.api)
         );
-        let stream = device.stream().unwrap();
+        let stream = Stream::new(&device).unwrap();
         // SAFETY: the stand-in does not read the image.
         let module = unsafe { Module::load(&stream, stand_in.image()) }.unwrap();
         let x = Buffer::from_slice(&stream, &[1.0; 1000]).unwrap();
@@ -131,7 +131,7 @@ fn refuses_streams_of_other_gpus() {
         let names: Vec<&str> = all.iter().map(Device::name).collect();
         assert_eq!(names, ["stand-in 0", "stand-in 1"]);
         let (_, module) = stand_in.module();
-        let stream = all[1].stream().unwrap();
+        let stream = Stream::new(&all[1]).unwrap();
         let mut buffer = Buffer::<u8>::zeroed(module.stream(), 1).unwrap();
         assert_eq!(module.on(&stream).unwrap_err(), Error::OtherGpu);
         assert_eq!(buffer.move_to(&stream).unwrap_err(), Error::OtherGpu);

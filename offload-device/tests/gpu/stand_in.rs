@@ -197,7 +197,7 @@ impl StandIn {
     }
 
     pub(crate) fn stream(&self) -> Stream {
-        Device::new(self.api, 0).unwrap().stream().unwrap()
+        Stream::new(&Device::new(self.api, 0).unwrap()).unwrap()
     }
 
     /// Returns a stream and a module; forgets the calls that made them.
