@@ -358,15 +358,33 @@ fn includes_the_kernels_of_a_hip_module() {
     }
     let mut cargo = cargo("hip-module", Mode::Complete, Linker::Bfd, "run", &[]);
     cargo.env("OFFLOAD_COMPILER", "clang-19");
+    cargo.env("OFFLOAD_DEVICE_HIP", "/nonexistent/libamdhip64.so");
     let text = stdout(&succeed(&mut cargo));
     let (head, rest) = text.split_once('\n').unwrap();
     assert!(head.starts_with("3 images in "), "{text}");
     // A float, two pointers and a count, each at a multiple of its size.
-    assert_eq!(
-        rest,
-        "saxpy takes:\n  4 bytes at 0\n  8 bytes at 8\n  8 bytes at 16\n  4 bytes at 24\n\
-         on gfx90a: wavefronts of 64\non gfx942: wavefronts of 64\non gfx1100: wavefronts of 32\n"
+    let described = "saxpy takes:\n  4 bytes at 0\n  8 bytes at 8\n  8 bytes at 16\n  4 bytes at 24\n\
+         on gfx90a: wavefronts of 64\non gfx942: wavefronts of 64\non gfx1100: wavefronts of 32\n";
+    let last = rest.strip_prefix(described);
+    let last = last.unwrap_or_else(|| panic!("{text}"));
+    let reason =
+        "not launched: HIP's runtime is not installed: searched `/nonexistent/libamdhip64.so`\n";
+    assert!(last.starts_with(reason), "{text}");
+
+    // With a runtime that computes on the CPU.
+    let Some(runtime) = support::gpu_driver::build("amdhip") else {
+        return;
+    };
+    cargo.env("OFFLOAD_DEVICE_HIP", runtime);
+    let text = stdout(&succeed(&mut cargo));
+    let result = "all results right on stand-in 0 (gfx90a:sramecc+:xnack-, HIP)\n";
+    assert!(text.ends_with(result), "{text}");
+    let output = cargo.env("WRONG", "1").output().unwrap();
+    assert!(
+        stdout(&output).contains("\nwrong results on "),
+        "{output:?}"
     );
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
@@ -517,9 +535,27 @@ fn builds_each_template_as_its_user_would() {
     let rows = [
         (&[][..], "rust", "[2.0, 4.0, 6.0]"),
         (&["--c"], "c", ": 2 4 6"),
-        (&["--hip", "--vcs", "none"], "hip", "saxpy for gfx1100: "),
+        (
+            &["--hip", "--vcs", "none"],
+            "hip",
+            " registers\nnot launched: HIP's runtime is not installed: ",
+        ),
         (&["--cuda", "--lib"], "cuda", ""),
-        (&["--rust"], "rusty", "saxpy for gfx1100: "),
+        (
+            &["--rust"],
+            "rusty",
+            "`/nonexistent`\nhint: install AMD's driver and ROCm's runtime (Debian: `apt install libamdhip64-5`), \
+             or set OFFLOAD_DEVICE_HIP to the library's path\n[2.0, 4.0, 6.0], computed by the CPU\n",
+        ),
+    ];
+    let launches = [
+        (
+            "hip",
+            "amdhip",
+            "OFFLOAD_DEVICE_HIP",
+            "(gfx90a:sramecc+:xnack-, HIP)",
+        ),
+        ("rusty", "cuda", "OFFLOAD_DEVICE_CUDA", "(sm_90, CUDA)"),
     ];
     // The last one.
     let has_rustc = support::tool("rustweb", &["lib.rs"]).is_some();
@@ -548,6 +584,15 @@ fn builds_each_template_as_its_user_would() {
         if !is_library {
             let text = stdout(&succeed(&mut template_cargo(&crate_folder, "run")));
             assert!(text.contains(expected), "{name}: {text}");
+        }
+        // With a driver that computes on the CPU.
+        for (_, word, variable, gpu) in launches.iter().filter(|row| row.0 == name) {
+            if let Some(driver) = support::gpu_driver::build(word) {
+                let mut cargo = template_cargo(&crate_folder, "run");
+                let text = stdout(&succeed(cargo.env(variable, driver)));
+                let result = format!("\n[2.0, 4.0, 6.0], computed by stand-in 0 {gpu}\n");
+                assert!(text.ends_with(&result), "{name}: {text}");
+            }
         }
         let text = stdout(&succeed(&mut template_cargo(&crate_folder, "test")));
         let passed = "test result: ok. 1 passed; 0 failed";
@@ -639,7 +684,9 @@ fn template_cargo(folder: &Path, command: &str) -> Command {
     cargo.arg(command).current_dir(folder);
     cargo
         .env("CARGO_TARGET_DIR", target)
-        .env("OMP_TARGET_OFFLOAD", "MANDATORY");
+        .env("OMP_TARGET_OFFLOAD", "MANDATORY")
+        .env("OFFLOAD_DEVICE_HIP", "/nonexistent")
+        .env("OFFLOAD_DEVICE_CUDA", "/nonexistent");
     cargo
 }
 
@@ -674,7 +721,11 @@ fn builds_kernels_in_rust_for_gpus_and_the_cpu() {
     let mut fetch = Command::new(env!("CARGO"));
     fetch.args(["fetch", "--locked", "--target", TARGET]);
     succeed(fetch.current_dir(root().join("examples/rust-kernels")));
-    let text = stdout(&succeed(cargo("run").arg("--offline")));
+    let mut run = cargo("run");
+    run.arg("--offline")
+        .env("OFFLOAD_DEVICE_HIP", "/nonexistent/hip")
+        .env("OFFLOAD_DEVICE_CUDA", "/nonexistent/cuda");
+    let text = stdout(&succeed(&mut run));
     let targets = ["gfx90a", "gfx1100", "sm_80", "sm_90"];
     let mut lines = text.lines();
     for target in targets {
@@ -690,7 +741,17 @@ fn builds_kernels_in_rust_for_gpus_and_the_cpu() {
             );
         }
     }
-    assert_eq!(lines.next(), Some("sum on the CPU: 500"), "{text}");
+    let last: Vec<&str> = lines.filter(|line| !line.starts_with("hint: ")).collect();
+    let expected = [
+        "no GPU found",
+        "NVIDIA's driver is not installed: searched `/nonexistent/cuda`",
+        "HIP's runtime is not installed: searched `/nonexistent/hip`",
+        "on the CPU:",
+        "saxpy: right",
+        "matmul: right",
+        "reduce: right",
+    ];
+    assert_eq!(last, expected);
 
     let folder = target_dir("rust-kernels", Mode::Complete).join(TARGET);
     let builds = std::fs::read_dir(folder.join("debug/build")).unwrap();

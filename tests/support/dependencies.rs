@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 /// In the place of an example in its `Cargo.lock`, so that the versions are those of the examples. Another package of
 /// the same name would share its build script with this one.
-const NAME: &str = "hip-module-dependencies";
+const NAME: &str = "hip-launch-dependencies";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Copies the build-dependencies of a package that uses `offload-build` into a target folder.
@@ -62,8 +62,8 @@ fn build(linker: Option<&str>, flags: &[&str]) -> PathBuf {
              [build-dependencies]\noffload-build.path = {path:?}\n"
         ),
     );
-    let lock = fs::read_to_string(root.join("examples/hip-module/Cargo.lock")).unwrap();
-    put("Cargo.lock", &lock.replace("hip-module", NAME));
+    let lock = fs::read_to_string(root.join("examples/hip-launch/Cargo.lock")).unwrap();
+    put("Cargo.lock", &lock.replace("hip-launch", NAME));
     put("build.rs", "fn main() {}\n");
     put("src/lib.rs", "");
     let mut cargo = Command::new(env!("CARGO"));

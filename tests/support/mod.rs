@@ -17,6 +17,7 @@ pub mod cuda_package;
 pub mod dependencies;
 pub mod device_libraries;
 pub mod folder;
+pub mod gpu_driver;
 pub mod launches;
 pub mod package;
 

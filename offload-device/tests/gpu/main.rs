@@ -4,6 +4,9 @@
 
 mod arguments;
 mod errors;
+#[path = "../../../tests/support/gpu_driver.rs"]
+#[allow(unreachable_pub, reason = "a module of several crates")]
+mod gpu_driver;
 mod loader;
 mod stand_in;
 

@@ -7,6 +7,8 @@ use std::{env, fs};
 
 use offload_device::gpu::{Api, Device, Module, Stream};
 
+use crate::gpu_driver;
+
 /// The stand-in of the running process.
 pub(crate) struct StandIn {
     pub(crate) api: Api,
@@ -78,70 +80,11 @@ fn folder() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// Compiles the stand-in. Without the vendor's header this says so and returns nothing, or panics if `OFFLOAD_REQUIRE` has the
-/// word for it.
+/// Returns the stand-in, compiled once in this process.
 fn library(api: Api) -> Option<PathBuf> {
     static LIBRARIES: OnceLock<[Option<PathBuf>; 2]> = OnceLock::new();
-    let all = LIBRARIES.get_or_init(|| [compile(Api::Hip), compile(Api::Cuda)]);
+    let all = LIBRARIES.get_or_init(|| ["amdhip", "cuda"].map(gpu_driver::build));
     all[usize::from(api == Api::Cuda)].clone()
-}
-
-fn compile(api: Api) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let cuda = env::var_os("CUDA_PATH").unwrap_or_else(|| "/usr/local/cuda".into());
-    let (word, include, header, soname) = match api {
-        Api::Hip => (
-            "amdhip",
-            "/usr/include".into(),
-            "hip/hip_runtime_api.h",
-            "libamdhip64.so.5",
-        ),
-        _ => (
-            "cuda",
-            Path::new(&cuda).join("include"),
-            "cuda.h",
-            "libcuda.so.1",
-        ),
-    };
-    if !include.join(header).exists() {
-        let required = env::var("OFFLOAD_REQUIRE").unwrap_or_default();
-        assert!(
-            !required.split(',').any(|one| one == word),
-            "missing: {header} ({word})"
-        );
-        eprintln!("skipped: {header} is missing ({word})");
-        return None;
-    }
-    // Tests that run in processes of their own compile it at the same time.
-    let (path, temporary) = (
-        folder().join(soname),
-        folder().join(format!("{soname}-{}", std::process::id())),
-    );
-    let mut cc = Command::new("cc");
-    cc.args([
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-Wno-format-zero-length",
-        "-shared",
-        "-fPIC",
-        "-o",
-    ])
-    .arg(&temporary)
-    .arg(root.join("tests/support/gpu_driver.c"))
-    .arg("-I")
-    .arg(include);
-    if api == Api::Hip {
-        cc.arg("-DHIP");
-    }
-    let output = cc.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    fs::rename(&temporary, &path).unwrap();
-    Some(path)
 }
 
 impl StandIn {

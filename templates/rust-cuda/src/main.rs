@@ -1,10 +1,20 @@
-use {{crate_name}}::kernels;
+use std::error::Error;
 
-fn main() -> Result<(), kernels::NotBuilt> {
-    println!("{} images in {} bytes", kernels::images().len(), kernels::image()?.len());
-    let saxpy = kernels::kernel::saxpy;
-    for argument in saxpy.arguments {
-        println!("{}: {} bytes at {}", saxpy.name, argument.size, argument.offset);
+use offload_device::gpu::{Api, Device};
+use {{crate_name}}::{kernels, saxpy};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let kernel = kernels::kernel::saxpy;
+    for image in kernel.images {
+        println!("{} for {}: {} bytes of arguments", kernel.name, image.target, image.arguments_size);
+    }
+    match Device::new(Api::Cuda, 0) {
+        Ok(device) => {
+            let y = saxpy(&device, 2.0, &[1.0, 2.0, 3.0], &[0.0, 0.0, 0.0])?;
+            println!("{y:?}, computed by {device}");
+        }
+        Err(error) if error.is_no_gpu() => println!("not launched: {error}"),
+        Err(error) => return Err(error.into()),
     }
     Ok(())
 }

@@ -1,8 +1,23 @@
-use {{crate_name}}::images;
+use offload_device::gpu::{Device, Error};
+use {{crate_name}}::{images, saxpy_on_cpu, saxpy_on_gpu};
 
-fn main() {
-    let saxpy = images::kernel::saxpy;
-    for image in saxpy.images {
-        println!("{} for {}: {} registers", saxpy.name, image.target, image.registers.unwrap_or_default());
+fn main() -> Result<(), Error> {
+    let kernel = images::kernel::saxpy;
+    for image in kernel.images {
+        println!("{} for {}: {} registers", kernel.name, image.target, image.registers.unwrap_or_default());
     }
+    let mut y = [0.0; 3];
+    match Device::first() {
+        Ok(device) => {
+            saxpy_on_gpu(&device, 2.0, &[1.0, 2.0, 3.0], &mut y)?;
+            println!("{y:?}, computed by {device}");
+        }
+        Err(error) if error.is_no_gpu() => {
+            println!("{error}");
+            saxpy_on_cpu(2.0, &[1.0, 2.0, 3.0], &mut y);
+            println!("{y:?}, computed by the CPU");
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }

@@ -179,7 +179,7 @@ fn files_of(
         };
         if let Some(dependencies) = table(&mut document, "dependencies") {
             for (name, version) in dependencies.iter_mut() {
-                if let Some(item) = source.item(&name) {
+                if let Some(item) = source.item(&name, version) {
                     *version = item;
                 }
             }
@@ -262,7 +262,7 @@ impl Manifest {
             let dependencies = table(&mut self.document, section).ok_or_else(|| wrong(section))?;
             for (name, version) in wanted {
                 if !dependencies.contains_key(name) {
-                    let item = source.item(name);
+                    let item = source.item(name, version);
                     dependencies.insert(name, item.unwrap_or_else(|| version.clone()));
                 }
             }
@@ -303,8 +303,9 @@ fn table<'t>(parent: &'t mut Table, name: &str) -> Option<&'t mut Table> {
 }
 
 impl SourceOption {
-    /// Returns the dependency on one of our crates that the option describes. They lie beside each other.
-    fn item(&self, name: &str) -> Option<Item> {
+    /// Returns the dependency on one of our crates that the option describes, with the features that the template wants. They
+    /// lie beside each other.
+    fn item(&self, name: &str, wanted: &Item) -> Option<Item> {
         let source = self.offload_build.as_deref()?;
         let is_build = name == "offload-build";
         if !is_build && name != "offload-device" {
@@ -326,6 +327,9 @@ impl SourceOption {
         };
         let mut dependency = toml_edit::InlineTable::new();
         dependency.insert(key, source.into());
+        if let Some(features) = wanted.get("features").and_then(Item::as_value) {
+            dependency.insert("features", features.clone());
+        }
         Some(value(dependency))
     }
 }
@@ -411,7 +415,12 @@ mod tests {
             manifest.starts_with("[package]\nname = \"my-app-kernels\"\n"),
             "{manifest}"
         );
-        assert!(of("src/main.rs").starts_with("use my_app::images;"));
+        assert!(of("src/main.rs").contains("use my_app::{images, "));
+        let mut manifest = self::manifest("[package]\nname = \"pack\"\n");
+        manifest.add(&templates::HIP, &source).unwrap();
+        let new = manifest.document.to_string();
+        let with_features = expected.replace(" }\n", ", features = [\"gpu\"] }");
+        assert!(new.contains(&with_features), "{new}");
     }
 
     #[test]
