@@ -12,6 +12,7 @@ const LICENSES: [&str; 7] = [
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "Unicode-3.0",
+    "ISC",
     "Zlib",
     "BSD-2-Clause",
     "BSD-3-Clause",

@@ -38,7 +38,7 @@ macro_rules! functions {
         impl Functions {
             fn find(api: Api, source: &Source<'_>) -> Result<Self, Error> {
                 Ok(Self {
-                    // SAFETY: the types are those of the vendors' headers; `tests/gpu/driver.c` is compiled with these.
+                    // SAFETY: the types are those of the vendors' headers; `tests/support/gpu_driver.c` is compiled with these.
                     $($name: unsafe { source.function(match api { Api::Hip => $hip, Api::Cuda => $cuda })? },)*
                 })
             }
@@ -186,7 +186,7 @@ impl Driver {
             name: &name,
         };
         let functions = Functions::find(api, &source)?;
-        // SAFETY: the types are those of the vendors' headers; `tests/gpu/driver.c` is compiled with these.
+        // SAFETY: the types are those of the vendors' headers; `tests/support/gpu_driver.c` is compiled with these.
         let own = unsafe {
             match api {
                 Api::Hip => Own::Hip {
