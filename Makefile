@@ -4,11 +4,12 @@
 # make bench  the figures of docs/benchmarks.md, beside LLVM's tools
 # make fuzz  each fuzz target for SECONDS (60)
 # make gpu-kit  programs for a machine with a GPU and no compiler, in target/gpu-kit (docs/gpu-kit.md)
+# make docs   the pages of docs/ as a book, in target/book; needs mdbook
 # make lint   formatting, clippy and documentation, warnings denied
 # make msrv   the crates with the Rust of `rust-version`, if rustup has it or gets it
 export CUDA_PATH ?= $(CURDIR)/.tools/cuda
 
-.PHONY: demo test test-all msrv bench fuzz gpu-kit lint
+.PHONY: demo test test-all msrv bench fuzz gpu-kit docs lint
 demo:
 	@.ci/setup demo
 	@.ci/demo
@@ -32,6 +33,9 @@ fuzz:
 gpu-kit:
 	@.ci/setup test
 	@.ci/gpu-kit
+
+docs:
+	@.ci/docs
 
 lint:
 	cargo fmt --all --check

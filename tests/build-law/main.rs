@@ -7,11 +7,14 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod book;
 mod build_dependency;
+mod environment;
 mod floors;
 mod measured;
 mod pictures;
 mod references;
 mod summaries;
 mod third_parties;
+mod troubleshooting;
 mod type_names;

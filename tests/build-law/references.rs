@@ -3,6 +3,7 @@
 //! | reference | where | what must exist |
 //! |---|---|---|
 //! | `[text](path#heading)` | Markdown | the file, and a heading with that anchor |
+//! | a page of `docs`, and an entry of `docs/SUMMARY.md` | `docs` | the entry, and the page |
 //! | a path that starts with a folder of this repository | Markdown, comments | a file or folder; with `*`, at least one |
 //! | a section after the path of its page, such as `docs/spec/bundler.md` §1.2 | Markdown, comments | a heading with that number |
 //! | `name.rs`, `folder/name`, `folder/` | tables and text of `docs/architecture.md` and `docs/differences.md` | a path that ends so |
@@ -41,6 +42,30 @@ fn every_reference_leads_somewhere() {
         "{} references lead nowhere:\n{}",
         broken.len(),
         broken.join("\n")
+    );
+}
+
+#[test]
+fn lists_every_page_in_the_books_summary() {
+    let problems = Tree::read().summary_problems();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn tells_pages_that_the_summary_lacks_or_repeats() {
+    let summary = "# Summary\n- [A](a.md)\n- [A](a.md)\n- [B](b.md#two)\n";
+    let pages = [
+        ("docs/SUMMARY.md", summary),
+        ("docs/a.md", ""),
+        ("docs/spec/c.md", ""),
+    ];
+    assert_eq!(
+        Tree::of(pages).summary_problems(),
+        [
+            "docs/SUMMARY.md: `docs/a.md` is there twice",
+            "docs/SUMMARY.md: `docs/b.md#two` is not a page",
+            "docs/SUMMARY.md: no entry for `docs/spec/c.md`",
+        ]
     );
 }
 
@@ -178,6 +203,32 @@ impl Tree {
         broken
     }
 
+    /// Compares the entries of the book's summary with the pages of `docs`.
+    fn summary_problems(&self) -> Vec<String> {
+        const SUMMARY: &str = "docs/SUMMARY.md";
+        let text = self.texts.get(SUMMARY).map_or("", String::as_str);
+        let is_page = |path: &String| path.starts_with("docs/") && path.ends_with(".md");
+        let pages: BTreeSet<&String> = self.texts.keys().filter(|path| is_page(path)).collect();
+        let mut problems = Vec::new();
+        let mut listed = BTreeSet::new();
+        for line in text.lines() {
+            let Some((_, target)) = line.split_once("](") else {
+                continue;
+            };
+            let path = joined(SUMMARY, target.trim_end_matches(')'));
+            if !pages.contains(&path) {
+                problems.push(format!("{SUMMARY}: `{path}` is not a page"));
+            } else if !listed.insert(path.clone()) {
+                problems.push(format!("{SUMMARY}: `{path}` is there twice"));
+            }
+        }
+        let unlisted = pages
+            .iter()
+            .filter(|page| **page != SUMMARY && !listed.contains(**page));
+        problems.extend(unlisted.map(|page| format!("{SUMMARY}: no entry for `{page}`")));
+        problems
+    }
+
     fn has(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         match path.split_once('*') {
@@ -310,7 +361,7 @@ impl Tree {
         headings
     }
 
-    /// The anchors of a page's headings, as GitHub makes them.
+    /// The anchors of a page: of headings, as GitHub makes them, and of `<a id="…">`.
     fn anchors(&self, page: &str) -> BTreeSet<String> {
         let mut anchors = BTreeSet::new();
         for heading in self.headings(page) {
@@ -325,6 +376,10 @@ impl Tree {
             let free = names.find(|name| !anchors.contains(name));
             anchors.extend(free);
         }
+        // Headings of before, which other pages may still cite.
+        let text = self.texts.get(page).map_or("", String::as_str);
+        let named = text.split("<a id=\"").skip(1);
+        anchors.extend(named.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
         anchors
     }
 

@@ -607,6 +607,46 @@ fn builds_each_template_as_its_user_would() {
     assert_eq!(text.matches("error").count(), 1, "{text}");
 }
 
+/// The script of `docs/ci.md`. Workflow and container start it, on a machine with its packages.
+#[test]
+fn runs_the_script_for_ci() {
+    let folder = root().join("docs/ci");
+    let packages = "clang-19 lld-19 llvm-19 libomp-19-dev";
+    for name in ["workflow.yml", "Dockerfile"] {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        assert!(text.contains(packages), "{name}");
+        assert!(text.contains("ci/build.sh"), "{name}");
+        assert!(text.contains("cargo install offload-link"), "{name}");
+    }
+    if !ready() {
+        return;
+    }
+    let target_dir = target_dir("openmp-saxpy", Mode::Complete).join("ci");
+    dependencies::copy_into(&target_dir, None, &[]);
+    let tools = Path::new(env!("CARGO_BIN_EXE_cargo-offload"));
+    let path = std::env::var("PATH").unwrap();
+    let output = succeed(
+        Command::new("sh")
+            .arg(folder.join("build.sh"))
+            .current_dir(root().join("examples/openmp-saxpy"))
+            .env("CARGO_TARGET_DIR", &target_dir)
+            .env(
+                "PATH",
+                format!("{}:{path}", tools.parent().unwrap().display()),
+            )
+            .env("CARGO_TERM_COLOR", "never")
+            .env_remove("OFFLOAD_REQUIRE"),
+    );
+    let text = stdout(&output);
+    for expected in [
+        "test result: ok. 1 passed",
+        "builds  gfx90a",
+        "openmp-saxpy: 2 device images",
+    ] {
+        assert!(text.contains(expected), "no `{expected}` in {text}");
+    }
+}
+
 /// A package that exists gets kernels, and keeps what it has.
 #[test]
 fn adds_kernels_to_a_package() {

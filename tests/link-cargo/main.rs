@@ -9,6 +9,7 @@ mod support;
 
 mod cargo_offload;
 mod command_line;
+mod console_blocks;
 mod cross_builds;
 mod examples;
 mod extract;

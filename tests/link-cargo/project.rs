@@ -1,5 +1,6 @@
 //! `cargo offload doctor`, `config`, `targets`, `schema`, `plan`, and Cargo with our linker.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -418,5 +419,62 @@ fn runs_cargo_with_our_linker_and_shows_progress() {
     said(
         &run(&["install", "--path", ".", "--root", "installed"], &[]),
         101,
+    );
+}
+
+/// The tables of `docs/targets.md` are those of `cargo offload targets`.
+#[test]
+fn lists_processors_in_the_documentation() {
+    let here = tempfile::tempdir().unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/targets.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let document = json(&mut cargo_offload(here.path(), &["targets", "--json"]));
+    let mut rows = BTreeMap::from([("amd", String::new()), ("nvidia", String::new())]);
+    for target in document["targets"].as_array().unwrap() {
+        let text = |key: &str| target[key].as_str().unwrap_or_default();
+        let products: Vec<&str> = target["products"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        // Others are listed if a compiler of this machine knows them.
+        if products.is_empty() {
+            continue;
+        }
+        let row = format!(
+            "| `{}` | {} | {} | {} |\n",
+            text("target"),
+            text("architecture"),
+            text("generic"),
+            products.join(", ")
+        );
+        rows.get_mut(text("vendor")).unwrap().push_str(&row);
+    }
+    let mut expected = String::new();
+    let mut rest = page.as_str();
+    for (vendor, rows) in ["amd", "nvidia"].map(|vendor| (vendor, &rows[vendor])) {
+        let mark = format!("<!-- {vendor} -->\n");
+        let (before, after) = rest.split_once(&mark).unwrap();
+        expected += &format!(
+            "{before}{mark}\n| target | architecture | generic target | products |\n|---|---|---|---|\n{rows}"
+        );
+        let old = after
+            .lines()
+            .take_while(|line| line.is_empty() || line.starts_with('|'));
+        let old: usize = old.map(|line| line.len() + 1).sum();
+        rest = &after[old.min(after.len())..];
+        if !rest.is_empty() {
+            expected.push('\n');
+        }
+    }
+    expected += rest;
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        fs::write(&path, &expected).unwrap();
+    }
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        expected,
+        "UPDATE_GOLDENS=1 writes it"
     );
 }

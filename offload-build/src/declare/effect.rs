@@ -84,7 +84,7 @@ pub(crate) fn feature(module: &Settings, declared: &BTreeSet<String>) -> Result<
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::declare::manifest::{self, Source};
     use crate::declare::module::Module;
@@ -92,11 +92,12 @@ mod tests {
     use crate::environment::Environment;
     use std::path::Path;
 
-    const LANGUAGES: [&str; 6] = ["openmp", "hip", "cuda", "bitcode", "prebuilt", "rust"];
+    pub(crate) const LANGUAGES: [&str; 6] =
+        ["openmp", "hip", "cuda", "bitcode", "prebuilt", "rust"];
 
     /// A value of each key that is right somewhere, and what is wrong with it in modules of each language, in the order
     /// of [`LANGUAGES`]; nothing where it is accepted.
-    const TABLE: [(&str, &str, [&str; 6]); 26] = [
+    pub(crate) const TABLE: [(&str, &str, [&str; 6]); 26] = [
         ("language", "", [""; 6]),
         ("sources", "", [""; 6]),
         ("crate", "\"kernels\"", OF_RUST),

@@ -1,6 +1,6 @@
 //! Releases of clang that can read the headers and device libraries of an SDK.
 //!
-//! [`FITS`] is the table in `docs/manifest.md`, "Clang and SDK releases". A toolkit that it does not list, and a clang whose release is
+//! [`FITS`] is the table in `docs/compilers.md`, "Clang and SDK releases". A toolkit that it does not list, and a clang whose release is
 //! unknown, are not restricted.
 
 use crate::declare::language::Language;
@@ -288,7 +288,7 @@ pub(crate) fn version(language: Language, root: &Path) -> Option<Version> {
 mod tests {
     use super::*;
 
-    /// The rows of the table as `docs/manifest.md` has them.
+    /// The rows of the table as `docs/compilers.md` has them.
     fn rows() -> Vec<String> {
         let list = |numbers: &[u32]| {
             let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
@@ -322,9 +322,9 @@ mod tests {
 
     #[test]
     fn documents_the_table() {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/manifest.md");
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/compilers.md");
         let page = fs::read_to_string(page).unwrap();
-        let (_, section) = page.split_once("### Clang and SDK releases\n").unwrap();
+        let (_, section) = page.split_once("\n## Clang and SDK releases\n").unwrap();
         let documented = section
             .lines()
             .filter(|line| line.starts_with("| CUDA") || line.starts_with("| ROCm"));

@@ -1,7 +1,7 @@
 //! Compiler launchers: programs that stand in front of a compile and keep its result or send it elsewhere, such as
 //! ccache, sccache, distcc and icecc.
 //!
-//! Effects on each language and tested releases: `docs/manifest.md`, "Launchers and caches".
+//! Effects on each language and tested releases: `docs/caches.md`.
 
 use crate::process::command::Command;
 use crate::process::search::NotFound;

@@ -113,7 +113,7 @@ impl Target {
         self.triple == other.triple && self.id == other.id && self.own == other.own
     }
 
-    /// Returns its name in `cfg(offload_target_…)` (`docs/manifest.md`, "What Rust sees").
+    /// Returns its name in `cfg(offload_target_…)` (`docs/generated-file.md`, "cfg").
     pub(crate) fn cfg_name(&self) -> String {
         let text = self.written.to_lowercase().replace('+', "_on");
         let text = match text.split_once(':') {

@@ -109,6 +109,10 @@ fn property(key: &KeyDescription) -> Value {
             json!({ "enum": texts.chain(numbers).collect::<Vec<_>>() })
         }
     };
-    property["description"] = json!(format!("{} Default: {}.", key.description, key.default));
+    let mut description = format!("{} Default: {}.", key.description, key.default);
+    if let Some(languages) = key.languages {
+        description += &format!(" Languages: {}.", languages.join(", "));
+    }
+    property["description"] = json!(description);
     property
 }
