@@ -147,6 +147,11 @@ const DESCRIPTIONS: &[(&str, &str, &str)] = &[
         "Compression of a HIP module's bundle: `none`, `zlib`, `zstd`, with a level after a colon, as in `zstd:19`.",
     ),
     (
+        "embed",
+        "`\"auto\"`",
+        "How Rust gets the images of a module without host code: from an object that is linked (`link`), or by `include_bytes!` (`include`).",
+    ),
+    (
         "compiler",
         "the newest clang that will do",
         "Device compiler: a clang, `hipcc` for HIP, `nvcc` for CUDA, a rustc for `rust`; a name, or a path relative to the package.",
