@@ -1,5 +1,13 @@
-//! What a user's first build pays for the build-dependency; then a build script with 64 kernels for 3 targets, beside
-//! the same work by one command line for each file.
+//! Build scripts. `OFFLOAD_BENCH_PARTS` selects parts, such as `cold,kernels`; the default is all:
+//!
+//! | part      | what is measured                                                                        |
+//! |-----------|-----------------------------------------------------------------------------------------|
+//! | `cold`    | a user's first build of the build-dependency, beside others (`cold_builds.rs`)          |
+//! | `sources` | many sources of CUDA, beside nvcc and `cc` (`many_sources.rs`)                          |
+//! | `image`   | a crate with a large image, linked and included (`large_image.rs`)                      |
+//! | `kernels` | a build script with 64 kernels for 3 targets, beside one command line for each file     |
+//!
+//! Rows of `kernels`:
 //!
 //! | rows               | what is measured                                                                   |
 //! |--------------------|------------------------------------------------------------------------------------|
@@ -9,21 +17,30 @@
 //! Each row is one run: its time, and that of the processors, which other work on the machine changes less. What a shim in the place of clang and `llvm-link` counts is beside the seconds: what others
 //! start is counted by command lines, of which each runs a compiler for each target.
 
+#[path = "clock.rs"]
+mod clock;
+#[path = "cold_builds.rs"]
+mod cold_builds;
 #[path = "../tests/support/crates.rs"]
 #[allow(
     unreachable_pub,
     reason = "a module of several crates, none of which exports it"
 )]
 mod crates;
+#[path = "large_image.rs"]
+mod large_image;
+#[path = "many_sources.rs"]
+mod many_sources;
 
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use clock::{Clock, load, run};
 use tempfile::TempDir;
 
 const LLVM: &str = "/usr/lib/llvm-22/bin";
@@ -56,7 +73,24 @@ fn main() {
         return;
     }
     println!("load before: {}", load());
-    cold_library();
+    let wanted = std::env::var("OFFLOAD_BENCH_PARTS").unwrap_or_default();
+    for (name, part) in PARTS {
+        if wanted.is_empty() || wanted.split(',').any(|part| part == name) {
+            part();
+        }
+    }
+    println!("\nload after: {}", load());
+}
+
+/// Parts of the bench by name.
+const PARTS: [(&str, fn()); 4] = [
+    ("cold", cold_builds::measure),
+    ("sources", many_sources::measure),
+    ("image", large_image::measure),
+    ("kernels", kernels),
+];
+
+fn kernels() {
     for code in [Code::Hip, Code::HipByFile, Code::Cuda] {
         let bench = Bench::new(code);
         println!(
@@ -81,52 +115,6 @@ fn main() {
             bench.theirs();
         }
     }
-    println!("\nload after: {}", load());
-}
-
-/// A package whose build script uses the library, built from nothing as Cargo builds what comes from a registry: without
-/// debug information, not incrementally.
-fn cold_library() {
-    let folder = TempDir::new().expect("a temporary folder");
-    let library = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
-    put(
-        "Cargo.toml",
-        &format!(
-            "[package]\nname = \"user\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n[workspace]\n\
-             [build-dependencies]\noffload-build.path = {library:?}\n"
-        ),
-    );
-    put("lib.rs", "");
-    put(
-        "build.rs",
-        "fn main() -> Result<(), offload_build::Error> {\n    if std::env::var_os(\"NEVER\").is_some() {\n        \
-         offload_build::Build::from_manifest()?.run()?;\n    }\n    Ok(())\n}\n",
-    );
-    let lock = library.join("../Cargo.lock");
-    fs::copy(lock, folder.path().join("Cargo.lock")).expect("the lock file");
-    println!(
-        "\noffload-build as a build-dependency, {} crates",
-        crates::compiled().len()
-    );
-    for jobs in [1, 2] {
-        let _ = fs::remove_dir_all(folder.path().join("target"));
-        let clock = Clock::start();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--offline", &format!("--jobs={jobs}")]);
-        cargo
-            .current_dir(folder.path())
-            .env("CARGO_INCREMENTAL", "0");
-        run(cargo.env_remove("CARGO_TARGET_DIR"));
-        clock.print(&format!("cold, {}", jobs_text(jobs)), "");
-    }
-}
-
-fn load() -> String {
-    fs::read_to_string("/proc/loadavg")
-        .unwrap_or_default()
-        .trim()
-        .to_owned()
 }
 
 fn jobs_text(jobs: usize) -> &'static str {
@@ -324,44 +312,6 @@ impl Bench {
             clock.print(&name, &format!("{SOURCES:4} command lines"));
         }
     }
-}
-
-/// When something began, and how much time of processors the programs that this one started had taken.
-struct Clock {
-    start: Instant,
-    cpu: f64,
-}
-
-impl Clock {
-    fn start() -> Self {
-        Self {
-            start: Instant::now(),
-            cpu: cpu(),
-        }
-    }
-
-    fn print(&self, name: &str, what: &str) {
-        let time = self.start.elapsed().as_secs_f64();
-        let cpu = cpu() - self.cpu;
-        println!("  {name:<36} {time:7.2} s   processors {cpu:7.2} s   {what}");
-    }
-}
-
-/// In seconds, of all that has ended: `cutime` and `cstime` of proc(5), in hundredths.
-fn cpu() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name, in parentheses, may have blanks.
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let ticks = fields.split_whitespace().skip(13).take(2);
-    ticks
-        .filter_map(|ticks| ticks.parse::<f64>().ok())
-        .sum::<f64>()
-        / 100.0
-}
-
-fn run(command: &mut Command) {
-    let status = command.status().expect("the tool starts");
-    assert!(status.success(), "{command:?}");
 }
 
 /// What HIP and CUDA have in their headers, and nvcc by itself.

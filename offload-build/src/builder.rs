@@ -259,6 +259,16 @@ impl Build {
         self.text("compress", compress)
     }
 
+    /// Selects how Rust gets the images of a module without host code: by `link`, from an object in a static library, by
+    /// `include`, which needs no unsafe code, or `auto`.
+    ///
+    /// # Errors
+    ///
+    /// When it is none of these.
+    pub fn embed(self, embed: &str) -> Result<Self, Error> {
+        self.choice("embed", embed)
+    }
+
     /// The device compiler, by path or name.
     #[must_use]
     pub fn compiler(self, compiler: &str) -> Self {

@@ -1,8 +1,9 @@
 //! Files that are complete under their names: written beside their place and renamed.
 
 use md5::{Digest, Md5};
+use offload_formats::format::pieces::Piece;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -67,6 +68,71 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .inspect_err(|_| {
             let _ = fs::remove_file(&part);
         })
+}
+
+/// Writes `pieces`, which copy ranges of the files `inputs`, beside their place and renames them; a file that already has
+/// these bytes is left alone. Nothing is held in memory.
+///
+/// # Errors
+///
+/// When an input cannot be read or is too short, or the file cannot be written; what was there before is then untouched.
+pub(crate) fn write_pieces(path: &Path, pieces: &[Piece], inputs: &[&Path]) -> io::Result<()> {
+    let part = part(path);
+    let written = copy_pieces(&part, pieces, inputs).and_then(|()| match is_equal(&part, path)? {
+        true => fs::remove_file(&part),
+        false => fs::rename(&part, path),
+    });
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&part);
+    })
+}
+
+fn copy_pieces(output: &Path, pieces: &[Piece], inputs: &[&Path]) -> io::Result<()> {
+    let mut file = fs::File::create(output)?;
+    for piece in pieces {
+        match piece {
+            Piece::Bytes(bytes) => file.write_all(bytes)?,
+            Piece::Zeros(size) => {
+                io::copy(&mut io::repeat(0).take(*size), &mut file)?;
+            }
+            Piece::Copy { input, range } => {
+                let path = inputs.get(*input).expect("pieces copy known inputs");
+                let named = |error: io::Error| {
+                    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+                };
+                let mut source = fs::File::open(path).map_err(named)?;
+                source
+                    .seek(io::SeekFrom::Start(range.start))
+                    .map_err(named)?;
+                let copied = io::copy(&mut source.take(piece.size()), &mut file);
+                if copied.map_err(named)? != piece.size() {
+                    return Err(named(io::ErrorKind::UnexpectedEof.into()));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether both files have the same bytes; `old` may be missing.
+fn is_equal(new: &Path, old: &Path) -> io::Result<bool> {
+    let size = fs::metadata(new)?.len();
+    if !fs::metadata(old).is_ok_and(|data| data.len() == size) {
+        return Ok(false);
+    }
+    let [mut new, mut old] = [fs::File::open(new)?, fs::File::open(old)?].map(io::BufReader::new);
+    loop {
+        let (one, other) = (new.fill_buf()?, old.fill_buf()?);
+        let count = one.len().min(other.len());
+        if one.split_at(count).0 != other.split_at(count).0 {
+            return Ok(false);
+        }
+        if count == 0 {
+            return Ok(one.len() == other.len());
+        }
+        new.consume(count);
+        old.consume(count);
+    }
 }
 
 /// Returns the real path of a file, links resolved. On Windows it starts with `\\?\`, which compilers do not take.

@@ -28,7 +28,8 @@ fn package(kernels: &str) -> Option<Package> {
     package.put(
         "Cargo.toml",
         "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"hip\"\n\
-         sources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n",
+         sources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n\
+         embed = \"include\"\n",
     );
     text(&package.script().output().unwrap());
     Some(package)

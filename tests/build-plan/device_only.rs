@@ -70,6 +70,7 @@ fn program(package: &Package, main: &str) -> String {
         .args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"])
         .env("OUT_DIR", package.at(OUT))
         .current_dir(package.folder.path());
+    package.link_images(&mut command);
     support::run(&mut command);
     support::run(&mut Command::new(package.at("main")))
 }
@@ -87,8 +88,15 @@ fn bundles_images_as_amds_runtime_reads_them() {
         told.contains("cargo::rustc-cfg=offload_target_gfx90a_xnack_off\n"),
         "{told}"
     );
-    // Rust includes the images: nothing is linked.
-    assert!(!told.contains("rustc-link"), "{told}");
+    // The images are linked, and nothing else: no runtime.
+    let linked: Vec<&str> = told
+        .lines()
+        .filter(|line| line.contains("rustc-link-lib"))
+        .collect();
+    assert!(
+        linked.len() == 1 && linked[0].starts_with("cargo::rustc-link-lib=static=pack_kernels_"),
+        "{told}"
+    );
     let folders = ["gfx90a-xnack-", "gfx1100", "gfx942"];
     let mut command = Command::new(bundler);
     command.args(["-type=o", "-bundle-align=4096", "-input=/dev/null"]);

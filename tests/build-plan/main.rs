@@ -12,6 +12,7 @@ mod artifacts;
 mod device_only;
 mod gpu_header;
 mod host_code;
+mod linked_images;
 mod machine_code;
 mod nvcc_registration;
 mod openmp_libraries;

@@ -69,6 +69,7 @@ pub fn program(package: &Package, main: &str) -> String {
         .args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"])
         .env("OUT_DIR", package.at(OUT))
         .current_dir(package.folder.path());
+    package.link_images(&mut command);
     super::run(&mut command);
     super::run(&mut Command::new(package.at("main")))
 }

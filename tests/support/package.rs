@@ -94,6 +94,21 @@ impl Package {
         command
     }
 
+    /// Makes `rustc` link the images of modules without host code, as the build script tells Cargo.
+    pub fn link_images(&self, rustc: &mut Command) {
+        let out = self.at("target/build/pack-0123/out");
+        for file in fs::read_dir(&out).unwrap() {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            let name = name.strip_prefix("lib");
+            if let Some(name) = name.and_then(|name| name.strip_suffix(".a")) {
+                rustc
+                    .arg("-L")
+                    .arg(&out)
+                    .args(["-l", &format!("static={name}")]);
+            }
+        }
+    }
+
     /// Puts another file with the same content in the place of one.
     pub fn replace(&self, name: &str) {
         let text = fs::read_to_string(self.at(name)).unwrap();

@@ -97,7 +97,7 @@ pub(crate) mod tests {
 
     /// A value of each key that is right somewhere, and what is wrong with it in modules of each language, in the order
     /// of [`LANGUAGES`]; nothing where it is accepted.
-    pub(crate) const TABLE: [(&str, &str, [&str; 6]); 26] = [
+    pub(crate) const TABLE: [(&str, &str, [&str; 6]); 27] = [
         ("language", "", [""; 6]),
         ("sources", "", [""; 6]),
         ("crate", "\"kernels\"", OF_RUST),
@@ -138,6 +138,18 @@ pub(crate) mod tests {
                 "only a `bundle` is compressed, and `container` is `offload-binary`",
                 "",
                 "only a `bundle` is compressed, and `container` is `fatbin`",
+                "",
+                "",
+                "",
+            ],
+        ),
+        (
+            "embed",
+            "\"include\"",
+            [
+                "the images of a module with host code are linked with it: `include` is for modules without host code",
+                "",
+                "",
                 "",
                 "",
                 "",

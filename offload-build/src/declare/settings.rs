@@ -43,6 +43,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("artifact", Form::List),
     key("container", Form::Choice(&Container::NAMES)),
     key("compress", Form::Text),
+    key("embed", Form::Choice(&["auto", "link", "include"])),
     target_key("define", Form::Map),
     target_key("flags", Form::List),
     key("opt-level", Form::Choice(&["0", "1", "2", "3", "s", "z"])),

@@ -71,9 +71,12 @@ pub(crate) enum Stub {
 pub(crate) enum Content {
     /// The static library of this module contains them, under these symbols.
     Linked {
-        anchor: String,
+        /// A function whose call links the module's object; nothing if the object has only images.
+        anchor: Option<String>,
         /// Symbol and size of all images in their container.
         container: (String, u64),
+        /// True if a runtime loads the container; false if it only contains images.
+        is_container: bool,
         images: Vec<Image>,
     },
     /// `offload-link` has yet to link them.
@@ -193,6 +196,13 @@ impl HostFile {
             content: Content::OfSources { images },
             sources,
         }
+    }
+
+    /// Tells whether its unsafe code only names linked images, which the key `embed` decides.
+    pub(crate) fn only_names_images(&self) -> bool {
+        let contents = self.sources.iter().map(|source| &source.content);
+        let is_linked = |content: &Content| matches!(content, Content::Linked { anchor: None, .. });
+        contents.chain([&self.content]).any(is_linked)
     }
 
     /// Tells whether the file has no unsafe code: nothing in it is linked.

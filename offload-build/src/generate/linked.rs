@@ -9,12 +9,16 @@ pub(crate) fn content(content: &Content, visibility: &str) -> String {
     let images = content.images();
     // The call pulls the object out of a static library.
     let pull = match content {
-        Content::Linked { anchor, .. }
+        Content::Linked {
+            anchor: Some(anchor),
+            ..
+        }
         | Content::Deferred { anchor, .. }
         | Content::Kept { anchor, .. } => format!("    unsafe {{ {anchor}() }}\n"),
-        Content::Included { .. } | Content::OfSources { .. } | Content::NotBuilt(_) => {
-            String::new()
-        }
+        Content::Linked { anchor: None, .. }
+        | Content::Included { .. }
+        | Content::OfSources { .. }
+        | Content::NotBuilt(_) => String::new(),
     };
     fill(
         include_str!("templates/linked.rs.in"),
@@ -36,6 +40,7 @@ fn declarations(content: &Content) -> String {
             anchor,
             container: (symbol, size),
             images,
+            ..
         } => {
             let of_images = images.iter().filter_map(|image| match &image.place {
                 Place::Symbol(symbol, size) => Some((symbol, *size)),
@@ -45,7 +50,14 @@ fn declarations(content: &Content) -> String {
                 format!("    static {symbol}: [u8; {}];\n", Number(size))
             };
             let all = [(symbol, *size)].into_iter().chain(of_images);
-            library(anchor, &all.map(line).collect::<String>())
+            let statics = all.map(line).collect::<String>();
+            match anchor {
+                Some(anchor) => library(anchor, &statics),
+                None => fill(
+                    include_str!("templates/images.rs.in"),
+                    &[("statics", &statics)],
+                ),
+            }
         }
         Content::Deferred { anchor, .. } | Content::Kept { anchor, .. } => library(anchor, ""),
         Content::Included { file, size, .. } => fill(
@@ -69,17 +81,26 @@ fn library(anchor: &str, statics: &str) -> String {
 
 /// Returns the value of the function that returns all images in their container.
 fn image(content: &Content) -> String {
-    let not_built = |reason: &str| format!("Err(super::NotBuilt {{ reason: {reason:?} }})");
     let not_here = |anchor: &str, reason: &str| {
         let value = not_built(reason);
         format!("unsafe {{ {anchor}() }}\n    {value}")
     };
     match content {
         Content::Linked {
-            anchor,
+            anchor: Some(anchor),
             container: (symbol, _),
             ..
         } => format!("unsafe {{\n        {anchor}();\n        Ok(&{symbol})\n    }}"),
+        Content::Linked {
+            anchor: None,
+            container: (symbol, _),
+            is_container,
+            images,
+        } => of_images(
+            *is_container,
+            images,
+            &format!("Ok(unsafe {{ &{symbol} }})"),
+        ),
         Content::Deferred { anchor, .. } => not_here(
             anchor,
             "the images are linked by offload-link, with those of other crates",
@@ -91,11 +112,7 @@ fn image(content: &Content) -> String {
             is_container,
             images,
             ..
-        } => match (is_container, images.as_slice()) {
-            (true, _) => "Ok(&FILE.0)".to_owned(),
-            (false, [_]) => "Ok(IMAGES[0].bytes)".to_owned(),
-            (false, _) => not_built("the images are in no container: `images` has each"),
-        },
+        } => of_images(*is_container, images, "Ok(&FILE.0)"),
         Content::OfSources { images } => {
             let modules = images.iter().filter_map(|image| match &image.place {
                 Place::OfSource(module, _) => Some(module),
@@ -109,6 +126,19 @@ fn image(content: &Content) -> String {
         }
         Content::NotBuilt(reason) => not_built(reason),
     }
+}
+
+/// Returns the value of that function for images without host code: `container`, or the only image.
+fn of_images(is_container: bool, images: &[Image], container: &str) -> String {
+    match (is_container, images) {
+        (true, _) => container.to_owned(),
+        (false, [_]) => "Ok(IMAGES[0].bytes)".to_owned(),
+        (false, _) => not_built("the images are in no container: `images` has each"),
+    }
+}
+
+fn not_built(reason: &str) -> String {
+    format!("Err(super::NotBuilt {{ reason: {reason:?} }})")
 }
 
 /// Returns the row of an image.

@@ -30,7 +30,14 @@ impl fmt::Display for HostFile {
             linked += &kernels::stubs(&self.described);
         }
         // Some of it is unused in each state of the build. A crate that forbids unsafe code refuses to allow it.
-        let unsafe_code = if self.is_safe() { "" } else { "unsafe_code, " };
+        let unsafe_code = match (self.is_safe(), self.only_names_images()) {
+            (true, _) => "",
+            // The compiler's error shows the line.
+            (false, true) => {
+                "unsafe_code /* forbidden? set `embed = \"include\"` in [package.metadata.offload] */, "
+            }
+            (false, false) => "unsafe_code, ",
+        };
         let sources = self.sources.iter();
         let sources = sources.map(|source| source.text(unsafe_code));
         f.write_str(&fill(

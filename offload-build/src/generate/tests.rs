@@ -81,8 +81,9 @@ fn compiles_without_images_in_every_edition() {
 fn gives_the_bytes_behind_the_symbols() {
     for edition in ["2021", "2024"] {
         let content = Content::Linked {
-            anchor: "k_anchor".into(),
+            anchor: Some("k_anchor".into()),
             container: ("k_container".into(), 4),
+            is_container: true,
             images: vec![image("k_image_0")],
         };
         // What the module's static library defines.

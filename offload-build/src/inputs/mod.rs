@@ -1,7 +1,9 @@
-//! Contents of declared files: images of prebuilt sources, libraries of device code, kernels of sources.
+//! Contents of declared files: images of prebuilt sources, libraries of device code, kernels of sources, a crate
+//! that forbids unsafe code.
 
 pub(crate) mod libraries;
 pub(crate) mod prebuilt;
 pub(crate) mod rust_scan;
 pub(crate) mod source_scan;
+pub(crate) mod unsafe_code;
 pub(crate) mod without_sdk;

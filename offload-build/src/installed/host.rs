@@ -3,6 +3,7 @@
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::llvm::{Llvm, machine_of};
+use offload_formats::container::data_object::DataHost;
 use offload_formats::container::elf::Machine;
 use offload_formats::registration::coff::WindowsAbi;
 use std::path::{Path, PathBuf};
@@ -91,6 +92,23 @@ impl Host {
                 self.triple
             ))
         })
+    }
+
+    /// Returns the format of objects that contain only data; `None` if no such object can be written.
+    pub(crate) fn data_objects(&self) -> Option<DataHost> {
+        match self.windows {
+            Some(windows) => windows.is_x86_64.then_some(DataHost::Coff),
+            None => {
+                let linux = self.triple.contains("-linux-");
+                let other = match self.arch() {
+                    // Of RISC-V, what has the flags of Linux distributions.
+                    "riscv64gc" if linux => Some(Machine::RISCV64),
+                    "powerpc64le" if linux => Some(Machine::POWERPC64LE),
+                    _ => None,
+                };
+                self.machine.or(other).map(DataHost::Elf)
+            }
+        }
     }
 
     /// Debian's package of the C library's headers in a cross build for Linux.
@@ -223,7 +241,9 @@ impl Host {
 }
 
 fn machine(triple: &str) -> Option<Machine> {
-    let linux = triple.contains("-linux-");
+    // Not ABIs with pointers of 32 bits.
+    let is_narrow = triple.ends_with("x32") || triple.ends_with("ilp32");
+    let linux = triple.contains("-linux-") && !is_narrow;
     match triple.split('-').next() {
         Some("x86_64") if linux => Some(Machine::X86_64),
         Some("aarch64") if linux => Some(Machine::AARCH64),

@@ -15,6 +15,7 @@ use crate::installed::sdk;
 use crate::process::command::Command;
 use crate::process::launcher::{Launched, Launcher};
 use crate::process::search::Search;
+use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
 use crate::steps::task::file_numbers;
 use crate::steps::task::finish::Finish;
@@ -44,6 +45,8 @@ pub(crate) struct Context<'a> {
     pub(crate) launcher: Option<&'a Launcher>,
     /// Unique in the whole program: prefix of symbols and name of the library.
     pub(crate) unique: &'a str,
+    /// The library that Rust links images of a module without host code from; nothing if it includes them.
+    pub(crate) images: Option<&'a ImageLibrary>,
     pub(crate) deferred: bool,
     pub(crate) libraries: &'a Libraries,
     /// The vendors' device libraries, by target (`Target::written`).

@@ -23,7 +23,8 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let artifacts = artifacts::plan(module, &units, &context.host.triple, context.out)?;
     let version = &context.compiler.version;
     let skipped = code.skipped.clone();
-    let packing = Packing::new(module, code.parts, skipped, version, context.out);
+    let place = (context.out, context.images);
+    let packing = Packing::new(module, code.parts, skipped, version, place);
     let last = [step(packing)].into_iter();
     let last = last.chain(artifacts.into_iter().map(step)).collect();
     let mut stages = code.rust.into_stages();

@@ -4,6 +4,7 @@ use crate::declare::module::{Module, Target};
 use crate::device_link::DeviceInput;
 use crate::inputs::prebuilt::Chosen;
 use crate::plan::stages::{Plan, step};
+use crate::steps::image_library::ImageLibrary;
 use crate::steps::images::PartImages;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::pack::Packing;
@@ -14,7 +15,14 @@ use std::path::Path;
 const MADE_BY: &str = "none here: the image was there";
 
 /// Plans a module: each of its targets has an image in one of the sources.
-pub(crate) fn plan(module: &Module, images: Vec<Chosen>, out: &Path) -> (Plan, Vec<Target>) {
+///
+/// `place` is `OUT_DIR`, and the library that the images are linked from, if there is one.
+pub(crate) fn plan(
+    module: &Module,
+    images: Vec<Chosen>,
+    place: (&Path, Option<&ImageLibrary>),
+) -> (Plan, Vec<Target>) {
+    let (out, _) = place;
     let folder = out.join("offload").join(&module.name);
     let mut takes = Vec::new();
     let mut planned = Vec::new();
@@ -41,7 +49,7 @@ pub(crate) fn plan(module: &Module, images: Vec<Chosen>, out: &Path) -> (Plan, V
         source: None,
         planned,
     };
-    let packing = Packing::new(module, vec![part], Vec::new(), MADE_BY, out);
+    let packing = Packing::new(module, vec![part], Vec::new(), MADE_BY, place);
     let plan = Plan {
         stages: vec![takes, vec![step(packing)]],
         skipped: Vec::new(),

@@ -77,6 +77,9 @@ const COMPILED: &[&str] = &["openmp", "hip", "cuda", "bitcode", "rust"];
 /// Languages whose images may be in a HIP bundle.
 const BUNDLED: &[&str] = &["hip", "bitcode", "rust", "prebuilt"];
 
+/// Languages whose modules may be without host code.
+const GPU_IMAGES: &[&str] = &["hip", "cuda", "bitcode", "rust", "prebuilt"];
+
 /// Languages whose sources may have images of their own.
 const WITH_IMAGES_OF_SOURCES: &[&str] = &["hip", "cuda", "bitcode"];
 
@@ -156,6 +159,12 @@ const DESCRIPTIONS: &[Row] = &[
         "`none`",
         BUNDLED,
         "Compression of a HIP module's bundle: `none`, `zlib`, `zstd`, with a level after a colon, as in `zstd:19`.",
+    ),
+    (
+        "embed",
+        "`\"auto\"`",
+        GPU_IMAGES,
+        "How Rust gets the images of a module without host code: from an object that is linked (`link`), or by `include_bytes!` (`include`).",
     ),
     (
         "define",

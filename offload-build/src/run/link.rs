@@ -25,9 +25,14 @@ pub(crate) fn tell_what_to_link(
         if module.has_host_code {
             let library = format!("static:+whole-archive={}_offload", built.unique);
             environment.tell("rustc-link-lib", library);
+        } else if built.links_images {
+            // The generated file names their symbols: without a reference they are left out.
+            let library = format!("static={}_offload", built.unique);
+            environment.tell("rustc-link-lib", library);
         }
     }
-    if !finished.iter().any(|(module, _)| module.has_host_code) {
+    let mut needs = finished.iter();
+    if !needs.any(|(module, built)| module.has_host_code || built.links_images) {
         return Ok(());
     }
     let search = |folder: &Path| {

@@ -1,16 +1,17 @@
 //! Finds what a module needs, and plans it.
 
 use crate::declare::language::Language;
-use crate::declare::module::{Module, Target};
+use crate::declare::module::{Embed, Module, Target};
 use crate::declare::skipped;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::inputs::libraries::Libraries;
-use crate::inputs::prebuilt;
+use crate::inputs::{prebuilt, unsafe_code};
 use crate::installed::host::Host;
 use crate::installed::machine::{Machine, Registrar};
 use crate::plan::{Context, Plan, plan_compiled, plan_prebuilt};
 use crate::run::unique::unique;
+use crate::steps::image_library::ImageLibrary;
 use std::path::{Path, PathBuf};
 
 /// A module that is ready to be built.
@@ -21,6 +22,8 @@ pub(crate) struct Prepared {
     pub(crate) machine: Option<Machine>,
     pub(crate) host: Host,
     pub(crate) unique: String,
+    /// True if Rust links images of a module without host code.
+    pub(crate) links_images: bool,
     pub(crate) registration: Registrar,
 }
 
@@ -58,20 +61,23 @@ pub(crate) fn prepare(
     }
     let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
     let host = Host::of(environment)?;
+    let unique = unique(environment, module);
+    let library = image_library(module, &host, &unique, (&root, out))?;
+    let links_images = library.is_some();
     if module.language == Language::Prebuilt {
         let images = prebuilt::find(module, &root)?;
-        let (plan, targets) = plan_prebuilt(module, images, out);
+        let (plan, targets) = plan_prebuilt(module, images, (out, library.as_ref()));
         return Ok(Prepared {
             plan,
             targets,
             machine: None,
             host,
-            unique: unique(environment, module),
+            unique,
+            links_images,
             registration: Registrar::Module,
         });
     }
     let machine = Machine::ask(module, &host, environment, &root, out)?;
-    let unique = unique(environment, module);
     let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"]
         .map(|name| environment.cargo(name).unwrap_or_default())
         .join(" ");
@@ -90,6 +96,7 @@ pub(crate) fn prepare(
         package: &package,
         launcher: machine.launcher.as_ref(),
         unique: &unique,
+        images: library.as_ref(),
         deferred: machine.registration == Registrar::LastLink,
         libraries: &Libraries::of(module),
         device_libraries: &machine.device_libraries,
@@ -106,5 +113,38 @@ pub(crate) fn prepare(
         machine: Some(machine),
         host,
         unique,
+        links_images,
     })
+}
+
+/// Returns the library that Rust links the images of `module` from; nothing if it includes them, or if they are linked
+/// with host code. `root` is the package, `out` is `OUT_DIR`.
+fn image_library(
+    module: &Module,
+    host: &Host,
+    unique: &str,
+    (root, out): (&Path, &Path),
+) -> Result<Option<ImageLibrary>, Error> {
+    if module.has_host_code || module.embed == Embed::Include {
+        return Ok(None);
+    }
+    let form = match (module.embed, host.data_objects()) {
+        (_, Some(form)) => form,
+        (Embed::Link, None) => {
+            return Err(Error::new(format_args!(
+                "`embed = \"link\"` is not supported for `{}`\nhint: `embed = \"include\"` works for every host",
+                host.triple
+            )));
+        }
+        (_, None) => return Ok(None),
+    };
+    if module.embed == Embed::Auto && unsafe_code::is_forbidden(root)? {
+        return Ok(None);
+    }
+    let name = format!("{unique}_offload");
+    Ok(Some(ImageLibrary {
+        host: form,
+        unique: unique.to_owned(),
+        library: out.join(host.static_library(&name)),
+    }))
 }

@@ -6,6 +6,7 @@ pub(crate) mod describe;
 pub(crate) mod digests;
 pub(crate) mod extract;
 pub(crate) mod host_objects;
+pub(crate) mod image_library;
 pub(crate) mod images;
 pub(crate) mod kernel_functions;
 pub(crate) mod kernel_headers;

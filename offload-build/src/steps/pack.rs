@@ -8,9 +8,11 @@ use crate::files;
 use crate::generate::{Content, HostFile, PartFile, Place};
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
+use crate::steps::image_library::{self, ImageLibrary, LinkedContainer};
 use crate::steps::images::{Images, Packed, PartImages, no_kernel};
 use crate::steps::step::{Done, Made, Step};
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Checks the linked images, and writes their containers and the file that Rust includes.
@@ -20,6 +22,8 @@ pub(crate) struct Packing {
     containers: Vec<ContainerFile>,
     skipped: Vec<Skipped>,
     out: PathBuf,
+    /// The static library with the containers; nothing if Rust includes them.
+    library: Option<ImageLibrary>,
 }
 
 /// A container, and the images that are packed in it.
@@ -61,14 +65,15 @@ impl ContainerFile {
 }
 
 impl Packing {
-    /// Packs `parts`, which `version` of a compiler makes.
+    /// Packs `parts`, which `version` of a compiler makes, into `OUT_DIR` and, if there is one, a library.
     pub(crate) fn new(
         module: &Module,
         parts: Vec<PartImages>,
         skipped: Vec<Skipped>,
         version: &str,
-        out: &Path,
+        place: (&Path, Option<&ImageLibrary>),
     ) -> Self {
+        let (out, library) = place;
         let containers = parts.into_iter();
         let containers = containers.map(|part| ContainerFile::new(module, part, version, out));
         Self {
@@ -76,6 +81,7 @@ impl Packing {
             containers: containers.collect(),
             skipped,
             out: out.to_owned(),
+            library: library.cloned(),
         }
     }
 
@@ -92,16 +98,30 @@ impl Packing {
             return Err(no_kernel(language));
         }
         let (mut parts, mut warnings) = (Vec::new(), String::new());
-        for (container, images, described) in checked {
+        let mut linked = Vec::new();
+        for (index, (container, images, described)) in checked.into_iter().enumerate() {
             let packed = container.write(&images)?;
+            drop(images);
             let warning = packed.warning.iter();
             warnings.extend(warning.map(|text| format!("warning: {text}\n")));
             parts.push(PartFile {
                 source: container.images.source.clone(),
                 described,
-                content: self.content(container, &packed),
+                content: self.content(container, &packed, index),
                 ptx: container.images.ptx(&self.out),
             });
+            if let Some(library) = &self.library {
+                linked.push(LinkedContainer {
+                    file: &container.output,
+                    size: packed.bytes.len() as u64,
+                    container: container.images.container,
+                    symbols: library.symbols(index),
+                    images: packed.ranges,
+                });
+            }
+        }
+        if let Some(library) = &self.library {
+            library.write(&linked)?;
         }
         let file = HostFile::of_parts(self.module.clone(), parts, self.skipped.clone());
         let (text, path) = (file.to_string(), self.host_file());
@@ -112,20 +132,35 @@ impl Packing {
         })
     }
 
-    /// Returns where the generated file finds the images of `container`.
-    fn content(&self, container: &ContainerFile, packed: &Packed) -> Content {
+    /// Returns where the generated file finds the images of `container`, the one with that index.
+    fn content(&self, container: &ContainerFile, packed: &Packed, index: usize) -> Content {
         let images = &container.images;
-        let shown = images.planned.iter().enumerate();
-        let shown = shown.map(|(index, image)| {
-            let range = packed.ranges.get(index).cloned();
-            images.shown(image, range.map_or(Place::Nowhere, Place::Part))
-        });
-        let file = container.output.file_name().unwrap_or_default();
-        Content::Included {
-            file: format!("offload/{}/{}", self.module, file.to_string_lossy()),
-            size: packed.bytes.len() as u64,
-            is_container: images.container != Container::Raw,
-            images: shown.collect(),
+        let symbols = self.library.as_ref().map(|library| library.symbols(index));
+        let place = |(number, range): (usize, &Range<u64>)| match &symbols {
+            Some(symbols) => Place::Symbol(symbols.image(number), range.end - range.start),
+            None => Place::Part(range.clone()),
+        };
+        let mut places = packed.ranges.iter().enumerate().map(place);
+        let shown = images.planned.iter();
+        let shown = shown.map(|image| images.shown(image, places.next().unwrap_or(Place::Nowhere)));
+        let (shown, size) = (shown.collect(), packed.bytes.len() as u64);
+        let is_container = images.container != Container::Raw;
+        match &symbols {
+            Some(symbols) => Content::Linked {
+                anchor: None,
+                container: (symbols.container(), size),
+                is_container,
+                images: shown,
+            },
+            None => {
+                let file = container.output.file_name().unwrap_or_default();
+                Content::Included {
+                    file: format!("offload/{}/{}", self.module, file.to_string_lossy()),
+                    size,
+                    is_container,
+                    images: shown,
+                }
+            }
         }
     }
 
@@ -142,7 +177,18 @@ impl Step for Packing {
 
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut containers = self.containers.iter();
-        containers.try_for_each(|container| container.show_images(f, &self.module))
+        containers.try_for_each(|container| container.show_images(f, &self.module))?;
+        let Some(library) = &self.library else {
+            return Ok(());
+        };
+        let (section, _) = self.containers.first().map_or(("", 0), |container| {
+            image_library::section(container.images.container)
+        });
+        let path = library.library.display();
+        writeln!(
+            f,
+            "# library with section `{section}`, in this process: {path}"
+        )
     }
 
     fn execute(&self, _digests: &Digests) -> Result<Done, Failure> {
@@ -153,9 +199,10 @@ impl Step for Packing {
         let containers = self.containers.iter();
         let outputs = containers.map(|container| container.output.clone());
         let inputs = self.containers.iter();
+        let library = self.library.iter().map(|library| library.library.clone());
         Made::in_process(
             self.title(),
-            outputs.chain([self.host_file()]).collect(),
+            outputs.chain([self.host_file()]).chain(library).collect(),
             inputs
                 .flat_map(|container| container.images.paths())
                 .collect(),

@@ -345,8 +345,9 @@ impl ImageSymbols {
         let images = of.images.planned.iter().enumerate();
         Content::Linked {
             images: images.map(shown).collect(),
-            anchor: self.anchor,
+            anchor: Some(self.anchor),
             container: (self.container, self.size),
+            is_container: true,
         }
     }
 }

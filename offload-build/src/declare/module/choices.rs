@@ -34,6 +34,31 @@ pub(crate) enum Register {
 }
 
 /// Returns what becomes of targets whose tools are missing.
+/// How Rust gets the images of a module without host code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Embed {
+    /// `Link` where objects can be written and the crate does not forbid unsafe code, else `Include`.
+    Auto,
+    /// From an object in a static library.
+    Link,
+    /// By `include_bytes!`.
+    Include,
+}
+
+/// Reads the key `embed`. Images of a module with host code are always linked.
+pub(crate) fn embed(settings: &Settings, has_host_code: bool) -> Result<Embed, Error> {
+    let embed = match settings.text("embed") {
+        Some("link") => Embed::Link,
+        Some("include") => Embed::Include,
+        _ => Embed::Auto,
+    };
+    if has_host_code && embed == Embed::Include {
+        let problem = "the images of a module with host code are linked with it: `include` is for modules without host code";
+        return Err(settings.error_at("embed", problem));
+    }
+    Ok(embed)
+}
+
 pub(crate) fn missing(settings: &Settings) -> Missing {
     match settings.text("missing") {
         Some("skip") => Missing::Skip,

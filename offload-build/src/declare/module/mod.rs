@@ -7,7 +7,7 @@ mod library_names;
 mod sources;
 mod target;
 
-pub(crate) use crate::declare::module::choices::{Missing, Register};
+pub(crate) use crate::declare::module::choices::{Embed, Missing, Register};
 pub(crate) use crate::declare::module::flags::Flags;
 pub(crate) use crate::declare::module::kernel_crate::KernelCrate;
 pub(crate) use crate::declare::module::sources::excluded;
@@ -49,6 +49,7 @@ pub(crate) struct Module {
     pub(crate) container: Container,
     /// The method and its level, where the container is compressed.
     pub(crate) compress: Option<(Method, Option<i32>)>,
+    pub(crate) embed: Embed,
     pub(crate) std: Option<String>,
     /// True if sources call device functions of each other.
     pub(crate) rdc: bool,
@@ -171,6 +172,7 @@ impl Module {
             library: library.unwrap_or_else(|| name.clone()),
             compress: choices::compress(settings, container, register)?,
             container,
+            embed: choices::embed(settings, has_host_code)?,
             name,
             language,
             has_host_code,

@@ -1,0 +1,119 @@
+//! A crate with one large image, linked and included: what rustc takes each time the crate is compiled.
+//!
+//! `OFFLOAD_BENCH_MIB` sets the size of the image (150). The build script runs first and is a row of its own; then rustc
+//! compiles a library and a program that use the image, as Cargo does after an edit of Rust code.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::clock::{Clock, number, run};
+use crate::{LLVM, SCRIPT};
+
+pub(crate) fn measure() {
+    let mib = number("OFFLOAD_BENCH_MIB", 150);
+    let bench = LargeImage {
+        folder: TempDir::new().expect("a temporary folder"),
+    };
+    bench.create(mib);
+    println!("\none image of {mib} MiB, HIP for gfx90a");
+    for embed in ["include", "link"] {
+        bench.script(embed);
+        for (kind, what) in [("lib", "library"), ("bin", "program")] {
+            bench.rustc(embed, kind, what);
+        }
+    }
+}
+
+struct LargeImage {
+    folder: TempDir,
+}
+
+impl LargeImage {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a kernel with a section of numbers that do not compress.
+    fn create(&self, mib: usize) {
+        let data = self.path("data");
+        let mut file = File::create(&data).expect("a file");
+        let mut state = 1_u64;
+        for _ in 0..mib {
+            let numbers = (0..(1 << 17)).flat_map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state.to_le_bytes()
+            });
+            let block: Vec<u8> = numbers.collect();
+            file.write_all(&block).expect("a written file");
+        }
+        let source = format!(
+            "#ifdef __HIP_DEVICE_COMPILE__\nasm(\".section .rodata.data,\\\"a\\\"\\n.incbin \\\"{}\\\"\\n.text\\n\");\n#endif\n\
+             extern \"C\" __attribute__((global)) void scale(int *x) {{ *x *= 2; }}\n",
+            data.display()
+        );
+        fs::create_dir_all(self.path("kernels")).expect("a folder");
+        fs::write(self.path("kernels/k.hip"), source).expect("a file");
+        let main = "mod kernels { include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\")); }\n\
+                    pub fn main() { println!(\"{}\", kernels::image().unwrap().len()); }\n";
+        fs::write(self.path("main.rs"), main).expect("a file");
+    }
+
+    fn script(&self, embed: &str) {
+        let manifest = format!(
+            "[package]\nname = \"bench\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"hip\"\n\
+             sources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n\
+             rdc = false\nembed = \"{embed}\"\n"
+        );
+        fs::write(self.path("Cargo.toml"), manifest).expect("a file");
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
+            .env_clear()
+            .env(SCRIPT, "1")
+            .env("PATH", "/usr/bin:/bin")
+            .env("CARGO_MANIFEST_DIR", self.folder.path())
+            .env("CARGO_PKG_NAME", "bench")
+            .env("CARGO_PKG_VERSION", "1.0.0")
+            .env("OUT_DIR", self.path(&format!("build/{embed}/out")))
+            .env("TARGET", "x86_64-unknown-linux-gnu")
+            .env("HOST", "x86_64-unknown-linux-gnu")
+            .env("OPT_LEVEL", "0")
+            .env("PROFILE", "debug")
+            .env("NUM_JOBS", "2")
+            .env("OFFLOAD_COMPILER", format!("{LLVM}/clang"));
+        let clock = Clock::start();
+        run(command.stdout(Stdio::null()));
+        clock.print(&format!("embed = {embed:?}, build script"), "");
+    }
+
+    fn rustc(&self, embed: &str, kind: &str, what: &str) {
+        let out = self.path(&format!("build/{embed}/out"));
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        rustc
+            .args(["--edition=2024", "--crate-type", kind, "-Adead_code"])
+            .arg(self.path("main.rs"))
+            .arg("-o")
+            .arg(self.path(&format!("{embed}.{kind}")))
+            .arg("-L")
+            .arg(&out)
+            .env("OUT_DIR", &out);
+        for file in fs::read_dir(&out).expect("the build script's folder") {
+            let name = file.expect("an entry").file_name();
+            let name = name.to_string_lossy().into_owned();
+            let name = name
+                .strip_prefix("lib")
+                .and_then(|name| name.strip_suffix(".a"));
+            if let Some(name) = name {
+                rustc.args(["-l", &format!("static={name}")]);
+            }
+        }
+        let clock = Clock::start();
+        run(&mut rustc);
+        clock.print(&format!("embed = {embed:?}, rustc, a {what}"), "");
+    }
+}
