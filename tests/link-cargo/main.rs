@@ -8,6 +8,7 @@
 mod support;
 
 mod cargo_offload;
+mod cmake;
 mod command_line;
 mod cross_builds;
 mod examples;
@@ -18,5 +19,6 @@ mod inspect;
 mod project;
 mod prune;
 mod registration_matrix;
+mod shared_build;
 mod size;
 mod windows_hosts;
