@@ -173,3 +173,110 @@ fn links_a_library_of_kernels_by_pkg_config() {
     run(place.command("sh").args(["-c", &script]));
     place.expect_results("program");
 }
+
+/// A folder of a build, and `offload-link` in `PATH`.
+struct Wrapper {
+    dir: tempfile::TempDir,
+    cmake: PathBuf,
+}
+
+impl Wrapper {
+    fn new() -> Option<Self> {
+        let cmake = tool("cmake", &["cmake"])?;
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("offload-link");
+        symlink(env!("CARGO_BIN_EXE_offload-link"), link).unwrap();
+        Some(Self { dir, cmake })
+    }
+
+    fn cmake(&self) -> Command {
+        let path = std::env::var_os("PATH").unwrap();
+        let own = self.dir.path().to_owned();
+        let folders = std::iter::once(own).chain(std::env::split_paths(&path));
+        let mut command = Command::new(&self.cmake);
+        command
+            .current_dir(self.dir.path())
+            .env("PATH", std::env::join_paths(folders).unwrap())
+            .env_remove("OFFLOAD_LINK_ACTIVE");
+        command
+    }
+
+    /// Configures and builds an example; returns what its program prints, and the report of the link.
+    fn run(&self, name: &str, options: &[String]) -> (String, String) {
+        let mut configure = self.cmake();
+        configure.arg("-S").arg(example(name)).args(["-B", "build"]);
+        run(configure.args(options));
+        let report = self.dir.path().join("report");
+        let mut build = self.cmake();
+        build.env("OFFLOAD_LINK_REPORT", format!("text:{}", report.display()));
+        run(build.args(["--build", "build"]));
+        let mut program = Command::new(self.dir.path().join("build").join(name));
+        let text = run(program.env("OMP_TARGET_OFFLOAD", "MANDATORY"));
+        (text, fs::read_to_string(report).unwrap())
+    }
+}
+
+#[test]
+fn links_openmp_kernels_of_a_cmake_project() {
+    let (Some(wrapper), true) = (Wrapper::new(), has_openmp()) else {
+        return;
+    };
+    let options = ["-DCMAKE_C_COMPILER=clang-19".to_owned()];
+    let (text, report) = wrapper.run("cmake-openmp", &options);
+    assert_eq!(text, "on a device: 2 4 6\n");
+    assert_eq!(
+        report.matches(": linked for x86_64-pc-linux-gnu\n").count(),
+        2,
+        "{report}"
+    );
+}
+
+/// Stands for ROCm's CMake package, which needs more than Debian has.
+const HIP_LANG: &str = r#"
+add_library(hip-lang::device INTERFACE IMPORTED)
+set_target_properties(hip-lang::device PROPERTIES
+  INTERFACE_LINK_LIBRARIES "@RUNTIME@" INTERFACE_LINK_OPTIONS "$<$<LINK_LANGUAGE:HIP>:--hip-link>")
+set(_CMAKE_HIP_DEVICE_RUNTIME_TARGET hip-lang::device)
+"#;
+
+/// Functions that ROCm's headers call for `threadIdx`, `blockIdx` and `blockDim`.
+const INDICES: &str = "
+#define OF(name, x) unsigned long __ockl_get_##name(unsigned i) { return i == 0 ? x##_x() : i == 1 ? x##_y() : x##_z(); }
+OF(local_id, __builtin_amdgcn_workitem_id)
+OF(group_id, __builtin_amdgcn_workgroup_id)
+unsigned long __ockl_get_local_size(unsigned i) { return 256; }
+";
+
+#[test]
+fn links_the_hip_language_of_cmake() {
+    let tools = [
+        tool("llvm19", &["clang"]),
+        tool("amdhip", &["libamdhip64.so"]),
+    ];
+    let (Some(wrapper), [Some(_), Some(runtime)]) = (Wrapper::new(), tools) else {
+        return;
+    };
+    let rocm = wrapper.dir.path().join("rocm");
+    let package = rocm.join("lib/cmake/hip-lang");
+    fs::create_dir_all(&package).unwrap();
+    let text = HIP_LANG.replace("@RUNTIME@", &runtime.display().to_string());
+    fs::write(package.join("hip-lang-config.cmake"), text).unwrap();
+    let device_libraries = rocm.join("bitcode");
+    support::device_libraries::put(&device_libraries, INDICES);
+    let options = [
+        "-DCMAKE_HIP_COMPILER=/usr/bin/clang++-19".to_owned(),
+        "-DCMAKE_HIP_ARCHITECTURES=gfx90a;gfx1100".to_owned(),
+        format!("-DCMAKE_HIP_COMPILER_ROCM_ROOT={}", rocm.display()),
+        format!(
+            "-DCMAKE_HIP_FLAGS=--rocm-path=/usr --rocm-device-lib-path={}",
+            device_libraries.display()
+        ),
+    ];
+    let (text, report) = wrapper.run("cmake-hip", &options);
+    let ends = ["no GPU: hipErrorNoDevice\n", "all results right\n"];
+    assert!(ends.contains(&&*text), "{text}");
+    for processor in ["gfx90a", "gfx1100"] {
+        let line = format!(": linked for amdgcn-amd-amdhsa {processor}\n");
+        assert_eq!(report.matches(&line).count(), 2, "{report}");
+    }
+}
