@@ -21,4 +21,5 @@ mod prune;
 mod registration_matrix;
 mod shared_build;
 mod size;
+mod small_examples;
 mod windows_hosts;
