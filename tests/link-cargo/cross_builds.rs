@@ -1,6 +1,7 @@
 //! Builds for a host of another processor than this machine's: aarch64, whose programs run under qemu with a runtime
 //! that says what is registered.
 
+use crate::shared_build::example;
 use crate::support;
 
 use std::fs;
@@ -30,7 +31,7 @@ void __tgt_register_lib(struct binary *binary) {
     printf("image %d\n", memcmp(at, "\x7f" "ELF", 4) ? -1 : at[18] | at[19] << 8);
   }
   for (struct entry *at = binary->first; at != binary->last; at++)
-    printf("entry %s\n", strstr(at->name, "_run_"));
+    printf("entry %s\n", strrchr(at->name, '_'));
 }
 void __tgt_unregister_lib(struct binary *binary) { printf("end of %d\n", binary->count); }
 int __tgt_target_kernel(void *ident, int64_t device, int32_t teams, int32_t threads, void *host, void *arguments) {
@@ -38,14 +39,32 @@ int __tgt_target_kernel(void *ident, int64_t device, int32_t teams, int32_t thre
   return 1;
 }
 "#;
-/// What is called of the other library.
-const OMP: &str = "int __kmpc_global_thread_num(void *ident) { return 0; }\n";
+/// Has a region's code run by one thread, which takes the whole loop.
+const OMP: &str = r#"
+#include <stdarg.h>
+#include <stdint.h>
+typedef void outlined(int *thread, int *bound, void *, void *, void *, void *, void *, void *);
+static void run(outlined *code, int count, va_list from) {
+  int thread = 0;
+  void *values[6] = {0};
+  for (int i = 0; i < count && i < 6; i++) values[i] = va_arg(from, void *);
+  code(&thread, &thread, values[0], values[1], values[2], values[3], values[4], values[5]);
+}
+#define FORK(name) void name(void *ident, int count, outlined *code, ...) { \
+  va_list from; va_start(from, code); run(code, count, from); va_end(from); }
+FORK(__kmpc_fork_teams)
+FORK(__kmpc_fork_call)
+int __kmpc_global_thread_num(void *ident) { return 0; }
+void __kmpc_for_static_init_8u(void *ident, int thread, int schedule, int32_t *last, uint64_t *lower, uint64_t *upper,
+                               int64_t *stride, int64_t step, int64_t chunk) { *last = 1; *stride = 1 << 30; }
+void __kmpc_for_static_fini(void *ident, int thread) {}
+"#;
 const MAIN: &str = "#include <stdio.h>\nint run(int x);\nint main(void) { printf(\"%d\\n\", run(41)); return 0; }\n";
 /// Machines are numbers of ELF: aarch64, NVIDIA and AMD.
 const SAID: [&str; 7] = [
     "42",
     "end of 3",
-    "entry _run_l3",
+    "entry _l3",
     "image 183",
     "image 190",
     "image 224",
@@ -240,6 +259,53 @@ fn makes_archives_for_programs_for_another_processor() {
     support::run(&mut link);
     assert_eq!(machines(&cross.at("program")), ["AArch64"]);
     assert_eq!(cross.says("program"), SAID);
+}
+
+/// The commands of the example, with the build script in Cargo's place: Rust for the other host is not installed.
+#[test]
+fn links_the_example_for_another_processor() {
+    let Some(cross) = Cross::new() else {
+        return;
+    };
+    let example = example("cross-build");
+    let mut script = cross.script();
+    script
+        .env("CARGO_MANIFEST_DIR", &example)
+        .env("CARGO_PKG_NAME", "scale")
+        .env("LIBRARY_PATH", cross.at("runtime"))
+        .current_dir(&example);
+    text(&script.output().unwrap());
+    let folder = cross.at(&format!("{OUT}/offload/artifacts"));
+    let mut files: Vec<String> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    let readme = fs::read_to_string(example.join("README.md")).unwrap();
+    let listed = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("    lib/"));
+    assert_eq!(files, listed.collect::<Vec<_>>());
+
+    support::run(cross.cc().arg("-c").arg(example.join("program/main.c")));
+    let mut link = Command::new(env!("CARGO_BIN_EXE_offload-link"));
+    link.current_dir(cross.package.folder.path())
+        .args(["-o", "scale", "main.o", "-L"])
+        .arg(&folder)
+        .args(["-lscale", "-Lruntime"]);
+    support::run(&mut link);
+    assert_eq!(machines(&cross.at("scale")), ["AArch64"]);
+    // The CPU and two GPUs of AMD.
+    let said = [
+        "2 4 6",
+        "end of 3",
+        "entry _l4",
+        "image 183",
+        "image 224",
+        "image 224",
+        "kernel",
+    ];
+    assert_eq!(cross.says("scale"), said);
 }
 
 #[test]

@@ -534,7 +534,7 @@ fn builds_each_template_as_its_user_would() {
     let folder = tempfile::tempdir().unwrap();
     let rows = [
         (&[][..], "rust", "[2.0, 4.0, 6.0]"),
-        (&["--c"], "c", ": 2 4 6"),
+        (&["--c"], "c", "2 4 6"),
         (
             &["--hip", "--vcs", "none"],
             "hip",

@@ -8,6 +8,7 @@
 mod support;
 
 mod cargo_offload;
+mod cmake;
 mod command_line;
 mod console_blocks;
 mod cross_builds;
@@ -20,5 +21,7 @@ mod project;
 mod prune;
 mod readme;
 mod registration_matrix;
+mod shared_build;
 mod size;
+mod small_examples;
 mod windows_hosts;

@@ -12,6 +12,21 @@ use std::path::{Path, PathBuf};
 /// Folders in which the loader looks anyway.
 const LOADER_FOLDERS: [&str; 3] = ["/lib", "/usr/lib", "/usr/lib64"];
 
+/// The runtime that host code of `module` calls.
+pub(crate) fn runtime<'a>(module: &Module, built: &'a Prepared) -> Option<&'a Runtime> {
+    let machine = built.machine.as_ref().filter(|_| module.has_host_code);
+    machine?.runtime.as_ref()
+}
+
+/// The libraries that host code of `module` needs, in the order of a link.
+pub(crate) fn libraries(module: &Module, built: &Prepared) -> Vec<String> {
+    let runtime = runtime(module, built).map_or(&[][..], |runtime| runtime.libraries);
+    let is_cpp = module.has_host_code && module.has_cpp();
+    let cpp = built.host.cpp_library().filter(|_| is_cpp);
+    let names = runtime.iter().copied().chain(cpp);
+    names.map(str::to_owned).collect()
+}
+
 /// The libraries of the modules, then, once, what they need.
 pub(crate) fn tell_what_to_link(
     environment: &Environment,

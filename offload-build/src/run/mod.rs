@@ -137,12 +137,21 @@ impl<'a> Run<'a> {
                 module,
                 registration: built.registration,
                 compiler: built.machine.as_ref().map(|machine| &machine.compiler),
+                libraries: link::libraries(module, built),
+                library_folder: link::runtime(module, built)
+                    .and_then(|runtime| runtime.folder.as_deref().ok()),
                 targets: &built.targets,
                 skipped: &built.plan.skipped,
                 made,
             });
         }
-        let text = record::text(&first.host, &records);
+        let variable = |name| self.environment.cargo(name).unwrap_or_default();
+        let package = record::Package {
+            name: &variable("CARGO_PKG_NAME"),
+            version: &variable("CARGO_PKG_VERSION"),
+            folder: &variable("CARGO_MANIFEST_DIR"),
+        };
+        let text = record::text(&package, &first.host, &records);
         files::write(&record, text.as_bytes()).map_err(error::io(&record))
     }
 

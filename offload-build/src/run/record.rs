@@ -9,6 +9,7 @@ use crate::installed::host::Host;
 use crate::installed::machine::Registrar;
 use crate::steps::step::Made;
 use std::fmt::{self, Display, Write as _};
+use std::path::Path;
 
 /// Path of the record, below `OUT_DIR`.
 pub(crate) const FILE: &str = "offload/manifest.json";
@@ -18,6 +19,10 @@ pub(crate) struct Record<'a> {
     pub(crate) module: &'a Module,
     pub(crate) registration: Registrar,
     pub(crate) compiler: Option<&'a Compiler>,
+    /// Libraries that programs with the module's host code need, in the order of a link.
+    pub(crate) libraries: Vec<String>,
+    /// Folder of the runtime among them, if it was found.
+    pub(crate) library_folder: Option<&'a Path>,
     /// Targets that have an image.
     pub(crate) targets: &'a [Target],
     /// The others.
@@ -25,13 +30,22 @@ pub(crate) struct Record<'a> {
     pub(crate) made: &'a [Made],
 }
 
+/// The package of the build script.
+pub(crate) struct Package<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) version: &'a str,
+    /// Absolute path of the folder of its `Cargo.toml`.
+    pub(crate) folder: &'a str,
+}
+
 /// The whole text.
-pub(crate) fn text(host: &Host, records: &[Record<'_>]) -> String {
+pub(crate) fn text(package: &Package<'_>, host: &Host, records: &[Record<'_>]) -> String {
     let mut text = String::new();
     // Nothing fails that writes to a string.
     let _ = write!(
         text,
-        "{{\n  \"schema\": 1,\n  \"host\": {},\n  \"modules\": {}\n}}\n",
+        "{{\n  \"schema\": 1,\n  \"package\": {},\n  \"host\": {},\n  \"modules\": {}\n}}\n",
+        Json(package),
         Json(&host.triple),
         List(records, 2)
     );
@@ -40,6 +54,23 @@ pub(crate) fn text(host: &Host, records: &[Record<'_>]) -> String {
 
 /// A value as JSON.
 struct Json<'a, T: ?Sized>(&'a T);
+
+impl Display for Json<'_, Package<'_>> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Package {
+            name,
+            version,
+            folder,
+        } = *self.0;
+        write!(
+            f,
+            "{{ \"name\": {}, \"version\": {}, \"folder\": {} }}",
+            Json(name),
+            Json(version),
+            Json(folder)
+        )
+    }
+}
 
 impl Display for Json<'_, Record<'_>> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,10 +86,16 @@ impl Display for Json<'_, Record<'_>> {
             _ => "complete",
         };
         let left_out: Vec<String> = record.skipped.iter().map(ToString::to_string).collect();
+        let include = module.include.iter();
+        let include: Vec<String> = include
+            .map(|folder| folder.to_string_lossy().into_owned())
+            .collect();
+        let folder = record.library_folder.map(Path::to_string_lossy);
         write!(
             f,
             "{{\n      \"name\": {},\n      \"language\": {},\n      \"register\": {},\n      \"container\": {},\n      \
              \"compiler\": {},\n      \"compiler_version\": {},\n      \"targets\": {},\n      \"left_out\": {},\n      \
+             \"include\": {},\n      \"libraries\": {},\n      \"library_folder\": {},\n      \
              \"files\": {}\n    }}",
             Json(&module.name),
             Json(module.language.name()),
@@ -68,6 +105,9 @@ impl Display for Json<'_, Record<'_>> {
             Json(version.unwrap_or_default()),
             List(record.targets, 6),
             List(&left_out, 6),
+            List(&include, 6),
+            List(&record.libraries, 6),
+            Json(&*folder.unwrap_or_default()),
             List(record.made, 6),
         )
     }

@@ -8,6 +8,7 @@
 //! | `doctor.rs`         | `doctor`: tools of this machine, and whether a package builds |
 //! | `targets.rs`        | `targets`: processors, products, and the compilers for them |
 //! | `build.rs`          | `build`: Cargo, and the libraries of device code that a build makes |
+//! | `export.rs`         | CMake packages and pkg-config files for these libraries |
 //! | `run.rs`            | `run`, `test`, `install`: Cargo with our linker |
 //! | `plan.rs`           | `plan`: what builds of device code would run |
 //! | `cargo_command.rs`  | Cargo with our linker and with progress of device code |
@@ -23,6 +24,7 @@ mod cargo_settings;
 mod config;
 mod create;
 mod doctor;
+mod export;
 mod packages;
 mod plan;
 mod progress;

@@ -6,7 +6,15 @@ use std::path::Path;
 use offload_formats::names::LlvmRelease;
 
 /// Names under which this tool is started.
-pub(crate) const TOOL_NAMES: [&str; 4] = ["offload-link", "offload-ld", "ld.offload", LLVM_NAME];
+pub(crate) const TOOL_NAMES: [&str; 5] = [
+    "offload-link",
+    "offload-ld",
+    "ld.offload",
+    PLAIN_NAME,
+    LLVM_NAME,
+];
+/// Name that compiler drivers look for in the folders of `-B`.
+pub(crate) const PLAIN_NAME: &str = "ld";
 pub(crate) const LLVM_NAME: &str = "clang-linker-wrapper";
 
 /// Returns the name that selects this tool's behavior: the file name without a release (`-22`).

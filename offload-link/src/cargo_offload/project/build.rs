@@ -16,19 +16,21 @@ use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::project::cargo_command::{
     CargoCommand, CargoOptions, exit_status, unstarted,
 };
+use crate::cargo_offload::project::export::export;
 use crate::files::is_absent;
 
 /// Builds with Cargo and lists the libraries of device code.
 ///
 /// Modules with the key `artifact` make libraries: `hda`, an archive of bundles, and `device-archive`, an archive for
-/// each target; `--out DIR` copies them to DIR. All other options are those of `cargo build`.
+/// each target; `--out DIR` copies them to DIR, with files for CMake and pkg-config. All other options are those of
+/// `cargo build`.
 ///
 /// Programs are linked by offload-link. Shows the progress of device compiles. The exit status is Cargo's.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   cargo offload build --release
-  cargo offload build --out dist -p kernels")]
+  cargo offload build --out lib -p kernels")]
 pub(crate) struct BuildLine {
     #[command(flatten)]
     cargo: CargoOptions,
@@ -49,6 +51,8 @@ struct Message {
 struct Library {
     path: PathBuf,
     package: String,
+    /// `OUT_DIR` of the package's build script.
+    out_dir: PathBuf,
 }
 
 pub(crate) fn run(line: &BuildLine, out: &mut impl Write) -> Result<u8, CargoOffloadError> {
@@ -82,6 +86,7 @@ pub(crate) fn run(line: &BuildLine, out: &mut impl Write) -> Result<u8, CargoOff
     for (name, library) in libraries {
         let path = folder.join(name);
         install(&library.path, &path).map_err(|problem| failed(&path, problem))?;
+        export(&library.path, &library.out_dir, &folder)?;
         if format != MessageFormat::Json {
             say(&path, out)?;
         }
@@ -209,6 +214,7 @@ fn add(
         let library = Library {
             path: file.path(),
             package: package.to_owned(),
+            out_dir: out_dir.to_owned(),
         };
         if let Some(other) = libraries.insert(file.file_name(), library) {
             return Err(CargoOffloadError::new(format_args!(

@@ -7,7 +7,7 @@ use super::{Arguments, Edit, Item, Position, Token, is_driver, walk};
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::options::{CC, Host, LinkerOptions, OWN, Own};
-use crate::linker_wrapper::tool::LLVM_NAME;
+use crate::linker_wrapper::tool::{LLVM_NAME, PLAIN_NAME};
 use crate::options::linker::{Dashes, FoundOption, find};
 use crate::options::response_file::{self, Quoting};
 
@@ -65,7 +65,7 @@ fn rustc_target(text: &OsStr) -> Option<OsString> {
 
 /// Tells whether `tool` always takes the arguments of a linker.
 fn is_linker(tool: &str) -> bool {
-    [LLVM_NAME, "offload-ld", "ld.offload"].contains(&tool)
+    [LLVM_NAME, PLAIN_NAME, "offload-ld", "ld.offload"].contains(&tool)
 }
 
 impl Position {

@@ -1,0 +1,5 @@
+#pragma once
+#include <stddef.h>
+
+/* Multiplies each element by `factor`, on a device. */
+void scale(double factor, double *x, size_t count);

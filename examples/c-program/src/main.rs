@@ -1,0 +1,2 @@
+//! Makes Cargo link a program. Its `main` function is in `src/main.c`.
+#![no_main]
