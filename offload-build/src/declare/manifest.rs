@@ -353,7 +353,7 @@ impl<'a> Source<'a> {
         let column = before
             .rsplit('\n')
             .next()
-            .unwrap_or_default()
+            .expect("a split text has a first part")
             .chars()
             .count()
             + 1;

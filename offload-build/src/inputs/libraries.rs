@@ -102,12 +102,11 @@ impl Library {
             (bundle, target.unwrap_or(wanted))
         });
         let excludes = |(one, two): (usize, usize)| {
-            let found = [one, two].map(|index| served.get(index).map(|(_, image)| *image));
-            let [one, two] = found.map(|image| {
-                let target = image.and_then(|image| image.target.as_ref());
-                target.map(ToString::to_string).unwrap_or_default()
+            let member = &served[one].1.member;
+            let [one, two] = [one, two].map(|index| match &served[index].1.target {
+                Some(target) => target.to_string(),
+                None => target.written.clone(),
             });
-            let member = found[0].map_or("", |image| &image.member);
             Error::new(format_args!(
                 "{}: member `{member}`: its entries for {one} and {two} exclude each other, and a link for `{}` takes both",
                 self.path.display(),

@@ -120,7 +120,8 @@ impl Packing {
             let range = packed.ranges.get(index).cloned();
             images.shown(image, range.map_or(Place::Nowhere, Place::Part))
         });
-        let file = container.output.file_name().unwrap_or_default();
+        let file = container.output.file_name();
+        let file = file.expect("the plan names the container");
         Content::Included {
             file: format!("offload/{}/{}", self.module, file.to_string_lossy()),
             size: packed.bytes.len() as u64,
