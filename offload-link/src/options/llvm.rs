@@ -285,9 +285,10 @@ impl<Id: Copy + PartialEq> Table<Id> {
         names.sort_unstable();
         let nearest = names
             .into_iter()
-            .min_by_key(|known| distance(known.as_bytes(), name.as_bytes()));
+            .min_by_key(|known| distance(known.as_bytes(), name.as_bytes()))
+            .expect("each tool has `--help`");
         let value = value.map(|value| format!("={}", value.to_string_lossy()));
-        dashed(nearest.unwrap_or_default()) + &value.unwrap_or_default()
+        dashed(nearest) + &value.unwrap_or_default()
     }
 
     /// Returns the option of one letter with a value that `name` begins with. LLVM reads the remaining bytes as more
@@ -380,9 +381,8 @@ fn split(arg: &OsStr) -> Option<(&OsStr, Option<&OsStr>)> {
     }
     Some(match name.iter().position(|byte| *byte == b'=') {
         Some(place) => {
-            let (name, value) = name.split_at(place);
-            let value = OsStr::from_bytes(value.get(1..).unwrap_or_default());
-            (OsStr::from_bytes(name), Some(value))
+            let (name, value) = (&name[..place], &name[place + 1..]);
+            (OsStr::from_bytes(name), Some(OsStr::from_bytes(value)))
         }
         None => (OsStr::from_bytes(name), None),
     })
