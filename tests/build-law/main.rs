@@ -9,6 +9,7 @@ mod support;
 
 mod build_dependency;
 mod floors;
+mod functions;
 mod measured;
 mod pictures;
 mod references;

@@ -116,16 +116,11 @@ impl Context<'_> {
             debug: self.debug,
             colors: self.colors,
         };
-        let is_device = matches!(side, Side::Device(_));
         let compile = Compile {
             source,
             output,
             assembly: None,
-            // What makes a file's functions its own is a part of clang's optimiser.
-            opt_level: match own.opt_level.as_str() {
-                "0" if is_device && !module.rdc && self.compiler.family != Family::Nvcc => "1",
-                level => level,
-            },
+            opt_level: self.opt_level(module, side, own),
             rdc: module.rdc,
             has_host_code: module.has_host_code && module.images == ImageSources::OfModule,
             define: &own.define,
@@ -167,6 +162,15 @@ impl Context<'_> {
             },
             environment: self.variables.to_owned(),
             hints: SymbolHints::default(),
+        }
+    }
+
+    /// Returns the level for one side. clang's optimiser makes the functions of a file its own, so it must run.
+    fn opt_level<'f>(&self, module: &Module, side: Side<'_>, flags: &'f Flags) -> &'f str {
+        let is_device = matches!(side, Side::Device(_));
+        match flags.opt_level.as_str() {
+            "0" if is_device && !module.rdc && self.compiler.family != Family::Nvcc => "1",
+            level => level,
         }
     }
 

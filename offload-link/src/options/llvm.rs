@@ -233,20 +233,29 @@ impl<Id: Copy + PartialEq> Table<Id> {
                 Err(text) => parsed.mistakes.push(mistake(text)),
             }
         }
-        if parsed.positional.len() > self.positional {
-            parsed.mistakes.push(format!(
+        let wrong_counts = self.wrong_counts(&seen, parsed.positional.len(), started);
+        parsed.mistakes.extend(wrong_counts);
+        parsed
+    }
+
+    /// Returns the mistakes of a line with the options `seen` and that many positional arguments.
+    fn wrong_counts(&self, seen: &[&str], positional: usize, started: &Started<'_>) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        if positional > self.positional {
+            mistakes.push(format!(
                 "{}: Too many positional arguments specified!\n\
                  Can specify at most {} positional arguments: See: {} --help",
                 started.base, self.positional, started.path
             ));
         }
-        for name in self.required.iter().filter(|name| !seen.contains(name)) {
-            parsed.mistakes.push(format!(
+        let missing = self.required.iter().filter(|name| !seen.contains(name));
+        mistakes.extend(missing.map(|name| {
+            format!(
                 "{}: for the --{name} option: must be specified at least once!",
                 started.base
-            ));
-        }
-        parsed
+            )
+        }));
+        mistakes
     }
 
     /// Returns the mistake for an unknown option.
