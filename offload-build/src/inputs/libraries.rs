@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::readable::{self, Readable};
 use offload_formats::container::bundled::{DeviceTarget, Unpacking};
 use offload_formats::container::decompression_limit::DecompressionLimit;
-use offload_formats::container::device_library::{self, LibraryImage};
+use offload_formats::container::device_library::{self, LibraryImage, PlainObjects};
 use offload_formats::format::magic::Magic;
 use offload_formats::names::library_name::{self, LibraryName};
 use offload_formats::names::{ImageTarget, Triple, nearest};
@@ -209,9 +209,12 @@ pub(crate) fn images(
     library: &Readable,
     decompressed: DecompressionLimit,
 ) -> Result<Vec<LibraryImage>, Error> {
-    let of_cpu = Triple::parse(name_of(path).arch).is_ok_and(|triple| triple.is_cpu());
+    let plain = match Triple::parse(name_of(path).arch) {
+        Ok(triple) if triple.is_cpu() => PlainObjects::Images,
+        _ => PlainObjects::HostCode,
+    };
     let mut unpacking = Unpacking::in_memory(decompressed.memory());
-    let images = device_library::images(library.data(), of_cpu, &mut unpacking);
+    let images = device_library::images(library.data(), plain, &mut unpacking);
     library.check()?;
     images.map_err(|problem| {
         let is_limit = problem.is_limit();

@@ -16,11 +16,11 @@ use crate::process::command::Command;
 use crate::process::launcher::{Launched, Launcher};
 use crate::process::search::Search;
 use crate::steps::kernel_headers;
-use crate::steps::task::file_numbers;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use md5::{Digest, Md5};
 use offload_formats::escape::Colors;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Values that the plan of a module is made from, besides the module.
@@ -50,6 +50,10 @@ pub(crate) struct Context<'a> {
     pub(crate) device_libraries: &'a [(String, DeviceLibraries)],
     /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).
     pub(crate) without_critical_lock: &'a [String],
+    /// The folder of CUDA's device runtime, for modules that nvcc compiles.
+    pub(crate) cuda_device_runtime: Option<&'a Path>,
+    /// The number of each source in names of OpenMP's kernels, where the system has numbers.
+    pub(crate) source_numbers: &'a BTreeMap<PathBuf, String>,
 }
 
 /// The side that a compile is for.
@@ -126,7 +130,7 @@ impl Context<'_> {
             define: &own.define,
             flags: &flags,
             unit: &self.unit(module, source),
-            file: &file_numbers::number(source).unwrap_or_default(),
+            file: self.source_numbers.get(source).map_or("", String::as_str),
             part: Part::Whole,
         };
         let shown = source.strip_prefix(self.root).unwrap_or(source);

@@ -172,7 +172,7 @@ fn one(
             image_size,
         }
         .write(&mut records);
-        write_pairs(pairs, version, &at, &mut string_records);
+        write_pairs(pairs, version, at, &mut string_records);
         strings_offset += version.string_entry_size() * pairs.len() as u64;
         let end = image_offset.checked_add(image_size);
         // Leaves room for the padding at the end.
