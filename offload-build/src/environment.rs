@@ -43,7 +43,7 @@ impl Environment {
     }
 
     /// The colors that Cargo was asked for by its variable. Cargo hands neither `--color` nor `term.color` to build scripts.
-    /// It is not announced: another answer is no reason to build again.
+    /// It is not announced: another answer must not build again.
     pub(crate) fn colors(&self) -> Colors {
         match self.cargo("CARGO_TERM_COLOR").as_deref() {
             Some("always") => Colors::Kept,

@@ -51,7 +51,7 @@ pub(crate) fn of_tree(
     if uses_libraries(compile.flags) {
         command = root(command, "--rocm-device-lib-path=", libraries);
     }
-    // clang searches that folder last, behind the system's own, which may have headers of another ROCm.
+    // clang searches that folder last, after the system's own, which may have headers of another ROCm.
     let is_defined = || {
         let option = format!("-D{WAVEFRONT_SIZE}");
         let mut flags = compile.flags.iter();

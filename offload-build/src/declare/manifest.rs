@@ -82,7 +82,7 @@ pub(crate) fn modules(
 ///
 /// # Errors
 ///
-/// When the manifest is no TOML.
+/// If the manifest is not valid TOML.
 pub(crate) fn features(package: Source<'_>) -> Result<BTreeSet<String>, ManifestError> {
     let document = package.parse()?;
     let document = document.get_ref();

@@ -59,7 +59,7 @@ pub(crate) struct Context<'a> {
 /// The side that a compile is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Side<'a> {
-    /// The host, as people are told.
+    /// The host, under its name in messages.
     Host(&'static str),
     Device(&'a Target),
 }
@@ -248,7 +248,7 @@ pub(crate) fn stem(root: &Path, source: &Path) -> String {
         .strip_prefix(root)
         .unwrap_or(source)
         .to_string_lossy();
-    // The dot goes as well: what is behind the last one is replaced by each file's own extension.
+    // The dot goes as well: the text after the last one is replaced by each file's own extension.
     files::short_name(&relative.replace('-', "--").replace(['/', '\\'], "-")) + "."
 }
 

@@ -99,7 +99,7 @@ fn check_extensions(
             let shown = path.strip_prefix(root).unwrap_or(path).display();
             let known = known.expect("a source is unknown where others are known");
             let (name, known) = (language.name(), known.join("`, `."));
-            let problem = format!("`{shown}` is no source of `{name}` (`.{known}` are)");
+            let problem = format!("`{shown}` is not a source of `{name}` (`.{known}` are)");
             return Err(settings.error_at("sources", problem));
         }
     }

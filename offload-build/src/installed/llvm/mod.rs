@@ -213,7 +213,7 @@ impl Llvm {
     }
 }
 
-/// The number of the machine that an ELF file is for; nothing when it is no such file.
+/// Returns the machine number of an ELF file; `None` for other files.
 pub(crate) fn machine_of(path: &Path) -> Option<u16> {
     let mut head = [0; 20];
     File::open(path).ok()?.read_exact(&mut head).ok()?;
