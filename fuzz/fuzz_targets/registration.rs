@@ -143,8 +143,8 @@ fuzz_target!(|data: &[u8]| {
         kind: ImageKind::from_raw(input.number() as u16),
         triple: input.text(),
         symbols: input.blob(),
-        compile_options: input.text(),
-        link_options: input.text(),
+        compile_options: input.blob(),
+        link_options: input.blob(),
     });
     let sycl = Sycl { images: &images, section, globals: &globals };
     let contents: Vec<&[u8]> = images.iter().map(|image| image.bytes).collect();

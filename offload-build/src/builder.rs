@@ -100,7 +100,7 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// When there is no such language.
+    /// If the language is unknown.
     pub fn language(self, language: &str) -> Result<Self, Error> {
         self.choice("language", language)
     }
@@ -142,7 +142,7 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// At the first that is no target.
+    /// At the first invalid target.
     pub fn targets<S: Into<String>>(
         self,
         targets: impl IntoIterator<Item = S>,
@@ -179,7 +179,7 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// When there is no such level.
+    /// If the level is invalid.
     pub fn opt_level(self, level: &str) -> Result<Self, Error> {
         self.choice("opt-level", level)
     }
@@ -204,7 +204,7 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// If there is no such choice.
+    /// If the choice is unknown.
     pub fn images(self, images: &str) -> Result<Self, Error> {
         self.choice("images", images)
     }
@@ -248,7 +248,7 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// When it is none of these.
+    /// If the value is none of these.
     pub fn container(self, container: &str) -> Result<Self, Error> {
         self.choice("container", container)
     }
@@ -285,7 +285,7 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// When it is none of these.
+    /// If the value is none of these.
     pub fn register(self, register: &str) -> Result<Self, Error> {
         self.choice("register", register)
     }
@@ -294,7 +294,7 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// When it is none of these.
+    /// If the value is none of these.
     pub fn missing(self, missing: &str) -> Result<Self, Error> {
         self.choice("missing", missing)
     }

@@ -142,8 +142,8 @@ pub(crate) fn check_ptx(
     let not_ptx = |problem: &dyn fmt::Display| CheckError::NotPtx {
         problem: problem.to_string(),
     };
-    ptx::version(image).ok_or_else(|| not_ptx(&"it says no `.version`"))?;
-    let found = ptx::target(image).unwrap_or_default();
+    ptx::version(image).ok_or_else(|| not_ptx(&"it has no `.version`"))?;
+    let found = ptx::target(image).ok_or_else(|| not_ptx(&"it has no `.target`"))?;
     let expected = id.to_string();
     if found != expected {
         return Err(CheckError::PtxTarget { found, expected });
@@ -322,6 +322,24 @@ mod tests {
         assert_eq!(
             result(&cpu, "x86_64-pc-linux-gnu", "", &names),
             "image does not define missing, other"
+        );
+    }
+
+    #[test]
+    fn rejects_ptx_without_version_or_target() {
+        let id = TargetId::parse("sm_80").expect("the ID is valid");
+        let result = |text: &str| match check_ptx(text.as_bytes(), &id, &BTreeSet::new()) {
+            Ok(()) => "correct".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(result(".version 7.0\n.target sm_80\n"), "correct");
+        assert_eq!(
+            result(".target sm_80\n"),
+            "image is not PTX: it has no `.version`"
+        );
+        assert_eq!(
+            result(".version 7.0\n"),
+            "image is not PTX: it has no `.target`"
         );
     }
 }

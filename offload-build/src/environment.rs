@@ -43,7 +43,7 @@ impl Environment {
     }
 
     /// The colors that Cargo was asked for by its variable. Cargo hands neither `--color` nor `term.color` to build scripts.
-    /// It is not announced: another answer is no reason to build again.
+    /// It is not announced: another answer must not build again.
     pub(crate) fn colors(&self) -> Colors {
         match self.cargo("CARGO_TERM_COLOR").as_deref() {
             Some("always") => Colors::Kept,
@@ -72,9 +72,10 @@ impl Environment {
     /// `OFFLOAD_<KEY>_<target of Cargo>`, else `OFFLOAD_<KEY>`: the name that is set, and its value.
     pub(crate) fn setting(&self, key: &str) -> Option<(String, String)> {
         let plain = format!("OFFLOAD_{}", key.to_uppercase().replace('-', "_"));
-        let target = self.cargo("TARGET").unwrap_or_default().replace('-', "_");
-        [format!("{plain}_{target}"), plain]
-            .into_iter()
+        let target = self.cargo("TARGET");
+        let own = target.map(|target| format!("{plain}_{}", target.replace('-', "_")));
+        own.into_iter()
+            .chain([plain])
             .find_map(|name| Some((name.clone(), self.variable(&name)?)))
     }
 
@@ -231,6 +232,13 @@ mod tests {
         let plain = ("OFFLOAD_TARGETS".to_owned(), "sm_80".to_owned());
         assert_eq!(environment.setting("targets"), Some(plain));
         assert_eq!(environment.setting("std"), None);
+    }
+
+    #[test]
+    fn reads_no_setting_of_a_target_without_a_target() {
+        let environment = environment(&[("OFFLOAD_STD_", "c++17"), ("OFFLOAD_STD", "c++20")]);
+        let plain = ("OFFLOAD_STD".to_owned(), "c++20".to_owned());
+        assert_eq!(environment.setting("std"), Some(plain));
     }
 
     #[test]

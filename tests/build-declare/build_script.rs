@@ -500,7 +500,7 @@ fn names_the_line_of_a_wrong_manifest() {
     let expected = "expected a processor (`gfx90a`, `sm_80`) or a host triple";
     assert_eq!(
         fails("sources = [\"kernels/k.c\"]\ntargets = [\"gfy90a\"]\n"),
-        format!("Cargo.toml:7:1: `gfy90a` is no target: {expected}")
+        format!("Cargo.toml:7:1: `gfy90a` is not a valid target: {expected}")
     );
     assert_eq!(
         fails("sources = [\"kernels/k.c\"]\ntargets = [\"sm_80\", \"sm_80\"]\n"),
@@ -877,7 +877,7 @@ fn names_a_source_that_is_neither_c_nor_cpp() {
     script.env("OFFLOAD_SOURCES", "kernels/*");
     assert_eq!(
         package.fails(&mut script),
-        "OFFLOAD_SOURCES: `kernels/k.h` is no source of `openmp` (`.c`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)"
+        "OFFLOAD_SOURCES: `kernels/k.h` is not a source of `openmp` (`.c`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)"
     );
     package.put("kernels/k.inc", KERNEL);
     let mut script = package.script();
@@ -1051,7 +1051,7 @@ fn says_which_target_or_language_is_meant() {
         assert_eq!(
             fails("openmp", target, ""),
             format!(
-                "Cargo.toml:7:1: `{target}` is no target: expected a processor (`gfx90a`, `sm_80`) or a host \
+                "Cargo.toml:7:1: `{target}` is not a valid target: expected a processor (`gfx90a`, `sm_80`) or a host \
                  triple; did you mean `{meant}`?"
             )
         );

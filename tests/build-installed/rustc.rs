@@ -227,7 +227,7 @@ fn says_what_is_wrong_with_the_crate() {
     let error = package.fails(&mut script(&package));
     assert_eq!(
         error,
-        "Cargo.toml:7:1: `x86_64-pc-linux-gnu` is no target of `rust`"
+        "Cargo.toml:7:1: `x86_64-pc-linux-gnu` is not a valid target of `rust`"
     );
 }
 

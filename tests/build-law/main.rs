@@ -11,6 +11,7 @@ mod book;
 mod build_dependency;
 mod environment;
 mod floors;
+mod functions;
 mod measured;
 mod pictures;
 mod references;

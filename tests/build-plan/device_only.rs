@@ -346,11 +346,11 @@ fn says_what_a_language_does_not_take() {
     for (keys, problem) in [
         (
             format!("{HIP}targets = [\"gfx90a\", \"sm_80\"]\n"),
-            "8:1: `sm_80` is no target of `hip`",
+            "8:1: `sm_80` is not a valid target of `hip`",
         ),
         (
             format!("{HIP}{AMD}container = \"fatbin\"\n"),
-            "9:1: `fatbin` is no container of `hip` (`bundle`, `offload-binary`, `raw` are)",
+            "9:1: `fatbin` is not a container of `hip` (`bundle`, `offload-binary`, `raw` are)",
         ),
         (
             format!("{HIP}{AMD}compress = \"zstd:high\"\n"),
@@ -392,7 +392,7 @@ fn says_what_a_language_does_not_take() {
         ),
         (
             format!("{HIP}{AMD}").replace("*.hip", "k.h"),
-            "6:1: `kernels/k.h` is no source of `hip` (`.hip`, `.cu`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)",
+            "6:1: `kernels/k.h` is not a source of `hip` (`.hip`, `.cu`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)",
         ),
         (
             "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\nregister = \"none\"\n\

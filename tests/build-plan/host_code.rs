@@ -405,7 +405,7 @@ fn refuses_what_has_no_host_code() {
         ),
         (
             format!("{HIP}{ALONE}container = \"raw\"\n"),
-            "10:1: `raw` is no container of `hip` with host code (`bundle` is)",
+            "10:1: `raw` is not a container of `hip` with host code (`bundle` is)",
         ),
         (
             format!("{HIP}{ALONE}register = \"deferred\"\ncompress = \"zstd\"\n"),

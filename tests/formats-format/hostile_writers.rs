@@ -80,8 +80,8 @@ fn writes_names_that_c_reads_back() {
             kind: ImageKind::SPIRV,
             triple: text,
             symbols: kernels,
-            compile_options: text,
-            link_options: text,
+            compile_options: text.as_bytes(),
+            link_options: text.as_bytes(),
         }];
         let sycl = Sycl {
             images: &images,
@@ -135,8 +135,8 @@ fn writes_file_names_that_the_assembler_reads_back() {
                 kind: ImageKind::SPIRV,
                 triple: "spirv64",
                 symbols: b"",
-                compile_options: "",
-                link_options: "",
+                compile_options: b"",
+                link_options: b"",
             }],
             section: BlobSection::Offloading,
             globals: &[],

@@ -330,7 +330,7 @@ fn prints_what_build_scripts_would_run() {
     assert_eq!(said(&output, 1), "");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(
-        error.contains("OFFLOAD_TARGETS: `nonsense` is no target"),
+        error.contains("OFFLOAD_TARGETS: `nonsense` is not a valid target"),
         "{error}"
     );
 }

@@ -99,7 +99,9 @@ fn runs_the_examples_of_the_readme() {
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let mut examples = readme.split("<details");
     let before = blocks(examples.next().unwrap());
-    let build_script = before.iter().find(|(_, code)| path(code) == Some("build.rs"));
+    let build_script = before
+        .iter()
+        .find(|(_, code)| path(code) == Some("build.rs"));
     let build_script = &build_script.unwrap().1;
     let mut count = 0;
     for example in examples {

@@ -138,8 +138,8 @@ fn tells_the_runtime_what_llvm_tells_it() {
         kind: ImageKind::from_raw(0),
         triple: "spirv64-unknown-unknown",
         symbols,
-        compile_options: "",
-        link_options: "",
+        compile_options: b"",
+        link_options: b"",
     };
     for section in [BlobSection::Offloading, BlobSection::Finished] {
         let ours = Sycl {
@@ -195,8 +195,8 @@ fn links_for_aarch64_with_options() {
             kind: ImageKind::from_raw(1),
             triple: "spirv64",
             symbols: b"",
-            compile_options: "-O3",
-            link_options: "-fast",
+            compile_options: b"-O3",
+            link_options: b"-fast",
         }],
         section: BlobSection::Finished,
         globals: &[],
@@ -227,28 +227,40 @@ fn rejects_what_no_descriptor_can_hold() {
         kind: ImageKind::from_raw(256),
         triple: "spirv64",
         symbols: b"",
-        compile_options: "",
-        link_options: "",
+        compile_options: b"",
+        link_options: b"",
     };
-    let error = |image| {
+    let errors = |image| {
         let sycl = Sycl {
             images: &[image],
             section: BlobSection::Finished,
             globals: &[],
         };
-        sycl.to_object(Machine::X86_64).unwrap_err().to_string()
+        let host = Triple::parse("x86_64-pc-linux-gnu").unwrap();
+        [
+            sycl.to_object(Machine::X86_64).unwrap_err(),
+            sycl.to_c(&[Path::new("image")]).unwrap_err(),
+            sycl.to_ir(&host).unwrap_err(),
+        ]
+        .map(|error| error.to_string())
     };
     assert_eq!(
-        error(image),
-        "image 0: expected a kind up to 255, found 256"
+        errors(image),
+        ["image 0: expected a kind up to 255, found 256"; 3]
     );
-    let image = SyclImage {
-        kind: ImageKind::from_raw(0),
-        triple: "a\0b",
-        ..image
-    };
+    let kind = ImageKind::from_raw(0);
+    let triple = "a\0b";
+    let image = SyclImage { kind, ..image };
     assert_eq!(
-        error(image),
-        "`a\\0b` cannot be the name of a symbol or section"
+        errors(SyclImage { triple, ..image }),
+        ["`a\\0b` cannot be the name of a symbol or section"; 3]
+    );
+    let link_options = b"-O\0";
+    assert_eq!(
+        errors(SyclImage {
+            link_options,
+            ..image
+        }),
+        ["`-O\\0` cannot be the name of a symbol or section"; 3]
     );
 }

@@ -146,18 +146,13 @@ fn level(opt_level: &str) -> &str {
     }
 }
 
-/// Returns the options with which `nvlink` links what nvcc made for code with these `flags`; `root` is that of
-/// the toolkit, whose library of the device's runtime joins where it is called.
+/// Returns the options with which `nvlink` links what nvcc made for code with these `flags`. The device's runtime in the
+/// folder `runtime` joins if it is called.
 #[must_use]
-pub(crate) fn link_options(root: &Path, flags: &[String]) -> Vec<std::ffi::OsString> {
+pub(crate) fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<std::ffi::OsString> {
     let debug = flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()));
     let debug = debug.then(|| "-g".into());
-    let folders = ["lib64", "lib", "lib/x64", "lib/x86_64-linux-gnu"].map(|name| root.join(name));
-    let has_runtime = |folder: &&PathBuf| {
-        let names = ["libcudadevrt.a", "cudadevrt.lib"];
-        names.iter().any(|name| folder.join(name).is_file())
-    };
-    let runtime = folders.iter().find(has_runtime).map(|folder| {
+    let runtime = runtime.map(|folder| {
         let mut search = std::ffi::OsString::from("-L");
         search.push(folder);
         [search, "-lcudadevrt".into()]
@@ -216,6 +211,8 @@ mod tests {
             nvcc.cubin("sm_80", &compile).to_string(),
             format!("nvcc -x cu -cubin -m64 -arch=sm_80 -rdc=false -Xptxas=-O0 -G {tail}")
         );
-        assert_eq!(link_options(Path::new("/nowhere"), &flags), ["-g"]);
+        assert_eq!(link_options(None, &flags), ["-g"]);
+        let runtime = Some(Path::new("/cuda/lib64"));
+        assert_eq!(link_options(runtime, &[]), ["-L/cuda/lib64", "-lcudadevrt"]);
     }
 }

@@ -18,14 +18,16 @@ pub(crate) const HOST_WAVEFRONT: u32 = 64;
 
 /// Returns the number of threads in a wavefront of `processor`: 64 before gfx10.
 pub(crate) fn wavefront(processor: &str, flags: &[String]) -> u32 {
-    let name = processor.split(':').next().unwrap_or_default();
+    let name = processor
+        .split_once(':')
+        .map_or(processor, |(name, _)| name);
     let number = name.trim_start_matches("gfx");
     // The last two digits are minor number and stepping; in a generic name (`gfx9-4-generic`) the major number ends before a dash.
     let major = match number.split_once('-') {
         Some((major, _)) => major,
         None => number
-            .get(..number.len().saturating_sub(2))
-            .unwrap_or_default(),
+            .split_at_checked(number.len().saturating_sub(2))
+            .map_or("", |(major, _)| major),
     };
     let is_wide = flags.iter().any(|flag| flag == "-mwavefrontsize64");
     match major.parse::<u32>() {
@@ -49,7 +51,7 @@ pub(crate) fn of_tree(
     if uses_libraries(compile.flags) {
         command = root(command, "--rocm-device-lib-path=", libraries);
     }
-    // clang searches that folder last, behind the system's own, which may have headers of another ROCm.
+    // clang searches that folder last, after the system's own, which may have headers of another ROCm.
     let is_defined = || {
         let option = format!("-D{WAVEFRONT_SIZE}");
         let mut flags = compile.flags.iter();

@@ -123,9 +123,9 @@ pub(crate) mod tests {
             "container",
             "\"bundle\"",
             [
-                "`bundle` is no container of `openmp` with host code (`offload-binary` is)",
+                "`bundle` is not a container of `openmp` with host code (`offload-binary` is)",
                 "",
-                "`bundle` is no container of `cuda` (`fatbin`, `offload-binary`, `raw` are)",
+                "`bundle` is not a container of `cuda` (`fatbin`, `offload-binary`, `raw` are)",
                 "",
                 "",
                 "",

@@ -172,7 +172,7 @@ fn workspace(environment: &Environment, own: &Path) -> Result<Option<(PathBuf, S
         Command::new(cargo).args(["locate-project", "--workspace", "--message-format=plain"]);
     let found = match locate.arg("--manifest-path").arg(own).run() {
         Ok(found) => found,
-        // It exits with 101 for a package below a workspace of which it is no member.
+        // It exits with 101 for a package below a workspace that does not list it as a member.
         Err(error) if error.status().is_some() && !error.was_killed() => return Ok(None),
         Err(error) => return Err(Error::new(error)),
     };

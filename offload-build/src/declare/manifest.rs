@@ -82,7 +82,7 @@ pub(crate) fn modules(
 ///
 /// # Errors
 ///
-/// When the manifest is no TOML.
+/// If the manifest is not valid TOML.
 pub(crate) fn features(package: Source<'_>) -> Result<BTreeSet<String>, ManifestError> {
     let document = package.parse()?;
     let document = document.get_ref();
@@ -353,7 +353,7 @@ impl<'a> Source<'a> {
         let column = before
             .rsplit('\n')
             .next()
-            .unwrap_or_default()
+            .expect("a split text has a first part")
             .chars()
             .count()
             + 1;

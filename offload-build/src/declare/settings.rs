@@ -254,7 +254,7 @@ impl Form {
         })
     }
 
-    /// Refuses a text that is none of the choices.
+    /// Rejects a text that is not one of the choices.
     pub(crate) fn check(self, setting: Setting) -> Result<Setting, String> {
         if let (Form::Choice(choices), Setting::Text(text)) = (self, &setting) {
             if !choices.contains(&text.as_str()) {

@@ -44,7 +44,7 @@ pub struct LinkOptions<'a> {
     pub no_lto: bool,
     /// clang prints what it runs (LLVM 19).
     pub verbose: bool,
-    /// Bitcode of which is taken what the module uses (`--builtin-bitcode`).
+    /// Bitcode whose used functions join the module (`--builtin-bitcode`).
     pub builtin_bitcode: &'a [PathBuf],
     /// Root of the CUDA tree (`--cuda-path`).
     pub cuda: Option<&'a Path>,

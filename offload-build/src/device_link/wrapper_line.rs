@@ -16,7 +16,7 @@ use offload_formats::names::OffloadKind;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The first release whose wrapper leaves everything about bitcode to clang and the linker behind it.
+/// The first release whose wrapper leaves everything about bitcode to clang and its linker.
 const LEAVES_BITCODE: u32 = 20;
 /// The first release whose clang surely tells AMD's linker what bitcode is for.
 const TELLS_PROCESSOR: u32 = 19;
@@ -29,7 +29,7 @@ impl DeviceLinker<'_> {
         if !self.options.dry_run {
             self.check_tools(job, llvm)?;
         }
-        // An installation that does not tell its release is taken for the one we follow.
+        // An installation of an unknown release is treated like the release that we follow.
         let release = llvm.release().unwrap_or(22);
         let command = Command::new(&llvm.clang)
             .arg("--no-default-config")

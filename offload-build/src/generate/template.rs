@@ -1,7 +1,7 @@
 //! Templates: text with places, `$name$`, that values fill.
 
 /// Returns `template` with each place filled by the value of its name. Values are copied as they are: what looks like a
-/// place in one of them is none.
+/// place in one of them is not replaced.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut parts = template.split('$');
     let mut text = parts

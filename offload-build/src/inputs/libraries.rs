@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::readable::{self, Readable};
 use offload_formats::container::bundled::{DeviceTarget, Unpacking};
 use offload_formats::container::decompression_limit::DecompressionLimit;
-use offload_formats::container::device_library::{self, LibraryImage};
+use offload_formats::container::device_library::{self, LibraryImage, PlainObjects};
 use offload_formats::format::magic::Magic;
 use offload_formats::names::library_name::{self, LibraryName};
 use offload_formats::names::{ImageTarget, Triple, nearest};
@@ -102,12 +102,11 @@ impl Library {
             (bundle, target.unwrap_or(wanted))
         });
         let excludes = |(one, two): (usize, usize)| {
-            let found = [one, two].map(|index| served.get(index).map(|(_, image)| *image));
-            let [one, two] = found.map(|image| {
-                let target = image.and_then(|image| image.target.as_ref());
-                target.map(ToString::to_string).unwrap_or_default()
+            let member = &served[one].1.member;
+            let [one, two] = [one, two].map(|index| match &served[index].1.target {
+                Some(target) => target.to_string(),
+                None => target.written.clone(),
             });
-            let member = found[0].map_or("", |image| &image.member);
             Error::new(format_args!(
                 "{}: member `{member}`: its entries for {one} and {two} exclude each other, and a link for `{}` takes both",
                 self.path.display(),
@@ -210,9 +209,12 @@ pub(crate) fn images(
     library: &Readable,
     decompressed: DecompressionLimit,
 ) -> Result<Vec<LibraryImage>, Error> {
-    let of_cpu = Triple::parse(name_of(path).arch).is_ok_and(|triple| triple.is_cpu());
+    let plain = match Triple::parse(name_of(path).arch) {
+        Ok(triple) if triple.is_cpu() => PlainObjects::Images,
+        _ => PlainObjects::HostCode,
+    };
     let mut unpacking = Unpacking::in_memory(decompressed.memory());
-    let images = device_library::images(library.data(), of_cpu, &mut unpacking);
+    let images = device_library::images(library.data(), plain, &mut unpacking);
     library.check()?;
     images.map_err(|problem| {
         let is_limit = problem.is_limit();

@@ -235,18 +235,17 @@ impl<'s> Tokens<'s> {
         }
     }
 
-    /// Takes so many bytes.
+    /// Takes that many bytes, up to the boundary of a character.
     fn take(&mut self, size: usize) -> &'s str {
-        let (taken, rest) = self.rest.split_at_checked(size).unwrap_or((self.rest, ""));
+        let (taken, rest) = self.rest.split_at(size);
         self.line += taken.matches('\n').count();
         self.rest = rest;
         taken
     }
 
-    /// Takes what ends with `end`, or all.
+    /// Takes all up to the first `end` after `start` bytes of ASCII, or all.
     fn take_past(&mut self, start: usize, end: &str) -> &'s str {
-        let inside = self.rest.get(start..).unwrap_or_default();
-        let size = inside
+        let size = self.rest[start..]
             .find(end)
             .map_or(self.rest.len(), |at| start + at + end.len());
         self.take(size)
@@ -276,8 +275,7 @@ impl<'s> Tokens<'s> {
 
     /// Takes `R"x(…)x"`, whose `R` was read.
     fn raw_literal(&mut self) -> &'s str {
-        let delimiter = self.rest.get(1..).unwrap_or_default();
-        let delimiter = delimiter
+        let delimiter = self.rest[1..]
             .split('(')
             .next()
             .expect("a split text has a first part");

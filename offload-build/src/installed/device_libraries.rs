@@ -161,7 +161,7 @@ fn amd_question(target: &Target, llvm: &Llvm, folder: Option<&Path>) -> Command 
         .args(["-###", "-x", "c", "-c", "/dev/null", "-o", "/dev/null"])
 }
 
-/// Reads the libraries in clang's answer. OpenMP's own runtime is none of them.
+/// Reads the libraries in clang's answer. OpenMP's own runtime is left out.
 fn linked_by(answer: &str) -> Result<Vec<PathBuf>, String> {
     let mut parts = answer.split("\"-mlink-builtin-bitcode\" \"");
     parts.next();

@@ -7,7 +7,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::files;
 use crate::installed::answers::Answers;
-use crate::installed::compilers::Compiler;
+use crate::installed::compilers::{Compiler, nvcc};
 use crate::installed::device_libraries::{self, DeviceLibraries};
 use crate::installed::host::Host;
 use crate::installed::runtimes::Runtime;
@@ -15,7 +15,7 @@ use crate::installed::rustc::Rustc;
 use crate::process::command::Command;
 use crate::process::launcher::Launcher;
 use crate::process::search::Search;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The programs and files with which a module is compiled.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub(crate) struct Machine {
     pub(crate) device_libraries: Vec<(String, DeviceLibraries)>,
     /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).
     pub(crate) without_critical_lock: Vec<String>,
+    /// The folder of CUDA's device runtime, for modules that nvcc compiles.
+    pub(crate) cuda_device_runtime: Option<PathBuf>,
 }
 
 /// The one that links and registers the images of a module.
@@ -95,6 +97,10 @@ impl Machine {
                 &answers,
             ),
             without_critical_lock: without_critical_lock(module, &compiler),
+            cuda_device_runtime: match (compiler.family, &compiler.sdk) {
+                (Family::Nvcc, Some(root)) => nvcc::device_runtime(root),
+                _ => None,
+            },
             runtime: Runtime::of(module, &compiler, host, environment),
             compiler,
             rustc,

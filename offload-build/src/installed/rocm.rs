@@ -51,7 +51,7 @@ pub(crate) fn asked_roots(search: &Search, answers: &Answers) -> Result<Vec<Path
         let answer = answers.to(&question).map_err(|error| {
             Error::new(format_args!(
                 "cannot ask `{name}` where ROCm is: {error}\n\
-                 hint: with ROCM_PATH set to ROCm's root nobody is asked"
+                 hint: set ROCM_PATH to ROCm's root"
             ))
         })?;
         // Both may warn.

@@ -206,7 +206,8 @@ fn of(program: &Path, answers: &Answers) -> Result<Answered, String> {
     let question = ["--print", "sysroot", "--print", "target-list"];
     let sysroot = ask(program, &question, is_front)?;
     let mut lines = sysroot.lines().map(str::trim);
-    let root = PathBuf::from(lines.next().unwrap_or_default());
+    let root = lines.next().filter(|root| !root.is_empty());
+    let root = PathBuf::from(root.ok_or("does not print its sysroot")?);
     let targets = lines.map(str::to_owned).collect();
     let own = program_in(&root.join("bin"), "rustc");
     let program = match own.is_file() {

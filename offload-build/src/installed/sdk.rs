@@ -168,10 +168,10 @@ pub(crate) fn any_root(
     root.map_err(|searched| Error::missing(sdk.not_found(&searched)))
 }
 
-/// Returns the variable that names the vendor's tree.
+/// Returns the variable that names the vendor's tree, for HIP and CUDA.
 pub(crate) fn main_variable(language: Language) -> &'static str {
-    let sdk = Sdk::of(language);
-    sdk.and_then(|sdk| sdk.variables.first()).unwrap_or(&"")
+    let sdk = Sdk::of(language).expect("HIP and CUDA have a tree");
+    sdk.variables.first().expect("a variable names each tree")
 }
 
 /// Returns the flag of `target` that leaves out the vendor's device libraries.

@@ -17,11 +17,11 @@ use crate::process::launcher::{Launched, Launcher};
 use crate::process::search::Search;
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
-use crate::steps::task::file_numbers;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use md5::{Digest, Md5};
 use offload_formats::escape::Colors;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Values that the plan of a module is made from, besides the module.
@@ -53,12 +53,16 @@ pub(crate) struct Context<'a> {
     pub(crate) device_libraries: &'a [(String, DeviceLibraries)],
     /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).
     pub(crate) without_critical_lock: &'a [String],
+    /// The folder of CUDA's device runtime, for modules that nvcc compiles.
+    pub(crate) cuda_device_runtime: Option<&'a Path>,
+    /// The number of each source in names of OpenMP's kernels, where the system has numbers.
+    pub(crate) source_numbers: &'a BTreeMap<PathBuf, String>,
 }
 
 /// The side that a compile is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Side<'a> {
-    /// The host, as people are told.
+    /// The host, under its name in messages.
     Host(&'static str),
     Device(&'a Target),
 }
@@ -119,22 +123,17 @@ impl Context<'_> {
             debug: self.debug,
             colors: self.colors,
         };
-        let is_device = matches!(side, Side::Device(_));
         let compile = Compile {
             source,
             output,
             assembly: None,
-            // What makes a file's functions its own is a part of clang's optimiser.
-            opt_level: match own.opt_level.as_str() {
-                "0" if is_device && !module.rdc && self.compiler.family != Family::Nvcc => "1",
-                level => level,
-            },
+            opt_level: self.opt_level(module, side, own),
             rdc: module.rdc,
             has_host_code: module.has_host_code && module.images == ImageSources::OfModule,
             define: &own.define,
             flags: &flags,
             unit: &self.unit(module, source),
-            file: &file_numbers::number(source).unwrap_or_default(),
+            file: self.source_numbers.get(source).map_or("", String::as_str),
             part: Part::Whole,
         };
         let shown = source.strip_prefix(self.root).unwrap_or(source);
@@ -170,6 +169,15 @@ impl Context<'_> {
             },
             environment: self.variables.to_owned(),
             hints: SymbolHints::default(),
+        }
+    }
+
+    /// Returns the level for one side. clang's optimiser makes the functions of a file its own, so it must run.
+    fn opt_level<'f>(&self, module: &Module, side: Side<'_>, flags: &'f Flags) -> &'f str {
+        let is_device = matches!(side, Side::Device(_));
+        match flags.opt_level.as_str() {
+            "0" if is_device && !module.rdc && self.compiler.family != Family::Nvcc => "1",
+            level => level,
         }
     }
 
@@ -243,7 +251,7 @@ pub(crate) fn stem(root: &Path, source: &Path) -> String {
         .strip_prefix(root)
         .unwrap_or(source)
         .to_string_lossy();
-    // The dot goes as well: what is behind the last one is replaced by each file's own extension.
+    // The dot goes as well: the text after the last one is replaced by each file's own extension.
     files::short_name(&relative.replace('-', "--").replace(['/', '\\'], "-")) + "."
 }
 

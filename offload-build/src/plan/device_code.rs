@@ -1,6 +1,6 @@
 //! The images of a module for all of its targets: compiles, extractions and device links.
 
-use crate::compile::clang::Compile;
+use crate::compile::clang::{Clang, Compile};
 use crate::compile::device;
 use crate::compile::nvcc::{self, Nvcc};
 use crate::declare::family::Family;
@@ -17,6 +17,7 @@ use crate::plan::libraries;
 use crate::plan::machine_code;
 use crate::plan::rust::RustStages;
 use crate::plan::stages::{Stage, step};
+use crate::process::command::Command;
 use crate::steps::images::PartImages;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::task::Task;
@@ -275,43 +276,10 @@ impl Context<'_> {
             let output = folder
                 .join(stem(self.root, source))
                 .with_extension(extension);
-            let task = self.compile(
-                module,
-                source,
-                Side::Device(target),
-                &output,
-                |clang, compile| {
-                    let processor = target.id.to_string();
-                    let sdk = self.compiler.sdk.as_deref();
-                    match module.language {
-                        Language::OpenMp => clang.device_image(&target.triple, &processor, compile),
-                        Language::Hip => {
-                            let text = machine_code::assembly(&output);
-                            let compile = Compile {
-                                assembly: is_machine_code.then_some(text.as_path()),
-                                ..compile.clone()
-                            };
-                            device::hip(clang, &processor, self.compiler.rocm(), &compile)
-                        }
-                        Language::Cuda if family == Family::Nvcc => {
-                            let nvcc = Nvcc {
-                                nvcc: &self.compiler.program,
-                                std: clang.std,
-                                include: clang.include,
-                                debug: clang.debug,
-                            };
-                            match target.is_ptx {
-                                true => nvcc.ptx(&processor, compile),
-                                false => nvcc.cubin(&processor, compile),
-                            }
-                        }
-                        Language::Cuda => device::cuda(clang, &processor, sdk, compile),
-                        Language::Bitcode | Language::Rust | Language::Prebuilt => {
-                            device::bitcode(clang, &target.triple, &processor, compile)
-                        }
-                    }
-                },
-            );
+            let side = Side::Device(target);
+            let task = self.compile(module, source, side, &output, |clang, compile| {
+                self.device_command(module, target, clang, compile)
+            });
             tasks.push(step(match is_machine_code {
                 true => self.assembled(task, target),
                 false => self.with_device_libraries(task, target),
@@ -325,6 +293,47 @@ impl Context<'_> {
             inputs.push((number, input));
         }
         (tasks, inputs)
+    }
+
+    /// Returns the command that compiles a source for a target.
+    fn device_command(
+        &self,
+        module: &Module,
+        target: &Target,
+        clang: &Clang<'_>,
+        compile: &Compile<'_>,
+    ) -> Command {
+        let processor = target.id.to_string();
+        match module.language {
+            Language::OpenMp => clang.device_image(&target.triple, &processor, compile),
+            Language::Hip => {
+                let text = machine_code::assembly(compile.output);
+                let is_machine_code = self.makes_machine_code(module);
+                let compile = Compile {
+                    assembly: is_machine_code.then_some(text.as_path()),
+                    ..compile.clone()
+                };
+                device::hip(clang, &processor, self.compiler.rocm(), &compile)
+            }
+            Language::Cuda if self.compiler.family == Family::Nvcc => {
+                let nvcc = Nvcc {
+                    nvcc: &self.compiler.program,
+                    std: clang.std,
+                    include: clang.include,
+                    debug: clang.debug,
+                };
+                match target.is_ptx {
+                    true => nvcc.ptx(&processor, compile),
+                    false => nvcc.cubin(&processor, compile),
+                }
+            }
+            Language::Cuda => {
+                device::cuda(clang, &processor, self.compiler.sdk.as_deref(), compile)
+            }
+            Language::Bitcode | Language::Rust | Language::Prebuilt => {
+                device::bitcode(clang, &target.triple, &processor, compile)
+            }
+        }
     }
 }
 

@@ -124,8 +124,8 @@ impl Context<'_> {
         let sysroot = self.compiler.sysroot.as_ref().filter(|_| is_cpu);
         let sysroot = sysroot.map(|root| format!("--sysroot={}", root.display()).into());
         let sysroot: Vec<OsString> = sysroot.into_iter().collect();
-        let linker_args = match (self.compiler.family, &self.compiler.sdk) {
-            (Family::Nvcc, Some(root)) => nvcc::link_options(root, &target.own.flags),
+        let linker_args = match self.compiler.family {
+            Family::Nvcc => nvcc::link_options(self.cuda_device_runtime, &target.own.flags),
             _ => Vec::new(),
         };
         let linker = DeviceLinker {

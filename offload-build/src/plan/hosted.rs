@@ -43,7 +43,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             images: Vec::new(),
         });
     }
-    let code = context.device_code(module, &mut units)?;
+    let mut code = context.device_code(module, &mut units)?;
     compiles.extend(code.compiles);
     let artifacts = artifacts::plan(module, &units, &context.host.triple, context.out)?;
     let hosts: Vec<PathBuf> = units.into_iter().map(|unit| unit.host).collect();
@@ -59,7 +59,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         module: module.name.clone(),
         images: Images::new(
             module,
-            code.parts.into_iter().next().unwrap_or_default(),
+            code.parts.pop().expect("a module's images are one part"),
             code.skipped.clone(),
             &context.compiler.version,
         ),

@@ -37,7 +37,7 @@ impl Context<'_> {
             && module.artifacts.is_empty()
     }
 
-    /// A compile to assembly, and behind it the assembler.
+    /// A compile to assembly, then the assembler.
     pub(crate) fn assembled(&self, task: Task, target: &Target) -> Task {
         let Some(llvm) = &self.compiler.llvm else {
             return task;

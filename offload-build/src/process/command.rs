@@ -184,8 +184,7 @@ pub fn without_rustc(path: &OsStr) -> OsString {
         folder.iter().any(|part| part == "rustlib") || folder.join("rustlib").is_dir()
     };
     let rest = std::env::split_paths(path).filter(|folder| !is_sysroot(folder));
-    // A path that was split at colons has none in its parts.
-    std::env::join_paths(rest).unwrap_or_default()
+    std::env::join_paths(rest).expect("a path that was split at separators has none in its parts")
 }
 
 fn text(bytes: &[u8]) -> String {

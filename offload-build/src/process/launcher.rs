@@ -29,7 +29,7 @@ impl Launcher {
     ///
     /// # Errors
     ///
-    /// When there is no such program.
+    /// If the program is not installed.
     pub(crate) fn find(text: &str, root: &Path, search: &Search) -> Result<Self, NotFound> {
         let whole = search.programs(&from(root, text)).next();
         if let Some(program) = whole {

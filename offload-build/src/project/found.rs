@@ -197,15 +197,13 @@ impl Here<'_> {
     }
 
     fn runtimes(&self) -> Vec<FoundTool> {
-        let variable = self
-            .environment
-            .variable("LD_LIBRARY_PATH")
-            .unwrap_or_default();
+        let variable = self.environment.variable("LD_LIBRARY_PATH");
         let usual = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/rocm/lib"];
         let usual = usual.map(PathBuf::from).into_iter();
         let own =
             ["lib", "lib64"].map(|lib| self.search.cuda.iter().map(move |root| root.join(lib)));
-        let folders: Vec<PathBuf> = std::env::split_paths(&variable)
+        let named = variable.iter().flat_map(std::env::split_paths);
+        let folders: Vec<PathBuf> = named
             .chain(usual)
             .chain([PathBuf::from(format!("/usr/lib/{HERE}-linux-gnu"))])
             .chain(own.into_iter().flatten())

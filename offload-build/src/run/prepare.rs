@@ -12,6 +12,7 @@ use crate::installed::machine::{Machine, Registrar};
 use crate::plan::{Context, Plan, plan_compiled, plan_prebuilt};
 use crate::run::unique::unique;
 use crate::steps::image_library::ImageLibrary;
+use crate::steps::task::file_numbers;
 use std::path::{Path, PathBuf};
 
 /// A module that is ready to be built.
@@ -81,6 +82,9 @@ pub(crate) fn prepare(
     let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"]
         .map(|name| environment.cargo(name).unwrap_or_default())
         .join(" ");
+    let numbers = module.sources.iter();
+    let numbers =
+        numbers.filter_map(|source| Some((source.clone(), file_numbers::number(source)?)));
     let context = Context {
         compiler: &machine.compiler,
         rustc: machine.rustc.as_ref(),
@@ -101,6 +105,8 @@ pub(crate) fn prepare(
         libraries: &Libraries::of(module),
         device_libraries: &machine.device_libraries,
         without_critical_lock: &machine.without_critical_lock,
+        cuda_device_runtime: machine.cuda_device_runtime.as_deref(),
+        source_numbers: &numbers.collect(),
     };
     let (plan, targets) = plan_compiled(module, &context)?;
     if let Some(error) = skipped::refused(module, &plan.skipped, &targets, modules) {

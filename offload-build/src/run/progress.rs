@@ -10,7 +10,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Variable that names the file. It is not announced to Cargo: another file is no reason to build again.
+/// Variable that names the file. It is not announced to Cargo: another file must not build again.
 const VARIABLE: &str = "OFFLOAD_PROGRESS";
 
 /// Progress of a module.

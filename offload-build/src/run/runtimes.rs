@@ -53,9 +53,9 @@ pub(crate) fn provide(
 /// Copies a library to `place`, where it is called `name` too, by a link within `place`.
 fn copy(library: &Path, name: &str, place: &Path) -> Result<(), Error> {
     let real = fs::canonicalize(library).map_err(error::io(library))?;
-    let real_name = real.file_name().unwrap_or_default();
-    let copy = place.join(real_name);
     let bytes = fs::read(&real).map_err(error::io(&real))?;
+    let real_name = real.file_name().expect("a file that was read has a name");
+    let copy = place.join(real_name);
     files::write(&copy, &bytes).map_err(error::io(&copy))?;
     match Path::new(real_name) == Path::new(name) {
         true => Ok(()),

@@ -245,8 +245,8 @@ fn archive(objects: &[PathBuf], library: &Path) -> Result<(), Error> {
     let mut read = Vec::new();
     for path in objects {
         let bytes = fs::read(path).map_err(error::io(path))?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        read.push((name.into_owned(), path, bytes));
+        let name = path.file_name().expect("a file that was read has a name");
+        read.push((name.to_string_lossy().into_owned(), path, bytes));
     }
     let members = read.iter();
     let members =

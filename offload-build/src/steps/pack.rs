@@ -153,7 +153,8 @@ impl Packing {
                 images: shown,
             },
             None => {
-                let file = container.output.file_name().unwrap_or_default();
+                let file = container.output.file_name();
+                let file = file.expect("the plan names the container");
                 Content::Included {
                     file: format!("offload/{}/{}", self.module, file.to_string_lossy()),
                     size,

@@ -180,7 +180,7 @@ impl Registration {
             binaries: &binaries,
             anchor: &anchor,
         };
-        // What the images say of them, nobody knows yet.
+        // The images are not linked yet, so their descriptions are unknown.
         let kernels = entries.named.iter().filter(|(_, named)| named.is_kernel);
         let kernels = kernels.filter(|_| language != Language::OpenMp);
         let described = kernels.map(|(name, named)| Described {

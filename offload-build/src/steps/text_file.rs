@@ -17,7 +17,7 @@ pub(crate) struct TextFile {
 
 impl Step for TextFile {
     fn title(&self) -> String {
-        let name = self.path.file_name().unwrap_or_default();
+        let name = self.path.file_name().expect("the plan names the file");
         name.to_string_lossy().into_owned()
     }
 

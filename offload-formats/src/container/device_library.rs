@@ -48,18 +48,27 @@ impl LibraryImage {
     }
 }
 
+/// Meaning of the ELF objects in a library that contain no images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainObjects {
+    /// Code for the host, in a library for GPUs.
+    HostCode,
+    /// Images, in a library for CPUs.
+    Images,
+}
+
 /// Lists the images of a library in file order. A library is an archive, or a file of bitcode, bundles or
 /// offload binaries.
 ///
-/// Members without device code, such as host objects, and empty entries are left out. With `of_cpu`, the library is for
-/// a CPU, and a plain object is an image. Compressed containers are unpacked in memory, as far as `unpacking` allows.
+/// Members without device code, such as host objects, and empty entries are left out. Compressed containers are unpacked
+/// in memory, as far as `unpacking` allows.
 ///
 /// # Errors
 ///
 /// Fails for files of other formats, damaged files, and thin archives, whose members are other files.
 pub fn images<'d, R: ReadAt<'d>>(
     data: R,
-    of_cpu: bool,
+    plain: PlainObjects,
     unpacking: &mut Unpacking,
 ) -> Result<Vec<LibraryImage>, DeviceLibraryError> {
     let size = data.size().unwrap_or(0);
@@ -76,7 +85,8 @@ pub fn images<'d, R: ReadAt<'d>>(
                     continue;
                 };
                 let before = found.len();
-                let object = of_cpu && Magic::at(data, content.clone()) == Magic::Elf;
+                let object =
+                    plain == PlainObjects::Images && Magic::at(data, content.clone()) == Magic::Elf;
                 part(data, content.clone(), &name, unpacking, &mut found).map_err(|problem| {
                     DeviceLibraryError {
                         member: name.clone(),
@@ -285,7 +295,11 @@ mod tests {
 
     /// Member, target, bytes.
     fn all(data: &[u8]) -> Result<Vec<(String, String, Vec<u8>)>, DeviceLibraryError> {
-        let images = images(data, false, &mut Unpacking::in_memory(1 << 30))?;
+        let images = images(
+            data,
+            PlainObjects::HostCode,
+            &mut Unpacking::in_memory(1 << 30),
+        )?;
         let rows = images.iter().map(|image| {
             let target = image.target.as_ref().map(ToString::to_string);
             let content = image.content(data).unwrap().to_vec();
@@ -305,13 +319,18 @@ mod tests {
         assert_eq!(
             images(
                 archive.as_slice(),
-                false,
+                PlainObjects::HostCode,
                 &mut Unpacking::in_memory(1 << 30)
             )
             .unwrap(),
             []
         );
-        let found = images(archive.as_slice(), true, &mut Unpacking::in_memory(1 << 30)).unwrap();
+        let found = images(
+            archive.as_slice(),
+            PlainObjects::Images,
+            &mut Unpacking::in_memory(1 << 30),
+        )
+        .unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].content(archive.as_slice()).unwrap(), object);
     }

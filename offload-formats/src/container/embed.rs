@@ -39,9 +39,7 @@ pub struct Host(HostForm);
 enum HostForm {
     Elf {
         machine: Machine,
-        /// True for ELF64.
-        wide: bool,
-        big_endian: bool,
+        form: FieldForm,
     },
     Coff {
         machine: u16,
@@ -55,21 +53,33 @@ enum HostForm {
 }
 
 /// Rows: architecture, prefix of the environment, machine, flags as clang 22 writes
-/// them, true for ELF64, true for big-endian.
-const ELF: [(&str, &str, u16, u32, bool, bool); 11] = [
-    ("x86_64", "gnux32", elf::EM_X86_64.0, 0, false, false),
-    ("x86_64", "", elf::EM_X86_64.0, 0, true, false),
-    ("i386", "", elf::EM_386.0, 0, false, false),
-    ("i586", "", elf::EM_386.0, 0, false, false),
-    ("i686", "", elf::EM_386.0, 0, false, false),
-    ("aarch64", "", elf::EM_AARCH64.0, 0, true, false),
+/// them, form of fields.
+const ELF: [(&str, &str, u16, u32, FieldForm); 11] = [
+    (
+        "x86_64",
+        "gnux32",
+        elf::EM_X86_64.0,
+        0,
+        FieldForm::LITTLE_32,
+    ),
+    ("x86_64", "", elf::EM_X86_64.0, 0, FieldForm::LITTLE_64),
+    ("i386", "", elf::EM_386.0, 0, FieldForm::LITTLE_32),
+    ("i586", "", elf::EM_386.0, 0, FieldForm::LITTLE_32),
+    ("i686", "", elf::EM_386.0, 0, FieldForm::LITTLE_32),
+    ("aarch64", "", elf::EM_AARCH64.0, 0, FieldForm::LITTLE_64),
     // Version 5 of the ABI.
-    ("arm", "", elf::EM_ARM.0, 0x0500_0000, false, false),
+    ("arm", "", elf::EM_ARM.0, 0x0500_0000, FieldForm::LITTLE_32),
     // Compressed instructions, hardware floating point of double precision.
-    ("riscv64", "", elf::EM_RISCV.0, 5, true, false),
-    ("powerpc64le", "", elf::EM_PPC64.0, 2, true, false),
-    ("s390x", "", elf::EM_S390.0, 0, true, true),
-    ("loongarch64", "", elf::EM_LOONGARCH.0, 0x43, true, false),
+    ("riscv64", "", elf::EM_RISCV.0, 5, FieldForm::LITTLE_64),
+    ("powerpc64le", "", elf::EM_PPC64.0, 2, FieldForm::LITTLE_64),
+    ("s390x", "", elf::EM_S390.0, 0, FieldForm::BIG_64),
+    (
+        "loongarch64",
+        "",
+        elf::EM_LOONGARCH.0,
+        0x43,
+        FieldForm::LITTLE_64,
+    ),
 ];
 
 const COFF: [(&str, u16); 4] = [
@@ -111,13 +121,9 @@ impl Host {
             let row = ELF
                 .iter()
                 .find(|row| row.0 == arch && (row.1.is_empty() || environment.starts_with(row.1)));
-            let (_, _, number, flags, wide, big_endian) = *row?;
+            let (_, _, number, flags, form) = *row?;
             let machine = Machine { number, flags };
-            HostForm::Elf {
-                machine,
-                wide,
-                big_endian,
-            }
+            HostForm::Elf { machine, form }
         };
         Some(Self(form))
     }
@@ -126,8 +132,7 @@ impl Host {
     fn of_machine(machine: Machine) -> Self {
         Self(HostForm::Elf {
             machine,
-            wide: true,
-            big_endian: false,
+            form: FieldForm::LITTLE_64,
         })
     }
 }
@@ -144,11 +149,7 @@ pub fn embed(host: Host, flavor: Flavor, content: &[Piece]) -> Result<Vec<Piece>
         sum.ok_or(EmbedError::TooLarge { size })
     })?;
     let (before, after) = match host.0 {
-        HostForm::Elf {
-            machine,
-            wide,
-            big_endian,
-        } => of_elf(machine, FieldWriter::new(wide, big_endian), flavor, size)?,
+        HostForm::Elf { machine, form } => of_elf(machine, form, flavor, size)?,
         HostForm::Coff { machine } => of_coff(machine, flavor, size)?,
         HostForm::MachO {
             processor,
@@ -195,23 +196,23 @@ const ELF_NAMES: &[u8] = b"\0.llvm.offloading\0.note.GNU-stack\0.shstrtab\0";
 /// Returns the bytes before and after the content of an ELF object.
 fn of_elf(
     machine: Machine,
-    mut fields: FieldWriter,
+    form: FieldForm,
     flavor: Flavor,
     size: u64,
 ) -> Result<(Vec<u8>, Vec<u8>), EmbedError> {
     const WIDE: (u64, u16, u16) = (64, 64, 64);
     const NARROW: (u64, u16, u16) = (56, 52, 40);
-    let (start, header_size, section_size) = if fields.wide { WIDE } else { NARROW };
+    let (start, header_size, section_size) = if form.wide { WIDE } else { NARROW };
     let too_large = EmbedError::TooLarge { size };
     let names = start.checked_add(size).ok_or(too_large)?;
     let names_end = names.checked_add(ELF_NAMES.len() as u64).ok_or(too_large)?;
     let headers = Alignment::EIGHT.align(names_end).ok_or(too_large)?;
-    if !fields.wide && u32::try_from(headers).is_err() {
+    if !form.wide && u32::try_from(headers).is_err() {
         return Err(too_large);
     }
-    let big_endian = fields.big_endian;
+    let mut fields = FieldWriter::new(form);
     fields.bytes(&[0x7f, b'E', b'L', b'F']);
-    fields.bytes(&[1 + u8::from(fields.wide), 1 + u8::from(big_endian), 1]);
+    fields.bytes(&[1 + u8::from(form.wide), 1 + u8::from(form.big_endian), 1]);
     fields.bytes(&[0; 9]);
     fields.half(elf::ET_REL.0);
     fields.half(machine.number);
@@ -223,7 +224,7 @@ fn of_elf(
     for half in [header_size, 0, 0, section_size, 4, 3] {
         fields.half(half);
     }
-    let mut after = FieldWriter::new(fields.wide, big_endian);
+    let mut after = FieldWriter::new(form);
     after.bytes(ELF_NAMES);
     let padding = headers - names_end;
     after.bytes(&vec![0; padding as usize]);
@@ -264,7 +265,7 @@ fn of_coff(machine: u16, flavor: Flavor, size: u64) -> Result<(Vec<u8>, Vec<u8>)
         Flavor::Excluded => pe::IMAGE_SCN_LNK_REMOVE | pe::IMAGE_SCN_MEM_DISCARDABLE,
         Flavor::Allocated => pe::IMAGE_SCN_CNT_INITIALIZED_DATA | pe::IMAGE_SCN_MEM_READ,
     } | pe::IMAGE_SCN_ALIGN_8BYTES;
-    let mut fields = FieldWriter::new(false, false);
+    let mut fields = FieldWriter::new(FieldForm::LITTLE_32);
     fields.half(machine);
     fields.half(1);
     // No symbols. The strings start at their end.
@@ -276,7 +277,7 @@ fn of_coff(machine: u16, flavor: Flavor, size: u64) -> Result<(Vec<u8>, Vec<u8>)
     for word in [0, 0, size, START, 0, 0, 0, characteristics.0] {
         fields.word(word);
     }
-    let mut strings = FieldWriter::new(false, false);
+    let mut strings = FieldWriter::new(FieldForm::LITTLE_32);
     strings.word(4 + OFFLOADING_SECTION.len() as u32 + 1);
     strings.bytes(OFFLOADING_SECTION.as_bytes());
     strings.bytes(&[0]);
@@ -291,7 +292,7 @@ fn of_macho(
     const SEGMENT_SIZE: u32 = 72 + 80;
     const BUILD_SIZE: u32 = 24;
     const START: u32 = 32 + SEGMENT_SIZE + BUILD_SIZE;
-    let mut fields = FieldWriter::new(true, false);
+    let mut fields = FieldWriter::new(FieldForm::LITTLE_64);
     // Two commands; no flags.
     for word in [macho::MH_MAGIC_64, processor, subtype, macho::MH_OBJECT.0] {
         fields.word(word);
@@ -341,18 +342,39 @@ fn of_macho(
     (fields.bytes, Vec::new())
 }
 
-/// Writes fields in a byte order and with a size of addresses.
-struct FieldWriter {
+/// Byte order of fields, and size of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FieldForm {
+    /// Addresses of 8 bytes instead of 4.
     wide: bool,
     big_endian: bool,
+}
+
+impl FieldForm {
+    const LITTLE_32: Self = Self {
+        wide: false,
+        big_endian: false,
+    };
+    const LITTLE_64: Self = Self {
+        wide: true,
+        ..Self::LITTLE_32
+    };
+    const BIG_64: Self = Self {
+        big_endian: true,
+        ..Self::LITTLE_64
+    };
+}
+
+/// Writes fields of one form.
+struct FieldWriter {
+    form: FieldForm,
     bytes: Vec<u8>,
 }
 
 impl FieldWriter {
-    fn new(wide: bool, big_endian: bool) -> Self {
+    fn new(form: FieldForm) -> Self {
         Self {
-            wide,
-            big_endian,
+            form,
             bytes: Vec::new(),
         }
     }
@@ -372,7 +394,7 @@ impl FieldWriter {
 
     /// Writes a number of the size of an address; the caller has checked that it fits.
     fn native(&mut self, value: u64) {
-        if self.wide {
+        if self.form.wide {
             self.ordered(value.to_le_bytes());
         } else {
             self.word(value as u32);
@@ -380,7 +402,7 @@ impl FieldWriter {
     }
 
     fn ordered<const N: usize>(&mut self, mut bytes: [u8; N]) {
-        if self.big_endian {
+        if self.form.big_endian {
             bytes.reverse();
         }
         self.bytes(&bytes);

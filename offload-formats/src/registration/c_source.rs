@@ -156,8 +156,7 @@ impl Sycl<'_> {
             let kind = image.kind.raw();
             let kind =
                 u8::try_from(kind).map_err(|_| RegistrationError::ImageKind { index, kind })?;
-            let [triple, compile, link] = [image.triple, image.compile_options, image.link_options]
-                .map(|text| escape::c_string(text.as_bytes()));
+            let [triple, compile, link] = image.texts()?.map(escape::c_string);
             let _ = writeln!(
                 images,
                 "  {{3, 8, {kind}, {triple}, {compile}, {link}, image_{index}, image_end_{index},\n   \

@@ -218,8 +218,7 @@ impl Sycl<'_> {
                     "{ENTRY} {{ i64 0, i16 1, i16 8, i32 0, ptr null, ptr {kernel}, i64 0, i64 0, ptr null }}"
                 ));
             }
-            let [triple, compile, link] = [image.triple, image.compile_options, image.link_options]
-                .map(|text| string(&mut module, text.as_bytes()));
+            let [triple, compile, link] = image.texts()?.map(|text| string(&mut module, text));
             let (count, entries) = (entries.len(), entries.join(",\n  "));
             let table = format!("@.sycl_offloading.entries_arr.{index}");
             let _ = writeln!(

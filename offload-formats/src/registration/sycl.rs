@@ -50,10 +50,10 @@ pub struct SyclImage<'a> {
     pub triple: &'a str,
     /// The string `symbols`: names of kernels, with newlines (LLVM 22) or NULs between them.
     pub symbols: &'a [u8],
-    /// Options for the compiler at run time; empty in LLVM 22.
-    pub compile_options: &'a str,
-    /// Options for the linker at run time; empty in LLVM 22.
-    pub link_options: &'a str,
+    /// Options for the compiler at run time, in any encoding; empty in LLVM 22.
+    pub compile_options: &'a [u8],
+    /// Options for the linker at run time, in any encoding; empty in LLVM 22.
+    pub link_options: &'a [u8],
 }
 
 impl<'a> SyclImage<'a> {
@@ -61,6 +61,21 @@ impl<'a> SyclImage<'a> {
     pub(crate) fn kernels(&self) -> impl Iterator<Item = &'a [u8]> {
         let names = self.symbols.split(|byte| [b'\n', 0].contains(byte));
         names.filter(|name| !name.is_empty())
+    }
+
+    /// Returns triple, compiler options and linker options, which the runtime reads up to a NUL.
+    pub(crate) fn texts(&self) -> Result<[&'a [u8]; 3], RegistrationError> {
+        let texts = [
+            self.triple.as_bytes(),
+            self.compile_options,
+            self.link_options,
+        ];
+        match texts.iter().find(|text| text.contains(&0)) {
+            None => Ok(texts),
+            Some(text) => Err(RegistrationError::Name {
+                name: String::from_utf8_lossy(text).into_owned(),
+            }),
+        }
     }
 }
 
@@ -131,12 +146,8 @@ impl<'a> Sycl<'a> {
             let sycl = OffloadKind::SYCL.raw(LlvmRelease::default()) as u8;
             bytes.extend_from_slice(&[3, 0, sycl, kind]);
             bytes.resize((at + IMAGE_SIZE) as usize, 0);
-            let texts = [image.triple, image.compile_options, image.link_options];
-            for (field, text) in (1..).zip(texts) {
-                if text.contains('\0') {
-                    return Err(RegistrationError::Name { name: text.into() });
-                }
-                let offset = strings.add(text.as_bytes());
+            for (field, text) in (1..).zip(image.texts()?) {
+                let offset = strings.add(text);
                 pointers.push((at + 8 * field, PointerTarget::Strings, offset));
             }
             let start = end.next_multiple_of(8);

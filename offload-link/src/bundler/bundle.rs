@@ -85,7 +85,7 @@ impl BundleImages<'_> {
     }
 
     fn binary(&self, align: u32) -> Result<Vec<Piece>, LlvmToolError> {
-        let align = NonZeroU64::new(align.into()).unwrap_or(NonZeroU64::MIN);
+        let align = NonZeroU64::new(align.into()).expect("the options refuse an alignment of 0");
         let layout = BundleLayout::new(self.sizes(), align)
             .map_err(|error| LlvmToolError::new(error.to_string()))?;
         let mut position = layout.head.len() as u64;

@@ -169,7 +169,7 @@ impl BundlerOptions {
             Request::Bundle {
                 inputs,
                 targets,
-                output: outputs.into_iter().next().unwrap_or_default(),
+                output: only(outputs),
             }
         })
     }
@@ -248,11 +248,16 @@ impl BundlerOptions {
 
     fn from(self, inputs: Vec<PathBuf>) -> From {
         From {
-            path: inputs.into_iter().next().unwrap_or_default(),
+            path: only(inputs),
             filter: self.filter,
             bundle: self.bundle,
         }
     }
+}
+
+/// Returns the file of a list that was checked to have one.
+fn only(mut files: Vec<PathBuf>) -> PathBuf {
+    files.pop().expect("the number of files was checked")
 }
 
 /// Returns the files of the plural or the singular option, whichever was used.

@@ -25,3 +25,13 @@ pub(crate) use reading::{Here, Reading};
 pub(crate) use stamp::Stamp;
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};
 pub(crate) use write::write_beside;
+
+use std::ops::Range;
+
+/// Returns the bytes of a range that the parser of `bytes` checked.
+pub(crate) fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
+    let place = |offset| usize::try_from(offset).ok();
+    let part = place(range.start).zip(place(range.end));
+    part.and_then(|(start, end)| bytes.get(start..end))
+        .expect("the parser checked the range")
+}

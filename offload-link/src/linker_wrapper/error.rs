@@ -113,54 +113,47 @@ impl fmt::Display for LinkError {
                 "the program found as the real linker is `offload-link` itself\n\
                  hint: set OFFLOAD_CC to the compiler driver that should link",
             ),
-            Self::Start { program, source } if source.kind() == io::ErrorKind::NotFound => {
-                write!(
-                    f,
-                    "cannot start the host linker `{}`: not found\n\
-                     hint: install it, or name another with OFFLOAD_CC or --linker-path",
-                    terminal(&**program)
-                )
+            Self::Start { program, source } => {
+                let program = terminal(&**program);
+                write!(f, "cannot start the host linker `{program}`: ")?;
+                match source.kind() {
+                    io::ErrorKind::NotFound => f.write_str(
+                        "not found\nhint: install it, or name another with OFFLOAD_CC or --linker-path",
+                    ),
+                    _ => write!(f, "{source}"),
+                }
             }
-            Self::Start { program, source } => write!(
-                f,
-                "cannot start the host linker `{}`: {source}",
-                terminal(&**program)
-            ),
             Self::HostLinker { program } => {
                 let name = program.file_name().unwrap_or_default();
                 write!(f, "'{}' failed", terminal(name))
             }
-            Self::DeviceLink { target, source } => {
-                write!(f, "device link for {target}: {source}")
-            }
+            Self::DeviceLink { target, source } => write!(f, "device link for {target}: {source}"),
             Self::Image {
                 target,
                 problem,
                 command,
             } => {
+                let command = command
+                    .iter()
+                    .map(|command| format!("\ncommand: {command}"));
+                let command: String = command.collect();
                 write!(
                     f,
-                    "device link for {target}: it made no valid image: {problem}"
-                )?;
-                match command {
-                    Some(command) => write!(f, "\ncommand: {command}"),
-                    None => Ok(()),
-                }
+                    "device link for {target}: it made no valid image: {problem}{command}"
+                )
             }
-            Self::Several(errors) => errors.iter().enumerate().try_for_each(|(index, error)| {
-                let newline = if index > 0 { "\n" } else { "" };
-                write!(f, "{newline}{error}")
-            }),
+            Self::Several(errors) => {
+                let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                f.write_str(&errors.join("\n"))
+            }
             Self::Container { kind, problem } => write!(f, "{kind} images: {problem}"),
             Self::NothingLinked { reasons } => {
-                f.write_str("none of the device code that was found can be linked")?;
-                reasons
-                    .iter()
-                    .try_for_each(|reason| write!(f, "\n{reason}"))
+                let title = "none of the device code that was found can be linked";
+                write!(f, "{title}\n{}", reasons.join("\n"))
             }
             Self::Dropped { images } => {
-                f.write_str("some images were not linked (-Werror=dropped-image)")?;
-                images.iter().try_for_each(|image| write!(f, "\n{image}"))
+                let title = "some images were not linked (-Werror=dropped-image)";
+                write!(f, "{title}\n{}", images.join("\n"))
             }
             Self::MixedEntries {
                 section,
@@ -176,10 +169,8 @@ impl fmt::Display for LinkError {
                 write!(f, "{from}: its host part does not compile: {source}")
             }
             Self::RegistrationFromC(source) => {
-                write!(
-                    f,
-                    "the registration of the images does not compile: {source}"
-                )
+                let problem = "the registration of the images does not compile";
+                write!(f, "{problem}: {source}")
             }
             Self::Registration(source) => {
                 write!(f, "{source}")?;

@@ -353,7 +353,8 @@ impl Read for PiecesReader<'_> {
             let room = &mut buffer[..len];
             let count = match piece {
                 Piece::Bytes(bytes) => {
-                    let start = usize::try_from(done).unwrap_or(usize::MAX);
+                    let start =
+                        usize::try_from(done).expect("`done` is less than the bytes' length");
                     room.copy_from_slice(&bytes[start..start + len]);
                     len
                 }

@@ -29,6 +29,7 @@ use offload_formats::registration::hip_symbols::HipSymbols;
 use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
 
+use crate::files::part;
 use crate::llvm_tool::{
     self, CommandLine, LlvmToolError, Output, Sources, Style, installation, outputs, print,
 };
@@ -210,12 +211,12 @@ fn sycl(options: &WrapperOptions, form: OutputForm) -> Result<Vec<u8>, LlvmToolE
     let entries: Vec<_> = entries.collect::<Result<_, LlvmToolError>>()?;
     let images = entries.iter().flat_map(|(bytes, entries)| {
         entries.iter().map(|entry| SyclImage {
-            bytes: slice(bytes, &entry.image),
+            bytes: part(bytes, &entry.image),
             kind: entry.image_kind,
             triple: entry.triple(),
             symbols: entry.strings.value("symbols").unwrap_or_default(),
-            compile_options: "",
-            link_options: "",
+            compile_options: b"",
+            link_options: b"",
         })
     });
     let sycl = Sycl {
@@ -298,13 +299,6 @@ fn image_of(path: &Path, bytes: &[u8]) -> Result<Range<u64>, LlvmToolError> {
             Err(LlvmToolError::input(path, text))
         }
     }
-}
-
-fn slice<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
-    let place = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
-    let range = place(range.start)..place(range.end);
-    // The reader found the range in these bytes.
-    bytes.get(range).expect("the reader checked the range")
 }
 
 fn reply(answer: Answer, started: &Started<'_>) -> String {

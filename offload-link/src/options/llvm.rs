@@ -233,20 +233,29 @@ impl<Id: Copy + PartialEq> Table<Id> {
                 Err(text) => parsed.mistakes.push(mistake(text)),
             }
         }
-        if parsed.positional.len() > self.positional {
-            parsed.mistakes.push(format!(
+        let wrong_counts = self.wrong_counts(&seen, parsed.positional.len(), started);
+        parsed.mistakes.extend(wrong_counts);
+        parsed
+    }
+
+    /// Returns the mistakes of a line with the options `seen` and that many positional arguments.
+    fn wrong_counts(&self, seen: &[&str], positional: usize, started: &Started<'_>) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        if positional > self.positional {
+            mistakes.push(format!(
                 "{}: Too many positional arguments specified!\n\
                  Can specify at most {} positional arguments: See: {} --help",
                 started.base, self.positional, started.path
             ));
         }
-        for name in self.required.iter().filter(|name| !seen.contains(name)) {
-            parsed.mistakes.push(format!(
+        let missing = self.required.iter().filter(|name| !seen.contains(name));
+        mistakes.extend(missing.map(|name| {
+            format!(
                 "{}: for the --{name} option: must be specified at least once!",
                 started.base
-            ));
-        }
-        parsed
+            )
+        }));
+        mistakes
     }
 
     /// Returns the mistake for an unknown option.
@@ -285,9 +294,10 @@ impl<Id: Copy + PartialEq> Table<Id> {
         names.sort_unstable();
         let nearest = names
             .into_iter()
-            .min_by_key(|known| distance(known.as_bytes(), name.as_bytes()));
+            .min_by_key(|known| distance(known.as_bytes(), name.as_bytes()))
+            .expect("each tool has `--help`");
         let value = value.map(|value| format!("={}", value.to_string_lossy()));
-        dashed(nearest.unwrap_or_default()) + &value.unwrap_or_default()
+        dashed(nearest) + &value.unwrap_or_default()
     }
 
     /// Returns the option of one letter with a value that `name` begins with. LLVM reads the remaining bytes as more
@@ -380,9 +390,8 @@ fn split(arg: &OsStr) -> Option<(&OsStr, Option<&OsStr>)> {
     }
     Some(match name.iter().position(|byte| *byte == b'=') {
         Some(place) => {
-            let (name, value) = name.split_at(place);
-            let value = OsStr::from_bytes(value.get(1..).unwrap_or_default());
-            (OsStr::from_bytes(name), Some(value))
+            let (name, value) = (&name[..place], &name[place + 1..]);
+            (OsStr::from_bytes(name), Some(OsStr::from_bytes(value)))
         }
         None => (OsStr::from_bytes(name), None),
     })

@@ -12,9 +12,7 @@ pub(crate) fn distance(a: &[u8], b: &[u8]) -> usize {
             last = changed.min(before + 1).min(last + 1);
             *place = last;
         }
-        if let Some(first) = row.first_mut() {
-            *first = index + 1;
-        }
+        row[0] = index + 1;
     }
-    row.last().copied().unwrap_or(0)
+    row[b.len()]
 }

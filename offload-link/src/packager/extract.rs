@@ -44,7 +44,7 @@ pub(super) fn plan(
             .iter()
             .filter(|image| matches(image, argument))
             .collect();
-        if found.is_empty() {
+        let Some(last) = found.last() else {
             let count = images.len();
             let text = format!("--image number {index} matches none of {count} images");
             if options.require_match {
@@ -52,7 +52,7 @@ pub(super) fn plan(
             }
             warn(format!("note: {text}"));
             continue;
-        }
+        };
         match argument.value("file") {
             None if options.archive => {
                 return Err(LlvmToolError::new("Image must have a 'file' argument."));
@@ -70,10 +70,9 @@ pub(super) fn plan(
                         "warning: Multiple inputs match to a single file, '{path}'"
                     ));
                 }
-                let last = found.last().map(|image| image.pieces.clone());
                 outputs.push(Output {
                     path,
-                    pieces: last.unwrap_or_default(),
+                    pieces: last.pieces.clone(),
                     style: Style::Plain,
                 });
             }

@@ -12,7 +12,7 @@ use offload_formats::format::offload_binary::{self, BinaryEntry, OffloadBinaryPr
 use offload_formats::format::pieces::Piece;
 
 use crate::decompressed::{self, DecompressionLimit};
-use crate::files::Nesting;
+use crate::files::{Nesting, part};
 use crate::llvm_tool::sources::wrong_member;
 use crate::llvm_tool::{LlvmToolError, Sources};
 
@@ -163,8 +163,8 @@ impl PackedImage {
     fn new(found: FoundImage, source: usize, name: &str) -> Self {
         let member = found.members.last();
         let member = member.map(|name| String::from_utf8_lossy(name).into_owned());
-        let piece = match found.bytes {
-            Some(_) => Piece::Bytes(found.content(&[][..]).unwrap_or_default().to_vec()),
+        let piece = match &found.bytes {
+            Some(bytes) => Piece::Bytes(part(bytes, &found.entry.image).to_vec()),
             None => Piece::Copy {
                 input: source,
                 range: found.entry.image.clone(),
@@ -203,11 +203,7 @@ impl PackedImage {
                     input,
                     range: entry.image.clone(),
                 },
-                None => {
-                    let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-                    let range = place(entry.image.start)..place(entry.image.end);
-                    Piece::Bytes(self.bytes().get(range).unwrap_or_default().to_vec())
-                }
+                None => Piece::Bytes(part(self.bytes(), &entry.image).to_vec()),
             };
             Self {
                 entry,

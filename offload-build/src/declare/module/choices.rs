@@ -259,7 +259,7 @@ pub(crate) fn container(
             let (name, language) = (named.unwrap_or_default(), language.name());
             let host = if has_host_code { " with host code" } else { "" };
             let problem = format!(
-                "`{name}` is no container of `{language}`{host} ({} {})",
+                "`{name}` is not a container of `{language}`{host} ({} {})",
                 names.join(", "),
                 if names.len() == 1 { "is" } else { "are" }
             );

@@ -180,12 +180,7 @@ impl Module {
             rdc,
             images,
             own,
-            compiler: settings
-                .text("compiler")
-                .map(|text| match text.contains('/') {
-                    true => root.join(text).to_string_lossy().into_owned(),
-                    false => text.to_owned(),
-                }),
+            compiler: compiler(settings, &root),
             launcher: settings.text("launcher").map(|text| {
                 let origin = settings.origin("launcher");
                 (text.trim().to_owned(), origin.to_owned())
@@ -224,6 +219,15 @@ impl Module {
     pub(crate) fn name(settings: &Settings) -> &str {
         settings.text("name").unwrap_or("kernels")
     }
+}
+
+/// Returns the declared compiler: a name, or a path in the package's folder `root`.
+fn compiler(settings: &Settings, root: &Path) -> Option<String> {
+    let text = settings.text("compiler")?;
+    Some(match text.contains('/') {
+        true => root.join(text).to_string_lossy().into_owned(),
+        false => text.to_owned(),
+    })
 }
 
 /// Returns the module's name: it names symbols, and with an extension the file that Rust includes.

@@ -97,8 +97,9 @@ fn check_extensions(
         };
         if let Some(path) = found.iter().find(is_unknown) {
             let shown = path.strip_prefix(root).unwrap_or(path).display();
-            let (name, known) = (language.name(), known.unwrap_or_default().join("`, `."));
-            let problem = format!("`{shown}` is no source of `{name}` (`.{known}` are)");
+            let known = known.expect("a source is unknown where others are known");
+            let (name, known) = (language.name(), known.join("`, `."));
+            let problem = format!("`{shown}` is not a source of `{name}` (`.{known}` are)");
             return Err(settings.error_at("sources", problem));
         }
     }

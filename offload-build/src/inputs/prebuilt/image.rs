@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::readable::Readable;
 use offload_formats::container;
 use offload_formats::container::bundled::{self, DeviceTarget, Unpacking};
-use offload_formats::container::device_library;
+use offload_formats::container::device_library::{self, PlainObjects};
 use offload_formats::container::elf::Elf;
 use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::fatbin::{self, FatbinKind};
@@ -234,7 +234,7 @@ fn images_in<'d, R: ReadAt<'d>>(
         Magic::Bundle | Magic::CompressedBundle | Magic::Archive | Magic::Bitcode
     );
     if is_library {
-        let images = device_library::images(cache, false, unpacking)
+        let images = device_library::images(cache, PlainObjects::HostCode, unpacking)
             .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?;
         let images = images.into_iter();
         found.extend(

@@ -48,7 +48,7 @@ pub(crate) fn find(
     )))
 }
 
-/// hipcc with the clang behind it.
+/// hipcc with the clang that it starts.
 pub(crate) fn hipcc(
     module: &Module,
     program: PathBuf,

@@ -3,7 +3,7 @@
 mod choice;
 mod compiler;
 mod hipcc;
-mod nvcc;
+pub(crate) mod nvcc;
 
 #[cfg(feature = "tools")]
 pub(crate) use crate::installed::compilers::choice::processors;

@@ -131,6 +131,16 @@ fn host_option(flag: &str) -> Option<&str> {
     }
 }
 
+/// Returns the folder of CUDA's device runtime in the tree `root` of a toolkit.
+pub(crate) fn device_runtime(root: &Path) -> Option<PathBuf> {
+    let folders = ["lib64", "lib", "lib/x64", "lib/x86_64-linux-gnu"];
+    let mut folders = folders.map(|name| root.join(name)).into_iter();
+    folders.find(|folder| {
+        let names = ["libcudadevrt.a", "cudadevrt.lib"];
+        names.iter().any(|name| folder.join(name).is_file())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

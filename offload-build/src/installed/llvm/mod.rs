@@ -164,10 +164,9 @@ impl Llvm {
         let Some(bytes) = runtime.and_then(|path| std::fs::read(path).ok()) else {
             return false;
         };
-        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let symbols = bitcode::symbols(bytes.as_slice(), 0..size).unwrap_or_default();
+        let symbols = bitcode::symbols(bytes.as_slice(), 0..bytes.len() as u64);
         let is_lock = |symbol: &GlobalSymbol<'_>| !symbol.defined && symbol.name == CRITICAL_LOCK;
-        symbols.iter().any(is_lock)
+        symbols.is_ok_and(|symbols| symbols.iter().any(is_lock))
     }
 
     /// Returns LLVM's C and math libraries for GPUs of `triple`, if they are installed: archives of bitcode.
@@ -214,7 +213,7 @@ impl Llvm {
     }
 }
 
-/// The number of the machine that an ELF file is for; nothing when it is no such file.
+/// Returns the machine number of an ELF file; `None` for other files.
 pub(crate) fn machine_of(path: &Path) -> Option<u16> {
     let mut head = [0; 20];
     File::open(path).ok()?.read_exact(&mut head).ok()?;

@@ -53,8 +53,11 @@ impl NotFound {
     #[must_use]
     pub fn newer_clang(made_by: u32, older: &[Llvm]) -> Self {
         let found = older.iter().map(|llvm| {
-            let release = llvm.release().unwrap_or_default();
-            format!("{} is of LLVM {release}", llvm.clang.display())
+            let clang = llvm.clang.display();
+            match llvm.release() {
+                Some(release) => format!("{clang} is of LLVM {release}"),
+                None => format!("{clang} is of an unknown release"),
+            }
         });
         let install = Need::Clang.install(Some(made_by));
         Self::new(

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Images that are made of the same sources.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PartImages {
     /// The source; nothing if they are made of all.
     pub(crate) source: Option<SourceName>,

@@ -1,6 +1,6 @@
 //! Dependency files as compilers write them for `make`.
 
-/// The files that a rule depends on: all behind the first colon, each once, in order.
+/// The files that a rule depends on: all after the first colon, each once, in order.
 ///
 /// A backslash joins lines, and escapes a blank or a `#`; `$$` is a dollar.
 #[must_use]

@@ -32,7 +32,7 @@ pub(crate) fn numbers(bytes: &[u8]) -> BTreeSet<String> {
     found
 }
 
-/// `<device>_<inode>` at the start of a name, with more behind it.
+/// `<device>_<inode>` at the start of a name, with more after it.
 pub(crate) fn number_at(name: &[u8]) -> Option<String> {
     let mut parts = name.splitn(3, |&byte| byte == b'_');
     let (device, inode, _) = (parts.next()?, parts.next()?, parts.next()?);

@@ -64,8 +64,7 @@ impl Joined {
 
     /// Tells whether bitcode calls a function of the libraries. Bitcode whose symbols cannot be read may call one.
     fn is_called(&self, bytes: &[u8]) -> bool {
-        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let Ok(symbols) = bitcode::symbols(bytes, 0..size) else {
+        let Ok(symbols) = bitcode::symbols(bytes, 0..bytes.len() as u64) else {
             return true;
         };
         let has_prefix = |name: &[u8]| {

@@ -12,9 +12,9 @@ use md5::{Digest, Md5};
 /// Renames the kernels in an object or in bitcode; `module` is the same for all files of a module.
 pub(crate) fn rename(bytes: &mut [u8], module: u64) {
     let mut start = 0;
-    while let Some(found) = find(bytes.get(start..).unwrap_or_default()) {
+    while let Some(found) = find(&bytes[start..]) {
         start += found + KERNEL.len();
-        let name = bytes.get_mut(start..).unwrap_or_default();
+        let name = &mut bytes[start..];
         if let Some(number) = number_at(name) {
             let mut digits = digits(module, &number);
             let places = name.iter_mut().take(number.len());

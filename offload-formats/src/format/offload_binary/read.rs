@@ -142,6 +142,12 @@ pub(super) fn parse<'d, R: ReadAt<'d>>(
             header_size,
         }));
     }
+    if is_compressed && inflated_size < header_size {
+        return Err(whole(OffloadBinaryProblem::InflatedSize {
+            size: inflated_size,
+            header_size,
+        }));
+    }
     let compressed = CompressedBody {
         method: Method::Zlib,
         inflated_size,
@@ -155,12 +161,6 @@ pub(super) fn parse<'d, R: ReadAt<'d>>(
         entries: Vec::new(),
     };
     if is_compressed {
-        if inflated_size < header_size {
-            return Err(whole(OffloadBinaryProblem::InflatedSize {
-                size: inflated_size,
-                header_size,
-            }));
-        }
         return Ok(OffloadBinary {
             compressed: Some(compressed.with_method_of(data)),
             ..binary
@@ -169,22 +169,9 @@ pub(super) fn parse<'d, R: ReadAt<'d>>(
 
     // From here on nothing may exceed `range`.
     let entries = entries(data, &range, &header, version, count)?;
-    let strings = strings_of(data, &range, &entries)?;
-    let entries = entries
-        .into_iter()
-        .zip(strings)
-        .map(|(entry, strings)| BinaryEntry {
-            image_kind: ImageKind::from_raw(entry.record.image_kind),
-            offload_kind: match version {
-                OffloadBinaryVersion::V1 => {
-                    OffloadKind::from_raw_of_any_release(entry.record.offload_kind)
-                }
-                _ => OffloadKind::from_raw(entry.record.offload_kind),
-            },
-            flags: entry.record.flags,
-            strings,
-            image: entry.image,
-        });
+    let strings = strings_of(data, &range, &entries)?.into_iter();
+    let entries = entries.into_iter().zip(strings);
+    let entries = entries.map(|(entry, strings)| entry.with_strings(strings, version));
     Ok(OffloadBinary {
         entries: entries.collect(),
         ..binary
@@ -200,6 +187,22 @@ struct RawEntry {
     pairs: Vec<Pair>,
     /// End of its string entries.
     after: u64,
+}
+
+impl RawEntry {
+    fn with_strings(self, strings: EntryStrings, version: OffloadBinaryVersion) -> BinaryEntry {
+        let kind = self.record.offload_kind;
+        BinaryEntry {
+            image_kind: ImageKind::from_raw(self.record.image_kind),
+            offload_kind: match version {
+                OffloadBinaryVersion::V1 => OffloadKind::from_raw_of_any_release(kind),
+                _ => OffloadKind::from_raw(kind),
+            },
+            flags: self.record.flags,
+            strings,
+            image: self.image,
+        }
+    }
 }
 
 /// A string entry with offsets from the start of the file.
@@ -316,27 +319,12 @@ fn strings_among(
 ) -> BinaryResult<Vec<EntryStrings>> {
     let place = |offset: u64| usize::try_from(offset.checked_sub(range.start)?).ok();
 
-    // Looks for each NUL once, even if many keys and values share a string.
     let pairs = entries.iter().flat_map(|entry| &entry.pairs);
     let starts = pairs.flat_map(|pair| {
         let value = Some(pair.value).filter(|_| pair.value_size.is_none());
         [Some(pair.key), value]
     });
-    let mut starts: Vec<usize> = starts.flatten().filter_map(place).collect();
-    starts.sort_unstable();
-    let mut ends = BTreeMap::new();
-    let (mut next_start, mut next_end) = (bytes.len(), None);
-    for start in starts.into_iter().rev() {
-        let here = bytes.get(start..next_start).unwrap_or_default();
-        let nul = here
-            .iter()
-            .position(|byte| *byte == 0)
-            .map(|at| start.saturating_add(at));
-        next_end = nul.or(next_end);
-        next_start = start.min(next_start);
-        ends.insert(start, next_end);
-    }
-
+    let ends = ends(bytes, starts.flatten().filter_map(place).collect());
     let terminated = |what, offset| {
         let end = place(offset).and_then(|start| Some(start..(*ends.get(&start)?)?));
         end.ok_or(OffloadBinaryProblem::Unterminated {
@@ -373,23 +361,49 @@ fn strings_among(
             table: Arc::clone(&table),
             pairs,
         };
-        for ((key, value), pair) in strings.iter().zip(&entry.pairs) {
-            let key = ["triple", "arch"]
-                .into_iter()
-                .find(|text| text.as_bytes() == key);
-            if let Some(key) = key.filter(|_| std::str::from_utf8(value).is_err()) {
-                return Err(OffloadBinaryProblem::NotText {
-                    key,
-                    offset: pair.value,
-                });
-            }
-        }
+        check_texts(&strings, &entry.pairs)?;
         Ok(strings)
     };
     entries
         .iter()
         .map(|entry| strings(entry).map_err(|problem| (entry.index, problem)))
         .collect()
+}
+
+/// Returns the place of the first NUL from each start on, if there is one. Looks for each NUL once, even if many keys and
+/// values share a string.
+fn ends(bytes: &[u8], mut starts: Vec<usize>) -> BTreeMap<usize, Option<usize>> {
+    starts.sort_unstable();
+    let mut ends = BTreeMap::new();
+    let (mut next_start, mut next_end) = (bytes.len(), None);
+    for start in starts.into_iter().rev() {
+        // A start after the end of the bytes has none.
+        let here = bytes.get(start..next_start).unwrap_or_default();
+        let nul = here
+            .iter()
+            .position(|byte| *byte == 0)
+            .map(|at| start.saturating_add(at));
+        next_end = nul.or(next_end);
+        next_start = start.min(next_start);
+        ends.insert(start, next_end);
+    }
+    ends
+}
+
+/// Checks that triple and processor are UTF-8.
+fn check_texts(strings: &EntryStrings, pairs: &[Pair]) -> Result<(), OffloadBinaryProblem> {
+    for ((key, value), pair) in strings.iter().zip(pairs) {
+        let key = ["triple", "arch"]
+            .into_iter()
+            .find(|text| text.as_bytes() == key);
+        if let Some(key) = key.filter(|_| std::str::from_utf8(value).is_err()) {
+            return Err(OffloadBinaryProblem::NotText {
+                key,
+                offset: pair.value,
+            });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

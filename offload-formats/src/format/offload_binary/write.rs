@@ -83,6 +83,51 @@ pub fn layout(
 
 type Pairs<'a> = Vec<(&'a [u8], &'a [u8])>;
 
+/// Returns the header of an offload binary of `size` bytes. The entries come after it.
+fn header(version: OffloadBinaryVersion, size: u64, entry_count: usize) -> Vec<u8> {
+    let mut head = Vec::new();
+    BinaryHeader {
+        magic: MAGIC,
+        version: version.raw(),
+        size,
+        entries_offset: version.header_size(),
+        entries: match version {
+            OffloadBinaryVersion::V1 => EntryRecord::LEN,
+            OffloadBinaryVersion::V2 | OffloadBinaryVersion::V3 => entry_count as u64,
+        },
+    }
+    .write(&mut head);
+    if version == OffloadBinaryVersion::V3 {
+        HeaderEnd { inflated_size: 0 }.write(&mut head);
+    }
+    head
+}
+
+/// Appends the records of an entry's strings; `at` returns the offset of a string.
+fn write_pairs(
+    pairs: &Pairs<'_>,
+    version: OffloadBinaryVersion,
+    at: impl Fn(&[u8]) -> u64,
+    records: &mut Vec<u8>,
+) {
+    for (key, value) in pairs {
+        let (key_offset, value_offset) = (at(key), at(value));
+        match version {
+            OffloadBinaryVersion::V1 => StringRecord {
+                key_offset,
+                value_offset,
+            }
+            .write(records),
+            OffloadBinaryVersion::V2 | OffloadBinaryVersion::V3 => SizedStringRecord {
+                key_offset,
+                value_offset,
+                value_size: value.len() as u64,
+            }
+            .write(records),
+        }
+    }
+}
+
 /// Appends one offload binary, and returns its size. Its first entry is entry `first` of all.
 fn one(
     first: usize,
@@ -111,6 +156,10 @@ fn one(
 
     let (mut records, mut string_records) = (Vec::new(), Vec::new());
     let (mut strings_offset, mut image_offset) = (strings_start, images_offset);
+    let at = |string: &[u8]| {
+        let offset = table.offset(string);
+        table_offset + offset.expect("the table contains every string")
+    };
     for (index, (entry, pairs)) in entries.iter().zip(&pairs).enumerate() {
         let image_size = entry.image_size;
         EntryRecord {
@@ -123,26 +172,7 @@ fn one(
             image_size,
         }
         .write(&mut records);
-        for (key, value) in pairs {
-            let at = |string: &[u8]| {
-                let offset = table.offset(string);
-                table_offset + offset.expect("the table contains every string")
-            };
-            let (key_offset, value_offset) = (at(key), at(value));
-            match version {
-                OffloadBinaryVersion::V1 => StringRecord {
-                    key_offset,
-                    value_offset,
-                }
-                .write(&mut string_records),
-                OffloadBinaryVersion::V2 | OffloadBinaryVersion::V3 => SizedStringRecord {
-                    key_offset,
-                    value_offset,
-                    value_size: value.len() as u64,
-                }
-                .write(&mut string_records),
-            }
-        }
+        write_pairs(pairs, version, at, &mut string_records);
         strings_offset += version.string_entry_size() * pairs.len() as u64;
         let end = image_offset.checked_add(image_size);
         // Leaves room for the padding at the end.
@@ -155,21 +185,7 @@ fn one(
 
     let padding = Alignment::EIGHT.padding(image_offset);
     let size = image_offset + padding;
-    let mut head = Vec::new();
-    BinaryHeader {
-        magic: MAGIC,
-        version: version.raw(),
-        size,
-        entries_offset,
-        entries: match version {
-            OffloadBinaryVersion::V1 => EntryRecord::LEN,
-            OffloadBinaryVersion::V2 | OffloadBinaryVersion::V3 => entries.len() as u64,
-        },
-    }
-    .write(&mut head);
-    if version == OffloadBinaryVersion::V3 {
-        HeaderEnd { inflated_size: 0 }.write(&mut head);
-    }
+    let mut head = header(version, size, entries.len());
     head.extend([&records[..], &string_records, &table.bytes].concat());
     head.extend((past_table..images_offset).map(|_| 0));
     pieces.push(Piece::Bytes(head));

@@ -259,7 +259,8 @@ fn rustc_program() -> OsString {
 pub(super) fn host_of_rustc() -> Result<String, CargoOffloadError> {
     let version = answer(Command::new(rustc_program()).arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.unwrap_or_default().trim().to_owned())
+    let host = host.ok_or_else(|| CargoOffloadError::new("`rustc -vV` prints no line `host:`"))?;
+    Ok(host.trim().to_owned())
 }
 
 /// Tells whether Cargo would find a package from this folder.

@@ -52,15 +52,14 @@ fn of_group(images: &[Image], group: &Group) -> Result<HashSet<usize>, LinkError
         .iter()
         .map(|(_, image)| ((image.unit, image.bundle), image.target()));
     let linked = nearest(&group.image_target(), rows).map_err(|(one, two)| {
-        let [one, two] = [one, two].map(|index| bundled.get(index).map(|(_, image)| *image));
-        let name = |image: Option<&Image>| image.map(|image| image.processor.clone());
-        let [first, second] = [one, two].map(|image| name(image).unwrap_or_default());
+        let [one, two] = [one, two].map(|index| bundled[index].1);
+        let (first, second) = (&one.processor, &two.processor);
         let problem = format!(
             "its entries for `{first}` and `{second}` exclude each other, and the link for {} takes both",
             group.target()
         );
         LinkError::Input {
-            from: one.map(|image| image.from.clone()).unwrap_or_default(),
+            from: one.from.clone(),
             source: problem.into(),
         }
     })?;

@@ -61,8 +61,8 @@ impl Blocks {
         };
         let mut blocks = vec![OnceCell::from(first.into_boxed_slice())];
         if len <= KEPT {
-            let count = len.div_ceil(BLOCK as u64).max(1);
-            blocks.resize_with(usize::try_from(count).unwrap_or(1), OnceCell::new);
+            let count = usize::try_from(len).expect("a small file's size fits in memory");
+            blocks.resize_with(count.div_ceil(BLOCK).max(1), OnceCell::new);
         }
         let file = Reading::new(Opened::new(path, file, stamp));
         let others = ReadCache::new(file.part(0..len));

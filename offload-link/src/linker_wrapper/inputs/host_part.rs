@@ -101,8 +101,7 @@ impl Inputs {
 
     /// Uses an object as the host's view of a unit.
     fn adopt(&mut self, file: &mut InputFile, index: usize, path: &Path) -> Result<(), LinkError> {
-        let from = file.units.get(index).map(|unit| file.unit_name(unit));
-        let from = from.unwrap_or_default();
+        let from = file.unit_name(&file.units[index]);
         let wrong = |source: Problem| LinkError::Input {
             from: from.clone(),
             source,

@@ -24,7 +24,7 @@ use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::compressed_bundle::{self, CompressedBundle};
 
 use crate::decompressed;
-use crate::files::{Here, Opened, Reading, Stamp, copy_range};
+use crate::files::{Here, Opened, Reading, Stamp, copy_range, part};
 use crate::linker_wrapper::inputs::blocks::Blocks;
 
 /// Limit on an image of a compressed bundle that is unpacked to memory, in bytes.
@@ -181,10 +181,7 @@ impl ImageBytes {
                 self.unpack(&mut bytes)?;
                 Cow::Owned(bytes)
             }
-            ImagePlace::Unpacked(bytes, range) => {
-                let part = (&**bytes).read_at(range.start, self.size);
-                Cow::Borrowed(part.unwrap_or_default())
-            }
+            ImagePlace::Unpacked(bytes, range) => Cow::Borrowed(part(bytes, range)),
         })
     }
 

@@ -54,7 +54,7 @@ impl Names {
         let mut symbols = Symbols::default();
         let mut start = 0;
         for (end, standing) in &self.ends {
-            let name = self.bytes.get(start..*end).unwrap_or_default();
+            let name = &self.bytes[start..*end];
             start = *end;
             if *standing == Standing::Undefined {
                 symbols.undefined.push(name);

@@ -349,15 +349,7 @@ pub(crate) enum Question {
 impl LinkerOptions {
     /// Applies one option; `value` is empty for flags.
     pub(crate) fn apply(&mut self, id: Own, value: OsString) -> Result<(), LinkError> {
-        match id {
-            Own::OptLevel | Own::DeviceDebug | Own::PtxasArg | Own::ClangBackend => {
-                self.driver = Some(Driver::Until19);
-            }
-            Own::DeviceCompiler | Own::ShouldExtract => {
-                self.driver.get_or_insert(Driver::Since20);
-            }
-            _ => {}
-        }
+        self.note_driver(id);
         match id {
             Own::LinkerPath => self.linker = Some(value.into()),
             Own::HostTriple => self.host_triple = Some(value),
@@ -376,25 +368,11 @@ impl LinkerOptions {
             Own::SaveTemps => self.save_temps = true,
             Own::Jobs => self.jobs = Some(parse_jobs(&value)?),
             Own::Mllvm => self.mllvm.push(value),
-            Own::OffloadOpt => {
-                let dash = if value.as_encoded_bytes().starts_with(b"-") {
-                    ""
-                } else {
-                    "-"
-                };
-                let mut option = OsString::from(dash);
-                option.push(value);
-                self.offload_opt.push(option);
-            }
-            Own::OptLevel => {
-                let level = value.to_string_lossy().into_owned();
-                if !matches!(level.as_bytes(), [b'O', b'0'..=b'9']) {
-                    return Err(LinkError::Option(format!(
-                        "--opt-level: `{level}` is not a level; expected `O0` to `O3`"
-                    )));
-                }
-                self.device_compiler.push(format!("-{level}").into());
-            }
+            Own::OffloadOpt => match value.as_encoded_bytes().starts_with(b"-") {
+                true => self.offload_opt.push(value),
+                false => self.offload_opt.push(joined("-", &value)),
+            },
+            Own::OptLevel => self.device_compiler.push(level(&value)?.into()),
             Own::DeviceDebug => self.device_compiler.push("-g".into()),
             Own::PtxasArg => {
                 self.device_compiler.push("-Xcuda-ptxas".into());
@@ -425,15 +403,12 @@ impl LinkerOptions {
                 )));
             }
             Own::PassRemarks(name) => {
-                let mut option = OsString::from(format!("-{name}="));
-                option.push(value);
-                self.offload_opt.push(option);
+                self.offload_opt.push(joined(&format!("-{name}="), &value));
             }
             Own::Llvm => {
                 let release = value.to_string_lossy().parse();
-                let release =
-                    release.map_err(|error| LinkError::Option(format!("--llvm: {error}")));
-                self.llvm = Some(release?);
+                let wrong = |error| LinkError::Option(format!("--llvm: {error}"));
+                self.llvm = Some(release.map_err(wrong)?);
             }
             Own::Report => self.report = Some(value),
             Own::MaxDecompressedSize => {
@@ -447,9 +422,20 @@ impl LinkerOptions {
         }
         Ok(())
     }
-}
 
-impl LinkerOptions {
+    /// Records the releases of clang that pass an option.
+    fn note_driver(&mut self, id: Own) {
+        match id {
+            Own::OptLevel | Own::DeviceDebug | Own::PtxasArg | Own::ClangBackend => {
+                self.driver = Some(Driver::Until19);
+            }
+            Own::DeviceCompiler | Own::ShouldExtract => {
+                self.driver.get_or_insert(Driver::Since20);
+            }
+            _ => {}
+        }
+    }
+
     /// Turns LLVM's questions into a question for this tool, once all options are known.
     pub(crate) fn ask(&mut self) {
         if self.answer.is_none() && self.llvm_questions().next().is_some() {
@@ -520,6 +506,23 @@ impl LinkerOptions {
 
 /// Variable with the release, for command lines without an option for it.
 const VARIABLE: &str = "OFFLOAD_LLVM";
+
+fn joined(start: &str, value: &OsStr) -> OsString {
+    let mut option = OsString::from(start);
+    option.push(value);
+    option
+}
+
+/// Returns the option of clang for a level such as `O2`.
+fn level(value: &OsStr) -> Result<String, LinkError> {
+    let level = value.to_string_lossy();
+    match level.as_bytes() {
+        [b'O', b'0'..=b'9'] => Ok(format!("-{level}")),
+        _ => Err(LinkError::Option(format!(
+            "--opt-level: `{level}` is not a level; expected `O0` to `O3`"
+        ))),
+    }
+}
 
 fn number<N: std::str::FromStr>(name: &str, expected: &str, value: &OsStr) -> Result<N, LinkError> {
     let text = value.to_string_lossy();

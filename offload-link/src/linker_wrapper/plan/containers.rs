@@ -9,7 +9,6 @@
 //!
 //! Specification: `docs/spec/linker-wrapper.md` §4; `docs/spec/hip-runtime.md` for the requirements of HIP's runtime.
 
-use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::Path;
 
@@ -27,6 +26,7 @@ use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::report::fates::{Report, target};
 use crate::linker_wrapper::tool::Rules;
 use crate::linker_wrapper::workplace::Workplace;
+use crate::llvm_tool::compression::all_processors;
 
 /// A linked image.
 #[derive(Clone, Debug)]
@@ -203,10 +203,7 @@ impl Packing<'_> {
                 }
                 _ => compressed_bundle::CompressedBundleVersion::default(),
             },
-            threads: std::thread::available_parallelism()
-                .ok()
-                .and_then(|count| NonZeroU32::try_from(count).ok())
-                .unwrap_or(NonZeroU32::MIN),
+            threads: all_processors(),
             ..Compression::default()
         };
         compressed_bundle::compress(&bytes, how).map_err(|problem| failed(problem.to_string()))

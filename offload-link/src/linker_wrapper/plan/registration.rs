@@ -6,7 +6,6 @@ use crate::linker_wrapper::line::family::Family;
 use object::elf;
 use offload_formats::container::elf::Machine;
 use offload_formats::registration::coff::WindowsAbi;
-use std::ops::Range;
 use std::path::Path;
 
 use offload_formats::format::offload_binary::{self, BinaryEntry};
@@ -17,6 +16,7 @@ use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenM
 use offload_formats::registration::sycl::{Sycl, SyclImage};
 use offload_formats::registration::{Global, NEEDS_OFFLOAD_LINK};
 
+use crate::files::part;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::host_objects::EntrySection;
 use crate::linker_wrapper::line::arguments::Arguments;
@@ -232,23 +232,37 @@ fn fat_binary(
 /// Returns an image in the offload binary that the device link made.
 fn sycl_image<'a>(bytes: &'a [u8], entry: &'a BinaryEntry) -> SyclImage<'a> {
     SyclImage {
-        bytes: range(bytes, &entry.image),
+        bytes: part(bytes, &entry.image),
         kind: entry.image_kind,
         triple: entry.triple(),
         symbols: entry.strings.value("symbols").unwrap_or_default(),
-        compile_options: text(entry.strings.value("compile-opts")),
-        link_options: text(entry.strings.value("link-opts")),
+        compile_options: entry.strings.value("compile-opts").unwrap_or_default(),
+        link_options: entry.strings.value("link-opts").unwrap_or_default(),
     }
 }
 
-fn range<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
-    let start = usize::try_from(range.start).unwrap_or(usize::MAX);
-    let end = usize::try_from(range.end).unwrap_or(usize::MAX);
-    bytes.get(start..end).unwrap_or_default()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use offload_formats::format::offload_binary::BinaryImage;
+    use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 
-fn text(value: Option<&[u8]>) -> &str {
-    value
-        .and_then(|value| std::str::from_utf8(value).ok())
-        .unwrap_or_default()
+    #[test]
+    fn keeps_options_of_sycl_in_any_encoding() {
+        let image = BinaryImage {
+            image_kind: ImageKind::SPIRV,
+            offload_kind: OffloadKind::SYCL,
+            flags: 0,
+            strings: &[("compile-opts", "-DX"), ("link-opts", "-DY")],
+            image: b"image",
+        };
+        let mut bytes = image.to_bytes(LlvmRelease::V22).unwrap();
+        let option = bytes.windows(3).position(|part| part == b"-DX").unwrap();
+        bytes[option + 2] = 0xe9;
+        let binaries = offload_binary::walk(&*bytes, 0..bytes.len() as u64).unwrap();
+        let image = sycl_image(&bytes, &binaries[0].entries[0]);
+        assert_eq!(image.bytes, b"image");
+        assert_eq!(image.compile_options, b"-D\xe9");
+        assert_eq!(image.link_options, b"-DY");
+    }
 }

@@ -95,8 +95,8 @@ impl Trace {
 
     fn to_json(&self) -> String {
         let whole = self.event("Total", String::new(), self.start, Instant::now());
-        let events = self.events.lock().map(|events| events.clone());
-        let mut events = events.unwrap_or_default();
+        let events = self.events.lock();
+        let mut events = events.expect("no thread panics with the lock").clone();
         events.push(whole);
         events.sort_by_key(|event| (event.ts, std::cmp::Reverse(event.dur)));
         json::text(&Events {

@@ -12,7 +12,7 @@ use offload_formats::format::pieces;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Section of entries whose start and end nobody uses.
+/// Section of entries whose start and end are unused.
 const ENTRIES: &str = ".rdata$offload_entries";
 
 impl Own {

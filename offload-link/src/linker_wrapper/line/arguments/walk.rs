@@ -425,7 +425,7 @@ fn refuse_mistaken(text: &OsStr) -> Result<(), LinkError> {
     let text = text.to_string_lossy();
     let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'));
     let name = name.unwrap_or_default();
-    let name = name.split('=').next().unwrap_or_default();
+    let name = name.split_once('=').map_or(name, |(name, _)| name);
     if !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
         return Ok(());
     }

@@ -44,7 +44,8 @@ impl Group {
 
     /// Returns the name of the image's file without its extension; for LLVM, architecture and processor.
     pub(crate) fn label(&self, way: Way) -> String {
-        let arch = self.triple.split('-').next().unwrap_or_default();
+        let arch = self.triple.split_once('-');
+        let arch = arch.map_or(self.triple.as_str(), |(arch, _)| arch);
         match (way, self.processor.as_str()) {
             (Way::Llvm, processor) => format!("{arch}.{processor}"),
             (Way::Own, "") => self.triple.clone(),

@@ -95,8 +95,9 @@ impl Planner<'_> {
         let numbered = (1..).map(|count| format!("{label}.{count}.img"));
         let name = std::iter::once(format!("{label}.img"))
             .chain(numbered)
-            .find(|name| names.insert(name.clone()));
-        let output = self.workplace.file(&name.unwrap_or_default());
+            .find(|name| names.insert(name.clone()))
+            .expect("the numbers do not end");
+        let output = self.workplace.file(&name);
         let wraps_spirv = job.triple.arch() == "spirv64"
             && job.triple.vendor() == "intel"
             && job.kinds.contains(&OffloadKind::OPENMP);
@@ -304,7 +305,7 @@ fn file_name(
     let mut names = std::iter::once(format!("{base}.{extension}")).chain(numbered);
     names
         .find(|name| taken.insert(name.clone()))
-        .unwrap_or_default()
+        .expect("the numbers do not end")
 }
 
 /// Returns the group's triple, if both it and the processor are valid in options of a device linker.
