@@ -20,3 +20,4 @@ mod prune;
 mod registration_matrix;
 mod size;
 mod windows_hosts;
+mod zip_files;

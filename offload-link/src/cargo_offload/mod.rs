@@ -12,6 +12,7 @@
 //! | `selection.rs`   | options that select images |
 //! | `inputs.rs`      | input files: named ones, folders, standard input |
 //! | `images.rs`, `image_text.rs` | the images of an input, and facts about them for people |
+//! | `packed.rs`      | compressed members of zip files |
 //! | `kernels.rs`     | the kernels of an input's images |
 //! | `text.rs`        | numbers and tables for people |
 //! | `limit_option.rs` | an option of commands that unpack images |
@@ -27,6 +28,7 @@ mod inspect;
 mod kernels;
 mod limit_option;
 mod line;
+mod packed;
 mod pages;
 mod project;
 mod prune;

@@ -12,6 +12,7 @@ use crate::format::bytes::ReadAt;
 use crate::format::compressed_bundle::{CompressedBundle, CompressedBundleError, Method};
 use crate::format::fatbin::{FatbinCompression, FatbinEntry};
 use crate::format::magic::Magic;
+use crate::format::zip::ZipMember;
 
 /// The device images of a file.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub struct Inventory {
     pub containers: Vec<ImageContainer>,
     /// Members of thin archives, which are other files: the caller can open and search them.
     pub outside: Vec<OutsideMember>,
+    /// Compressed members of zip files, which the caller can unpack and search.
+    pub packed: Vec<PackedMember>,
     /// Objects of formats without a known place for images.
     pub unsupported: Vec<UnsupportedFile>,
     /// Parts of the file that could not be read, and bytes in a container that belong to no image.
@@ -153,6 +156,16 @@ pub struct OutsideMember {
     pub members: Vec<Vec<u8>>,
     /// Size of the file in bytes, according to the archive.
     pub size: u64,
+}
+
+/// A compressed member of a zip file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PackedMember {
+    /// Names of the members, the outermost first; the last is that of `member`.
+    pub members: Vec<Vec<u8>>,
+    /// The member.
+    pub member: ZipMember,
 }
 
 /// An object of a format without a known place for images.

@@ -14,7 +14,7 @@ use crate::cargo_offload::kernels::FileKernels;
 pub(super) struct MeasuredFile {
     /// Path for people.
     pub(super) name: String,
-    /// Size of the file. Members of thin archives are other files, and count, too.
+    /// Size of the file. Members of thin archives are other files, and count, too; members of zip files are in the file.
     pub(super) size: u64,
     pub(super) targets: BTreeMap<String, ImageSizes>,
     /// Containers of images in file order.
@@ -86,7 +86,9 @@ pub(super) struct MeasuredImage {
 impl MeasuredFile {
     /// Measures the images of a file, and its kernels if they were read.
     pub(super) fn of(input: &OpenInput, found: &FileImages, kernels: Option<&FileKernels>) -> Self {
-        let sizes = found.parts.iter().map(|part| part.size);
+        let files = found.parts.iter();
+        let files = files.filter(|part| part.packed_size.is_none());
+        let sizes = files.map(|part| part.size);
         let mut file = Self {
             name: terminal(input.name.as_path()).to_string(),
             size: sizes.fold(0, u64::saturating_add),
@@ -130,13 +132,18 @@ impl MeasuredContainer {
         inside: &[PlacedImage<'_>],
         number: &mut usize,
     ) -> Self {
-        let is_compressed = container.compression.is_some();
+        let is_compressed = container.compression.is_some() || part.packed_size.is_some();
         let sizes = inside.iter().map(|placed| placed.image.stored_size);
         let whole = sizes.fold(0, u64::saturating_add);
         let stored = match container.format {
             // Its range is the whole object's.
             ContainerFormat::ObjectBundle => whole,
             _ => container.range.end.saturating_sub(container.range.start),
+        };
+        // The size of a compressed member is shared among its parts by their unpacked sizes.
+        let stored = match part.packed_size {
+            Some(packed) => part_of(packed, stored.min(part.size), part.size),
+            None => stored,
         };
         let images = inside.iter().map(|placed| {
             let stored_size = placed.image.stored_size;
