@@ -17,6 +17,8 @@ mod images;
 mod inspect;
 mod project;
 mod prune;
+mod prune_objects;
+mod prune_wheels;
 mod registration_matrix;
 mod size;
 mod windows_hosts;
