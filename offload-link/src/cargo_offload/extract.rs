@@ -13,7 +13,7 @@ use offload_formats::format::pieces::Piece;
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::image_text;
-use crate::cargo_offload::images::{self, FileImages, FilePart};
+use crate::cargo_offload::images::{self, FileImages, FilePart, GroupUnpacker};
 use crate::cargo_offload::inputs;
 use crate::cargo_offload::kernels::FileKernels;
 use crate::cargo_offload::limit_option::LimitOption;
@@ -50,6 +50,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
     let limit = line.limit.value()?;
     let mut unpacking = images::unpacking(&limit);
     let mut found = FileImages::find(&input, &mut unpacking);
+    found.identify();
     let needs_kernels = line.selection.needs_kernels();
     let kernels = needs_kernels.then(|| FileKernels::read(&mut found, limit.memory()));
     let name = images::shown(&line.file);
@@ -61,7 +62,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
         sources: Sources::default(),
         outputs: Vec::new(),
         bundles: HashMap::new(),
-        limit: limit.memory(),
+        groups: GroupUnpacker::new(limit.memory()),
     };
     let (mut number, mut targets) = (0, BTreeSet::new());
     for part in &found.parts {
@@ -102,7 +103,7 @@ fn file_name(number: usize, digits: usize, placed: &PlacedImage<'_>) -> String {
         .map(|char| if is_plain(&char) { char } else { '-' })
         .take(80)
         .collect();
-    // The form of an image in a compressed bundle is unknown; nearly all are code objects.
+    // The form of an image in a large compressed bundle is unknown; nearly all are code objects.
     let form = placed.image.form;
     let is_amd = placed.image.target.triple.starts_with("amdgcn");
     let form = form.or(is_amd.then_some(ImageForm::CodeObject));
@@ -120,8 +121,7 @@ struct ExtractPlan {
     outputs: Vec<Output>,
     /// Sources of the contents of compressed bundles, by the addresses of these.
     bundles: HashMap<*const CompressedBundle, usize>,
-    /// Largest size of an image that is unpacked in memory, in bytes.
-    limit: u64,
+    groups: GroupUnpacker,
 }
 
 impl ExtractPlan {
@@ -145,9 +145,10 @@ impl ExtractPlan {
                 input: self.content_of(source, bundle),
                 range: image.range.clone(),
             },
-            (ContainerData::Unpacked(bytes), Some(entry)) => Piece::Bytes(
-                images::unpack(&bytes[..], entry, self.limit).map_err(|error| failed(&error))?,
-            ),
+            (ContainerData::Unpacked(bytes), Some(entry)) => {
+                let image = self.groups.unpack(part, Some(bytes), &bytes[..], entry);
+                Piece::Bytes(image.map_err(|error| failed(&error))?)
+            }
             (ContainerData::Unpacked(bytes), None) => {
                 let size = image.range.end.saturating_sub(image.range.start);
                 let bytes = bytes.as_ref().read_at(image.range.start, size);
@@ -156,7 +157,7 @@ impl ExtractPlan {
             }
             (ContainerData::File, Some(entry)) => {
                 let data = self.sources.file(source).apart();
-                let bytes = images::unpack(&data, entry, self.limit);
+                let bytes = self.groups.unpack(part, None, &data, entry);
                 Piece::Bytes(bytes.map_err(|error| failed(&error))?)
             }
             (ContainerData::File, None) => Piece::Copy {

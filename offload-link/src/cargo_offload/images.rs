@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::inventory::{
-    ImageContainer, Inventory, OutsideMember, PackedMember, PlacedImage, inventory,
+    ContainerData, ImageContainer, Inventory, OutsideMember, PackedMember, PlacedImage, inventory,
 };
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::{ReadAt, ReadCache};
-use offload_formats::format::fatbin::{FatbinEntry, FatbinKind, FatbinUnpackError, FatbinUnpacker};
+use offload_formats::format::fatbin::{
+    FatbinEntry, FatbinKind, FatbinUnpackError, FatbinUnpacker, UnpackedBytes,
+};
 
 use super::inputs::OpenInput;
 use super::packed::unpack_if_searched;
@@ -73,6 +76,9 @@ pub(super) fn unpacking(limit: &DecompressionLimit) -> UnpackingLimits {
         members: limit.files(),
     }
 }
+
+/// Largest number of bytes that are unpacked to find out the forms of images.
+const IDENTIFIED: u64 = 256 << 20;
 
 /// Largest depth of members in members.
 const MAX_MEMBERS: usize = 16;
@@ -222,6 +228,36 @@ impl FileImages {
         }
     }
 
+    /// Finds out the forms of images in compressed bundles, of which only the headers were read. Unpacks at most
+    /// [`IDENTIFIED`] bytes for that; the forms of other images remain unknown.
+    pub(super) fn identify(&mut self) {
+        let mut left = IDENTIFIED;
+        for part in &mut self.parts {
+            let cache = ReadCache::new(part.reading.part(0..part.size));
+            for container in &mut part.inventory.containers {
+                let ContainerData::Packed(bundle) = &container.data else {
+                    continue;
+                };
+                let Some(rest) = left.checked_sub(bundle.uncompressed_size) else {
+                    continue;
+                };
+                left = rest;
+                match bundle.decompress(&cache, bundle.uncompressed_size) {
+                    Ok(bytes) => {
+                        let mut images = container.images.iter_mut();
+                        images.by_ref().for_each(|image| image.identify(&bytes[..]));
+                    }
+                    Err(problem) => {
+                        let offset = bundle.range().start;
+                        let around = prefix(&part.members) + &prefix(&container.members);
+                        let text = format!("{around}bundle at offset {offset:#x}: {problem}");
+                        self.problems.push(text);
+                    }
+                }
+            }
+        }
+    }
+
     /// Returns the number of device images.
     pub(super) fn count(&self) -> usize {
         let counts = self.parts.iter().map(|part| part.inventory.images().len());
@@ -251,20 +287,49 @@ pub(super) fn is_unpacked(entry: &FatbinEntry) -> bool {
     entry.kind == FatbinKind::Ptx || entry.is_compressed()
 }
 
-/// Reads an image of a fat binary, of at most `limit` bytes. PTX loses the NULs at its end, which are not text.
-pub(super) fn unpack<'d, R: ReadAt<'d>>(
-    data: R,
-    entry: &FatbinEntry,
+/// Reads images of fat binaries. Keeps the last group of images that are compressed together: they follow one another.
+pub(super) struct GroupUnpacker {
+    /// Largest size of an image or group in bytes.
     limit: u64,
-) -> Result<Vec<u8>, FatbinUnpackError> {
-    let mut unpacker = FatbinUnpacker::new(data, limit);
-    let bytes = unpacker.image(entry)?;
-    let is_text = entry.kind == FatbinKind::Ptx;
-    let end = bytes
-        .iter()
-        .rposition(|byte| *byte != 0)
-        .filter(|_| is_text);
-    Ok(end.map_or(bytes, |last| &bytes[..=last]).to_vec())
+    /// Address of the data, and its last group.
+    last: Option<(usize, UnpackedBytes)>,
+}
+
+impl GroupUnpacker {
+    pub(super) fn new(limit: u64) -> Self {
+        let last = None;
+        Self { limit, last }
+    }
+
+    /// Reads an image of a fat binary in `data`, which is that of the part, or in unpacked bytes. PTX loses the NULs at
+    /// its end, which are not text.
+    pub(super) fn unpack<'d, R: ReadAt<'d>>(
+        &mut self,
+        part: &FilePart,
+        unpacked: Option<&Arc<[u8]>>,
+        data: R,
+        entry: &FatbinEntry,
+    ) -> Result<Vec<u8>, FatbinUnpackError> {
+        // Both live as long as the list of images.
+        let address = match unpacked {
+            Some(bytes) => Arc::as_ptr(bytes).addr(),
+            None => std::ptr::from_ref(part).addr(),
+        };
+        let last = self.last.take().filter(|(of, _)| *of == address);
+        let last = last.map(|(_, bytes)| bytes);
+        let mut unpacker = FatbinUnpacker::new(data, self.limit).with_last(last);
+        let bytes = unpacker.image(entry)?;
+        let is_text = entry.kind == FatbinKind::Ptx;
+        let end = bytes
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .filter(|_| is_text);
+        let bytes = end.map_or(bytes, |last| &bytes[..=last]).to_vec();
+        if entry.group.is_some() {
+            self.last = unpacker.into_last().map(|last| (address, last));
+        }
+        Ok(bytes)
+    }
 }
 
 /// Returns a path for messages.

@@ -15,7 +15,7 @@ use offload_formats::format::compressed_bundle::{CompressedBundle, CompressedBun
 use offload_formats::format::magic::Magic;
 
 use super::image_text;
-use super::images::{self, FileImages, FilePart};
+use super::images::{self, FileImages, FilePart, GroupUnpacker};
 
 /// The kernels of a file's images.
 pub(super) struct FileKernels {
@@ -30,6 +30,7 @@ impl FileKernels {
         let mut reader = KernelReader {
             limit,
             bundle: None,
+            groups: GroupUnpacker::new(limit),
         };
         let (mut lists, mut problems) = (Vec::new(), Vec::new());
         for part in &found.parts {
@@ -63,6 +64,7 @@ struct KernelReader {
     limit: u64,
     /// The compressed bundle that was unpacked last, and its content: its images follow one another.
     bundle: Option<(Arc<CompressedBundle>, Arc<[u8]>)>,
+    groups: GroupUnpacker,
 }
 
 impl KernelReader {
@@ -74,24 +76,28 @@ impl KernelReader {
         // A cache for each image: it keeps what it read.
         let file = ReadCache::new(part.reading.part(0..part.size));
         match placed.data() {
-            ContainerData::File => self.kernels_in(&file, placed.image),
-            ContainerData::Unpacked(bytes) => self.kernels_in(&bytes[..], placed.image),
+            ContainerData::File => self.kernels_in(part, None, &file, placed.image),
+            ContainerData::Unpacked(bytes) => {
+                self.kernels_in(part, Some(bytes), &bytes[..], placed.image)
+            }
             ContainerData::Packed(bundle) => {
                 let bytes = self.content(bundle, &file)?;
-                self.kernels_in(&bytes[..], placed.image)
+                self.kernels_in(part, Some(&bytes), &bytes[..], placed.image)
             }
         }
     }
 
     fn kernels_in<'d, R: ReadAt<'d>>(
-        &self,
+        &mut self,
+        part: &FilePart,
+        unpacked: Option<&Arc<[u8]>>,
         data: R,
         image: &InventoryImage,
     ) -> Result<Option<Vec<Kernel>>, Box<dyn Error>> {
         let entry = image.fatbin_entry.as_ref();
         Ok(match entry.filter(|entry| images::is_unpacked(entry)) {
             Some(entry) => {
-                let bytes = images::unpack(data, entry, self.limit)?;
+                let bytes = self.groups.unpack(part, unpacked, data, entry)?;
                 let whole = 0..bytes.len() as u64;
                 kernels_at(&bytes[..], whole, image.form)?
             }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::identity::ImageForm;
+use super::identity::{Identity, ImageForm};
 use crate::container::Standing;
 use crate::container::bundled::DeviceTarget;
 use crate::escape::terminal;
@@ -240,6 +240,15 @@ impl<'a> PlacedImage<'a> {
     #[must_use]
     pub fn outermost(&self) -> &'a ImageContainer {
         self.containers[0].expect("an image has a container")
+    }
+}
+
+impl InventoryImage {
+    /// Reads form and target of an image whose container was unpacked to `data` after the search.
+    pub fn identify<'d, R: ReadAt<'d>>(&mut self, data: R) {
+        let identity = Identity::of(data, self.range.clone());
+        self.form = Some(identity.form);
+        self.own_target_id = identity.target_id;
     }
 }
 

@@ -280,10 +280,9 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 false => Standing::Allocated,
             };
             if self.has_images(section.offset..end.min(range.end)) {
-                let name = format!("{}", section.number);
                 let content =
                     OutOfBounds::check("content", section.offset, section.size, range.end);
-                self.in_section(name.as_bytes(), standing, content);
+                self.in_section(&section.name, standing, content);
             }
         }
     }
