@@ -13,11 +13,12 @@ use offload_formats::format::pieces::Piece;
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::image_text;
-use crate::cargo_offload::images::{self, FileImages, FilePart, GroupUnpacker};
+use crate::cargo_offload::images::{self, FileImages, FilePart};
 use crate::cargo_offload::inputs;
 use crate::cargo_offload::kernels::FileKernels;
 use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::selection::SelectionOptions;
+use crate::cargo_offload::unpacker::{ImageUnpacker, is_unpacked};
 use crate::llvm_tool::{Output, Sources, Style, outputs};
 use crate::say;
 
@@ -62,7 +63,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
         sources: Sources::default(),
         outputs: Vec::new(),
         bundles: HashMap::new(),
-        groups: GroupUnpacker::new(limit.memory()),
+        unpacker: ImageUnpacker::new(limit.memory()),
     };
     let (mut number, mut targets) = (0, BTreeSet::new());
     for part in &found.parts {
@@ -121,7 +122,7 @@ struct ExtractPlan {
     outputs: Vec<Output>,
     /// Sources of the contents of compressed bundles, by the addresses of these.
     bundles: HashMap<*const CompressedBundle, usize>,
-    groups: GroupUnpacker,
+    unpacker: ImageUnpacker,
 }
 
 impl ExtractPlan {
@@ -135,7 +136,7 @@ impl ExtractPlan {
     ) -> Result<(), CargoOffloadError> {
         let image = placed.image;
         let entry = image.fatbin_entry.as_ref();
-        let unpacked = entry.filter(|entry| images::is_unpacked(entry));
+        let unpacked = entry.filter(|entry| is_unpacked(entry));
         let failed = |problem: &dyn std::fmt::Display| {
             let place = image_text::place(placed);
             wrong(&part.path, &format_args!("image at {place}: {problem}"))
@@ -146,7 +147,9 @@ impl ExtractPlan {
                 range: image.range.clone(),
             },
             (ContainerData::Unpacked(bytes), Some(entry)) => {
-                let image = self.groups.unpack(part, Some(bytes), &bytes[..], entry);
+                let image = self
+                    .unpacker
+                    .fatbin_image(part, Some(bytes), &bytes[..], entry);
                 Piece::Bytes(image.map_err(|error| failed(&error))?)
             }
             (ContainerData::Unpacked(bytes), None) => {
@@ -157,7 +160,7 @@ impl ExtractPlan {
             }
             (ContainerData::File, Some(entry)) => {
                 let data = self.sources.file(source).apart();
-                let bytes = self.groups.unpack(part, None, &data, entry);
+                let bytes = self.unpacker.fatbin_image(part, None, &data, entry);
                 Piece::Bytes(bytes.map_err(|error| failed(&error))?)
             }
             (ContainerData::File, None) => Piece::Copy {

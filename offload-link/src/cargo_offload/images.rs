@@ -2,17 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::inventory::{
     ContainerData, ImageContainer, Inventory, OutsideMember, PackedMember, PlacedImage, inventory,
 };
 use offload_formats::escape::terminal;
-use offload_formats::format::bytes::{ReadAt, ReadCache};
-use offload_formats::format::fatbin::{
-    FatbinEntry, FatbinKind, FatbinUnpackError, FatbinUnpacker, UnpackedBytes,
-};
+use offload_formats::format::bytes::ReadCache;
 
 use super::inputs::OpenInput;
 use super::packed::unpack_if_searched;
@@ -279,56 +275,6 @@ impl FilePart {
             (container, inside)
         });
         with_images.collect()
-    }
-}
-
-/// Tells whether the bytes of an image in a fat binary are not those of the file: it is compressed, or PTX.
-pub(super) fn is_unpacked(entry: &FatbinEntry) -> bool {
-    entry.kind == FatbinKind::Ptx || entry.is_compressed()
-}
-
-/// Reads images of fat binaries. Keeps the last group of images that are compressed together: they follow one another.
-pub(super) struct GroupUnpacker {
-    /// Largest size of an image or group in bytes.
-    limit: u64,
-    /// Address of the data, and its last group.
-    last: Option<(usize, UnpackedBytes)>,
-}
-
-impl GroupUnpacker {
-    pub(super) fn new(limit: u64) -> Self {
-        let last = None;
-        Self { limit, last }
-    }
-
-    /// Reads an image of a fat binary in `data`, which is that of the part, or in unpacked bytes. PTX loses the NULs at
-    /// its end, which are not text.
-    pub(super) fn unpack<'d, R: ReadAt<'d>>(
-        &mut self,
-        part: &FilePart,
-        unpacked: Option<&Arc<[u8]>>,
-        data: R,
-        entry: &FatbinEntry,
-    ) -> Result<Vec<u8>, FatbinUnpackError> {
-        // Both live as long as the list of images.
-        let address = match unpacked {
-            Some(bytes) => Arc::as_ptr(bytes).addr(),
-            None => std::ptr::from_ref(part).addr(),
-        };
-        let last = self.last.take().filter(|(of, _)| *of == address);
-        let last = last.map(|(_, bytes)| bytes);
-        let mut unpacker = FatbinUnpacker::new(data, self.limit).with_last(last);
-        let bytes = unpacker.image(entry)?;
-        let is_text = entry.kind == FatbinKind::Ptx;
-        let end = bytes
-            .iter()
-            .rposition(|byte| *byte != 0)
-            .filter(|_| is_text);
-        let bytes = end.map_or(bytes, |last| &bytes[..=last]).to_vec();
-        if entry.group.is_some() {
-            self.last = unpacker.into_last().map(|last| (address, last));
-        }
-        Ok(bytes)
     }
 }
 

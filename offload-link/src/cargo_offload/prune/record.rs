@@ -6,6 +6,8 @@ use std::io::{self, Read};
 
 use sha2::{Sha256, Sha384, Sha512};
 
+use crate::cargo_offload::digest::digest;
+
 /// The lines of a `RECORD`.
 pub(super) struct WheelRecord {
     lines: Vec<RecordLine>,
@@ -119,19 +121,6 @@ pub(super) fn hash(algorithm: &[u8], content: &mut impl Read) -> io::Result<Opti
     };
     let algorithm = String::from_utf8_lossy(algorithm);
     Ok(Some(format!("{algorithm}={}", base64(&digest))))
-}
-
-fn digest<D: sha2::Digest>(content: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut digest = D::new();
-    let mut buffer = vec![0; 1 << 17];
-    loop {
-        match content.read(&mut buffer) {
-            Ok(0) => return Ok(digest.finalize().to_vec()),
-            Ok(count) => digest.update(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 /// Encodes bytes as base64 for URLs, without padding (RFC 4648, section 5).
