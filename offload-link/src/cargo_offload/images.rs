@@ -25,7 +25,7 @@ pub(super) struct FileImages {
     pub(super) notes: Vec<String>,
 }
 
-/// What is around a part's members.
+/// File or member that contains a part's members.
 struct Around {
     members: Vec<Vec<u8>>,
     path: PathBuf,

@@ -126,7 +126,7 @@ pub(super) fn object<'d, R: ReadAt<'d>>(
 struct ObjectRewriter<'a, R> {
     data: R,
     headers: &'a ElfHeaders,
-    /// In file order.
+    /// Sections of units in file order.
     sections: &'a [ObjectSection],
 }
 

@@ -1,4 +1,4 @@
-//! What became of pruned files, as text and as JSON; `docs/json.md` describes it.
+//! Reports of pruned files, as text and as JSON; `docs/json.md` describes the latter.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
