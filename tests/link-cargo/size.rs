@@ -8,6 +8,8 @@ use offload_formats::format::compressed_bundle;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::{self, program, tool};
+
 fn run(folder: &TempDir, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
     command.arg("offload").args(arguments).env("NO_COLOR", "1");
@@ -245,6 +247,9 @@ fn draws_kernels() {
         "nothing: sm_90, 256 B",
         "data, headers, other functions: sm_90, ",
     ];
+    // The largest comes first.
+    let places = titles.map(|title| svg.find(title).unwrap());
+    assert!(places[2] < places[0] && places[0] < places[1], "{places:?}");
     let areas = titles.map(|title| {
         let (_, after) = svg.split_once(&format!("<title>{title}")).unwrap();
         rectangles(after)[0].1
@@ -315,4 +320,50 @@ fn compresses_bundles_to_tell_what_it_would_save() {
     );
     let text = printed(&folder, &["size", "--estimate-compression", "packed"]);
     assert!(!text.contains("would have"), "{text}");
+}
+
+/// Two cubins of one size in a group have the same stored bytes, and differ.
+#[test]
+fn compares_images_of_a_group_unpacked() {
+    let (Some(nvcc), Some(fatbinary)) = (program("nvcc"), tool("cuda", &["fatbinary"])) else {
+        return;
+    };
+    let folder = folder(&[(
+        "k.cu",
+        b"__global__ void k(float *x) { *x *= 2; }\n".to_vec(),
+    )]);
+    let compile = |arch: &str| {
+        let mut command = Command::new(&nvcc);
+        command.args(["-cubin", "k.cu", "-arch", arch, "-o", arch]);
+        support::run(command.current_dir(folder.path()));
+        std::fs::read(folder.path().join(arch)).unwrap()
+    };
+    let images = ["sm_80", "sm_86"].map(compile);
+    assert!(images[0].len() == images[1].len() && images[0] != images[1]);
+    let mut command = Command::new(fatbinary);
+    command.args([
+        "-64",
+        "--create",
+        "k.fatbin",
+        "--compress-all",
+        "--concat",
+        "-ident",
+        "k.cu",
+        "-cmdline=-O3",
+    ]);
+    for number in ["80", "86", "80"] {
+        command.arg(format!("--image3=kind=elf,sm={number},file=sm_{number}"));
+    }
+    support::run(command.current_dir(folder.path()));
+    let json = printed(&folder, &["size", "--duplicates", "--json", "k.fatbin"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let images: Vec<&Value> = json["duplicates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|same| &same["images"])
+        .collect();
+    let stored = json["containers"][0]["images"].as_array().unwrap();
+    assert_eq!(stored.len(), 3, "{json}");
+    assert_eq!(images, [&serde_json::json!([0, 2])], "{json}");
 }
