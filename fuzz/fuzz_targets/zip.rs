@@ -22,15 +22,27 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     // Members do not overlap, so the sum is that of the file at most.
-    let stored: usize = zip.members.iter().map(|member| (member.content.end - member.content.start) as usize).sum();
+    let stored: usize = zip
+        .members
+        .iter()
+        .map(|member| (member.content.end - member.content.start) as usize)
+        .sum();
     assert!(stored <= data.len());
-    let contents: Vec<_> = zip.members.iter().map(|member| content(member, data)).collect();
+    let contents: Vec<_> = zip
+        .members
+        .iter()
+        .map(|member| content(member, data))
+        .collect();
     let Some(first) = zip.members.first() else {
         return;
     };
     let mut bytes = Vec::new();
     let packed = deflate(&b"new"[..], first.method, &mut bytes).unwrap();
-    let new = NewZipContent { crc: packed.crc, size: packed.size, pieces: vec![Piece::Bytes(bytes)] };
+    let new = NewZipContent {
+        crc: packed.crc,
+        size: packed.size,
+        pieces: vec![Piece::Bytes(bytes)],
+    };
     let Ok(pieces) = zip.with_new_content(data, &BTreeMap::from([(0, new)])) else {
         return;
     };

@@ -157,6 +157,9 @@ fn inspects_zip_files_in_zip_files() {
         assert!(text.starts_with("outer.zip: 4 device images"), "{text}");
         assert!(text.contains("pkg/inner.zip"), "{text}");
         assert!(text.contains("pkg/two.fatbin"), "{text}");
+        let json = printed(&folder, &["size", "--json", "outer.zip"]);
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert!(json["device"].as_u64() < json["size"].as_u64(), "{json}");
     }
 }
 

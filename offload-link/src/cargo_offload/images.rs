@@ -30,8 +30,21 @@ struct Around {
     members: Vec<Vec<u8>>,
     path: PathBuf,
     reading: Rc<Reading>,
-    /// True in a compressed member.
-    is_packed: bool,
+    /// In a compressed member, its size in the input file and its unpacked size.
+    packed: Option<(u64, u64)>,
+}
+
+impl Around {
+    /// Returns the share of the input file that `size` stored bytes have. A compressed member's size is shared among its
+    /// parts.
+    fn size_in_file(&self, size: u64) -> u64 {
+        let Some((packed, whole)) = self.packed else {
+            return size;
+        };
+        let share = u128::from(packed) * u128::from(size);
+        let share = share.checked_div(whole.into()).unwrap_or(0);
+        u64::try_from(share).expect("stored bytes are a part of the unpacked member")
+    }
 }
 
 /// Returns the names of members for messages: each with a colon.
@@ -118,7 +131,7 @@ impl FileImages {
             members: part.members.clone(),
             path: part.path.clone(),
             reading: Rc::clone(&part.reading),
-            is_packed: part.packed_size.is_some(),
+            packed: part.packed_size.map(|packed| (packed, part.size)),
         };
         // A compressed member without images needs no file.
         if is_found || part.packed_size.is_none() {
@@ -160,7 +173,7 @@ impl FileImages {
         unpacking: &mut UnpackingLimits,
     ) {
         let text = prefix(&around.members);
-        if around.is_packed {
+        if around.packed.is_some() {
             let name = prefix(&member.members);
             self.problems.push(format!(
                 "{text}{name}the members of a thin archive are not in the zip file"
@@ -208,9 +221,9 @@ impl FileImages {
         let member = &packed.member;
         match unpack_if_searched(&around.reading, member, &mut unpacking.members) {
             Ok(Some(unpacked)) => {
-                let stored = &member.content;
+                let stored = member.content.end.saturating_sub(member.content.start);
                 let part = FilePart {
-                    packed_size: Some(stored.end.saturating_sub(stored.start)),
+                    packed_size: Some(around.size_in_file(stored)),
                     path: around.path.clone(),
                     reading: unpacked.reading,
                     size: unpacked.size,
